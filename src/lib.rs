@@ -97,7 +97,8 @@ mod sealed;
 pub mod set;
 pub mod sharded;
 pub mod table;
-mod threads;
+#[doc(hidden)]
+pub mod threads;
 mod tuning;
 pub mod workload;
 

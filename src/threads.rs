@@ -1,20 +1,29 @@
-//! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones.
+//! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones. Public for
+//! koel's own crates, which have threads for devices too.
 //!
 //! Rayon starts its global pool at its first use, and panics if the system gives no threads. So it is started here,
 //! before its first use, and what the system said is kept.
+//!
+//! **Why who waits for a thread works meanwhile.** A device's thread is in no pool, so what it does in parallel is done by a
+//! pool's threads, of which the one that waits may be the last.
 
 use std::error::Error as _;
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use rayon::ThreadPoolBuilder;
 
 use crate::error::{Error, Result};
 
+/// How long who waits sleeps when its pool has nothing to do.
+const PAUSE: Duration = Duration::from_micros(50);
+
 /// Starts rayon's global pool, if this thread is in no pool and nobody has started it.
 ///
 /// # Errors
 /// [`Error::Device`] if it could not be started. It is not tried again: rayon cannot.
-pub(crate) fn ready() -> Result<()> {
+pub fn ready() -> Result<()> {
     if rayon::current_thread_index().is_some() {
         return Ok(());
     }
@@ -37,5 +46,15 @@ fn start() -> std::result::Result<(), String> {
         Err(_) => std::panic::catch_unwind(rayon::current_num_threads)
             .map(drop)
             .map_err(|_| "this program tried before, and failed".into()),
+    }
+}
+
+/// Waits until this is so, and works for the pool that the thread is of. A thread of no pool does not wait: it has calls that
+/// sleep until it is so.
+pub fn wait_for(mut is_over: impl FnMut() -> bool) {
+    while rayon::current_thread_index().is_some() && !is_over() {
+        if rayon::yield_now() != Some(rayon::Yield::Executed) {
+            thread::sleep(PAUSE);
+        }
     }
 }

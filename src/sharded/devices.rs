@@ -7,19 +7,14 @@
 //! a thread each          those of the others
 //! ```
 //!
-//! **Why the caller may be a thread of rayon's.** Threads of this module's are in no pool, so what they do in parallel is
-//! done by a pool's threads, of which the caller may be the last. So it waits by working for its pool, and not by sleeping.
+//! The caller may be a thread of rayon's: it waits as [`threads::wait_for`] does.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::threads;
-
-/// How long who waits sleeps when its pool has nothing to do.
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// Shards of one device, by number, with what is to be worked on; and what became of them.
 type Share<T> = Vec<(usize, T)>;
@@ -69,7 +64,7 @@ pub(super) fn on_devices<T: Send, R: Send>(
         }
         let mut done = of_share(mine);
         for thread in started {
-            wait_for(|| thread.is_finished());
+            threads::wait_for(|| thread.is_finished());
             done.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic))?);
         }
         Ok::<_, Error>(done)
@@ -101,15 +96,6 @@ pub(super) fn is_of_contents(error: &Error) -> bool {
             | Error::TooLarge { .. }
             | Error::Damaged(_)
     )
-}
-
-/// Waits, and works for the pool that the thread is of, if it is of one.
-fn wait_for(is_over: impl Fn() -> bool) {
-    while rayon::current_thread_index().is_some() && !is_over() {
-        if rayon::yield_now() != Some(rayon::Yield::Executed) {
-            thread::sleep(PAUSE);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use koel::{Aggregate, IdOrder};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, AnyValuesOption, OneDevice};
+use super::options::{self, AnyValuesOption, TableDevices};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query::{self, KeyedTable, groupby::Asked};
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     values: AnyValuesOption,
     #[command(flatten)]
-    device: OneDevice,
+    device: TableDevices,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     inputs.check(&reading)?;
     let k = inputs.has_sequences().then(|| reading.k());
     args.rows.check_letters(k)?;
-    let device = args.device.open(&paths)?;
+    let device = args.device.open_one(&paths, "groups rows `key,value`", "or key columns by --by")?;
     let progress = Progress::line();
     progress.say(format!("reading {}", inputs.shown()));
     let start = Instant::now();

@@ -14,7 +14,7 @@ use koel::{JoinIndex, JoinKind, Scheme};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, AnyValuesOption, OneDevice, TableOptions};
+use super::options::{self, AnyValuesOption, TableDevices, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query;
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     values: AnyValuesOption,
     #[command(flatten)]
-    device: OneDevice,
+    device: TableDevices,
     #[command(flatten)]
     table: TableOptions,
 }
@@ -125,7 +125,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.reading.check(&[&left, &right])?;
     let k = (left.has_sequences() && right.has_sequences()).then(|| args.reading.k());
     args.output.check_letters(k)?;
-    let device = args.device.open(&[&args.left, &args.right])?;
+    let device =
+        args.device.open_one(&[&args.left, &args.right], "joins rows `key,value`", "or key columns by --on")?;
     let progress = Progress::line();
     let start = Instant::now();
     progress.say(format!("reading {}", args.left.display()));

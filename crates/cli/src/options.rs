@@ -12,7 +12,7 @@ use koel::{Kind, Load, Scheme};
 use super::failure::{Failure, Result};
 use super::scheme;
 
-pub use device::{OneDevice, SomeDevices, Threads, one_device, several_devices};
+pub use device::{OneDevice, SomeDevices, TableDevices, Threads, ids, one_device, several_devices};
 pub use parameters::{Extent, SchemeOptions};
 pub(crate) use table::of_wide;
 pub use table::{Builder, TableOptions, Wide, scheme_help, usual};

@@ -14,7 +14,7 @@ use koel::group::wide::{factorize_on, unique_on};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, OneDevice};
+use super::options::{self, TableDevices};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query::{self, KeyedTable, limited};
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
-    device: OneDevice,
+    device: TableDevices,
 }
 
 /// What was asked for of a column.
@@ -115,25 +115,29 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     inputs.check(&args.reading)?;
     let k = inputs.has_sequences().then(|| args.reading.k());
     args.rows.check_letters(k)?;
-    let device = args.device.open(&paths)?;
+    let are_several = args.device.are_several();
+    if inverse.is_some() && (are_several || args.columns.memory.is_given()) {
+        let option = if are_several { "--device with several devices" } else { "--memory" };
+        let why = "the ids of rows without named columns are made in memory, on one device";
+        return Err(Failure::Input(format!("{option} and --inverse: {why}: leave one of them out, or give --on")));
+    }
+    let mut devices = args.device.open(&paths)?;
     let progress = Progress::line();
     progress.say(format!("reading {}", inputs.shown()));
-    if let Some(limit) = args.columns.memory.limit() {
-        if inverse.is_some() {
-            let why = "the ids of rows without named columns are made in memory";
-            return Err(Failure::Input(format!("--memory and --inverse: {why}: leave one of them out, or give --on")));
-        }
+    if let Some(limit) = args.columns.memory.limit(are_several) {
         let job = limited::keys::Keys {
             counts: args.counts,
             min_count: args.min_count.unwrap_or(1),
             order: args.ids,
             output: &args.rows,
-            device: &device,
+            devices: &devices,
             limit: &limit,
+            memory: args.columns.memory.bytes(),
             k,
         };
         return job.run(inputs, &args.reading, progress);
     }
+    let device = devices.swap_remove(0);
     let start = Instant::now();
     let keys = inputs.columns(&args.reading, Want::Keys)?.keys;
     let (kind, shown) = (keys.kind(), args.rows.shown(keys.kind(), k));

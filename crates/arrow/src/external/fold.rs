@@ -19,7 +19,8 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use koel::IdOrder;
 
-use super::group::{GroupBy, Of};
+use super::group::Of;
+use super::grouping::Grouping;
 use super::parts::numbers;
 use super::spill::copied;
 use super::sums::Sums;
@@ -33,7 +34,7 @@ use crate::values::{Values, present};
 
 /// Aggregates of rows that come piece by piece.
 pub(super) struct Fold<'a> {
-    group_by: &'a GroupBy<'a>,
+    grouping: &'a Grouping<'a>,
     side: &'a Side,
     /// The columns of groups, and the number of the first row.
     schema: SchemaRef,
@@ -47,15 +48,15 @@ pub(super) struct Fold<'a> {
 }
 
 impl<'a> Fold<'a> {
-    pub(super) fn new(group_by: &'a GroupBy<'a>, side: &'a Side, schema: &SchemaRef) -> Self {
+    pub(super) fn new(grouping: &'a Grouping<'a>, side: &'a Side, schema: &SchemaRef) -> Self {
         let sums = |(of, at): (&Of, usize)| {
             let column = of.column.map(|column| side.schema.field(column));
             Sums::of(of.function, column, schema.field(at).data_type())
         };
-        let sums = group_by.aggregates.iter().zip(group_by.by.len()..).map(sums).collect();
-        let counted = group_by.aggregates.iter().filter(|of| of.function == Function::DistinctCount);
+        let sums = grouping.aggregates.iter().zip(grouping.by.len()..).map(sums).collect();
+        let counted = grouping.aggregates.iter().filter(|of| of.function == Function::DistinctCount);
         let distinct = counted.filter_map(|of| Some((of.column?, Vec::new()))).collect();
-        Fold { group_by, side, schema: Arc::clone(schema), ids: Ids::default(), sums, distinct, pieces: Vec::new() }
+        Fold { grouping, side, schema: Arc::clone(schema), ids: Ids::default(), sums, distinct, pieces: Vec::new() }
     }
 
     /// The columns of which different values are counted.
@@ -69,8 +70,8 @@ impl<'a> Fold<'a> {
     pub(super) fn add(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
         let columns = self.side.columns(batches)?;
         let keys = Keys::new(self.side.keys.iter().map(|&key| columns[key].clone()).collect())?;
-        let ids = self.ids.of_rows(self.group_by, &keys)?;
-        for (of, sums) in self.group_by.aggregates.iter().zip(&mut self.sums) {
+        let ids = self.ids.of_rows(self.grouping, &keys)?;
+        for (of, sums) in self.grouping.aggregates.iter().zip(&mut self.sums) {
             match (sums, of.column.map(|column| &columns[column])) {
                 (Some(sums), Some(column)) if of.function == Function::Count => {
                     sums.count(&present(column, ids.values()).ids)
@@ -92,7 +93,7 @@ impl<'a> Fold<'a> {
         let keys = self.side.keys.len();
         let column_of = |at: usize| Column::new(self.side.schema.field(at).name(), Arc::clone(rows.column(at)));
         let values = column_of(keys);
-        let ids = self.ids.of_rows(self.group_by, &Keys::new((0..keys).map(column_of).collect())?)?;
+        let ids = self.ids.of_rows(self.grouping, &Keys::new((0..keys).map(column_of).collect())?)?;
         let counts = self.distinct.entry(column).or_default();
         for &id in present(&values, ids.values()).ids.iter().filter(|&&id| id != NO_GROUP) {
             if counts.len() <= id as usize {
@@ -120,7 +121,7 @@ impl<'a> Fold<'a> {
         let firsts = numbers(&numbered);
         let mut others = groups.columns()[numbers_at + 1..].iter();
         let mut found: Vec<ArrayRef> = groups.columns()[1..=keys].to_vec();
-        for ((of, sums), at) in self.group_by.aggregates.iter().zip(self.sums).zip(keys..) {
+        for ((of, sums), at) in self.grouping.aggregates.iter().zip(self.sums).zip(keys..) {
             let field = self.schema.field(at);
             found.push(match (sums, of.column) {
                 (Some(sums), column) => {
@@ -139,11 +140,11 @@ impl<'a> Fold<'a> {
         found.push(Arc::clone(groups.column(numbers_at)));
         let groups = batch_of(&self.schema, found, groups.num_rows())?;
         // Ids are in the order of first rows.
-        match self.group_by.order {
+        match self.grouping.order {
             IdOrder::Ascending => {
                 let key = |at: usize| Column::new("", Arc::clone(groups.column(at)));
                 let keys = Keys::new((0..keys).map(key).collect())?;
-                let rows = distinct(self.group_by.device, &keys, IdOrder::Ascending, NullKeys::Group)?;
+                let rows = distinct(self.grouping.device, &keys, IdOrder::Ascending, NullKeys::Group)?;
                 Ok(arrow_select::take::take_record_batch(&groups, &rows)?)
             }
             _ => Ok(groups),
@@ -153,7 +154,7 @@ impl<'a> Fold<'a> {
     /// Aggregates that group_by makes of the whole from those of pieces.
     fn others(&self) -> impl Iterator<Item = &Of> {
         let is_other = |of: &&Of| !matches!(of.function, Function::DistinctCount);
-        self.group_by
+        self.grouping
             .aggregates
             .iter()
             .zip(&self.sums)
@@ -187,7 +188,7 @@ impl<'a> Fold<'a> {
         let mut wanted: Vec<Aggregation> =
             heads.iter().map(|head| Aggregation::new(Function::First, head.clone())).collect();
         wanted.extend(others.into_iter().map(|(function, column)| Aggregation::new(function, column)));
-        group_by(self.group_by.device, &keys, &wanted, IdOrder::Ascending, nulls)
+        group_by(self.grouping.device, &keys, &wanted, IdOrder::Ascending, nulls)
     }
 }
 
@@ -201,8 +202,8 @@ struct Ids(HashMap<Box<[u8]>, u32>);
 
 impl Ids {
     /// The id of each row's key; null for rows in no group.
-    fn of_rows(&mut self, group_by: &GroupBy<'_>, keys: &Keys) -> Result<UInt32Array> {
-        let groups = factorize(group_by.device, keys, IdOrder::FirstSeen, group_by.nulls)?;
+    fn of_rows(&mut self, grouping: &Grouping<'_>, keys: &Keys) -> Result<UInt32Array> {
+        let groups = factorize(grouping.device, keys, IdOrder::FirstSeen, grouping.nulls)?;
         let columns = groups.keys(keys)?.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let bytes = RowConverter::new(fields)?.convert_columns(&columns)?;

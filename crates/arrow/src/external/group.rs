@@ -7,25 +7,30 @@
 //!             the keys where groups are to ascend
 //! too large   a part that does not fit is dealt again; rows of one key are added up piece by piece (fold.rs)
 //! ```
+//!
+//! Several devices share out parts. Rows that fit are dealt for them too, in memory, if they are worth it.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::{ArrowError, Schema, SchemaRef, SortOptions};
+use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 use koel::{Any, IdOrder};
 
-use super::fold::Fold;
+use super::devices::some;
+use super::grouping::{Grouping, Job, without_number};
 use super::hash::Hashing;
-use super::merge::{Order, ROWS, Run, merged, write};
-use super::parts::{Parts, batched, numbers};
+use super::held::{Come, come};
+use super::merge::{Order, ROWS, merged, merged_in_memory};
 use super::spill::Spill;
-use super::{Batches, Held, Limit, Side, Stage, without_numbers};
-use crate::aggregate::{Aggregation, Function, group_by};
+use super::{Batches, Limit, Side, Stage, without_numbers};
+use crate::aggregate::Function;
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
-use crate::keys::{Column, Keys};
+
+/// Rows from which on dealing them in memory pays, so that each device has some.
+const WORTH_DEVICES: u64 = 1 << 16;
 
 /// An aggregate, and which column it is of by its place; of none the rows are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +54,7 @@ pub struct Of {
 /// let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
 /// let batch = RecordBatch::try_from_iter([("k", column(vec![7, 3, 7])), ("v", column(vec![1, 2, 3]))])?;
 /// let group_by = GroupBy {
-///     device: &koel::auto().backend,
+///     devices: &[koel::auto().backend],
 ///     by: &[0],
 ///     aggregates: &[Of { function: Function::Sum, column: Some(1), name: "sum".into() }],
 ///     order: IdOrder::FirstSeen,
@@ -64,8 +69,8 @@ pub struct Of {
 /// ```
 #[derive(Clone, Copy)]
 pub struct GroupBy<'a> {
-    /// Where keys are told apart and values added up.
-    pub device: &'a Any,
+    /// Where keys are told apart and values added up: one device or more, also one twice. The result is the same.
+    pub devices: &'a [Any],
     /// The columns of the key, by their places.
     pub by: &'a [usize],
     /// What is wanted of each group.
@@ -76,7 +81,7 @@ pub struct GroupBy<'a> {
     pub nulls: NullKeys,
     /// How much memory may be used.
     pub limit: &'a Limit,
-    /// Is told how far the work is.
+    /// Is told how far the work is, by the thread that calls.
     pub watch: &'a dyn Fn(Stage),
 }
 
@@ -98,7 +103,8 @@ impl GroupBy<'_> {
     /// As [`group_by`](crate::group_by); [`Error::Arrow`] for a column that is not there.
     pub fn schema(&self, of: &SchemaRef) -> Result<SchemaRef> {
         let side = Side::new(of, self.by.to_vec())?;
-        Ok(self.grouped(&side, Vec::new())?.schema())
+        let devices = some(self.devices)?;
+        Ok(without_number(&self.grouping(&devices[0]).numbered(&side, Vec::new())?.schema()))
     }
 
     /// Groups a table. The groups are handed on batch by batch, in their order.
@@ -109,202 +115,71 @@ impl GroupBy<'_> {
     /// # Errors
     /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one such group, and of groups by first appearance the
     /// first.
-    /// [`koel::Error::Spill`], and those of the table and of `take`, after which nothing more is done. Temporary files are gone
-    /// then.
+    /// [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the table and of `take`, after which
+    /// nothing more is done. Temporary files are gone then.
     pub fn run<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<Grouped, E> {
-        let mut side = Side::new(&table.schema, self.by.to_vec())?;
-        let (limit, hashing) = (self.limit.of(self.device, self.aggregates.len()), Hashing::new(self.equality()));
-        let job = Job { group_by: self, hashing, schema: self.numbered(&side, Vec::new())?.schema(), limit };
-        let schema: SchemaRef = without_numbers_of(&job.schema);
-        let mut sizes = Grouped::default();
-        let mut take = |sizes: &mut Grouped, batch: RecordBatch| {
-            sizes.groups += batch.num_rows() as u64;
-            take(batch)
+        let (side, devices) = (Side::new(&table.schema, self.by.to_vec())?, some(self.devices)?);
+        let grouping = self.grouping(&devices[0]);
+        let schema = grouping.numbered(&side, Vec::new())?.schema();
+        let plain = without_number(&schema);
+        let (mut sizes, mut groups) = (Grouped::default(), 0);
+        let mut take = |batch: RecordBatch| {
+            groups += batch.num_rows() as u64;
+            take(without_numbers(&plain, &batch)?)
         };
-        let mut held = Held::default();
-        let mut dealt: Option<Parts> = None;
-        for batch in table.batches {
-            for batch in side.numbered(&batch?)? {
-                match &mut dealt {
-                    Some(parts) => parts.deal(&side, &batch, hashing)?,
-                    None => held.push(batch)?,
+        let limit = self.limit.of(devices, self.aggregates.len());
+        let each = self.limit.each(devices, self.aggregates.len());
+        let hashing = Hashing::new(match self.nulls {
+            NullKeys::Group => NullEquality::NullEquals,
+            NullKeys::Drop => NullEquality::NothingEquals,
+        });
+        match come(&side, table, &mut sizes.rows, &limit, hashing, self.watch)? {
+            Come::Held(held) => {
+                let devices = if held.rows < WORTH_DEVICES { &devices[..1] } else { devices };
+                let found = grouping.in_memory(devices, &side, held, hashing)?;
+                match &found[..] {
+                    [all] => (0..all.num_rows())
+                        .step_by(ROWS)
+                        .try_for_each(|start| take(all.slice(start, ROWS.min(all.num_rows() - start))))?,
+                    _ => merged_in_memory(found, &schema, &self.in_order(&schema)?, &limit, take)?,
                 }
             }
-            if dealt.is_none() && !job.limit.fits(held.rows, held.bytes) {
-                (self.watch)(Stage::Dealing);
-                let mut parts = Parts::new(&job.limit)?;
-                for batch in std::mem::take(&mut held).batches {
-                    parts.deal(&side, &batch, job.hashing)?;
-                }
-                dealt = Some(parts);
+            Come::Dealt(parts) => {
+                let spill = Spill::new(limit.folder())?;
+                let job = Job { side: &side, hashing, schema: &schema, limit: &each };
+                let tell = |part| (self.watch)(Stage::Part(part + 1, parts.parts.len()));
+                let runs = grouping.in_parts(devices, &job, &parts, &spill, tell)?;
+                sizes.spilled = parts.spill.bytes() + spill.bytes();
+                drop(parts);
+                (self.watch)(Stage::Merging);
+                merged(spill, runs, &schema, &self.in_order(&schema)?, &each, take)?;
             }
         }
-        sizes.rows = side.rows;
-        let Some(mut parts) = dealt else {
-            let groups = self.grouped(&side, held.batches)?;
-            (0..groups.num_rows())
-                .step_by(ROWS)
-                .try_for_each(|start| take(&mut sizes, groups.slice(start, ROWS.min(groups.num_rows() - start))))?;
-            return Ok(sizes);
-        };
-        let mut results = Results { spill: Spill::new(job.limit.folder())?, runs: Vec::new(), overflow: None };
-        for part in 0..parts.parts.len() {
-            (self.watch)(Stage::Part(part + 1, parts.parts.len()));
-            job.part(&side, &mut parts, part, &mut results)?;
-        }
-        if let Some(overflow) = results.overflow {
-            return Err(overflow.into());
-        }
-        sizes.spilled = parts.spill.bytes() + results.spill.bytes();
-        drop(parts);
-        (self.watch)(Stage::Merging);
-        let converter = converter(&job.schema, self.by.len())?;
-        let order = match self.order {
-            IdOrder::Ascending => Order::Bytes(&converter, self.by.len()),
-            _ => Order::Numbers,
-        };
-        merged(results.spill, results.runs, &job.schema, &order, &job.limit, |batch| {
-            take(&mut sizes, without_numbers(&schema, &batch)?)
-        })?;
+        sizes.groups = groups;
         Ok(sizes)
     }
 
-    fn equality(&self) -> NullEquality {
-        match self.nulls {
-            NullKeys::Group => NullEquality::NullEquals,
-            NullKeys::Drop => NullEquality::NothingEquals,
-        }
+    fn grouping<'b>(&'b self, device: &'b Any) -> Grouping<'b> {
+        let GroupBy { by, aggregates, order, nulls, .. } = *self;
+        Grouping { device, by, aggregates, order, nulls }
     }
 
-    /// The groups of these rows.
-    fn grouped(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-        let groups = self.numbered(side, batches)?;
-        without_numbers(&without_numbers_of(&groups.schema()), &groups)
-    }
-
-    /// The groups of these rows, with the numbers of their first rows.
-    fn numbered(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-        let columns = side.columns(batches)?;
-        let keys = Keys::new(self.by.iter().map(|&key| columns[key].clone()).collect())?;
-        let numbers = columns.last().cloned();
-        let aggregation = |of: &Of| {
-            let Some(at) = of.column else { return Ok(Aggregation::rows().named(&of.name)) };
-            // The last one is that of numbers.
-            match columns.split_last().and_then(|(_, columns)| columns.get(at)) {
-                Some(column) => Ok(Aggregation::new(of.function, column.clone()).named(&of.name)),
-                None => Err(Error::Arrow(ArrowError::SchemaError(format!("column {at} of {}", columns.len() - 1)))),
+    /// How groups with these columns are put in order. Bytes of keys ascend as keys do: NaN behind all numbers, and null behind
+    /// all values.
+    fn in_order(&self, schema: &Schema) -> Result<Order> {
+        let options = SortOptions { descending: false, nulls_first: false };
+        let field = |field: &Arc<Field>| SortField::new_with_options(field.data_type().clone(), options);
+        let keys = self.by.len();
+        Ok(match self.order {
+            IdOrder::Ascending => {
+                Order::Bytes(RowConverter::new(schema.fields()[..keys].iter().map(field).collect())?, keys)
             }
-        };
-        let mut wanted = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
-        wanted.extend(numbers.iter().map(|numbers| Aggregation::new(Function::First, numbers.clone()).named("")));
-        drop(columns);
-        group_by(self.device, &keys, &wanted, self.order, self.nulls).map_err(|error| match (error, &numbers) {
-            (Error::Overflow { column, row, sum }, Some(numbers)) => {
-                let row = number_of(numbers, row).unwrap_or(row);
-                Error::Overflow { column, row, sum }
-            }
-            (error, _) => error,
+            _ => Order::Numbers,
         })
-    }
-}
-
-/// The number of a row among all rows.
-fn number_of(column: &Column, row: usize) -> Option<usize> {
-    let row = column.take(&vec![u32::try_from(row).ok()?].into()).ok()?;
-    let row = RecordBatch::try_from_iter([("", row)]).ok()?;
-    numbers(&row).first().map(|&number| number as usize)
-}
-
-fn without_numbers_of(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields();
-    Arc::new(Schema::new(fields[..fields.len().saturating_sub(1)].to_vec()))
-}
-
-/// Bytes of keys that ascend as keys do: NaN behind all numbers, and null behind all values.
-fn converter(schema: &Schema, keys: usize) -> Result<RowConverter> {
-    let options = SortOptions { descending: false, nulls_first: false };
-    let field = |field: &Arc<arrow_schema::Field>| SortField::new_with_options(field.data_type().clone(), options);
-    Ok(RowConverter::new(schema.fields()[..keys].iter().map(field).collect())?)
-}
-
-/// How parts are grouped.
-struct Job<'a> {
-    group_by: &'a GroupBy<'a>,
-    hashing: Hashing,
-    /// The columns of groups, and the number of the first row.
-    schema: SchemaRef,
-    limit: Limit,
-}
-
-struct Results {
-    spill: Spill,
-    runs: Vec<Run>,
-    /// The sum that does not fit its type whose group comes first.
-    overflow: Option<Error>,
-}
-
-impl Results {
-    fn put(&mut self, groups: Result<RecordBatch>, limit: &Limit) -> Result<()> {
-        match groups {
-            Ok(groups) => {
-                let mut run = Run::new();
-                write(&mut self.spill, &mut run, &groups, limit)?;
-                self.runs.extend((!run.is_empty()).then_some(run));
-                Ok(())
-            }
-            Err(error @ Error::Overflow { row, .. }) => {
-                match &self.overflow {
-                    Some(Error::Overflow { row: first, .. }) if *first <= row => (),
-                    _ => self.overflow = Some(error),
-                }
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Job<'_> {
-    fn part(&self, side: &Side, parts: &mut Parts, part: usize, results: &mut Results) -> Result<()> {
-        let of = &parts.parts[part];
-        if of.rows == 0 {
-            return Ok(());
-        }
-        if self.limit.fits(of.rows, of.bytes) {
-            let blocks = of.blocks.clone();
-            let batches = blocks.iter().map(|block| parts.spill.read(block)).collect::<Result<_>>()?;
-            return results.put(self.group_by.numbered(side, batches), &self.limit);
-        }
-        if parts.can_be_dealt(part) {
-            let own = parts.heavy(part, side, self.hashing)?;
-            let mut parts = parts.deal_again(part, side, self.hashing, &self.limit, &own)?;
-            return (0..parts.parts.len()).try_for_each(|part| self.part(side, &mut parts, part, results));
-        }
-        let mut fold = Fold::new(self.group_by, side, &self.schema);
-        let blocks = of.blocks.clone();
-        for blocks in blocks.chunk_by(batched(self.limit.batch_bytes())) {
-            fold.add(blocks.iter().map(|block| parts.spill.read(block)).collect::<Result<_>>()?)?;
-        }
-        // A set of the values of one key may be as large as its rows: they are told apart as groups are.
-        for distinct in fold.distinct_columns() {
-            let by = [self.group_by.by, &[distinct]].concat();
-            let values = GroupBy {
-                by: &by,
-                aggregates: &[],
-                order: IdOrder::FirstSeen,
-                nulls: NullKeys::Group,
-                watch: &|_| (),
-                ..*self.group_by
-            };
-            let schema = without_numbers_of(&side.schema);
-            let batches = blocks.iter().map(|block| without_numbers(&schema, &parts.spill.read(block)?));
-            values.run(Batches::new(Arc::clone(&schema), batches), |batch| fold.add_distinct(distinct, &batch))?;
-        }
-        results.put(fold.finish(), &self.limit)
     }
 }
 

@@ -6,6 +6,8 @@
 //! too many       right rows dealt, left rows dealt; each pair of parts joined (pair.rs); runs of results merged
 //!                behind them, in right and full joins, right rows without a partner
 //! ```
+//!
+//! Several devices have an index each, and share out left batches; or share out parts.
 
 use std::sync::Arc;
 
@@ -13,11 +15,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use koel::{Any, JoinKind};
 
+use super::devices::{Emit, Work, shared_out, some};
 use super::hash::Hashing;
+use super::held::{Come, come};
 use super::merge::{Order, merged};
-use super::pair::{Pairing, RightRows, rest_of};
+use super::pair::{Made, Pairing, Runs};
 use super::parts::{Parts, result_type};
-use super::{Batches, Held, Limit, Side, Stage, without_numbers};
+use super::right::{Indexed, RightRows};
+use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::kind::check_types;
@@ -45,7 +50,7 @@ pub enum Output {
 /// let (left, right) = (batch(vec![3, 1, 2])?, batch(vec![2, 3])?);
 /// let columns = [Output::Left(0), Output::Right(0)];
 /// let join = Join {
-///     device: &koel::auto().backend,
+///     devices: &[koel::auto().backend],
 ///     on: &[(0, 0)],
 ///     how: JoinKind::Inner,
 ///     nulls: NullEquality::NothingEquals,
@@ -65,8 +70,9 @@ pub enum Output {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Join<'a> {
-    /// Where keys are looked up.
-    pub device: &'a Any,
+    /// Where keys are looked up: one device or more, also one twice. The result is the same. Where the right table fits, its
+    /// index is on each of them.
+    pub devices: &'a [Any],
     /// The key columns, left and right, by their places.
     pub on: &'a [(usize, usize)],
     /// Which rows come out.
@@ -77,7 +83,7 @@ pub struct Join<'a> {
     pub columns: &'a [Output],
     /// How much memory may be used.
     pub limit: &'a Limit,
-    /// Is told how far the work is.
+    /// Is told how far the work is, by the thread that calls.
     pub watch: &'a dyn Fn(Stage),
 }
 
@@ -129,8 +135,8 @@ impl Join<'_> {
     /// again for each piece of them.
     ///
     /// # Errors
-    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], and those of the tables and of `take`, after which nothing more is
-    /// done. Temporary files are gone then.
+    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the
+    /// tables and of `take`, after which nothing more is done. Temporary files are gone then.
     pub fn run<E: From<Error>>(
         &self,
         left: Batches<'_, E>,
@@ -139,72 +145,64 @@ impl Join<'_> {
     ) -> std::result::Result<JoinedRows, E> {
         let schema = self.schema(&left.schema, &right.schema)?;
         let (left_keys, right_keys) = self.on.iter().copied().unzip();
-        let mut left_side = Side::new(&left.schema, left_keys)?;
-        let mut right_side = Side::new(&right.schema, right_keys)?;
+        let left_side = Side::new(&left.schema, left_keys)?;
+        let right_side = Side::new(&right.schema, right_keys)?;
         let empty = |side: &Side| RecordBatch::new_empty(Arc::clone(&side.schema));
         check_types(&left_side.keys_of(&empty(&left_side))?, &right_side.keys_of(&empty(&right_side))?)?;
-        let (limit, hashing) = (self.limit.of(self.device, 0), Hashing::new(self.nulls));
+        let (devices, hashing) = (some(self.devices)?, Hashing::new(self.nulls));
+        let pairing = Pairing::new(self, &schema, self.limit.each(devices, 0), hashing);
         let mut sizes = JoinedRows::default();
-        let mut take = |sizes: &mut JoinedRows, batch: RecordBatch| {
-            sizes.joined += batch.num_rows() as u64;
-            take(batch)
+        let mut joined = 0;
+        let mut take = |batch: RecordBatch| {
+            joined += batch.num_rows() as u64;
+            take(without_numbers(&schema, &batch)?)
         };
 
-        let mut held = Held::default();
-        let mut dealt: Option<Parts> = None;
-        for batch in right.batches {
-            for batch in right_side.numbered(&batch?)? {
-                match &mut dealt {
-                    Some(parts) => parts.deal(&right_side, &batch, hashing)?,
-                    None => held.push(batch)?,
+        let whole = self.limit.of(devices, 0).of_copies(devices);
+        match come(&right_side, right, &mut sizes.right, &whole, hashing, self.watch)? {
+            Come::Held(held) => {
+                let rows = RightRows::new(&right_side, held.batches)?;
+                let on_each = Work {
+                    begin: |device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
+                    work: |indexed: &mut Indexed<'_>, batch: RecordBatch, emit: Emit<'_, RecordBatch>| {
+                        pairing.whole(&left_side, &batch, indexed, emit)
+                    },
+                };
+                // Each device has a batch, and finds another one when it is through.
+                let left = left_side.numbered(left, &mut sizes.left);
+                let indexed = shared_out(devices, 2 * devices.len(), left, |_| (), on_each, &mut take)?;
+                pairing.rest(&indexed, take)?;
+            }
+            Come::Dealt(right_parts) => {
+                let mut left_parts = Parts::new(&pairing.limit)?;
+                for batch in left_side.numbered(left, &mut sizes.left) {
+                    left_parts.deal(&left_side, &batch?, hashing)?;
+                }
+                let (files, mut runs) = (pairing.files()?, Runs::default());
+                let on_each = Work {
+                    begin: Ok,
+                    work: |device: &mut &Any, part: usize, emit: Emit<'_, Runs>| {
+                        let mut made = Made::new(device, &files);
+                        pairing.join((&left_side, &left_parts), (&right_side, &right_parts), part, &mut made)?;
+                        emit(made.runs)
+                    },
+                };
+                let parts = left_parts.parts.len();
+                let tell = |part| (self.watch)(Stage::Part(part + 1, parts));
+                shared_out(devices, parts, (0..parts).map(Ok::<_, E>), tell, on_each, |of_part: Runs| {
+                    runs.iter_mut().zip(of_part).for_each(|(runs, of_part)| runs.extend(of_part));
+                    Ok(())
+                })?;
+                let written = [&left_parts.spill, &right_parts.spill].into_iter().chain(&files);
+                sizes.spilled = written.map(|spill| spill.bytes()).sum();
+                drop((left_parts, right_parts));
+                (self.watch)(Stage::Merging);
+                for (spill, runs) in files.into_iter().zip(runs) {
+                    merged(spill, runs, &pairing.numbered, &Order::Numbers, &pairing.limit, &mut take)?;
                 }
             }
-            if dealt.is_none() && !limit.fits(held.rows, held.bytes) {
-                (self.watch)(Stage::Dealing);
-                let mut parts = Parts::new(&limit)?;
-                for batch in std::mem::take(&mut held).batches {
-                    parts.deal(&right_side, &batch, hashing)?;
-                }
-                dealt = Some(parts);
-            }
         }
-        sizes.right = right_side.rows;
-
-        let pairing = Pairing::new(self, &schema, limit, hashing);
-        let Some(mut right_parts) = dealt else {
-            let mut rows = RightRows::new(&pairing, &right_side, held.batches)?;
-            for batch in left.batches {
-                for batch in left_side.numbered(&batch?)? {
-                    pairing.whole(&left_side, &batch, &mut rows, |batch| {
-                        take(&mut sizes, without_numbers(&schema, &batch)?)
-                    })?;
-                }
-            }
-            sizes.left = left_side.rows;
-            rest_of(&pairing, &rows, |batch| take(&mut sizes, without_numbers(&schema, &batch)?))?;
-            return Ok(sizes);
-        };
-
-        let mut left_parts = Parts::new(&pairing.limit)?;
-        for batch in left.batches {
-            for batch in left_side.numbered(&batch?)? {
-                left_parts.deal(&left_side, &batch, hashing)?;
-            }
-        }
-        sizes.left = left_side.rows;
-        let mut results = pairing.results()?;
-        for part in 0..left_parts.parts.len() {
-            (self.watch)(Stage::Part(part + 1, left_parts.parts.len()));
-            pairing.join((&left_side, &mut left_parts), (&right_side, &mut right_parts), part, &mut results)?;
-        }
-        sizes.spilled = left_parts.spill.bytes() + right_parts.spill.bytes() + results.bytes();
-        drop((left_parts, right_parts));
-        (self.watch)(Stage::Merging);
-        for (spill, runs) in results.into_runs() {
-            merged(spill, runs, &pairing.numbered, &Order::Numbers, &pairing.limit, |batch| {
-                take(&mut sizes, without_numbers(&schema, &batch)?)
-            })?;
-        }
+        sizes.joined = joined;
         Ok(sizes)
     }
 }

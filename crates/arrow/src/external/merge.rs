@@ -32,11 +32,11 @@ const MOST_RUNS: usize = 128;
 pub(super) type Run = Vec<Block>;
 
 /// By what results are in order.
-pub(super) enum Order<'a> {
+pub(super) enum Order {
     /// The numbers in their last column.
     Numbers,
     /// Bytes that their first columns make, so many of them.
-    Bytes(&'a RowConverter, usize),
+    Bytes(RowConverter, usize),
 }
 
 /// The keys of a block.
@@ -60,39 +60,65 @@ impl Open {
     }
 }
 
+/// A run on its way: its batches, in order.
+type Coming<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
+
 /// The rows of all runs in one order, batch after batch, with the column of their keys. Runs of equal keys stand behind each
 /// other as they do there.
 pub(super) fn merged<E: From<Error>>(
     mut spill: Spill,
     mut runs: Vec<Run>,
     schema: &SchemaRef,
-    order: &Order<'_>,
+    order: &Order,
     limit: &Limit,
     mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     // Neighbours become one run where there are too many to read a block of each.
     while runs.len() > MOST_RUNS {
-        let mut fewer = Spill::new(limit.folder())?;
+        let fewer = Spill::new(limit.folder())?;
         let mut merged = Vec::with_capacity(runs.len().div_ceil(MOST_RUNS));
         for runs in runs.chunks(MOST_RUNS) {
-            let mut merge = Merge::new(&mut spill, runs.to_vec(), schema, order, limit)?;
+            let mut merge = Merge::new(coming(&spill, runs), schema, order, limit)?;
             let mut run = Run::new();
             while let Some(batch) = merge.next()? {
-                write(&mut fewer, &mut run, &batch, limit)?;
+                write(&fewer, &mut run, &batch, limit)?;
             }
             merged.push(run);
         }
         (spill, runs) = (fewer, merged);
     }
-    let mut merge = Merge::new(&mut spill, runs, schema, order, limit)?;
+    let mut merge = Merge::new(coming(&spill, &runs), schema, order, limit)?;
     while let Some(batch) = merge.next()? {
         take(batch)?;
     }
     Ok(())
 }
 
+/// The same of results in memory, of which each is in order.
+pub(super) fn merged_in_memory<E: From<Error>>(
+    results: Vec<RecordBatch>,
+    schema: &SchemaRef,
+    order: &Order,
+    limit: &Limit,
+    mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let pieces = |of: RecordBatch| {
+        (0..of.num_rows()).step_by(ROWS).map(move |start| Ok(of.slice(start, ROWS.min(of.num_rows() - start))))
+    };
+    let runs = results.into_iter().map(|of| Box::new(pieces(of)) as Coming<'_>).collect();
+    let mut merge = Merge::new(runs, schema, order, limit)?;
+    while let Some(batch) = merge.next()? {
+        take(batch)?;
+    }
+    Ok(())
+}
+
+fn coming<'a>(spill: &'a Spill, runs: &'a [Run]) -> Vec<Coming<'a>> {
+    runs.iter().map(|run| Box::new(run.iter().map(|block| spill.read(block))) as Coming<'a>).collect()
+}
+
 /// Writes rows of a run, in blocks of which one of each run fits.
-pub(super) fn write(spill: &mut Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
+pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
     let bytes = (row_bytes(batch) as u64).div_ceil(batch.num_rows().max(1) as u64);
     let rows = (limit.block_bytes() / bytes.max(1)).clamp(1, ROWS as u64) as usize;
     for start in (0..batch.num_rows()).step_by(rows) {
@@ -104,9 +130,8 @@ pub(super) fn write(spill: &mut Spill, run: &mut Run, batch: &RecordBatch, limit
 
 /// Runs on their way into one.
 struct Merge<'a> {
-    spill: &'a mut Spill,
-    runs: Vec<std::vec::IntoIter<Block>>,
-    order: &'a Order<'a>,
+    runs: Vec<Coming<'a>>,
+    order: &'a Order,
     /// The block of each run that is read, and the next row in it.
     open: Vec<Option<(usize, usize)>>,
     blocks: Vec<Open>,
@@ -122,17 +147,10 @@ struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     /// Of runs whose batches have this schema.
-    fn new(
-        spill: &'a mut Spill,
-        runs: Vec<Run>,
-        schema: &SchemaRef,
-        order: &'a Order<'a>,
-        limit: &Limit,
-    ) -> Result<Self> {
-        let (open, runs) = (vec![None; runs.len()], runs.into_iter().map(Vec::into_iter).collect());
-        let schema = Arc::clone(schema);
+    fn new(runs: Vec<Coming<'a>>, schema: &SchemaRef, order: &'a Order, limit: &Limit) -> Result<Self> {
+        let (open, schema) = (vec![None; runs.len()], Arc::clone(schema));
         let (blocks, next, bytes) = (Vec::new(), Vec::new(), 2 * limit.batch_bytes());
-        let mut merge = Merge { spill, runs, order, open, blocks, next, keys: Vec::new(), schema, bytes, row: 1 };
+        let mut merge = Merge { runs, order, open, blocks, next, keys: Vec::new(), schema, bytes, row: 1 };
         for run in 0..merge.runs.len() {
             merge.advance(run)?;
         }
@@ -167,12 +185,12 @@ impl<'a> Merge<'a> {
     /// Reads the next block of a run.
     fn advance(&mut self, run: usize) -> Result<()> {
         self.open[run] = None;
-        for block in self.runs[run].by_ref() {
-            let batch = self.spill.read(&block)?;
+        for batch in self.runs[run].by_ref() {
+            let batch = batch?;
             if batch.num_rows() == 0 {
                 continue;
             }
-            self.row = self.row.max(block.bytes() / batch.num_rows() as u64).max(1);
+            self.row = self.row.max((row_bytes(&batch) / batch.num_rows()) as u64).max(1);
             let keys = match self.order {
                 Order::Numbers => Keys::Numbers,
                 Order::Bytes(converter, keys) => {

@@ -18,63 +18,52 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
-use koel::{JoinKind, NO_ROW};
+use koel::{Any, JoinKind, NO_ROW};
 use rayon::prelude::*;
 
 use super::hash::Hashing;
 use super::join::{Join, Output};
 use super::merge::{ROWS, Run, write};
 use super::parts::{Part, Parts, batched, numbered_schema};
+use super::right::{Indexed, RightRows, bits};
 use super::spill::{Block, Spill};
 use super::{Limit, Side, batch_of, row_bytes};
+use crate::encode::NullEquality;
 use crate::error::{Error, Result};
-use crate::join::RightKeys;
-use crate::keys::{Column, Keys};
+use crate::keys::Column;
 
 /// Results that are found in one look, and not once more for each piece of them.
 const AT_ONCE: usize = 1 << 18;
 
 /// How parts are joined.
 pub(super) struct Pairing<'a> {
-    join: &'a Join<'a>,
+    on: &'a [(usize, usize)],
+    pub(super) how: JoinKind,
+    pub(super) nulls: NullEquality,
+    columns: &'a [Output],
+    /// That of one device.
     pub(super) limit: Limit,
     hashing: Hashing,
     /// The columns of the result, and the row numbers behind them.
     pub(super) numbered: SchemaRef,
 }
 
-/// Right rows in memory, and their index.
-pub(super) struct RightRows {
-    columns: Vec<Column>,
-    index: RightKeys,
-    /// Which of them a left row has found, where that matters.
-    seen: Option<BooleanBufferBuilder>,
-    /// Bytes of a row.
-    row: u64,
+/// The temporary files of results: by left rows, and by right rows.
+pub(super) type Files = [Spill; 2];
+
+/// Runs of results in each of these.
+pub(super) type Runs = [Vec<Run>; 2];
+
+/// What one device makes of a part.
+pub(super) struct Made<'a> {
+    device: &'a Any,
+    files: &'a Files,
+    pub(super) runs: Runs,
 }
 
-impl RightRows {
-    pub(super) fn new(pairing: &Pairing<'_>, side: &Side, batches: Vec<RecordBatch>) -> Result<Self> {
-        let bytes: u64 = batches.iter().map(|batch| row_bytes(batch) as u64).sum();
-        let columns = side.columns(batches)?;
-        let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
-        let index = RightKeys::new(pairing.join.device, &keys, pairing.join.nulls)?;
-        let seen = pairing.join.how.keeps_right().then(|| bits(keys.len()));
-        let row = bytes / (keys.len() as u64).max(1);
-        Ok(RightRows { columns, index, seen, row })
-    }
-}
-
-/// Runs of results, in two files: by left rows, and behind them by right rows.
-pub(super) struct Results([(Spill, Vec<Run>); 2]);
-
-impl Results {
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.iter().map(|(spill, _)| spill.bytes()).sum()
-    }
-
-    pub(super) fn into_runs(self) -> [(Spill, Vec<Run>); 2] {
-        self.0
+impl<'a> Made<'a> {
+    pub(super) fn new(device: &'a Any, files: &'a Files) -> Self {
+        Made { device, files, runs: Runs::default() }
     }
 }
 
@@ -98,47 +87,47 @@ impl Found<'_> {
 }
 
 impl<'a> Pairing<'a> {
-    pub(super) fn new(join: &'a Join<'a>, schema: &Schema, limit: Limit, hashing: Hashing) -> Self {
-        Pairing { join, limit, hashing, numbered: numbered_schema(schema) }
+    pub(super) fn new(join: &Join<'a>, schema: &Schema, limit: Limit, hashing: Hashing) -> Self {
+        let Join { on, how, nulls, columns, .. } = *join;
+        Pairing { on, how, nulls, columns, limit, hashing, numbered: numbered_schema(schema) }
     }
 
-    pub(super) fn results(&self) -> Result<Results> {
-        let new = || Ok::<_, Error>((Spill::new(self.limit.folder())?, Vec::new()));
-        Ok(Results([new()?, new()?]))
+    pub(super) fn files(&self) -> Result<Files> {
+        Ok([Spill::new(self.limit.folder())?, Spill::new(self.limit.folder())?])
     }
 
     /// Joins the parts of this number, or of each what it is dealt into.
     pub(super) fn join(
         &self,
-        (left_side, left): (&Side, &mut Parts),
-        (right_side, right): (&Side, &mut Parts),
+        (left_side, left): (&Side, &Parts),
+        (right_side, right): (&Side, &Parts),
         part: usize,
-        results: &mut Results,
+        made: &mut Made<'_>,
     ) -> Result<()> {
-        if left.parts[part].rows == 0 && !self.join.how.keeps_right() {
+        if left.parts[part].rows == 0 && !self.how.keeps_right() {
             return Ok(());
         }
         let of = &right.parts[part];
         let is_little = self.limit.fits(of.rows, of.bytes) || left.parts[part].rows == 0;
         if !is_little && right.can_be_dealt(part) {
             let own = right.heavy(part, right_side, self.hashing)?;
-            let mut left = left.deal_again(part, left_side, self.hashing, &self.limit, &own)?;
-            let mut right = right.deal_again(part, right_side, self.hashing, &self.limit, &own)?;
+            let left = left.deal_again(part, left_side, self.hashing, &self.limit, &own)?;
+            let right = right.deal_again(part, right_side, self.hashing, &self.limit, &own)?;
             return (0..right.parts.len())
-                .try_for_each(|part| self.join((left_side, &mut left), (right_side, &mut right), part, results));
+                .try_for_each(|part| self.join((left_side, &left), (right_side, &right), part, made));
         }
         let pieces = self.pieces(&right.parts[part]);
-        let how = self.join.how;
+        let how = self.how;
         let are_told = how.keeps_left() || matches!(how, JoinKind::Semi | JoinKind::Anti);
         let mut matched = Matched(are_told.then(|| bits(left.parts[part].rows as usize)));
         for (number, piece) in pieces.iter().enumerate() {
             let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
-            let mut rows = RightRows::new(self, right_side, batches)?;
+            let rows = RightRows::new(right_side, batches)?;
+            let mut indexed = Indexed::new(made.device, &rows, how, self.nulls)?;
             let is_last = number + 1 == pieces.len();
-            self.join_piece((left_side, left), part, &mut rows, &mut matched, is_last, results)?;
-            let mut run = Run::new();
-            let [_, (spill, runs)] = &mut results.0;
-            rest_of(self, &rows, |batch| write(spill, &mut run, &batch, &self.limit))?;
+            self.join_piece((left_side, left), part, &mut indexed, &mut matched, is_last, made)?;
+            let (Made { files: [_, spill], runs: [_, runs], .. }, mut run) = (&mut *made, Run::new());
+            self.rest(&[indexed], |batch| write(spill, &mut run, &batch, &self.limit))?;
             runs.extend((!run.is_empty()).then_some(run));
         }
         Ok(())
@@ -164,21 +153,20 @@ impl<'a> Pairing<'a> {
     /// All left rows of a part among a piece of its right rows.
     fn join_piece(
         &self,
-        (side, left): (&Side, &mut Parts),
+        (side, left): (&Side, &Parts),
         part: usize,
-        right: &mut RightRows,
+        right: &mut Indexed<'_>,
         matched: &mut Matched,
         is_last: bool,
-        results: &mut Results,
+        made: &mut Made<'_>,
     ) -> Result<()> {
-        let how = self.join.how;
+        let how = self.how;
         let found_by = if how.has_right() { JoinKind::Inner } else { JoinKind::Semi };
         let keeps_unmatched = how.keeps_left() || how == JoinKind::Anti;
         let (mut run, mut rest) = (Run::new(), Run::new());
-        let [(spill, runs), _] = &mut results.0;
+        let Made { files: [spill, _], runs: [runs, _], .. } = made;
         let mut start = 0;
-        let blocks = std::mem::take(&mut left.parts[part].blocks);
-        for blocks in blocks.chunk_by(batched(self.limit.batch_bytes())) {
+        for blocks in left.parts[part].blocks.chunk_by(batched(self.limit.batch_bytes())) {
             let batches = blocks.iter().map(|block| left.spill.read(block)).collect::<Result<Vec<_>>>()?;
             let batch = concat_batches(&side.schema, &batches)?;
             drop(batches);
@@ -201,7 +189,6 @@ impl<'a> Pairing<'a> {
             }
             start += batch.num_rows();
         }
-        left.parts[part].blocks = blocks;
         runs.extend([run, rest].into_iter().filter(|run| !run.is_empty()));
         Ok(())
     }
@@ -211,10 +198,10 @@ impl<'a> Pairing<'a> {
         &self,
         side: &Side,
         left: &RecordBatch,
-        right: &mut RightRows,
+        right: &mut Indexed<'_>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        self.found(side, left, right, self.join.how, |found| self.put(&found, &mut take))
+        self.found(side, left, right, self.how, |found| self.put(&found, &mut take))
     }
 
     /// Hands on rows of the result: in halves, where text of all of them does not fit one array.
@@ -243,21 +230,19 @@ impl<'a> Pairing<'a> {
         &self,
         side: &Side,
         left: &RecordBatch,
-        right: &mut RightRows,
+        right: &mut Indexed<'_>,
         how: JoinKind,
         mut take: impl FnMut(Found<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let probe = right.index.probe(&side.keys_of(left)?, how, AT_ONCE)?;
-        let at_once = self.at_once(row_bytes(left) as u64 / (left.num_rows() as u64).max(1) + right.row);
+        let at_once = self.at_once(row_bytes(left) as u64 / (left.num_rows() as u64).max(1) + right.rows.row);
         let mut first = 0;
         while first < probe.len() {
             let rows = right.index.piece(&probe, first, at_once)?;
             first += rows.left.len() as u64;
-            if let Some(seen) = &mut right.seen {
-                rows.right.iter().filter(|&&row| row != NO_ROW).for_each(|&row| seen.set_bit(row as usize, true));
-            }
+            right.see(&rows.right);
             let len = rows.left.len();
-            let right = how.has_right().then(|| (&right.columns[..], maybe_rows(rows.right)));
+            let right = how.has_right().then(|| (&right.rows.columns[..], maybe_rows(rows.right)));
             take(Found { left: Some((left, rows.left.into())), right, rows: len })?;
         }
         Ok(())
@@ -268,11 +253,11 @@ impl<'a> Pairing<'a> {
         let left = |at: usize| found.left.as_ref().map(|(batch, rows)| Ok(take(batch.column(at), rows, None)?));
         let right = |at: usize| found.right.as_ref().map(|(columns, rows)| columns[at].take(rows));
         let key = |number: usize| {
-            let (own, other) = self.join.on[number];
+            let (own, other) = self.on[number];
             left(own).or_else(|| right(other))
         };
         let column = |(at, field): (usize, &Arc<Field>)| {
-            let column = match self.join.columns.get(at) {
+            let column = match self.columns.get(at) {
                 Some(&Output::Left(at)) => left(at),
                 Some(&Output::Right(at)) => right(at),
                 Some(&Output::Key(number)) => key(number),
@@ -287,21 +272,20 @@ impl<'a> Pairing<'a> {
         let columns = self.numbered.fields().par_iter().enumerate().map(column).collect::<Result<_>>()?;
         batch_of(&self.numbered, columns, found.rows)
     }
-}
 
-/// Hands on the right rows that no left row has found, where they come out.
-pub(super) fn rest_of<E: From<Error>>(
-    pairing: &Pairing<'_>,
-    right: &RightRows,
-    mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let Some(seen) = &right.seen else { return Ok(()) };
-    let rows: Vec<u32> = (0..right.index.len()).filter(|&row| !seen.get_bit(row)).map(|row| row as u32).collect();
-    for rows in rows.chunks(pairing.at_once(right.row)) {
-        let found = Found { left: None, right: Some((&right.columns, rows.to_vec().into())), rows: rows.len() };
-        pairing.put(&found, &mut take)?;
+    /// Hands on the right rows that no left row has found on any device, where they come out.
+    pub(super) fn rest<E: From<Error>>(
+        &self,
+        of_devices: &[Indexed<'_>],
+        mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let Some(right) = of_devices.first().map(|of| of.rows) else { return Ok(()) };
+        for rows in Indexed::unseen(of_devices).chunks(self.at_once(right.row)) {
+            let found = Found { left: None, right: Some((&right.columns, rows.to_vec().into())), rows: rows.len() };
+            self.put(&found, &mut take)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Which left rows of a part have found a right one, where that matters.
@@ -327,13 +311,6 @@ impl Matched {
     fn missing(&self, start: usize, rows: usize) -> UInt32Array {
         (0..rows as u32).filter(|&row| !self.is_set(start + row as usize)).collect::<Vec<_>>().into()
     }
-}
-
-/// So many bits, all off.
-fn bits(len: usize) -> BooleanBufferBuilder {
-    let mut bits = BooleanBufferBuilder::new(len);
-    bits.append_n(len, false);
-    bits
 }
 
 /// Row numbers as a column, null where there is no row.

@@ -110,7 +110,7 @@ impl Parts {
 
     /// Deals a part once more, by other bits, and rows of some hashes into parts of their own.
     pub(super) fn deal_again(
-        &mut self,
+        &self,
         part: usize,
         side: &Side,
         hashing: Hashing,
@@ -127,7 +127,7 @@ impl Parts {
     }
 
     /// Hashes of which a part has so many rows that dealing it again would leave them together: as some of its rows say.
-    pub(super) fn heavy(&mut self, part: usize, side: &Side, hashing: Hashing) -> Result<Vec<u64>> {
+    pub(super) fn heavy(&self, part: usize, side: &Side, hashing: Hashing) -> Result<Vec<u64>> {
         const BLOCKS: usize = 16;
         let Parts { spill, parts, .. } = self;
         let blocks = &parts[part].blocks;

@@ -7,13 +7,15 @@
 //!
 //! The file has no name (where the system allows that: on Unix and on Windows it does), so it is gone however the process
 //! ends: by an error, a panic, a signal or the loss of power. Nothing is ever read but through the handle that wrote it.
+//! Several threads may write and read at a time: each says where.
 //!
 //! What it is not: a format. Whoever wrote a block reads it, in the same process.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -29,7 +31,7 @@ use crate::error::{Error, Result};
 pub(super) struct Spill {
     file: File,
     folder: PathBuf,
-    end: u64,
+    end: AtomicU64,
 }
 
 /// A batch in a [`Spill`].
@@ -66,33 +68,29 @@ impl Spill {
     /// An empty one, in this folder.
     pub(super) fn new(folder: &Path) -> Result<Spill> {
         let failed = |source| koel::Error::Spill { folder: folder.into(), source };
-        Ok(Spill { file: tempfile::tempfile_in(folder).map_err(failed)?, folder: folder.into(), end: 0 })
+        Ok(Spill {
+            file: tempfile::tempfile_in(folder).map_err(failed)?,
+            folder: folder.into(),
+            end: AtomicU64::new(0),
+        })
     }
 
     /// Bytes that were written.
     pub(super) fn bytes(&self) -> u64 {
-        self.end
+        self.end.load(Relaxed)
     }
 
-    pub(super) fn write(&mut self, batch: &Encoded) -> Result<Block> {
-        let start = self.end;
-        let mut put = || {
-            self.file.seek(SeekFrom::Start(start))?;
-            self.file.write_all(&batch.bytes)
-        };
-        put().map_err(|error| self.failed(error))?;
-        self.end += batch.bytes.len() as u64;
-        Ok(Block { start, length: batch.bytes.len(), rows: batch.rows })
+    pub(super) fn write(&self, batch: &Encoded) -> Result<Block> {
+        let length = batch.bytes.len();
+        let start = self.end.fetch_add(length as u64, Relaxed);
+        write_at(&self.file, &batch.bytes, start).map_err(|error| self.failed(error))?;
+        Ok(Block { start, length, rows: batch.rows })
     }
 
-    pub(super) fn read(&mut self, block: &Block) -> Result<RecordBatch> {
+    pub(super) fn read(&self, block: &Block) -> Result<RecordBatch> {
         // Aligned, so that columns need not be copied once more.
         let mut bytes = MutableBuffer::from_len_zeroed(block.length);
-        let mut get = || {
-            self.file.seek(SeekFrom::Start(block.start))?;
-            self.file.read_exact(&mut bytes)
-        };
-        get().map_err(|error| self.failed(error))?;
+        read_at(&self.file, &mut bytes, block.start).map_err(|error| self.failed(error))?;
         let (mut bytes, mut decoder) = (Buffer::from(bytes), StreamDecoder::new());
         // Its schema comes first, and the batch behind it.
         let batch = decoder.decode(&mut bytes)?;
@@ -102,6 +100,56 @@ impl Spill {
     fn failed(&self, source: io::Error) -> Error {
         koel::Error::Spill { folder: self.folder.clone(), source }.into()
     }
+}
+
+/// Fills some memory from a place of a file.
+fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(file, bytes, start);
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, start);
+        #[cfg(not(any(unix, windows)))]
+        let read = unsupported(file);
+        match read {
+            Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has become shorter")),
+            Ok(read) => {
+                bytes = &mut bytes[read..];
+                start += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes to a place of a file.
+fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        #[cfg(unix)]
+        let written = std::os::unix::fs::FileExt::write_at(file, bytes, start);
+        #[cfg(windows)]
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, start);
+        #[cfg(not(any(unix, windows)))]
+        let written = unsupported(file);
+        match written {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                start += written as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Other systems have no files that several threads read.
+#[cfg(not(any(unix, windows)))]
+fn unsupported(_: &File) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The same rows in memory of their own.

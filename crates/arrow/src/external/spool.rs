@@ -45,12 +45,12 @@ impl Spooled {
     }
 
     /// All batches, in their order.
-    pub fn read(&mut self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+    pub fn read(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         self.blocks.iter().map(|block| self.spill.read(block))
     }
 
     /// The same, as a table of a join or of groups.
-    pub fn batches<E: From<Error>>(&mut self) -> Batches<'_, E> {
+    pub fn batches<E: From<Error>>(&self) -> Batches<'_, E> {
         let schema = SchemaRef::clone(&self.schema);
         Batches::new(schema, self.read().map(|batch| Ok(batch?)))
     }

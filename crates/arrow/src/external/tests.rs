@@ -1,5 +1,6 @@
 //! Under every limit the result is that of memory, row for row.
 
+use std::slice;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -39,7 +40,7 @@ impl Random {
 }
 
 /// Rows of which `heavy` in ten have one key, and the others one of `keys`; one in nine is null.
-fn table(seed: u64, rows: usize, keys: u64, heavy: u64) -> RecordBatch {
+pub(super) fn table(seed: u64, rows: usize, keys: u64, heavy: u64) -> RecordBatch {
     let mut random = Random(seed);
     let drawn: Vec<Option<u64>> = (0..rows)
         .map(|_| match random.below(10) < heavy {
@@ -66,30 +67,30 @@ fn table(seed: u64, rows: usize, keys: u64, heavy: u64) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).expect("a table")
 }
 
-fn batches(of: &RecordBatch, rows: usize) -> Batches<'static, Error> {
+pub(super) fn batches(of: &RecordBatch, rows: usize) -> Batches<'static, Error> {
     let pieces: Vec<RecordBatch> =
         (0..of.num_rows()).step_by(rows).map(|start| of.slice(start, rows.min(of.num_rows() - start))).collect();
     Batches::new(of.schema(), pieces.into_iter().map(Ok))
 }
 
-fn flat(column: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn flat(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(arrow_cast::cast(column, &result_type(column.data_type()))?)
 }
 
-fn keys(of: &RecordBatch, places: &[usize]) -> Keys {
+pub(super) fn keys(of: &RecordBatch, places: &[usize]) -> Keys {
     let column = |&at: &usize| Column::new(of.schema().field(at).name(), Arc::clone(of.column(at)));
     Keys::new(places.iter().map(column).collect()).expect("keys")
 }
 
 /// All batches as one, with values in place of dictionaries.
-fn whole(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch {
+pub(super) fn whole(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch {
     concat_batches(schema, batches).expect("one schema")
 }
 
 /// Groups by the first column, as they first appear.
 fn first_seen<'a>(device: &'a Any, aggregates: &'a [Of], limit: &'a Limit) -> GroupBy<'a> {
     let (order, nulls) = (IdOrder::FirstSeen, NullKeys::Group);
-    GroupBy { device, by: &[0], aggregates, order, nulls, limit, watch: &|_| () }
+    GroupBy { devices: slice::from_ref(device), by: &[0], aggregates, order, nulls, limit, watch: &|_| () }
 }
 
 /// All groups of a table that comes in batches of so many rows.
@@ -103,9 +104,9 @@ fn grouped(group_by: &GroupBy<'_>, table: &RecordBatch, rows: usize) -> Result<R
 }
 
 /// What a join in memory gives.
-fn expected(left: &RecordBatch, right: &RecordBatch, join: &Join<'_>) -> Result<Vec<ArrayRef>> {
+pub(super) fn expected(left: &RecordBatch, right: &RecordBatch, join: &Join<'_>) -> Result<Vec<ArrayRef>> {
     let (left_keys, right_keys): (Vec<usize>, Vec<usize>) = join.on.iter().copied().unzip();
-    let rows = crate::join(join.device, &keys(left, &left_keys), &keys(right, &right_keys), join.how, join.nulls)?;
+    let rows = crate::join(&join.devices[0], &keys(left, &left_keys), &keys(right, &right_keys), join.how, join.nulls)?;
     let plain = |column: ArrayRef| flat(&column);
     let take = |of: &RecordBatch, at: usize, rows: &arrow_array::UInt32Array| {
         plain(arrow_select::take::take(of.column(at), rows, None)?)
@@ -135,7 +136,15 @@ fn check_join(left: &RecordBatch, right: &RecordBatch, on: &[(usize, usize)], li
         for nulls in [NullEquality::NothingEquals, NullEquality::NullEquals] {
             for &bytes in limits {
                 let limit = Limit::new(bytes);
-                let join = Join { device: &device, on, how, nulls, columns: &columns, limit: &limit, watch: &|_| () };
+                let join = Join {
+                    devices: slice::from_ref(&device),
+                    on,
+                    how,
+                    nulls,
+                    columns: &columns,
+                    limit: &limit,
+                    watch: &|_| (),
+                };
                 let expected = expected(left, right, &join)?;
                 let mut found = Vec::new();
                 let sizes = join.run(batches(left, 1000), batches(right, 700), |batch| {
@@ -191,7 +200,7 @@ fn joins_by_several_columns_and_types_are_those_of_memory() -> Result<()> {
         let limit = Limit::new(bytes);
         let columns = [Output::Left(5), Output::Right(5)];
         let join = Join {
-            device: &device,
+            devices: slice::from_ref(&device),
             on: &[(0, 1), (2, 2)],
             how: JoinKind::Full,
             nulls: NullEquality::NullEquals,
@@ -212,7 +221,7 @@ fn joins_by_several_columns_and_types_are_those_of_memory() -> Result<()> {
 }
 
 /// Every aggregate of every kind of value.
-fn wanted() -> Vec<Of> {
+pub(super) fn wanted() -> Vec<Of> {
     let of = |function, column| Of { function, column: Some(column), name: format!("{function:?} {column}") };
     let mut all = vec![Of { function: Function::Count, column: None, name: "rows".into() }];
     for function in
@@ -227,7 +236,7 @@ fn wanted() -> Vec<Of> {
 }
 
 /// A table with decimals behind all columns.
-fn with_decimals(table: &RecordBatch) -> RecordBatch {
+pub(super) fn with_decimals(table: &RecordBatch) -> RecordBatch {
     let decimals: Decimal128Array =
         (0..table.num_rows()).map(|row| (row % 5 > 0).then_some(10_i128.pow(29) * (row as i128 - 300))).collect();
     let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(38, 3).expect("38 digits"));
@@ -254,8 +263,15 @@ fn check_groups(table: &RecordBatch, by: &[usize], limits: &[u64]) -> Result<()>
         let expected = group_by(&device, &keys(table, by), &all, order, nulls)?;
         for &bytes in limits {
             let limit = Limit::new(bytes);
-            let group_by =
-                GroupBy { device: &device, by, aggregates: &aggregates, order, nulls, limit: &limit, watch: &|_| () };
+            let group_by = GroupBy {
+                devices: slice::from_ref(&device),
+                by,
+                aggregates: &aggregates,
+                order,
+                nulls,
+                limit: &limit,
+                watch: &|_| (),
+            };
             let mut found = Vec::new();
             let sizes = group_by.run(batches(table, 800), |batch| {
                 found.push(batch);
@@ -327,7 +343,15 @@ fn lists_and_long_texts_go_to_files_and_back() -> Result<()> {
     for bytes in [1 << 40, 1_500_000, 200_000] {
         let limit = Limit::new(bytes);
         let (on, how, nulls) = (&[(0, 0)][..], JoinKind::Inner, NullEquality::NothingEquals);
-        let join = Join { device: &device, on, how, nulls, columns: &outputs, limit: &limit, watch: &|_| () };
+        let join = Join {
+            devices: slice::from_ref(&device),
+            on,
+            how,
+            nulls,
+            columns: &outputs,
+            limit: &limit,
+            watch: &|_| (),
+        };
         let mut found = Vec::new();
         let sizes = join.run(batches(&table, 500), batches(&table, 700), |batch| {
             found.push(batch);
@@ -416,7 +440,7 @@ fn what_cannot_be_is_refused_before_rows_are_read() {
     let limit = Limit::new(1000);
     let join = |on: &[(usize, usize)], columns: &[Output]| {
         let (how, nulls) = (JoinKind::Inner, NullEquality::NullEquals);
-        let join = Join { device: &device, on, how, nulls, columns, limit: &limit, watch: &|_| () };
+        let join = Join { devices: slice::from_ref(&device), on, how, nulls, columns, limit: &limit, watch: &|_| () };
         join.run(unread(&none), unread(&none), |_| Ok(())).expect_err("refused")
     };
     assert!(matches!(join(&[(0, 1)], &[]), Error::TypeMismatch { .. }));

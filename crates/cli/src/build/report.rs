@@ -12,7 +12,7 @@ use super::Build;
 use crate::failure::{Result, Verdict};
 use crate::scheme::{self, Described};
 use crate::structure::{About, Structure, key_type_json};
-use crate::{out, text};
+use crate::{options, out, text};
 
 /// What was built, and the seconds that it took.
 struct Built {
@@ -60,15 +60,9 @@ impl Build<'_> {
             "types": self.types.json(), "rows": self.rows, "pairs": about.pairs, "keys": about.keys,
             "slots": about.slots, "load": about.load,
             "seed": about.seed, "restarts": about.restarts, "digest": built.digest.to_string(),
-            "shards": about.by_shard.as_ref().map(Vec::len), "device": self.ids(), "image_bytes": about.image_bytes, "bytes": about.bytes,
+            "shards": about.by_shard.as_ref().map(Vec::len), "device": options::ids(self.devices), "image_bytes": about.image_bytes, "bytes": about.bytes,
             "seconds": { "read": self.read_seconds, "build": built.build_seconds, "save": built.save_seconds },
         }))
-    }
-
-    /// What `--device` takes for where it was built.
-    fn ids(&self) -> String {
-        let ids: Vec<_> = self.devices.iter().map(|device| device.info().id.as_str()).collect();
-        ids.join(",")
     }
 
     fn print(&self, built: &Built) -> Result<()> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 
+use koel::backend::HashBackend;
 use koel::device::{Any, choose};
 
 use crate::failure::{Failure, Result};
@@ -66,7 +67,7 @@ impl SomeDevices {
     pub fn open(&self, inputs: &[&Path], in_shards: bool) -> Result<Vec<Any>> {
         self.threads.apply()?;
         // However many they are here.
-        if !in_shards && (self.device.len() > 1 || self.device.iter().any(|name| names_several(name))) {
+        if !in_shards && are_several(&self.device) {
             return Err(Failure::Input(format!(
                 "--device {}: a table on several devices is one in shards: give --shards P, twice as many as devices or \
                  more, or name one device",
@@ -79,6 +80,49 @@ impl SomeDevices {
         }
         Ok(found)
     }
+}
+
+/// Where a command works that can use several devices if columns are named.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Device")]
+pub struct TableDevices {
+    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME; for tables of named columns also several, separated by
+    /// commas, which share out the rows: the result is that of one. auto is the best GPU that OpenCL has, or else the CPU, and
+    /// for inputs of less than 1 MiB always the CPU
+    #[arg(long, value_name = "DEVICES", default_value = "auto", value_delimiter = ',')]
+    device: Vec<String>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+impl TableDevices {
+    /// Whether several are named, however many they are here.
+    pub fn are_several(&self) -> bool {
+        are_several(&self.device)
+    }
+
+    /// The devices for work on these inputs, one or more.
+    pub fn open(&self, inputs: &[&Path]) -> Result<Vec<Any>> {
+        self.threads.apply()?;
+        several_devices(&self.device, inputs)
+    }
+
+    /// The one device for work on these inputs, of a sort that several cannot share out; with what they can.
+    pub fn open_one(&self, inputs: &[&Path], work: &str, advice: &str) -> Result<Any> {
+        self.threads.apply()?;
+        match &self.device[..] {
+            [name] if !names_several(name) => one_device_for(name, inputs),
+            names => Err(Failure::Input(format!(
+                "--device {}: one device {work}: name one device, {advice}",
+                names.join(",")
+            ))),
+        }
+    }
+}
+
+/// What `--device` takes for these devices.
+pub fn ids(devices: &[Any]) -> String {
+    devices.iter().map(|device| device.info().id.as_str()).collect::<Vec<_>>().join(",")
 }
 
 /// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
@@ -100,6 +144,10 @@ pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
 
 fn for_inputs<'a>(name: &'a str, inputs: &[&Path]) -> &'a str {
     if name == "auto" && are_small(inputs) { "cpu" } else { name }
+}
+
+fn are_several(names: &[String]) -> bool {
+    names.len() > 1 || names.iter().any(|name| names_several(name))
 }
 
 /// Whether a name stands for all devices of a sort, of which there may be one.

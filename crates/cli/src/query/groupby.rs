@@ -91,7 +91,7 @@ impl Job<'_> {
             }
         }
         let progress = Progress::line();
-        if let Some(limit) = self.options.memory.limit() {
+        if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::groupby::run(self, &of, &limit, progress);
         }
         let Opened { device, table, is_text, read_seconds } = self.table.open(&of)?;

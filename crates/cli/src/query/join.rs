@@ -25,7 +25,7 @@ use super::limited::{self, Memory};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, Picked, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
-use crate::options::OneDevice;
+use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::TableReading;
@@ -97,7 +97,7 @@ pub(crate) struct Job<'a> {
     pub(crate) options: &'a Options,
     pub(crate) reading: &'a TableReading,
     pub(crate) output: &'a RowOptions,
-    pub(crate) device: &'a OneDevice,
+    pub(crate) device: &'a TableDevices,
 }
 
 /// A column of the result, and where it comes from.
@@ -124,7 +124,7 @@ impl Options {
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Threads are started as they are asked for before the first file is read by them.
-        let device = self.device.open(&[self.left, self.right])?;
+        let mut devices = self.device.open(&[self.left, self.right])?;
         let (left_source, right_source) =
             (Source::open(self.left, self.reading)?, Source::open(self.right, self.reading)?);
         let sources = [&left_source, &right_source];
@@ -135,9 +135,10 @@ impl Job<'_> {
         }
         // Which keys have two types is known when text has been read: until then all may, or none.
         let progress = Progress::line();
-        if let Some(limit) = self.options.memory.limit() {
-            return limited::join::run(self, &device, sources, &limit, progress);
+        if let Some(limit) = self.options.memory.limit(self.device.are_several()) {
+            return limited::join::run(self, &devices, sources, &limit, progress);
         }
+        let device = devices.swap_remove(0);
         let [left_needed, right_needed] = self.needed(sources);
         let start = Instant::now();
         let mut left = Loaded::read(&left_source, &left_needed, Pieces::Many)?;

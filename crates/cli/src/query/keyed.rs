@@ -10,7 +10,7 @@ use koel_arrow::NullKeys;
 use super::columns::Pieces;
 use super::{Loaded, wanted_columns};
 use crate::failure::{Failure, Result};
-use crate::options::OneDevice;
+use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
@@ -43,7 +43,7 @@ pub(crate) struct KeyedTable<'a> {
     pub(crate) order: IdOrder,
     pub(crate) reading: &'a TableReading,
     pub(crate) output: &'a RowOptions,
-    pub(crate) device: &'a OneDevice,
+    pub(crate) device: &'a TableDevices,
 }
 
 /// A table in memory, and the device that looks through it.
@@ -56,8 +56,8 @@ pub(super) struct Opened {
 }
 
 impl KeyedTable<'_> {
-    /// The device, and the file.
-    pub(super) fn source(&self) -> Result<(Any, Source)> {
+    /// The devices, and the file.
+    pub(super) fn source(&self) -> Result<(Vec<Any>, Source)> {
         let [input] = self.inputs else {
             let option = self.option;
             return Err(Failure::Input(format!(
@@ -65,15 +65,16 @@ impl KeyedTable<'_> {
             )));
         };
         // Threads are started as they are asked for before the first file is read by them.
-        let device = self.device.open(&[input])?;
+        let devices = self.device.open(&[input])?;
         let source = Source::open(input, self.reading)?;
         self.reading.check(&[&source])?;
-        Ok((device, source))
+        Ok((devices, source))
     }
 
-    /// Reads the key columns and these.
+    /// Reads the key columns and these, for one device.
     pub(super) fn open(&self, columns: &[String]) -> Result<Opened> {
-        let (device, source) = self.source()?;
+        let (mut devices, source) = self.source()?;
+        let device = devices.swap_remove(0);
         let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;
         Ok(Opened { device, table, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })

@@ -62,7 +62,7 @@ impl Job<'_> {
         let names = shown.iter().map(String::as_str).chain(self.counts.then_some("count"));
         pieces::check_names(names, "--counts adds a column `count`, so leave the other one out by --columns")?;
         let progress = Progress::line();
-        if let Some(limit) = self.options.memory.limit() {
+        if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::unique::run(self, shown, &limit, progress);
         }
         let Opened { device, table, read_seconds, .. } = self.table.open(shown)?;

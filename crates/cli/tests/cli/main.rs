@@ -9,6 +9,7 @@ mod folder;
 
 mod commands;
 mod convert;
+mod devices;
 mod duckdb;
 mod faults;
 mod files;

@@ -273,8 +273,6 @@ fn what_cannot_be_in_shards_is_refused() {
     );
     folder.refused("build pairs.csv -o t.koel --device cpu,vax --shards 4", "no device for vax");
     folder.refused("build pairs.csv -o t.koel --shards 2 --slots 60", "do not fit");
-    folder.refused("unique pairs.csv --device cpu,cpu", "this command uses one device");
-    folder.refused("unique pairs.csv --device all", "this command uses one device");
     assert!(!folder.path("t.koel").exists());
     folder.ok("build pairs.csv -o t.koel --shards 2 --slots 400");
     folder.refused(

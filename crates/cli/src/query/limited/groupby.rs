@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use arrow_schema::Field;
-use koel::backend::HashBackend;
 use koel_arrow::Function;
 use koel_arrow::external::{GroupBy, Limit, Of, result_type};
 use serde_json::json;
@@ -14,12 +13,13 @@ use super::super::pieces;
 use super::watched::Watched;
 use super::{Stop, place, with_nulls};
 use crate::failure::{Failure, Result, Verdict};
+use crate::options;
 use crate::progress::Progress;
 use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
-    let (device, source) = table.source()?;
+    let (devices, source) = table.source()?;
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
     // Text without values tells no type, and the sum of no numbers is none.
@@ -45,7 +45,7 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
     let watched = Watched::new(progress, table.output, "grouping");
     let group_by = GroupBy {
-        device: &device,
+        devices: &devices,
         by: &by,
         aggregates: &aggregates,
         order: table.order,
@@ -69,8 +69,8 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(found.groups, "group")), || {
         json!({
-            "rows": found.rows, "groups": found.groups, "order": table.order.name(), "device": device.info().id,
-            "memory": limit.bytes(), "spilled_bytes": found.spilled,
+            "rows": found.rows, "groups": found.groups, "order": table.order.name(), "device": options::ids(&devices),
+            "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
             "seconds": { "group": start.elapsed().as_secs_f64() },
         })
     })?;

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use arrow_schema::{DataType, Field};
-use koel::backend::HashBackend;
 use koel::device::Any;
 use koel_arrow::external::{Join, Limit, Output};
 use koel_arrow::{can_be_equal, plain_type};
@@ -15,6 +14,7 @@ use super::super::types::told;
 use super::watched::Watched;
 use super::{Stop, batches, place};
 use crate::failure::{Failure, Result, Verdict};
+use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::read::stream::Stream;
@@ -22,7 +22,7 @@ use crate::text;
 
 pub(in super::super) fn run(
     job: &Job<'_>,
-    device: &Any,
+    devices: &[Any],
     sources: [&Source; 2],
     limit: &Limit,
     progress: Progress,
@@ -49,7 +49,7 @@ pub(in super::super) fn run(
     let watched = Watched::new(progress, job.output, "joining");
     let watch = |stage| watched.tell(stage);
     let nulls = job.options.nulls.equality();
-    let join = Join { device, on: &on, how: job.how, nulls, columns: &columns, limit, watch: &watch };
+    let join = Join { devices, on: &on, how: job.how, nulls, columns: &columns, limit, watch: &watch };
     let schema = join.schema(left.schema(), right.schema())?;
     let named = |(field, name): (&std::sync::Arc<Field>, &String)| field.as_ref().clone().with_name(name);
     let schema = schema_of(schema.fields().iter().zip(outs.iter().map(|out| &out.name)).map(named).collect());
@@ -62,7 +62,7 @@ pub(in super::super) fn run(
     job.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
         json!({
             "how": job.how.name(), "left_rows": rows.left, "right_rows": rows.right, "rows": total,
-            "device": device.info().id, "memory": limit.bytes(), "spilled_bytes": rows.spilled,
+            "device": options::ids(devices), "memory": job.options.memory.bytes(), "spilled_bytes": rows.spilled,
             "seconds": { "join": start.elapsed().as_secs_f64() },
         })
     })?;

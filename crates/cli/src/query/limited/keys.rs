@@ -10,7 +10,6 @@ use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use koel::IdOrder;
-use koel::backend::HashBackend;
 use koel::device::Any;
 use koel_arrow::external::{Batches, GroupBy, Limit, Of};
 use koel_arrow::{Function, NullKeys};
@@ -22,6 +21,7 @@ use super::watched::Watched;
 use crate::failure::{Failure, Result, Verdict};
 use crate::input::{Inputs, ReadOptions, Spooled, Want};
 use crate::number::{Number, Numbers, Type};
+use crate::options;
 use crate::output::{Column, RowOptions, Rows};
 use crate::progress::Progress;
 use crate::text;
@@ -32,8 +32,10 @@ pub(crate) struct Keys<'a> {
     pub(crate) min_count: u32,
     pub(crate) order: IdOrder,
     pub(crate) output: &'a RowOptions,
-    pub(crate) device: &'a Any,
+    pub(crate) devices: &'a [Any],
     pub(crate) limit: &'a Limit,
+    /// The limit that is told.
+    pub(crate) memory: Option<u64>,
     /// Letters of keys, if they are k-mers.
     pub(crate) k: Option<u32>,
 }
@@ -57,7 +59,7 @@ impl Keys<'_> {
         let is_counted = self.counts || self.min_count > 1;
         let watched = Watched::new(progress, self.output, "finding keys of");
         let group_by = GroupBy {
-            device: self.device,
+            devices: self.devices,
             by: &[0],
             aggregates: if is_counted { &counted } else { &[] },
             order: self.order,
@@ -91,7 +93,7 @@ impl Keys<'_> {
         self.output.summarize(&sentence, || {
             json!({
                 "rows": count, "keys": distinct, "ids": self.order.name(), "min_count": self.min_count,
-                "device": self.device.info().id, "memory": self.limit.bytes(), "spilled_bytes": found.spilled,
+                "device": options::ids(self.devices), "memory": self.memory, "spilled_bytes": found.spilled,
                 "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
             })
         })?;

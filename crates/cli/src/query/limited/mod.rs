@@ -1,4 +1,5 @@
-//! Commands on tables with --memory: files are read batch by batch, and what does not fit is in temporary files meanwhile.
+//! Commands on tables with --memory: files are read batch by batch, and what does not fit is in temporary files meanwhile. And
+//! those on several devices, with or without a limit.
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
@@ -42,8 +43,15 @@ impl Memory {
         self.memory.is_some()
     }
 
-    pub(crate) fn limit(&self) -> Option<Limit> {
-        self.memory.map(Limit::new)
+    /// The limit of a run that is told one, or that several devices share out: these work on batches, and all memory is
+    /// theirs if no limit is told.
+    pub(crate) fn limit(&self, are_several: bool) -> Option<Limit> {
+        self.memory.or(are_several.then_some(u64::MAX)).map(Limit::new)
+    }
+
+    /// The limit that is told.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.memory
     }
 }
 

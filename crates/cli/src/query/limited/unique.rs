@@ -16,7 +16,6 @@ use arrow_array::{Array, BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use koel::JoinKind;
-use koel::backend::HashBackend;
 use koel::device::Any;
 use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Spooled, result_type};
 use koel_arrow::{Function, NullEquality, NullKeys};
@@ -27,6 +26,7 @@ use super::super::unique::Job;
 use super::watched::Watched;
 use super::{Stop, batches, place};
 use crate::failure::{Failure, Result, Verdict};
+use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::write::Flushed;
@@ -34,7 +34,7 @@ use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
-    let (device, source) = table.source()?;
+    let (devices, source) = table.source()?;
     let start = Instant::now();
     let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new());
     let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
@@ -55,8 +55,15 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     let watched = Watched::new(progress, table.output, "finding keys of");
     let watch = |stage| watched.tell(stage);
     let nulls = job.options.nulls.keys();
-    let group_by =
-        GroupBy { device: &device, by: &by, aggregates: &aggregates, order: table.order, nulls, limit, watch: &watch };
+    let group_by = GroupBy {
+        devices: &devices,
+        by: &by,
+        aggregates: &aggregates,
+        order: table.order,
+        nulls,
+        limit,
+        watch: &watch,
+    };
     // Keys come out as the first row has them, if they are shown.
     let shown_of = |groups: &RecordBatch| {
         let columns = groups.columns()[by.len()..][..schema.fields().len()].to_vec();
@@ -91,7 +98,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
                 Ok::<_, Stop>(spooled.push(&batch(&spooled_schema, columns, groups.num_rows())?)?)
             });
             let found = found.map_err(told)?;
-            let inverse = Inverse { device: &device, source: &source, by: table.by, nulls, limit, watched: &watched };
+            let inverse = Inverse { devices: &devices, source: &source, by: table.by, nulls, limit, watched: &watched };
             let mut inverse = Some(inverse.write(path, &mut spooled, &spooled_schema, found.groups)?);
             // Whoever reads stdout may close it, and the numbers are then there.
             if table.output.output.is_none() {
@@ -110,8 +117,8 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
         json!({
-            "rows": found.rows, "keys": total, "order": table.order.name(), "device": device.info().id,
-            "memory": limit.bytes(), "spilled_bytes": found.spilled,
+            "rows": found.rows, "keys": total, "order": table.order.name(), "device": options::ids(&devices),
+            "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
             "seconds": { "unique": start.elapsed().as_secs_f64() },
         })
     })?;
@@ -130,7 +137,7 @@ fn with_ids(groups: &SchemaRef) -> SchemaRef {
 
 /// The ids of a table's rows.
 struct Inverse<'a> {
-    device: &'a Any,
+    devices: &'a [Any],
     source: &'a Source,
     by: &'a [String],
     nulls: NullKeys,
@@ -147,7 +154,7 @@ impl Inverse<'_> {
         let nulls = if drops { NullEquality::NothingEquals } else { NullEquality::NullEquals };
         let (columns, watch) = ([Output::Right(schema.fields().len() - 1)], |stage| self.watched.tell(stage));
         let join = Join {
-            device: self.device,
+            devices: self.devices,
             on: &on,
             how: JoinKind::Left,
             nulls,

@@ -1,0 +1,240 @@
+//! Work shared out among devices: a thread for each, and the caller's, which reads, hands results on and tells how far it is.
+//!
+//! ```text
+//! caller     items to a queue, in order, some ahead; what comes of the first that is not over is handed on; then the next
+//! device     takes the next item; what comes of it goes to a channel of that item, which holds one result
+//! ```
+//!
+//! So results come in the order of items, whichever device had which, and few of them wait. Nobody waits for ever: items are
+//! taken in order, so the one whose results the caller waits for is being worked on, or is the next to be taken.
+//!
+//! The first error ends all: devices see it when they have a result, or take an item. With one device there are no threads,
+//! and results are handed on as they are made.
+
+use std::collections::VecDeque;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use koel::{Any, threads};
+
+use crate::error::{Error, Result};
+
+/// Why work on an item ends early.
+pub(super) enum Stop {
+    Failed(Error),
+    /// Nobody wants results any more.
+    Unwanted,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+/// Takes what comes of an item.
+pub(super) type Emit<'a, R> = &'a mut dyn FnMut(R) -> std::result::Result<(), Stop>;
+
+/// What is done on each device: what it needs for that, and what it makes of an item.
+pub(super) struct Work<B, W> {
+    pub(super) begin: B,
+    pub(super) work: W,
+}
+
+/// One device or more.
+pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
+    match devices {
+        [] => {
+            let (what, advice) = ("the number of devices", "give one or more");
+            Err(koel::Error::InvalidParameter { what, given: "0".into(), advice }.into())
+        }
+        devices => Ok(devices),
+    }
+}
+
+/// Has all items worked on, at most `ahead` of them at a time. `front` is told the number of the item whose results come
+/// next. What `begin` made comes back.
+///
+/// # Errors
+/// Those of items and of `take`; or else that of the first item among those that were tried.
+pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
+    devices: &'d [Any],
+    ahead: usize,
+    items: impl Iterator<Item = std::result::Result<T, E>>,
+    mut front: impl FnMut(usize),
+    on_each: Work<
+        impl Fn(&'d Any) -> Result<S> + Sync,
+        impl Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop> + Sync,
+    >,
+    mut take: impl FnMut(R) -> std::result::Result<(), E>,
+) -> std::result::Result<Vec<S>, E> {
+    let Work { begin, work } = on_each;
+    if let [device] = some(devices)? {
+        let mut state = begin(device)?;
+        for (number, item) in items.enumerate() {
+            front(number);
+            let mut refused = None;
+            let done = work(&mut state, item?, &mut |result| {
+                take(result).map_err(|error| {
+                    refused = Some(error);
+                    Stop::Unwanted
+                })
+            });
+            match (refused, done) {
+                (Some(error), _) => return Err(error),
+                (None, Err(Stop::Failed(error))) => return Err(error.into()),
+                (None, _) => (),
+            }
+        }
+        return Ok(vec![state]);
+    }
+    let ended = Ended::default();
+    thread::scope(|scope| {
+        let (queue, taken) = channel();
+        // Without threads nobody has the items, and what waits for them is told so.
+        let taken = Arc::new(Mutex::new(taken));
+        let mut started = Vec::with_capacity(devices.len());
+        for (number, device) in devices.iter().enumerate() {
+            let (taken, ended, begin, work) = (Arc::clone(&taken), &ended, &begin, &work);
+            let in_thread = move || worked(&taken, ended, || begin(device), work);
+            let thread = thread::Builder::new().name(format!("koel-device-{number}")).spawn_scoped(scope, in_thread);
+            match thread {
+                Ok(thread) => started.push(thread),
+                Err(error) => {
+                    let (device, doing) = ("cpu".into(), "starting a thread".into());
+                    ended.fail(0, koel::Error::Device { device, doing, message: error.to_string() }.into());
+                }
+            }
+        }
+        drop(taken);
+        let handed = handed_on(queue, ahead, items, &mut front, &ended, &mut take);
+        if handed.is_err() {
+            ended.is_over.store(true, Relaxed);
+        }
+        threads::wait_for(|| started.iter().all(thread::ScopedJoinHandle::is_finished));
+        let states: Vec<Option<S>> =
+            started.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
+        handed?;
+        match ended.first().take() {
+            Some((_, error)) => Err(error.into()),
+            None => Ok(states.into_iter().flatten().collect()),
+        }
+    })
+}
+
+/// Whether all are to end, and why.
+#[derive(Default)]
+struct Ended {
+    is_over: AtomicBool,
+    /// The error of the first item.
+    first: Mutex<Option<(usize, Error)>>,
+}
+
+impl Ended {
+    fn first(&self) -> MutexGuard<'_, Option<(usize, Error)>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, number: usize, error: Error) {
+        let mut first = self.first();
+        if first.as_ref().is_none_or(|&(before, _)| number < before) {
+            *first = Some((number, error));
+        }
+        self.is_over.store(true, Relaxed);
+    }
+}
+
+/// Ends the others when its thread panics.
+struct EndsAll<'a>(&'a Ended);
+
+impl Drop for EndsAll<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.is_over.store(true, Relaxed);
+        }
+    }
+}
+
+/// An item, and where what comes of it goes.
+struct Job<T, R> {
+    number: usize,
+    item: T,
+    results: SyncSender<R>,
+}
+
+/// What a device's thread does. None if it did not begin.
+fn worked<T, S, R>(
+    queue: &Mutex<Receiver<Job<T, R>>>,
+    ended: &Ended,
+    begin: impl FnOnce() -> Result<S>,
+    work: &impl Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop>,
+) -> Option<S> {
+    let _ends_all = EndsAll(ended);
+    let begun = threads::ready().map_err(Error::from).and_then(|()| begin());
+    let mut state = begun.map_err(|error| ended.fail(0, error)).ok()?;
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(Job { number, item, results }) = next() {
+        let is_over = || ended.is_over.load(Relaxed);
+        let mut emit = |result| match is_over() {
+            true => Err(Stop::Unwanted),
+            false => results.send(result).map_err(|_| Stop::Unwanted),
+        };
+        if is_over() {
+            break;
+        }
+        match work(&mut state, item, &mut emit) {
+            Ok(()) => (),
+            // Before the channel closes: who waits at its other end looks for errors then.
+            Err(Stop::Failed(error)) => ended.fail(number, error),
+            Err(Stop::Unwanted) => break,
+        }
+    }
+    Some(state)
+}
+
+/// What the caller's thread does.
+fn handed_on<T, R, E>(
+    queue: Sender<Job<T, R>>,
+    ahead: usize,
+    items: impl Iterator<Item = std::result::Result<T, E>>,
+    front: &mut impl FnMut(usize),
+    ended: &Ended,
+    take: &mut impl FnMut(R) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut items = items.fuse().enumerate();
+    let mut waiting: VecDeque<(usize, Receiver<R>)> = VecDeque::new();
+    loop {
+        while waiting.len() < ahead {
+            let Some((number, item)) = items.next() else { break };
+            let (results, of_item) = sync_channel(1);
+            // Where no thread is left there is an error, and the channel is closed.
+            let _ = queue.send(Job { number, item: item?, results });
+            waiting.push_back((number, of_item));
+        }
+        let Some((number, of_item)) = waiting.pop_front() else { return Ok(()) };
+        front(number);
+        while let Some(result) = received(&of_item) {
+            take(result)?;
+        }
+        if ended.is_over.load(Relaxed) {
+            return Ok(());
+        }
+    }
+}
+
+/// The next result of an item; none after the last one.
+fn received<R>(results: &Receiver<R>) -> Option<R> {
+    let mut found = Err(TryRecvError::Empty);
+    threads::wait_for(|| {
+        found = results.try_recv();
+        !matches!(found, Err(TryRecvError::Empty))
+    });
+    match found {
+        Ok(result) => Some(result),
+        Err(TryRecvError::Disconnected) => None,
+        Err(TryRecvError::Empty) => results.recv().ok(),
+    }
+}

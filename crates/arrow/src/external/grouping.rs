@@ -1,0 +1,265 @@
+//! Rows grouped on one device: those of a part, or of a piece of a table in memory.
+//!
+//! ```text
+//! part      in memory, if it fits; else dealt again; else, of one key, added up piece by piece (fold.rs)
+//! pieces    a table in memory, as many as devices: rows dealt by their keys
+//! ```
+//!
+//! Groups have the numbers of their first rows behind them, by which they are put in order.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_select::take::take_record_batch;
+use koel::{Any, IdOrder};
+use rayon::prelude::*;
+
+use super::devices::{Emit, Work, shared_out};
+use super::fold::Fold;
+use super::group::{GroupBy, Of};
+use super::hash::Hashing;
+use super::held::Held;
+use super::merge::{Run, write};
+use super::parts::{Parts, batched, numbers};
+use super::spill::Spill;
+use super::{Batches, Limit, Side, without_numbers};
+use crate::aggregate::{Aggregation, Function, group_by};
+use crate::error::{Error, Result};
+use crate::group::NullKeys;
+use crate::keys::{Column, Keys};
+
+/// How rows are grouped, and where.
+#[derive(Clone, Copy)]
+pub(super) struct Grouping<'a> {
+    pub(super) device: &'a Any,
+    pub(super) by: &'a [usize],
+    pub(super) aggregates: &'a [Of],
+    pub(super) order: IdOrder,
+    pub(super) nulls: NullKeys,
+}
+
+impl<'a> Grouping<'a> {
+    /// The same elsewhere.
+    fn on(self, device: &'a Any) -> Self {
+        Grouping { device, ..self }
+    }
+
+    /// The groups of these rows, with the numbers of their first rows.
+    pub(super) fn numbered(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
+        let columns = side.columns(batches)?;
+        let keys = Keys::new(self.by.iter().map(|&key| columns[key].clone()).collect())?;
+        let numbers = columns.last().cloned();
+        let aggregation = |of: &Of| {
+            let Some(at) = of.column else { return Ok(Aggregation::rows().named(&of.name)) };
+            // The last one is that of numbers.
+            match columns.split_last().and_then(|(_, columns)| columns.get(at)) {
+                Some(column) => Ok(Aggregation::new(of.function, column.clone()).named(&of.name)),
+                None => Err(Error::Arrow(ArrowError::SchemaError(format!("column {at} of {}", columns.len() - 1)))),
+            }
+        };
+        let mut wanted = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
+        wanted.extend(numbers.iter().map(|numbers| Aggregation::new(Function::First, numbers.clone()).named("")));
+        drop(columns);
+        group_by(self.device, &keys, &wanted, self.order, self.nulls).map_err(|error| match (error, &numbers) {
+            (Error::Overflow { column, row, sum }, Some(numbers)) => {
+                let row = number_of(numbers, row).unwrap_or(row);
+                Error::Overflow { column, row, sum }
+            }
+            (error, _) => error,
+        })
+    }
+
+    /// The groups of a table in memory: of each device those of some keys.
+    pub(super) fn in_memory(
+        &self,
+        devices: &[Any],
+        side: &Side,
+        held: Held,
+        hashing: Hashing,
+    ) -> Result<Vec<RecordBatch>> {
+        let pieces = match devices {
+            [_] => vec![held.batches],
+            _ => dealt(held.batches, side, hashing, devices.len())?,
+        };
+        let (mut all, mut overflow) = (Vec::with_capacity(pieces.len()), Overflow::default());
+        let on_each = Work {
+            begin: |device| Ok(self.on(device)),
+            work: |grouping: &mut Grouping<'_>, piece, emit: Emit<'_, (Option<RecordBatch>, Overflow)>| {
+                let mut overflow = Overflow::default();
+                let groups = overflow.or(grouping.numbered(side, piece))?;
+                emit((groups, overflow))
+            },
+        };
+        let count = pieces.len();
+        shared_out(
+            devices,
+            count,
+            pieces.into_iter().map(Ok::<_, Error>),
+            |_| (),
+            on_each,
+            |(groups, of_piece)| {
+                all.extend(groups);
+                overflow.add(of_piece);
+                Ok(())
+            },
+        )?;
+        overflow.check()?;
+        Ok(all)
+    }
+
+    /// The groups of a table in parts, as runs in this file.
+    pub(super) fn in_parts(
+        &self,
+        devices: &[Any],
+        job: &Job<'_>,
+        parts: &Parts,
+        spill: &Spill,
+        tell: impl FnMut(usize),
+    ) -> Result<Vec<Run>> {
+        let (mut runs, mut overflow) = (Vec::new(), Overflow::default());
+        let on_each = Work {
+            begin: |device| Ok(self.on(device)),
+            work: |grouping: &mut Grouping<'_>, part, emit: Emit<'_, (Vec<Run>, Overflow)>| {
+                let mut made = Made { spill, runs: Vec::new(), overflow: Overflow::default() };
+                job.part(grouping, parts, part, &mut made)?;
+                emit((made.runs, made.overflow))
+            },
+        };
+        let all = parts.parts.len();
+        shared_out(devices, all, (0..all).map(Ok::<_, Error>), tell, on_each, |(of_part, overflow_of_part)| {
+            runs.extend(of_part);
+            overflow.add(overflow_of_part);
+            Ok(())
+        })?;
+        overflow.check()?;
+        Ok(runs)
+    }
+}
+
+/// Rows in so many pieces, each with all rows of its keys, in their order.
+fn dealt(batches: Vec<RecordBatch>, side: &Side, hashing: Hashing, count: usize) -> Result<Vec<Vec<RecordBatch>>> {
+    let mut pieces = vec![Vec::with_capacity(batches.len()); count];
+    // Each batch is gone when its rows are dealt.
+    for batch in batches {
+        let Some(&first) = numbers(&batch).first() else { continue };
+        let mut rows = vec![Vec::new(); count];
+        for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, first)?) {
+            rows[(hash % count as u64) as usize].push(row);
+        }
+        let taken = rows.into_par_iter().map(|rows| Ok(take_record_batch(&batch, &UInt32Array::from(rows))?));
+        let taken: Vec<RecordBatch> = taken.collect::<Result<_>>()?;
+        pieces.iter_mut().zip(taken).for_each(|(piece, rows)| piece.push(rows));
+    }
+    Ok(pieces)
+}
+
+/// The number of a row among all rows.
+fn number_of(column: &Column, row: usize) -> Option<usize> {
+    let row = column.take(&vec![u32::try_from(row).ok()?].into()).ok()?;
+    let row = RecordBatch::try_from_iter([("", row)]).ok()?;
+    numbers(&row).first().map(|&number| number as usize)
+}
+
+/// A schema without its last column, the numbers of rows.
+pub(super) fn without_number(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields();
+    Arc::new(Schema::new(fields[..fields.len().saturating_sub(1)].to_vec()))
+}
+
+/// The sum that does not fit its type whose group comes first.
+#[derive(Default)]
+struct Overflow(Option<Error>);
+
+impl Overflow {
+    /// What there is; none where a sum does not fit, which is kept.
+    fn or<T>(&mut self, made: Result<T>) -> Result<Option<T>> {
+        match made {
+            Ok(made) => Ok(Some(made)),
+            Err(error @ Error::Overflow { .. }) => {
+                self.add(Overflow(Some(error)));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn add(&mut self, other: Overflow) {
+        match (&self.0, &other.0) {
+            (Some(Error::Overflow { row: first, .. }), Some(Error::Overflow { row, .. })) if first <= row => (),
+            (_, None) => (),
+            (_, Some(_)) => *self = other,
+        }
+    }
+
+    fn check(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// How parts are grouped, on each device.
+pub(super) struct Job<'a> {
+    pub(super) side: &'a Side,
+    pub(super) hashing: Hashing,
+    /// The columns of groups, and the number of the first row.
+    pub(super) schema: &'a SchemaRef,
+    /// That of one device.
+    pub(super) limit: &'a Limit,
+}
+
+/// What one device makes of a part.
+struct Made<'a> {
+    spill: &'a Spill,
+    runs: Vec<Run>,
+    overflow: Overflow,
+}
+
+impl Made<'_> {
+    fn put(&mut self, groups: Result<RecordBatch>, limit: &Limit) -> Result<()> {
+        if let Some(groups) = self.overflow.or(groups)? {
+            let mut run = Run::new();
+            write(self.spill, &mut run, &groups, limit)?;
+            self.runs.extend((!run.is_empty()).then_some(run));
+        }
+        Ok(())
+    }
+}
+
+impl Job<'_> {
+    fn part(&self, grouping: &Grouping<'_>, parts: &Parts, part: usize, made: &mut Made<'_>) -> Result<()> {
+        let (of, side) = (&parts.parts[part], self.side);
+        let read = |block| parts.spill.read(block);
+        if of.rows == 0 {
+            return Ok(());
+        }
+        if self.limit.fits(of.rows, of.bytes) {
+            let batches = of.blocks.iter().map(read).collect::<Result<_>>()?;
+            return made.put(grouping.numbered(side, batches), self.limit);
+        }
+        if parts.can_be_dealt(part) {
+            let own = parts.heavy(part, side, self.hashing)?;
+            let parts = parts.deal_again(part, side, self.hashing, self.limit, &own)?;
+            return (0..parts.parts.len()).try_for_each(|part| self.part(grouping, &parts, part, made));
+        }
+        let mut fold = Fold::new(grouping, side, self.schema);
+        for blocks in of.blocks.chunk_by(batched(self.limit.batch_bytes())) {
+            fold.add(blocks.iter().map(read).collect::<Result<_>>()?)?;
+        }
+        // A set of the values of one key may be as large as its rows: they are told apart as groups are.
+        for distinct in fold.distinct_columns() {
+            let values = GroupBy {
+                devices: std::slice::from_ref(grouping.device),
+                by: &[grouping.by, &[distinct]].concat(),
+                aggregates: &[],
+                order: IdOrder::FirstSeen,
+                nulls: NullKeys::Group,
+                limit: self.limit,
+                watch: &|_| (),
+            };
+            let schema = without_number(&side.schema);
+            let batches = of.blocks.iter().map(|block| without_numbers(&schema, &parts.spill.read(block)?));
+            values.run(Batches::new(Arc::clone(&schema), batches), |batch| fold.add_distinct(distinct, &batch))?;
+        }
+        made.put(fold.finish(), self.limit)
+    }
+}

@@ -1,0 +1,66 @@
+//! A table that comes: in memory as long as it fits, and else dealt.
+
+use arrow_array::RecordBatch;
+
+use super::hash::Hashing;
+use super::parts::Parts;
+use super::{Batches, Limit, Side, Stage, row_bytes, spill};
+use crate::error::{Error, Result};
+
+/// A table that has come.
+pub(super) enum Come {
+    Held(Held),
+    Dealt(Parts),
+}
+
+/// Rows in memory, until they are too many.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) batches: Vec<RecordBatch>,
+    pub(super) rows: u64,
+    bytes: u64,
+}
+
+/// Bytes that a batch may hold besides its rows.
+const SMALL: u64 = 64 << 10;
+
+impl Held {
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let bytes = row_bytes(&batch) as u64;
+        // A slice of something much larger would keep all of that.
+        let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
+        self.rows += batch.num_rows() as u64;
+        self.bytes += bytes;
+        self.batches.push(if is_part { spill::copied(&batch)? } else { batch });
+        Ok(())
+    }
+}
+
+/// Takes a whole table, and counts its rows.
+pub(super) fn come<E: From<Error>>(
+    side: &Side,
+    table: Batches<'_, E>,
+    rows: &mut u64,
+    limit: &Limit,
+    hashing: Hashing,
+    watch: &dyn Fn(Stage),
+) -> std::result::Result<Come, E> {
+    let mut come = Come::Held(Held::default());
+    for batch in side.numbered(table, rows) {
+        match &mut come {
+            Come::Dealt(parts) => parts.deal(side, &batch?, hashing)?,
+            Come::Held(held) => {
+                held.push(batch?)?;
+                if !limit.fits(held.rows, held.bytes) {
+                    watch(Stage::Dealing);
+                    let mut parts = Parts::new(limit)?;
+                    for batch in std::mem::take(held).batches {
+                        parts.deal(side, &batch, hashing)?;
+                    }
+                    come = Come::Dealt(parts);
+                }
+            }
+        }
+    }
+    Ok(come)
+}

@@ -1,0 +1,93 @@
+//! How much memory may be used, and what fits.
+
+use std::path::{Path, PathBuf};
+
+use koel::backend::DeviceKind;
+use koel::{Any, HashBackend};
+
+/// How much memory may be used, and where what does not fit goes.
+///
+/// ```
+/// use koel_arrow::external::Limit;
+/// let limit = Limit::new(300_000_000).in_folder("/var/tmp");
+/// assert_eq!(limit.bytes(), 300_000_000);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limit {
+    bytes: u64,
+    folder: PathBuf,
+    /// What is made of a row besides its columns.
+    of_row: u64,
+}
+
+/// Words, a table of them, lists of rows, and room to build these.
+const OF_A_ROW: u64 = 48;
+/// Values of an aggregate, and what comes of them.
+const OF_AN_AGGREGATE: u64 = 24;
+
+impl Limit {
+    /// So many bytes. Temporary files are in the system's folder for them.
+    ///
+    /// What is counted are columns and the tables made of their keys. A process takes some 50 MB besides, and more with a
+    /// driver of OpenCL.
+    pub fn new(bytes: u64) -> Self {
+        Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW }
+    }
+
+    /// With temporary files in this folder. They have no names there, and go with the process.
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// The limit in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where temporary files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The same, and no more than half of the least device's memory, for rows of which so many aggregates are made.
+    pub(super) fn of(&self, devices: &[Any], aggregates: usize) -> Limit {
+        self.share(devices, aggregates, 1)
+    }
+
+    /// What each of the devices has of it when all work at a time, each on rows of its own.
+    pub(super) fn each(&self, devices: &[Any], aggregates: usize) -> Limit {
+        self.share(devices, aggregates, devices.len() as u64)
+    }
+
+    fn share(&self, devices: &[Any], aggregates: usize, shares: u64) -> Limit {
+        let memory = devices.iter().filter_map(|device| device.info().memory).min();
+        let most = memory.map_or(u64::MAX, |bytes| bytes / 2);
+        let of_row = OF_A_ROW + OF_AN_AGGREGATE * aggregates as u64;
+        Limit { bytes: (self.bytes / shares.max(1)).min(most), of_row, ..self.clone() }
+    }
+
+    /// The same for rows of which each device makes as much: what CPUs make of them is all in this machine's memory.
+    pub(super) fn of_copies(self, devices: &[Any]) -> Limit {
+        let cpus = devices.iter().filter(|device| device.info().kind == DeviceKind::Cpu).count();
+        Limit { of_row: self.of_row * cpus.max(1) as u64, ..self }
+    }
+
+    /// Whether so many rows can be worked on at once: their columns, and what is made of them.
+    pub(super) fn fits(&self, rows: u64, bytes: u64) -> bool {
+        rows < ROWS_OF_A_PART && bytes.saturating_add(rows * self.of_row) <= self.bytes / 2
+    }
+
+    /// Bytes of a block of results: a block of each run is in memory while they are merged.
+    pub(super) fn block_bytes(&self) -> u64 {
+        (self.bytes / 1024).clamp(16 << 10, 512 << 10)
+    }
+
+    /// Bytes of left rows, or of rows that are added up, that are worked on at a time.
+    pub(super) fn batch_bytes(&self) -> u64 {
+        (self.bytes / 32).clamp(64 << 10, 8 << 20)
+    }
+}
+
+/// Row numbers within a part have 32 bits.
+const ROWS_OF_A_PART: u64 = 1 << 31;
