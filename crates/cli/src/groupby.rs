@@ -17,7 +17,7 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, AnyValuesOption, TableDevices};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
-use super::query::{self, KeyedTable, groupby::Asked};
+use super::query::{self, KeyedTable, groupby::Asked, limited};
 use super::tables::TableReading;
 use super::text;
 
@@ -103,11 +103,25 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     inputs.check(&reading)?;
     let k = inputs.has_sequences().then(|| reading.k());
     args.rows.check_letters(k)?;
-    let device = args.device.open_one(&paths, "groups rows `key,value`", "or key columns by --by")?;
+    let mut devices = args.device.open(&paths)?;
     let progress = Progress::line();
     progress.say(format!("reading {}", inputs.shown()));
-    let start = Instant::now();
     let want = if aggregates == [Aggregate::Count] { Want::Keys } else { Want::Pairs };
+    if let Some(limit) = args.columns.memory.limit(args.device.are_several()) {
+        let job = limited::grouped::Grouped {
+            aggregates: &aggregates,
+            min_count: args.min_count,
+            order: args.ids,
+            output: &args.rows,
+            devices: &devices,
+            limit: &limit,
+            memory: args.columns.memory.bytes(),
+            k,
+        };
+        return job.run(inputs, &reading, want, progress);
+    }
+    let device = devices.swap_remove(0);
+    let start = Instant::now();
     let Pairs { keys, values } = inputs.columns(&reading, want)?;
     let (keys_are, values_are) = (keys.kind(), values.kind());
     let read_seconds = start.elapsed().as_secs_f64();
@@ -140,6 +154,21 @@ fn check(aggregates: &[Aggregate]) -> Result<()> {
         Err(Failure::Input(format!("--agg names {} twice: name each aggregate once", aggregate.name())))
     })
 }
+
+/// The key's column, and one for each aggregate of such values.
+pub(crate) fn columns(aggregates: &[Aggregate], key: Shown, values_are: Type) -> Vec<Column> {
+    let kind = |aggregate: Aggregate| match (aggregate, values_are) {
+        (Aggregate::Count, _) => Type::U32,
+        (Aggregate::Sum, Type::F64) => Type::F64,
+        (Aggregate::Sum, whole) => Type::new(u64::BITS, whole.is_signed()),
+        (_, kind) => kind,
+    };
+    let aggregates = aggregates.iter().map(|&aggregate| Column::of(aggregate.name(), kind(aggregate)));
+    std::iter::once(Column::Of("key", key)).chain(aggregates).collect()
+}
+
+/// What is to be done about sums that do not fit.
+pub(crate) const SUMS_ADVICE: &str = "group fewer rows at a time, or give --values f64, whose sums round";
 
 /// Values that are grouped as a type of the library, and what becomes of them.
 trait Grouped: group::Number<Word: Word, Sum: Shows> + Shows {}
@@ -251,8 +280,7 @@ impl Job<'_> {
             // The library knows the bits of keys alone.
             koel::Error::SumTooLarge { key } => {
                 let key = self.keys_are.of_key(key);
-                let advice = "group fewer rows at a time, or give --values f64, whose sums round";
-                Failure::Input(format!("the sum of the values of key {key} does not fit 64 bits: {advice}"))
+                Failure::Input(format!("the sum of the values of key {key} does not fit 64 bits: {SUMS_ADVICE}"))
             }
             other => other.into(),
         })?;
@@ -260,20 +288,9 @@ impl Job<'_> {
         Ok(groups.download(device)?)
     }
 
-    /// The key's column, and one for each aggregate.
-    fn columns(&self) -> Vec<Column> {
-        let kind = |aggregate: Aggregate| match (aggregate, self.values_are) {
-            (Aggregate::Count, _) => Type::U32,
-            (Aggregate::Sum, Type::F64) => Type::F64,
-            (Aggregate::Sum, whole) => Type::new(u64::BITS, whole.is_signed()),
-            (_, kind) => kind,
-        };
-        let aggregates = self.aggregates.iter().map(|&aggregate| Column::of(aggregate.name(), kind(aggregate)));
-        std::iter::once(Column::Of("key", self.shown)).chain(aggregates).collect()
-    }
-
     fn write<K: Word, V: Grouped>(&self, groups: &Groups<K, V>) -> Result<()> {
-        let mut rows = Rows::open(self.args.rows.output.as_deref(), &self.columns())?;
+        let mut rows =
+            Rows::open(self.args.rows.output.as_deref(), &columns(self.aggregates, self.shown, self.values_are))?;
         let mut cells = Vec::with_capacity(1 + self.aggregates.len());
         let least = self.args.min_count.unwrap_or(1);
         for (i, &key) in groups.keys.iter().enumerate() {

@@ -12,12 +12,12 @@ use koel::table::Contents;
 use koel::{JoinIndex, JoinKind, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{Input, Pairs, ReadOptions, Want};
-use super::number::{Number, Numbers, Type, Word};
+use super::input::{Input, Pairs, ReadOptions, Spooled, Want};
+use super::number::{Number, Numbers, Span, Type, Word};
 use super::options::{self, AnyValuesOption, TableDevices, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
-use super::query;
+use super::query::{self, limited};
 use super::tables::TableReading;
 use super::text;
 
@@ -93,8 +93,15 @@ impl Args {
 
     /// The rows of a file, with their values if those come out again.
     fn read(&self, input: Input<'_>, values: bool) -> Result<Pairs> {
-        let want = if values { Want::Pairs } else { Want::Keys };
-        input.columns(&self.reading.with_any_values(self.values.values), want)
+        input.columns(&self.reading_of(), self.wanted(values))
+    }
+
+    fn reading_of(&self) -> ReadOptions {
+        self.reading.with_any_values(self.values.values)
+    }
+
+    fn wanted(&self, values: bool) -> Want {
+        if values { Want::Pairs } else { Want::Keys }
     }
 }
 
@@ -125,16 +132,39 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.reading.check(&[&left, &right])?;
     let k = (left.has_sequences() && right.has_sequences()).then(|| args.reading.k());
     args.output.check_letters(k)?;
-    let device =
-        args.device.open_one(&[&args.left, &args.right], "joins rows `key,value`", "or key columns by --on")?;
+    let memory = args.columns.memory.limit(args.device.are_several());
+    if let (Some(_), Some(given)) = (&memory, args.table.given().first()) {
+        return Err(Failure::Input(format!(
+            "--{given}: under --memory, and on several devices, rows are joined part by part, and no table lasts: leave it out"
+        )));
+    }
+    let mut devices = args.device.open(&[&args.left, &args.right])?;
     let progress = Progress::line();
     let start = Instant::now();
     progress.say(format!("reading {}", args.left.display()));
+    if let Some(limit) = memory {
+        let left = Spooled::read(left.into(), &args.reading_of(), args.wanted(!args.rows))?;
+        progress.say(format!("reading {}", args.right.display()));
+        let right = Spooled::read(right.into(), &args.reading_of(), args.wanted(!args.rows && args.how.has_right()))?;
+        let kind = common([&left, &right].map(|rows| (rows.types().0, rows.span_of_keys())))?;
+        let job = limited::joined::Joined {
+            how: args.how,
+            rows: args.rows,
+            output: &args.output,
+            devices: &devices,
+            limit: &limit,
+            memory: args.columns.memory.bytes(),
+            k,
+            read_seconds: start.elapsed().as_secs_f64(),
+        };
+        return job.run([left, right], kind, |keys, left, right| args.rows_of(keys, left, right), progress);
+    }
+    let device = devices.swap_remove(0);
     let left = args.read(left, !args.rows)?;
     progress.say(format!("reading {}", args.right.display()));
     let right = args.read(right, !args.rows && args.how.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
-    let kind = common(&left.keys, &right.keys)?;
+    let kind = common([&left.keys, &right.keys].map(|keys| (keys.kind(), keys.span())))?;
     let (left_keys, right_keys) = (left.keys.into_kind(kind)?, right.keys.into_kind(kind)?);
     let job = JoinFiles {
         args,
@@ -157,13 +187,13 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 /// The type as which keys of both columns are compared: one that holds all numbers of both types, or else those that
 /// there are.
-fn common(left: &Numbers, right: &Numbers) -> Result<Type> {
-    if left.kind() == right.kind() {
-        return Ok(left.kind());
+fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) -> Result<Type> {
+    if left == right {
+        return Ok(left);
     }
-    let of_all = left.span().and(right.span());
-    left.kind().of_both(right.kind()).or(of_all.narrowest()).ok_or_else(|| {
-        let (left, right) = (left.kind().name(), right.kind().name());
+    let of_all = of_left.and(of_right);
+    left.of_both(right).or(of_all.narrowest()).ok_or_else(|| {
+        let (left, right) = (left.name(), right.name());
         Failure::Input(format!(
             "left keys are {left} and right keys {right}, and no type holds both {} and {}: leave those out that can have no \
              partner",

@@ -115,6 +115,51 @@ pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
     Ok(Chosen(found))
 }
 
+/// The process that began to share work out among devices; 0 before. Their threads work in rayon's own pool, which a child of a
+/// fork has not.
+static SEVERAL_OF: AtomicU32 = AtomicU32::new(0);
+
+/// Devices that share out rows.
+pub(crate) struct Several(Vec<Chosen>);
+
+impl Several {
+    /// The devices; to be asked in the pool.
+    pub(crate) fn devices(self) -> Vec<Any> {
+        self.0.into_iter().map(Chosen::device).collect()
+    }
+}
+
+/// The devices of these names, which commas separate, for so many rows; one or more.
+pub(crate) fn several(names: &str, rows: usize) -> Result<Several> {
+    let mut all = Vec::new();
+    for name in names.split(',') {
+        match name {
+            "gpus" => all.extend(gpus()?),
+            name => all.push(device(name, rows)?),
+        }
+    }
+    if all.len() > 1 {
+        let _ = SEVERAL_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);
+        if SEVERAL_OF.load(Ordering::Relaxed) != process::id() {
+            let why = "a process made by fork cannot share work out among devices once its parent did: start it by spawn, \
+                       or take one device";
+            return Err(DeviceError::new_err(format!("no devices for {names}: {why}")).into());
+        }
+    }
+    Ok(Several(all))
+}
+
+/// All GPUs that OpenCL has.
+fn gpus() -> Result<Vec<Chosen>> {
+    begin_opencl();
+    let found = koel::device::choose("gpus", None)?;
+    if found.is_empty() || is_lost() {
+        let reason = "there is none that can be used here".into();
+        return Err(koel::Error::NoDevice { wanted: "gpus".into(), reason }.into());
+    }
+    Ok(found.into_iter().map(|found| Chosen(Some(found))).collect())
+}
+
 /// Remembers which process began to use OpenCL.
 fn begin_opencl() {
     let _ = OPENCL_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);

@@ -170,6 +170,17 @@ def test_each_device(device):
         assert read(koel.join_stream(left, right, "k", how, memory_limit="2MB", device=device))[0].equals(expected)
 
 
+@pytest.mark.parametrize("memory_limit", [None, "2MB"])
+def test_several_devices_share_out_the_rows(memory_limit):
+    left, right = tables()
+    several = {"memory_limit": memory_limit, "device": "cpu,cpu,cpu"}
+    for how in JOINS:
+        expected = read(koel.join_stream(left, right, "k", how, device="cpu"))[0]
+        assert read(koel.join_stream(left, right, "k", how, **several))[0].equals(expected)
+    expected = read(koel.group_by_stream(left, "k", {"rows": "size"}, device="cpu"))[0]
+    assert read(koel.group_by_stream(left, "k", {"rows": "size"}, **several))[0].equals(expected)
+
+
 def test_columns_and_their_names():
     left = pa.table({"k": [1, 2, 3], "x": ["a", "b", "c"]})
     right = pa.table({"key": pa.array([3, 4], pa.int32()), "x": ["d", "e"]})

@@ -53,6 +53,11 @@ impl Spooled {
         (self.columns[0].kind(), self.columns[1].kind())
     }
 
+    /// The least and the greatest key.
+    pub(crate) fn span_of_keys(&self) -> Span {
+        self.columns[0].span
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.rows
     }

@@ -82,12 +82,12 @@ impl SomeDevices {
     }
 }
 
-/// Where a command works that can use several devices if columns are named.
+/// Where a command works that can use several devices.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct TableDevices {
-    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME; for tables of named columns also several, separated by
-    /// commas, which share out the rows: the result is that of one. auto is the best GPU that OpenCL has, or else the CPU, and
+    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME; also several, separated by commas, which share out the
+    /// rows: the result is that of one. auto is the best GPU that OpenCL has, or else the CPU, and
     /// for inputs of less than 1 MiB always the CPU
     #[arg(long, value_name = "DEVICES", default_value = "auto", value_delimiter = ',')]
     device: Vec<String>,
@@ -105,18 +105,6 @@ impl TableDevices {
     pub fn open(&self, inputs: &[&Path]) -> Result<Vec<Any>> {
         self.threads.apply()?;
         several_devices(&self.device, inputs)
-    }
-
-    /// The one device for work on these inputs, of a sort that several cannot share out; with what they can.
-    pub fn open_one(&self, inputs: &[&Path], work: &str, advice: &str) -> Result<Any> {
-        self.threads.apply()?;
-        match &self.device[..] {
-            [name] if !names_several(name) => one_device_for(name, inputs),
-            names => Err(Failure::Input(format!(
-                "--device {}: one device {work}: name one device, {advice}",
-                names.join(",")
-            ))),
-        }
     }
 }
 

@@ -193,6 +193,20 @@ impl TableOptions {
         Ok(())
     }
 
+    /// The options that were given.
+    pub fn given(&self) -> Vec<&'static str> {
+        let given = [
+            ("scheme", self.scheme.is_some()),
+            ("kind", self.kind != Kind::Canonical),
+            ("load", self.size.load.is_some()),
+            ("capacity", self.size.capacity.is_some()),
+            ("slots", self.size.slots.is_some()),
+            ("seed", self.seed.is_some()),
+        ];
+        let given = given.into_iter().filter_map(|(name, is_given)| is_given.then_some(name));
+        given.chain(self.parameters.given()).collect()
+    }
+
     /// Whether it was this scheme that was asked for.
     pub fn is_of(&self, name: &str) -> bool {
         self.scheme.as_deref() == Some(name)

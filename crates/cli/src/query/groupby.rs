@@ -63,8 +63,7 @@ pub(crate) struct Options {
 impl Options {
     /// Refuses what means nothing without --by.
     pub(crate) fn check_unused(&self) -> Result<()> {
-        super::check_unused("--by", "--drop-nulls", self.nulls.is_given())?;
-        super::check_unused("--by", "--memory", self.memory.is_given())
+        super::check_unused("--by", "--drop-nulls", self.nulls.is_given())
     }
 }
 

@@ -116,8 +116,7 @@ pub(super) enum From {
 impl Options {
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
-        super::check_unused("--on", "--nulls-equal", self.nulls.is_given())?;
-        super::check_unused("--on", "--memory", self.memory.is_given())
+        super::check_unused("--on", "--nulls-equal", self.nulls.is_given())
     }
 }
 

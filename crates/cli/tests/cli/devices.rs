@@ -1,4 +1,4 @@
-//! Several devices for tables of named columns: the bytes of one.
+//! Several devices for tables of named columns, and for rows without names: the bytes of one.
 
 use std::fs;
 
@@ -78,14 +78,68 @@ fn parts_go_to_several_devices() {
     }
 }
 
+/// Rows `key,value`, of every type of numbers.
+#[test]
+fn rows_without_names_give_the_bytes_of_one_device() {
+    let folder = Folder::new();
+    let rows = |count: u64, step: u64, key: &dyn Fn(u64) -> i64| -> String {
+        (0..count).map(|i| format!("{},{}\n", key(i * step % 60_000), i % 1000)).collect()
+    };
+    folder.file("left.csv", rows(90_000, 7919, &|key| key as i64));
+    folder.file("right.csv", rows(60_000, 31, &|key| key as i64 * 2));
+    folder.file("signed.csv", rows(50_000, 7, &|key| key as i64 - 30_000));
+    folder.file("wide.csv", rows(50_000, 11, &|key| key as i64 * 3_000_000_007));
+    folder.file("doubles.csv", (0..70_000).map(|i| format!("{},{}.1\n", i * 7 % 900, i % 1000)).collect::<String>());
+    let mut places = places();
+    places.push("cpu --memory 64Mi".into());
+    let kinds = ["inner", "left", "right", "full", "semi", "anti"];
+    let mut all: Vec<String> = kinds.map(|how| format!("join left.csv right.csv --how {how}")).to_vec();
+    all.extend(kinds.map(|how| format!("join signed.csv wide.csv --how {how} --rows")));
+    all.extend(
+        [
+            "join right.csv signed.csv",
+            "join wide.csv wide.csv --keys u64",
+            "groupby left.csv --agg count,sum,min,max",
+            "groupby signed.csv --agg max,sum --ids ascending",
+            "groupby wide.csv",
+            "groupby left.csv --agg sum --min-count 2",
+            "groupby doubles.csv --values f64 --agg sum,min,count",
+        ]
+        .map(String::from),
+    );
+    for arguments in all {
+        for output in ["csv", "npy"] {
+            folder.ok(&format!("{arguments} -o one.{output} --device cpu -q"));
+            for place in &places {
+                let said = folder.json(&format!("{arguments} -o several.{output} --device {place} --json"));
+                let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+                assert!(read("one") == read("several"), "{arguments} to .{output} on {place}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_that_do_not_fit_are_told_on_several_devices_too() {
+    let folder = Folder::new();
+    folder.file("sums.csv", format!("1,5\n7,{0}\n7,{0}\n", i64::MAX));
+    for device in ["cpu", "cpu,cpu"] {
+        folder.refused(
+            &format!("groupby sums.csv --agg sum --values i64 --device {device}"),
+            "does not fit 64 bits: group fewer rows",
+        );
+    }
+}
+
 #[test]
 fn what_several_devices_cannot_do_is_refused() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n1,2\n,3\n");
     folder.file("p.csv", "1,2\n3,4\n");
-    folder.refused("join p.csv p.csv --device cpu,cpu", "name one device, or key columns by --on");
-    folder.refused("groupby p.csv --device cpu,cpu", "name one device, or key columns by --by");
-    folder.refused("groupby p.csv --device all", "--device all: one device groups rows `key,value`");
+    folder.refused(
+        "join p.csv p.csv --device cpu,cpu --scheme sorted",
+        "--scheme: under --memory, and on several devices",
+    );
     folder.refused("unique p.csv --inverse i.csv --device cpu,cpu", "--device with several devices and --inverse");
     folder.refused("unique a.csv --on k --device cpu,vax", "no device for vax");
     folder.refused("isin a.csv a.csv --on k --device cpu,cpu", "this command uses one device");

@@ -94,6 +94,27 @@ fn keys_without_names_are_counted_under_a_limit() {
 }
 
 #[test]
+fn rows_without_names_are_joined_and_grouped_under_a_limit() {
+    let folder = Folder::new();
+    let letters =
+        (0..700_000_u64).map(|i| ['A', 'C', 'G', 'T'][(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize % 4]);
+    folder.file("genome.fa", ">g\n".to_owned() + &letters.collect::<String>() + "\n");
+    let rows = |rows: u64, step: u64| (0..rows).map(|i| format!("{},{i}\n", i * step % 700_001)).collect::<String>();
+    folder.file("left.csv", rows(900_000, 7919));
+    folder.file("right.csv", rows(700_000, 31));
+    for (arguments, output) in [
+        ("join left.csv right.csv --how full", "csv"),
+        ("join left.csv right.csv --how inner --rows", "npy"),
+        ("join left.csv right.csv --how anti", "csv"),
+        ("groupby left.csv --agg sum,count,min,max", "npy"),
+        ("groupby genome.fa --kmer 12 --agg count,min --ids ascending --letters", "csv"),
+    ] {
+        let said = both(&folder, arguments, output);
+        assert!(said["spilled_bytes"].as_u64() > Some(0), "{arguments}: {said}");
+    }
+}
+
+#[test]
 fn tables_are_built_under_a_limit_to_the_same_bytes() {
     let folder = Folder::new();
     folder.million_pairs("pairs.csv");
@@ -120,7 +141,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
     assert!(folder.ok("lookup t.koel pairs.csv --device cpu,cpu --memory 64Mi") == expected);
     folder.file("one.csv", "5,1\n7,2\n");
     folder.ok("build one.csv -o one.koel --device cpu -q");
-    folder.refused("lookup one.koel one.csv --memory 64Mi", "--memory is for tables in shards");
+    folder.refused("lookup one.koel one.csv --memory 64Mi", "--memory is for maps in shards");
     let both = |arguments: &str| {
         let said = |more: &str| stderr(&folder.koel(&format!("{arguments} -o no.koel --device cpu {more}")));
         assert_eq!(said("--memory 64Mi"), said("--shards 64"), "{arguments}");
@@ -152,9 +173,8 @@ fn what_a_limit_cannot_do_is_refused() {
     folder.file("a.csv", "k,v\n1,2\n,3\n");
     folder.file("b.csv", "k,w\n,5\n");
     folder.refused("join a.csv b.csv --on k --memory 1M", "64 Mi");
-    folder.refused("join a.csv b.csv --memory 1G", "--memory is for tables");
+    folder.refused("join a.csv b.csv --memory 1G --load 0.5", "--load: under --memory, and on several devices");
     folder.refused("unique a.csv --memory 1G --inverse ids.csv", "--inverse");
-    folder.refused("groupby a.csv --memory 1G", "--memory is for tables");
     // Columns without values have the type of the other side, and sums of none are none.
     for arguments in [
         "join a.csv b.csv --on k --how full --nulls-equal",

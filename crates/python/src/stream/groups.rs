@@ -16,7 +16,7 @@ use super::reader::BatchReader;
 use super::results::Results;
 use super::table::{As, Picked, Table};
 use super::work::{Counts, Job};
-use super::{check_names, device_of, memory, names, schema_of};
+use super::{check_names, devices_of, memory, names, schema_of};
 use crate::error::Result;
 use crate::group_by::function;
 use crate::run::detached;
@@ -37,7 +37,8 @@ use crate::run::detached;
 ///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
 ///         device's memory, and half of that is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME"; also
+///         several, separated by commas, or "gpus": they share out the rows, and the result is that of one.
 ///
 /// Returns:
 ///     A `koel.BatchReader` of the key columns and the results. Missing values are passed over: a group of nothing else has null.
@@ -105,7 +106,8 @@ pub(crate) fn group_by_stream(
 ///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
 ///         device's memory, and half of that is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME"; also
+///         several, separated by commas, or "gpus": they share out the rows, and the result is that of one.
 ///
 /// Returns:
 ///     A `koel.BatchReader` with the columns of the table.
@@ -193,7 +195,7 @@ fn plain(field: &Field) -> Field {
 /// The columns of groups; refuses what cannot be grouped, before any row is read.
 fn checked(py: Python<'_>, plan: &GroupPlan, table: &Picked) -> PyResult<SchemaRef> {
     let schema = table.schema();
-    detached(py, |_| Ok(plan.group_by(&Any::Cpu(Cpu::new()), &|_| ()).schema(schema)?))
+    detached(py, |_| Ok(plan.group_by(&[Any::Cpu(Cpu::new())], &|_| ()).schema(schema)?))
 }
 
 struct Grouping {
@@ -207,14 +209,14 @@ struct Grouping {
 
 impl Grouping {
     fn reader(self, py: Python<'_>, schema: SchemaRef, device: &str) -> PyResult<BatchReader> {
-        let (device, result) = (device_of(py, device, self.table.many())?, Arc::clone(&schema));
+        let (devices, result) = (devices_of(py, device, self.table.many())?, Arc::clone(&schema));
         let job: Job = Box::new(move |outlet| {
-            let device = device.device();
+            let devices = devices.devices();
             let Grouping { plan, table, columns, counted } = self;
             let watch = |_| outlet.check_or_unwind();
             let mut results = Results::new(outlet, &result, &plan.limit);
             let put = |groups: RecordBatch| results.push(&groups.project(&columns).map_err(koel_arrow::Error::from)?);
-            let found = plan.group_by(&device, &watch).run(table.batches(outlet), put)?;
+            let found = plan.group_by(&devices, &watch).run(table.batches(outlet), put)?;
             results.flush()?;
             Ok(counts(&found, counted))
         });

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arrow_array::new_empty_array;
 use arrow_schema::{DataType, Field, Schema};
-use koel::{Any, Cpu, JoinKind};
+use koel::JoinKind;
 use koel_arrow::external::Output;
 use koel_arrow::{Column, Keys, NullEquality, can_be_equal, check_types, plain_type};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -15,7 +15,7 @@ use super::reader::BatchReader;
 use super::results::Results;
 use super::table::{As, Picked, Table};
 use super::work::Job;
-use super::{check_names, device_of, memory, names, schema_of};
+use super::{check_names, devices_of, memory, names, schema_of};
 use crate::error::{Failure, Result};
 use crate::join::kind;
 use crate::run::detached;
@@ -42,7 +42,8 @@ use crate::run::detached;
 ///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
 ///         device's memory, and half of that is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME"; also
+///         several, separated by commas, or "gpus": they share out the rows, and the result is that of one.
 ///
 /// Returns:
 ///     A `koel.BatchReader`. Columns of dictionaries come out as their values.
@@ -95,18 +96,18 @@ pub(crate) fn join_stream(
         on.iter_mut().for_each(|(own, other)| std::mem::swap(own, other));
     }
     let plan = JoinPlan { on, how, nulls, columns, limit };
-    // It tells columns alone: no thread is started for it.
-    let join = plan.join(&Any::Cpu(Cpu::of_caller()), &|_| ()).schema(left.schema(), right.schema());
+    // It tells columns alone, and no device is asked.
+    let join = plan.join(&[], &|_| ()).schema(left.schema(), right.schema());
     let join = join.map_err(Failure::from)?;
     let named = |(field, out): (&std::sync::Arc<Field>, &Out)| field.as_ref().clone().with_name(&out.name);
     let schema = schema_of(join.fields().iter().zip(&outs).map(named).collect());
-    let device = device_of(py, device, rows)?;
+    let devices = devices_of(py, device, rows)?;
     let result = schema.clone();
     let job: Job = Box::new(move |outlet| {
-        let device = device.device();
+        let devices = devices.devices();
         let watch = |_| outlet.check_or_unwind();
         let mut results = Results::new(outlet, &result, &plan.limit);
-        let join = plan.join(&device, &watch);
+        let join = plan.join(&devices, &watch);
         let found = join.run(left.batches(outlet), right.batches(outlet), |rows| results.push(&rows))?;
         results.flush()?;
         let sides = if is_exchanged { (found.right, found.left) } else { (found.left, found.right) };

@@ -24,16 +24,16 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::device::Chosen;
+use crate::device::Several;
 
 pub(crate) use groups::{group_by_stream, unique_stream};
 pub(crate) use join::join_stream;
 pub(crate) use reader::{Batch, BatchReader};
 pub(crate) use work::end_streams;
 
-/// A device for so many rows.
-fn device_of(py: Python<'_>, name: &str, rows: usize) -> PyResult<Chosen> {
-    Ok(py.detach(|| crate::device::device(name, rows))?)
+/// Devices for so many rows.
+fn devices_of(py: Python<'_>, names: &str, rows: usize) -> PyResult<Several> {
+    Ok(py.detach(|| crate::device::several(names, rows))?)
 }
 
 /// One name, or several; at least one.

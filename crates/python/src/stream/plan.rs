@@ -15,9 +15,9 @@ pub(crate) struct JoinPlan {
 }
 
 impl JoinPlan {
-    pub(crate) fn join<'a>(&'a self, device: &'a Any, watch: &'a dyn Fn(Stage)) -> Join<'a> {
+    pub(crate) fn join<'a>(&'a self, devices: &'a [Any], watch: &'a dyn Fn(Stage)) -> Join<'a> {
         let JoinPlan { on, how, nulls, columns, limit } = self;
-        Join { device, on, how: *how, nulls: *nulls, columns, limit, watch }
+        Join { devices, on, how: *how, nulls: *nulls, columns, limit, watch }
     }
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct GroupPlan {
 }
 
 impl GroupPlan {
-    pub(crate) fn group_by<'a>(&'a self, device: &'a Any, watch: &'a dyn Fn(Stage)) -> GroupBy<'a> {
+    pub(crate) fn group_by<'a>(&'a self, devices: &'a [Any], watch: &'a dyn Fn(Stage)) -> GroupBy<'a> {
         let GroupPlan { by, aggregates, order, nulls, limit } = self;
-        GroupBy { device, by, aggregates, order: *order, nulls: *nulls, limit, watch }
+        GroupBy { devices, by, aggregates, order: *order, nulls: *nulls, limit, watch }
     }
 }

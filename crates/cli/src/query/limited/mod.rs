@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
-//! keys.rs                            `koel unique` of keys that have no name
+//! keys.rs, grouped.rs, joined.rs     `koel unique`, `groupby` and `join` of rows that have no names
+//! words.rs                           such rows as columns, and columns as numbers
 //! watched.rs                         its progress, and results on their way out
 //! ```
 //!
@@ -12,10 +13,13 @@
 //! IPC what stands under nulls may differ.
 
 pub(super) mod groupby;
+pub(crate) mod grouped;
 pub(super) mod join;
+pub(crate) mod joined;
 pub(crate) mod keys;
 pub(super) mod unique;
 mod watched;
+mod words;
 
 use std::sync::Arc;
 

@@ -1,0 +1,86 @@
+//! Numbers of rows without names as columns of Arrow, and back.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field};
+use koel_arrow::external::Batches;
+
+use super::super::columns::{batch, schema_of};
+use super::Stop;
+use crate::failure::Result;
+use crate::input::Spooled;
+use crate::number::{Number, Numbers, Type};
+
+/// Arrow's type of such numbers.
+fn type_of(kind: Type) -> DataType {
+    match kind {
+        Type::U32 => DataType::UInt32,
+        Type::I32 => DataType::Int32,
+        Type::U64 => DataType::UInt64,
+        Type::I64 => DataType::Int64,
+        Type::F64 => DataType::Float64,
+    }
+}
+
+fn column(numbers: Numbers) -> Result<ArrayRef> {
+    Ok(match numbers.kind() {
+        Type::U32 => Arc::new(UInt32Array::from(numbers.into_values::<u32>()?)),
+        Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(numbers.into_values()?))),
+        Type::U64 => Arc::new(UInt64Array::from(numbers.into_values::<u64>()?)),
+        Type::I64 => Arc::new(Int64Array::from(bytemuck::cast_vec::<u64, i64>(numbers.into_values()?))),
+        Type::F64 => Arc::new(Float64Array::from(bytemuck::cast_vec::<u64, f64>(numbers.into_values()?))),
+    })
+}
+
+/// What is beside the keys.
+pub(super) enum Beside {
+    Nothing,
+    Values,
+    /// Numbers of rows, from 0.
+    Rows,
+}
+
+/// Rows as columns `key` and, beside it, `value`; keys as numbers of this type, which holds them all.
+pub(super) fn batches<'a>(rows: Spooled, keys: Type, beside: Beside) -> Result<Batches<'a, Stop>> {
+    let values = match beside {
+        Beside::Nothing => None,
+        Beside::Values => Some(rows.types().1),
+        Beside::Rows => Some(Type::U64),
+    };
+    let of_values = values.map(|values| Field::new("value", type_of(values), false));
+    let schema = schema_of([Field::new("key", type_of(keys), false)].into_iter().chain(of_values).collect());
+    let (of_table, mut next) = (Arc::clone(&schema), 0);
+    let blocks = rows.blocks()?.map(move |block| -> std::result::Result<RecordBatch, Stop> {
+        let (of_keys, of_values) = block?;
+        let (first, rows) = (next, of_keys.len());
+        next += rows as u64;
+        let mut columns = vec![column(of_keys.into_kind(keys)?)?];
+        match beside {
+            Beside::Nothing => {}
+            Beside::Values => columns.push(column(of_values)?),
+            Beside::Rows => columns.push(Arc::new(UInt64Array::from_iter_values(first..next))),
+        }
+        Ok(batch(&schema, columns, rows)?)
+    });
+    Ok(Batches::new(of_table, blocks))
+}
+
+/// The numbers of a column, none where it is null.
+pub(super) fn numbers(column: &ArrayRef) -> Vec<Option<Number>> {
+    fn of<T: ArrowPrimitiveType<Native: Copy>>(
+        column: &ArrayRef,
+        number: fn(T::Native) -> Number,
+    ) -> Vec<Option<Number>> {
+        column.as_primitive::<T>().iter().map(|value| value.map(number)).collect()
+    }
+    match column.data_type() {
+        DataType::UInt32 => of::<UInt32Type>(column, Number::from),
+        DataType::Int32 => of::<Int32Type>(column, Number::from),
+        DataType::Int64 => of::<Int64Type>(column, Number::from),
+        DataType::Float64 => of::<Float64Type>(column, |value| value.to_bits().into()),
+        _ => of::<UInt64Type>(column, Number::from),
+    }
+}
