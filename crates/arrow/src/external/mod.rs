@@ -35,6 +35,8 @@ mod held;
 mod join;
 mod limit;
 mod merge;
+#[cfg(test)]
+mod number_tests;
 mod pair;
 mod parts;
 mod right;
@@ -99,6 +101,20 @@ pub enum Stage {
     Merging,
 }
 
+/// The number of a table's first row.
+fn first_number() -> u64 {
+    #[cfg(test)]
+    return FIRST_NUMBER.get();
+    #[cfg(not(test))]
+    0
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What a test has rows counted from, as if so many had come before.
+    static FIRST_NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// One table: its columns as they are spilled, with the numbers of rows behind them, and which of them are its keys.
 struct Side {
     schema: SchemaRef,
@@ -128,7 +144,7 @@ impl Side {
     ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> + 'a {
         table.batches.flat_map(move |batch| {
             let numbered = batch.and_then(|batch| {
-                let batches = parts::numbered(&self.schema, &batch, *rows)?;
+                let batches = parts::numbered(&self.schema, &batch, first_number() + *rows)?;
                 *rows += batch.num_rows() as u64;
                 Ok(batches)
             });

@@ -20,11 +20,11 @@ use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
 
 /// Of a part that holds some 150 rows, of one that holds thousands, and of all.
-const LIMITS: [u64; 3] = [60_000, 1_000_000, 1 << 40];
+pub(super) const LIMITS: [u64; 3] = [60_000, 1_000_000, 1 << 40];
 /// The same, and none: each batch is a part.
 const ALL_LIMITS: [u64; 4] = [1, 60_000, 1_000_000, 1 << 40];
 
-fn device() -> Any {
+pub(super) fn device() -> Any {
     Any::Cpu(Cpu::new())
 }
 
@@ -88,13 +88,13 @@ pub(super) fn whole(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch 
 }
 
 /// Groups by the first column, as they first appear.
-fn first_seen<'a>(device: &'a Any, aggregates: &'a [Of], limit: &'a Limit) -> GroupBy<'a> {
+pub(super) fn first_seen<'a>(device: &'a Any, aggregates: &'a [Of], limit: &'a Limit) -> GroupBy<'a> {
     let (order, nulls) = (IdOrder::FirstSeen, NullKeys::Group);
     GroupBy { devices: slice::from_ref(device), by: &[0], aggregates, order, nulls, limit, watch: &|_| () }
 }
 
 /// All groups of a table that comes in batches of so many rows.
-fn grouped(group_by: &GroupBy<'_>, table: &RecordBatch, rows: usize) -> Result<RecordBatch> {
+pub(super) fn grouped(group_by: &GroupBy<'_>, table: &RecordBatch, rows: usize) -> Result<RecordBatch> {
     let mut found = Vec::new();
     group_by.run(batches(table, rows), |batch| {
         found.push(batch);
