@@ -9,7 +9,9 @@
 
 use std::error::Error as _;
 use std::sync::OnceLock;
-use std::thread;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use rayon::ThreadPoolBuilder;
@@ -56,5 +58,78 @@ pub fn wait_for(mut is_over: impl FnMut() -> bool) {
         if rayon::yield_now() != Some(rayon::Yield::Executed) {
             thread::sleep(PAUSE);
         }
+    }
+}
+
+/// Threads for devices, of a scope that may be left at any time: by an error or a panic too. Whoever leaves waits as
+/// [`wait_for`] does; the scope itself would sleep, and a thread of a pool that sleeps may be the one that is waited for.
+#[derive(Debug, Default)]
+pub struct Crew {
+    running: AtomicUsize,
+    ended: AtomicBool,
+}
+
+impl Crew {
+    /// Starts a thread, which ends the others' work if it panics.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the system gives none.
+    pub fn start<'scope, R: Send + 'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        number: usize,
+        work: impl FnOnce() -> R + Send + 'scope,
+    ) -> Result<ScopedJoinHandle<'scope, R>> {
+        self.running.fetch_add(1, Relaxed);
+        // It is dropped as well where no thread starts.
+        let member = Member(self);
+        let in_thread = move || {
+            let _member = member;
+            work()
+        };
+        let started = thread::Builder::new().name(format!("koel-device-{number}")).spawn_scoped(scope, in_thread);
+        started.map_err(|error| {
+            self.end();
+            Error::Device { device: "cpu".into(), doing: "starting a thread".into(), message: error.to_string() }
+        })
+    }
+
+    /// Has nothing more begun.
+    pub fn end(&self) {
+        self.ended.store(true, Relaxed);
+    }
+
+    /// Whether nothing more is to begin.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Relaxed)
+    }
+
+    /// To be held while threads may run: waits for all of them when it is dropped, and ends their work if that is by a panic.
+    pub fn leader(&self) -> Leader<'_> {
+        Leader(self)
+    }
+}
+
+struct Member<'a>(&'a Crew);
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end();
+        }
+        self.0.running.fetch_sub(1, Release);
+    }
+}
+
+/// What [`Crew::leader`] gives.
+#[derive(Debug)]
+pub struct Leader<'a>(&'a Crew);
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end();
+        }
+        wait_for(|| self.0.running.load(Acquire) == 0);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! koeltabl    a table, to the end of the file                          `table/file.rs`
 //! koelmult    lists of values, then the table of their keys, as above  `lists.rs`, `multi/file.rs`
-//! koelshrd    the files of all shards, each as above, behind another   `shards.rs`, `sharded/file.rs`
+//! koelshrd    files as above, one for each shard, one behind the other `shards.rs`, `sharded/file.rs`
 //! ```
 //!
 //! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An index

@@ -48,8 +48,7 @@ pub(super) struct Columns<K, V> {
 /// The columns of each shard, pairs in their order.
 pub(super) fn columns_of<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V]) -> Result<Vec<Columns<K, V>>> {
     Error::check_length("values", values.len(), keys.len())?;
-    // About as many as will come, so that columns need not move when they grow.
-    let room = if keys.len() > MOST_ROWS { share(keys.len() as u64, which.shards) as usize } else { 0 };
+    let room = room_of(which, keys.len());
     let empty = |_| Ok(Columns { keys: memory::reserved(room)?, values: memory::reserved(room)? });
     let mut shards = (0..which.shards).map(empty).collect::<Result<Vec<Columns<K, V>>>>()?;
     for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
@@ -62,9 +61,14 @@ pub(super) fn columns_of<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V
     Ok(shards)
 }
 
+/// The room for a shard's part of so many rows: about as many as will come, so that columns need not move when they grow.
+pub(super) fn room_of(which: &Which, rows: usize) -> usize {
+    if rows > MOST_ROWS { share(rows as u64, which.shards) as usize } else { 0 }
+}
+
 /// The keys of each shard, in their order.
 pub(super) fn keys_of<K: Key>(which: &Which, keys: &[K]) -> Result<Vec<Vec<K>>> {
-    let room = if keys.len() > MOST_ROWS { share(keys.len() as u64, which.shards) as usize } else { 0 };
+    let room = room_of(which, keys.len());
     let mut shards = (0..which.shards).map(|_| memory::reserved(room)).collect::<Result<Vec<Vec<K>>>>()?;
     for keys in keys.chunks(MOST_ROWS) {
         let dealt = Dealt::of(which, keys)?;

@@ -21,10 +21,10 @@ use crate::scheme::Key;
 use crate::threads;
 
 /// Rows of a chunk.
-const CHUNK: usize = 1 << 16;
+const CHUNK: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
 
 /// The most rows that are dealt at a time, so that their numbers have 32 bits and what is worked in is bounded.
-pub(super) const MOST_ROWS: usize = 1 << 24;
+pub(super) const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 24 };
 
 /// Elements of a column that a thread copies at a time.
 const COPIED_AT_ONCE: usize = 1 << 12;

@@ -10,11 +10,10 @@
 //! The caller may be a thread of rayon's: it waits as [`threads::wait_for`] does.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use crate::error::{Error, Result};
-use crate::threads;
+use crate::threads::{self, Crew};
 
 /// Shards of one device, by number, with what is to be worked on; and what became of them.
 type Share<T> = Vec<(usize, T)>;
@@ -34,16 +33,16 @@ pub(super) fn on_devices<T: Send, R: Send>(
     let mut shares: Vec<Share<T>> = (0..devices.clamp(1, count.max(1))).map(|_| Vec::new()).collect();
     let threads = shares.len();
     items.into_iter().enumerate().for_each(|(shard, item)| shares[shard % threads].push((shard, item)));
-    let ended = AtomicBool::new(false);
+    let crew = Crew::default();
     let of_share = |share: Share<T>| -> Share<Result<R>> {
         let mut done = Vec::with_capacity(share.len());
         for (shard, item) in share {
-            if ended.load(Relaxed) {
+            if crew.has_ended() {
                 break;
             }
             let result = work(shard, item);
             if result.as_ref().is_err_and(|error| !is_of_contents(error)) {
-                ended.store(true, Relaxed);
+                crew.end();
             }
             done.push((shard, result));
         }
@@ -51,16 +50,12 @@ pub(super) fn on_devices<T: Send, R: Send>(
     };
     let mine = shares.pop().unwrap_or_default();
     let mut done = thread::scope(|scope| {
+        let _leader = crew.leader();
         let mut started = Vec::with_capacity(shares.len());
         for (number, share) in shares.into_iter().enumerate() {
-            let name = format!("koel-device-{number}");
             let of_share = &of_share;
             let in_thread = move || threads::ready().map(|()| of_share(share));
-            let thread = thread::Builder::new().name(name).spawn_scoped(scope, in_thread);
-            started.push(thread.map_err(|error| {
-                ended.store(true, Relaxed);
-                Error::Device { device: "cpu".into(), doing: "starting a thread".into(), message: error.to_string() }
-            })?);
+            started.push(crew.start(scope, number, in_thread)?);
         }
         let mut done = of_share(mine);
         for thread in started {

@@ -9,9 +9,11 @@
 //! The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
 //! is added up follows from the rows of one group. How many pieces there are is no part of it: as many as devices, and more
 //! where a piece would have too many rows for one. So columns may also be larger than a device's memory, and longer than
-//! 2^32.
+//! 2^32; but all rows of one key are one device's work, and fewer than 2^32.
 
-use super::builder::{Columns, keys_of, some};
+use rayon::prelude::*;
+
+use super::builder::{Columns, keys_of, room_of, some};
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::pieces_of;
@@ -21,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
 use crate::memory;
 use crate::scheme::Key;
+use crate::threads;
 
 /// What pieces are dealt by: any number would do.
 const SEED: u64 = 0;
@@ -36,17 +39,18 @@ const SEED: u64 = 0;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] for no device; [`Error::OutOfMemory`] or what a device reports.
+/// [`Error::InvalidParameter`] for no device; [`Error::TooLarge`] if one key has 2^32 rows; [`Error::OutOfMemory`] or what a
+/// device reports.
 pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
     let found = match order {
         IdOrder::Ascending => on_devices(devices.len(), keys_of(&which, keys)?, |piece, keys: Vec<K>| {
             let keys = wide::unique(&devices[piece % devices.len()], &keys, order)?;
-            Ok(Found { places: keys.iter().map(|&key| key.into()).collect(), columns: keys })
+            Ok(Found { places: as_places(&keys)?, columns: keys })
         })?,
         IdOrder::FirstSeen => on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
             let (keys, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
-            Ok(Found { places: first_rows(&ids, &rows.values), columns: keys })
+            Ok(Found { places: first_rows(&ids, &rows.values)?, columns: keys })
         })?,
     };
     let order = Order::of(&found)?;
@@ -71,8 +75,8 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
     let found = on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
         let (unique, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
         let places = match order {
-            IdOrder::Ascending => unique.iter().map(|&key| key.into()).collect(),
-            IdOrder::FirstSeen => first_rows(&ids, &rows.values),
+            IdOrder::Ascending => as_places(&unique)?,
+            IdOrder::FirstSeen => first_rows(&ids, &rows.values)?,
         };
         Ok(Found { places, columns: (unique, ids) })
     })?;
@@ -102,8 +106,9 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
 /// Groups rows by key, and takes the aggregates of the values of each group; see
 /// [`group::wide::group_by`](crate::group::wide::group_by).
 ///
-/// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more, and 8 bytes a row;
-/// the devices work at the same time.
+/// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more, and by first
+/// appearance 8 bytes a row; the devices work at the same time; groups are put in order by the threads of this machine, with 24
+/// bytes a group.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, IdOrder, sharded};
@@ -135,16 +140,14 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
         if order == IdOrder::Ascending {
             let groups = wide::group_by(device, &keys, values, aggregates, order);
             return Ok(match groups {
-                Ok(groups) => {
-                    Found { places: groups.keys.iter().map(|&key| key.into()).collect(), columns: Ok(groups) }
-                }
+                Ok(groups) => Found { places: as_places(&groups.keys)?, columns: Ok(groups) },
                 // A key is its own place.
                 Err(Error::SumTooLarge { key }) => Found { places: Vec::new(), columns: Err((key, key)) },
                 Err(error) => return Err(error),
             });
         }
         let (unique, ids) = wide::factorize(device, &keys, order)?;
-        let places = first_rows(&ids, &numbers);
+        let places = first_rows(&ids, &numbers)?;
         match wide::aggregate(device, &ids, unique.len(), values, aggregates) {
             Ok(Groups { counts, sums, mins, maxs, .. }) => {
                 Ok(Found { places, columns: Ok(Groups { keys: unique, counts, sums, mins, maxs }) })
@@ -193,8 +196,13 @@ fn dealt<K: Key>(which: &Which, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
 
 /// The columns of each piece.
 fn dealt_with<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V], order: IdOrder) -> Result<Vec<Rows<K, V>>> {
-    let empty = || Rows { of: Columns { keys: Vec::new(), values: Vec::new() }, values: Vec::new() };
-    let mut pieces: Vec<Rows<K, V>> = (0..which.shards).map(|_| empty()).collect();
+    let room = room_of(which, keys.len());
+    let empty = |_| {
+        let numbers = if order == IdOrder::FirstSeen { room } else { 0 };
+        let of = Columns { keys: memory::reserved(room)?, values: memory::reserved(numbers)? };
+        Ok(Rows { of, values: memory::reserved(if values.is_empty() { 0 } else { room })? })
+    };
+    let mut pieces = (0..which.shards).map(empty).collect::<Result<Vec<Rows<K, V>>>>()?;
     for (number, keys) in keys.chunks(MOST_ROWS).enumerate() {
         let (dealt, first) = (Dealt::of(which, keys)?, number * MOST_ROWS);
         for (piece, rows) in pieces.iter_mut().enumerate() {
@@ -210,15 +218,26 @@ fn dealt_with<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V], order: I
     Ok(pieces)
 }
 
+/// Keys as what they are put in order by.
+fn as_places<K: Key>(keys: &[K]) -> Result<Vec<u64>> {
+    let mut places = memory::reserved(keys.len())?;
+    places.extend(keys.iter().map(|&key| key.into()));
+    Ok(places)
+}
+
 /// The first row of each key, of rows whose keys have these ids by first appearance and which have these numbers.
-fn first_rows(ids: &[u32], numbers: &[u64]) -> Vec<u64> {
+fn first_rows(ids: &[u32], numbers: &[u64]) -> Result<Vec<u64>> {
     let mut first = Vec::new();
     for (&id, &number) in ids.iter().zip(numbers) {
         if id as usize == first.len() {
+            if first.len() == first.capacity() {
+                let more = first.len().max(1 << 10);
+                memory::reserve(&mut first, more)?;
+            }
             first.push(number);
         }
     }
-    first
+    Ok(first)
 }
 
 /// What a piece has: of each key what it is put in order by, ascending, and other columns.
@@ -236,7 +255,8 @@ impl Order {
         for (piece, found) in (0..).zip(found) {
             all.extend((0..).zip(&found.places).map(|(at, &place)| (place, piece, at)));
         }
-        all.sort_unstable();
+        threads::ready()?;
+        all.par_sort_unstable();
         Ok(Order(all))
     }
 

@@ -1,15 +1,16 @@
 //! Lookups by devices in a table whose shards rest in this machine's memory: for tables that are larger than the devices'.
 //!
-//! Of each device one shard is on it at a time, for as long as its queries are answered. So a call moves every shard that
-//! has queries: give as many queries at a time as fit.
+//! A shard is on a device for as long as its queries are answered, one at a time on each. So a call moves every shard that has
+//! queries: give as many queries at a time as fit.
 
 use std::fmt;
 
 use super::Sharded;
 use super::builder::some;
+use super::deal::Dealt;
 use super::devices::on_devices;
-use super::reading::options;
-use super::resting::answered;
+use super::reading::{answer, flags, of_shard, options};
+use super::resting::{Part, answered};
 use crate::backend::{Runs, bitmap_words};
 use crate::cpu::Cpu;
 use crate::error::Result;
@@ -69,12 +70,24 @@ where
     /// # Errors
     /// As [`Sharded::get_into`].
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        let bring = |shards: &[usize]| {
-            on_devices(self.devices.len(), shards.to_vec(), |at, shard| {
-                self.table.shards()[shard].to_backend(&self.devices[at])
-            })
+        let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+            on_devices(self.devices.len(), parts, |at, (shard, (words, hits)): Part<'_, S::Value>| {
+                let table = self.table.shards()[shard].to_backend(&self.devices[at % self.devices.len()])?;
+                answer(&table, &of_shard(dealt, shard, queries)?, words, hits)
+            })?;
+            Ok(())
         };
-        answered(&self.table.which, self.devices.len(), bring, queries, values, found)
+        answered(&self.table.which, ask, queries, values, found)
+    }
+
+    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
+        let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+        self.get_into(queries, &mut values, &mut found)?;
+        flags(queries.len(), &found)
     }
 }
 

@@ -30,7 +30,7 @@ pub const NO_ROW: u64 = u64::MAX;
 const PIECE: u64 = 1 << 24;
 
 /// Left rows that are looked up at a time.
-const LEFT_ROWS: usize = 1 << 22;
+const LEFT_ROWS: usize = if cfg!(test) { 1 << 11 } else { 1 << 22 };
 
 /// A right column of keys in shards, on one device or several, to be joined with any number of left ones; made by
 /// [`ShardedIndex::builder`].
@@ -111,7 +111,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
 
     /// Joins a left column of keys with this one: all rows, in the order of [`JoinIndex::join`](crate::JoinIndex::join).
     ///
-    /// Cost: left rows are dealt and looked up by all devices, 2^22 at a time, and 16 bytes a row of the result are held.
+    /// Cost: left rows are dealt and looked up by all devices, 2^22 at a time, twice (semi and anti joins: once; right and full
+    /// joins: three times), and 16 bytes a row of the result are held.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports; [`Error::TooLarge`] if one left row has 2^32 partners.
@@ -293,7 +294,7 @@ fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoi
     Ok(WideJoinRows { left, right })
 }
 
-/// The join of two columns of keys, over as many shards as there are devices: [`join::wide::join`](crate::join::wide::join)
+/// The join of two columns of keys, over as many shards as there are devices, or more of 2^27 right rows each: [`join::wide::join`](crate::join::wide::join)
 /// on several devices.
 ///
 /// ```

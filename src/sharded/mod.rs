@@ -66,7 +66,7 @@ use crate::table::{HashTable, KeyType, ValueType};
 use which::Which;
 
 /// Rows of a piece of a column that is not to be a table: few enough for a device, and for numbers of 32 bits.
-const ROWS_OF_A_PIECE: usize = 1 << 27;
+const ROWS_OF_A_PIECE: usize = if cfg!(test) { 1 << 12 } else { 1 << 27 };
 
 /// How many pieces so many rows are dealt to that so many devices work on: as many of each.
 fn pieces_of(devices: usize, rows: usize) -> usize {

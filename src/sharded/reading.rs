@@ -4,10 +4,11 @@ use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::file::digest_of;
+use super::resting::{Part, answered};
 use super::which::Which;
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::parallel::{Per, each};
 use crate::scheme::{Audit, Key, Scheme, Value, Violation};
@@ -23,7 +24,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// thread is started for each device but one, so few queries cost more than those of one table.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or what a device reports.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
     pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
         let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
         self.get_into(queries, &mut values, &mut found)?;
@@ -34,22 +35,20 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// which.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
     /// whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        Error::check_length("values", values.len(), queries.len())?;
-        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        let columns = values.chunks_mut(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32));
-        for (queries, (values, found)) in queries.chunks(MOST_ROWS).zip(columns) {
-            let dealt = Dealt::of(&self.which, queries)?;
-            let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
-            let items = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).collect();
-            on_devices(self.devices, items, |shard, (words, hits): (&mut [S::Value], &mut [u8])| {
-                answer(&self.tables[shard], &of_shard(&dealt, shard, queries)?, words, hits)
+        let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+            // Of every shard, so that each is asked by its own device.
+            let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
+            parts.into_iter().for_each(|(shard, part)| items[shard] = Some(part));
+            on_devices(self.devices, items, |shard, part: Option<(&mut [S::Value], &mut [u8])>| match part {
+                Some((words, hits)) => answer(&self.tables[shard], &of_shard(dealt, shard, queries)?, words, hits),
+                None => Ok(()),
             })?;
-            dealt.bring_back(&words, &hits, values, found);
-        }
-        Ok(())
+            Ok(())
+        };
+        answered(&self.which, ask, queries, values, found)
     }
 
     /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
@@ -80,7 +79,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// order whatever the devices.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or what a device reports.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
     pub fn to_pairs(&self) -> Result<Vec<(S::Key, S::Value)>> {
         let pairs = self.of_each(|_, table| table.to_pairs())?;
         let mut all = memory::reserved(pairs.iter().map(Vec::len).sum())?;
@@ -110,7 +109,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// Checks every invariant of every shard, and that each key is in its own.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the first violation in the order of shards, or what a device reports.
+    /// [`Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device reports.
     pub fn audit(&self) -> Result<Audit> {
         let audits = self.of_each(|shard, table| {
             let audit = table.audit()?;
@@ -173,6 +172,13 @@ pub(super) fn answer<B: Runs<S>, S: Scheme>(
 pub(super) fn options<V: Value>(values: &[V], found: &[u32]) -> Result<Vec<Option<V>>> {
     let mut all = memory::reserved(values.len())?;
     make(&mut all, values.len(), |i| (found[i / 32] >> (i % 32) & 1 == 1).then_some(values[i]))?;
+    Ok(all)
+}
+
+/// A bool for each bit, of so many.
+pub(super) fn flags(len: usize, found: &[u32]) -> Result<Vec<bool>> {
+    let mut all = memory::reserved(len)?;
+    make(&mut all, len, |i| found[i / 32] >> (i % 32) & 1 == 1)?;
     Ok(all)
 }
 

@@ -16,13 +16,13 @@ use super::builder::some;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::file::{self, damaged, digest_of, each_shard, strange};
-use super::reading::{answer, has_own_keys, of_shard, options};
+use super::reading::{answer, flags, has_own_keys, of_shard, options};
 use super::which::Which;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::file::{Section, Shards};
 use crate::memory;
-use crate::scheme::Scheme;
+use crate::scheme::{Key, Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 
 /// A table in shards that is asked in its file.
@@ -124,11 +124,22 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
     /// whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        // A file has one place where it is read next, so shards come one after the other.
-        let bring = |shards: &[usize]| {
-            self.devices.iter().zip(shards).map(|(device, &shard)| self.table(device, shard)).collect()
+        let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+            let mut parts = parts.into_iter();
+            loop {
+                // A file has one place where it is read next, so shards come one after the other.
+                let some = parts.by_ref().zip(&self.devices);
+                let some = some.map(|((shard, part), device)| Ok((self.table(device, shard)?, shard, part)));
+                let some = some.collect::<Result<Vec<_>>>()?;
+                if some.is_empty() {
+                    return Ok(());
+                }
+                on_devices(self.devices.len(), some, |_, (table, shard, (words, hits))| {
+                    answer(&table, &of_shard(dealt, shard, queries)?, words, hits)
+                })?;
+            }
         };
-        answered(&self.which, self.devices.len(), bring, queries, values, found)
+        answered(&self.which, ask, queries, values, found)
     }
 
     /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
@@ -138,9 +149,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
         self.get_into(queries, &mut values, &mut found)?;
-        let mut all = memory::reserved(queries.len())?;
-        all.extend((0..queries.len()).map(|i| found[i / 32] >> (i % 32) & 1 == 1));
-        Ok(all)
+        flags(queries.len(), &found)
     }
 
     fn table(&self, device: &B, shard: usize) -> Result<HashTable<B, S>> {
@@ -157,14 +166,15 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     }
 }
 
-/// Answers queries by shards that `bring` puts on devices for as long as they are asked: as many at a time as there are
-/// devices, each on its own, and none that has no queries.
-pub(super) fn answered<B: Runs<S>, S: Scheme>(
+/// A shard that has queries, and where its answers go: their values, and a byte for each that is found.
+pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
+
+/// Answers queries by `ask`, which is given those that are dealt, and of each shard that has some where its answers go.
+pub(super) fn answered<K: Key, V: Value>(
     which: &Which,
-    devices: usize,
-    bring: impl Fn(&[usize]) -> Result<Vec<HashTable<B, S>>>,
-    queries: &[S::Key],
-    values: &mut [S::Value],
+    ask: impl Fn(&Dealt, &[K], Vec<Part<'_, V>>) -> Result<()>,
+    queries: &[K],
+    values: &mut [V],
     found: &mut [u32],
 ) -> Result<()> {
     Error::check_length("values", values.len(), queries.len())?;
@@ -174,17 +184,7 @@ pub(super) fn answered<B: Runs<S>, S: Scheme>(
         let dealt = Dealt::of(which, queries)?;
         let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
         let parts = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).enumerate();
-        let mut parts = parts.filter(|&(shard, _)| dealt.len(shard) > 0);
-        loop {
-            let (shards, some): (Vec<_>, Vec<_>) = parts.by_ref().take(devices).unzip();
-            if shards.is_empty() {
-                break;
-            }
-            let some = bring(&shards)?.into_iter().zip(shards).zip(some).collect();
-            on_devices(devices, some, |_, ((table, shard), (words, hits))| {
-                answer(&table, &of_shard(&dealt, shard, queries)?, words, hits)
-            })?;
-        }
+        ask(&dealt, queries, parts.filter(|&(shard, _)| dealt.len(shard) > 0).collect())?;
         dealt.bring_back(&words, &hits, values, found);
     }
     Ok(())

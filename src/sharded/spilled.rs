@@ -29,7 +29,7 @@ use crate::scheme::Scheme;
 use crate::table::{Digest, HashTable};
 
 /// Rows that are dealt at a time.
-const ROWS: usize = 1 << 20;
+const ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// Rows on their way into a table in shards that is too large for memory; made by [`ShardedBuilder::spilled`].
 pub struct SpilledBuild<S: Scheme> {

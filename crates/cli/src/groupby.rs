@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let reading = TableReading {
             header: args.reading.header,
             text: args.reading.text.clone(),
-            spool: args.columns.memory.is_given(),
+            spool: args.columns.memory.is_given() || args.device.are_several(),
         };
         let table = KeyedTable {
             inputs: &args.inputs,
@@ -155,10 +155,10 @@ fn check(aggregates: &[Aggregate]) -> Result<()> {
     })
 }
 
-/// The key's column, and one for each aggregate of such values.
-pub(crate) fn columns(aggregates: &[Aggregate], key: Shown, values_are: Type) -> Vec<Column> {
+/// The key's column, and one for each aggregate of such values, of so many rows.
+pub(crate) fn columns(aggregates: &[Aggregate], key: Shown, values_are: Type, rows: u64) -> Vec<Column> {
     let kind = |aggregate: Aggregate| match (aggregate, values_are) {
-        (Aggregate::Count, _) => Type::U32,
+        (Aggregate::Count, _) => Type::of_count(rows),
         (Aggregate::Sum, Type::F64) => Type::F64,
         (Aggregate::Sum, whole) => Type::new(u64::BITS, whole.is_signed()),
         (_, kind) => kind,
@@ -290,7 +290,7 @@ impl Job<'_> {
 
     fn write<K: Word, V: Grouped>(&self, groups: &Groups<K, V>) -> Result<()> {
         let mut rows =
-            Rows::open(self.args.rows.output.as_deref(), &columns(self.aggregates, self.shown, self.values_are))?;
+            Rows::open(self.args.rows.output.as_deref(), &columns(self.aggregates, self.shown, self.values_are, 0))?;
         let mut cells = Vec::with_capacity(1 + self.aggregates.len());
         let least = self.args.min_count.unwrap_or(1);
         for (i, &key) in groups.keys.iter().enumerate() {

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let reading = TableReading {
             header: args.reading.header,
             text: args.reading.text.clone(),
-            spool: args.columns.memory.is_given(),
+            spool: args.columns.memory.is_given() || args.device.are_several(),
         };
         let table = KeyedTable {
             inputs: &args.inputs,

@@ -5,6 +5,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use koel::backend::DeviceKind;
 use koel::{Any, Cpu, DeviceInfo, HashBackend as _};
 use pyo3::prelude::*;
 
@@ -90,8 +91,7 @@ pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
         return Ok(Chosen(None));
     }
     if is_lost() {
-        let why = "a process made by fork cannot use what its parent opened: start it by spawn, or take the CPU";
-        return Err(DeviceError::new_err(format!("no device for {name}: {why}")).into());
+        return Err(lost(name));
     }
     begin_opencl();
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +134,7 @@ pub(crate) fn several(names: &str, rows: usize) -> Result<Several> {
     let mut all = Vec::new();
     for name in names.split(',') {
         match name {
-            "gpus" => all.extend(gpus()?),
+            "gpus" => all.extend(gpus(rows)?),
             name => all.push(device(name, rows)?),
         }
     }
@@ -149,15 +149,26 @@ pub(crate) fn several(names: &str, rows: usize) -> Result<Several> {
     Ok(Several(all))
 }
 
-/// All GPUs that OpenCL has.
-fn gpus() -> Result<Vec<Chosen>> {
-    begin_opencl();
-    let found = koel::device::choose("gpus", None)?;
-    if found.is_empty() || is_lost() {
-        let reason = "there is none that can be used here".into();
-        return Err(koel::Error::NoDevice { wanted: "gpus".into(), reason }.into());
+/// All GPUs that OpenCL has, opened once each.
+fn gpus(rows: usize) -> Result<Vec<Chosen>> {
+    if is_lost() {
+        return Err(lost("gpus"));
     }
-    Ok(found.into_iter().map(|found| Chosen(Some(found))).collect())
+    begin_opencl();
+    let is_gpu = |listed: &koel::device::Listed| listed.info.kind == DeviceKind::Gpu && listed.refused.is_none();
+    let listed = koel::device::devices();
+    let found: Vec<Chosen> =
+        listed.iter().filter(|listed| is_gpu(listed)).map(|gpu| device(&gpu.info.id, rows)).collect::<Result<_>>()?;
+    if found.is_empty() {
+        // It says why there is none.
+        return Err(koel::device::choose("gpus", None).map_or_else(Into::into, |_| lost("gpus")));
+    }
+    Ok(found)
+}
+
+fn lost(name: &str) -> crate::error::Failure {
+    let why = "a process made by fork cannot use what its parent opened: start it by spawn, or take the CPU";
+    DeviceError::new_err(format!("no device for {name}: {why}")).into()
 }
 
 /// Remembers which process began to use OpenCL.

@@ -72,9 +72,8 @@ impl<T: Word> std::fmt::Debug for PinnedVec<T> {
 
 impl OpenCl {
     /// Zeros in memory of the host that this device's bus reads and writes at its full rate, and the buses of other devices of
-    /// its driver too. Queries that stand in it,
-    /// and answers that go there, are transferred as they are, without a copy on the host. Where the driver has no such
-    /// memory, it is ordinary memory.
+    /// its driver too. Queries that stand in it, and answers that go there, are transferred as they are, without a copy on the
+    /// host. Where the driver has no such memory, it is ordinary memory.
     ///
     /// Cost: pages that the system cannot move or swap; making them takes far longer than to use them once.
     ///

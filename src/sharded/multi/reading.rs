@@ -11,14 +11,14 @@ use crate::multi::{MultiTable, Retrieved, len_at_once};
 use crate::scheme::{Scheme, Value};
 
 /// Queries whose values are counted at a time.
-const QUERIES: usize = 1 << 22;
+const QUERIES: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// All values of all queries, in their order, those of one query in the order of the input; see
     /// [`MultiTable::retrieve`].
     ///
     /// Cost: queries are dealt by the threads of this machine, 2^24 at a time, answered by all devices, and what they find is
-    /// copied once more to where it belongs.
+    /// copied once more to where it belongs: of 2^24 queries all values are in memory twice.
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 values on, which [`retrieve_pieces`](Self::retrieve_pieces) gives;
@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     }
 
     /// [`retrieve`](Self::retrieve) of as many queries at a time as have `values` values together, one or more: for totals
-    /// that do not fit. `take` is given the number of the first of them, and their values.
+    /// that do not fit. All values of a query come together. Cost: each query is looked up twice. `take` is given the number of the first of them, and their values.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, ShardedMulti};

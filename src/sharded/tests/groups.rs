@@ -16,7 +16,7 @@ fn column(count: usize, distinct: u64) -> Vec<u64> {
 fn groups_over_devices_are_those_of_one() -> Result<()> {
     let cpu = Cpu::new();
     // Sums of doubles depend on the order in which they are added up.
-    let value = |row: usize| (row as f64 * 0.1 - 500.0) * if row % 7 == 0 { 1e15 } else { 1.0 };
+    let value = |row: usize| (row as f64 * 0.1 - 500.0) * if row.is_multiple_of(7) { 1e15 } else { 1.0 };
     for keys in [column(20_000, 3000), column(5000, 1), column(400, 1 << 40), Vec::new()] {
         let narrow: Vec<u32> = keys.iter().map(|&key| (key >> 33) as u32).collect();
         let values: Vec<f64> = (0..keys.len()).map(value).collect();

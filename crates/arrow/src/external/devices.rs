@@ -13,12 +13,12 @@
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use koel::{Any, threads};
+use koel::Any;
+use koel::threads::{self, Crew};
 
 use crate::error::{Error, Result};
 
@@ -91,28 +91,25 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
         }
         return Ok(vec![state]);
     }
-    let ended = Ended::default();
+    let (crew, ended) = (Crew::default(), Ended::default());
     thread::scope(|scope| {
+        let _leader = crew.leader();
         let (queue, taken) = channel();
         // Without threads nobody has the items, and what waits for them is told so.
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
-            let (taken, ended, begin, work) = (Arc::clone(&taken), &ended, &begin, &work);
-            let in_thread = move || worked(&taken, ended, || begin(device), work);
-            let thread = thread::Builder::new().name(format!("koel-device-{number}")).spawn_scoped(scope, in_thread);
-            match thread {
+            let (taken, crew, ended, begin, work) = (Arc::clone(&taken), &crew, &ended, &begin, &work);
+            let in_thread = move || worked(&taken, (crew, ended), || begin(device), work);
+            match crew.start(scope, number, in_thread) {
                 Ok(thread) => started.push(thread),
-                Err(error) => {
-                    let (device, doing) = ("cpu".into(), "starting a thread".into());
-                    ended.fail(0, koel::Error::Device { device, doing, message: error.to_string() }.into());
-                }
+                Err(error) => ended.fail(crew, 0, error.into()),
             }
         }
         drop(taken);
-        let handed = handed_on(queue, ahead, items, &mut front, &ended, &mut take);
+        let handed = handed_on(queue, ahead, items, &mut front, &crew, &mut take);
         if handed.is_err() {
-            ended.is_over.store(true, Relaxed);
+            crew.end();
         }
         threads::wait_for(|| started.iter().all(thread::ScopedJoinHandle::is_finished));
         let states: Vec<Option<S>> =
@@ -125,10 +122,9 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     })
 }
 
-/// Whether all are to end, and why.
+/// Why all are to end.
 #[derive(Default)]
 struct Ended {
-    is_over: AtomicBool,
     /// The error of the first item.
     first: Mutex<Option<(usize, Error)>>,
 }
@@ -138,23 +134,12 @@ impl Ended {
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, number: usize, error: Error) {
+    fn fail(&self, crew: &Crew, number: usize, error: Error) {
         let mut first = self.first();
         if first.as_ref().is_none_or(|&(before, _)| number < before) {
             *first = Some((number, error));
         }
-        self.is_over.store(true, Relaxed);
-    }
-}
-
-/// Ends the others when its thread panics.
-struct EndsAll<'a>(&'a Ended);
-
-impl Drop for EndsAll<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.is_over.store(true, Relaxed);
-        }
+        crew.end();
     }
 }
 
@@ -168,27 +153,25 @@ struct Job<T, R> {
 /// What a device's thread does. None if it did not begin.
 fn worked<T, S, R>(
     queue: &Mutex<Receiver<Job<T, R>>>,
-    ended: &Ended,
+    (crew, ended): (&Crew, &Ended),
     begin: impl FnOnce() -> Result<S>,
     work: &impl Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop>,
 ) -> Option<S> {
-    let _ends_all = EndsAll(ended);
     let begun = threads::ready().map_err(Error::from).and_then(|()| begin());
-    let mut state = begun.map_err(|error| ended.fail(0, error)).ok()?;
+    let mut state = begun.map_err(|error| ended.fail(crew, 0, error)).ok()?;
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(Job { number, item, results }) = next() {
-        let is_over = || ended.is_over.load(Relaxed);
-        let mut emit = |result| match is_over() {
+        let mut emit = |result| match crew.has_ended() {
             true => Err(Stop::Unwanted),
             false => results.send(result).map_err(|_| Stop::Unwanted),
         };
-        if is_over() {
+        if crew.has_ended() {
             break;
         }
         match work(&mut state, item, &mut emit) {
             Ok(()) => (),
             // Before the channel closes: who waits at its other end looks for errors then.
-            Err(Stop::Failed(error)) => ended.fail(number, error),
+            Err(Stop::Failed(error)) => ended.fail(crew, number, error),
             Err(Stop::Unwanted) => break,
         }
     }
@@ -201,7 +184,7 @@ fn handed_on<T, R, E>(
     ahead: usize,
     items: impl Iterator<Item = std::result::Result<T, E>>,
     front: &mut impl FnMut(usize),
-    ended: &Ended,
+    crew: &Crew,
     take: &mut impl FnMut(R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut items = items.fuse().enumerate();
@@ -219,7 +202,7 @@ fn handed_on<T, R, E>(
         while let Some(result) = received(&of_item) {
             take(result)?;
         }
-        if ended.is_over.load(Relaxed) {
+        if crew.has_ended() {
             return Ok(());
         }
     }

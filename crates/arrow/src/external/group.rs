@@ -92,7 +92,7 @@ pub struct Grouped {
     pub rows: u64,
     /// Groups.
     pub groups: u64,
-    /// Bytes written to temporary files.
+    /// Bytes written to temporary files: rows as they were first dealt, and results.
     pub spilled: u64,
 }
 

@@ -96,7 +96,7 @@ pub struct JoinedRows {
     pub right: u64,
     /// Rows of the result.
     pub joined: u64,
-    /// Bytes written to temporary files.
+    /// Bytes written to temporary files: rows as they were first dealt, and results.
     pub spilled: u64,
 }
 

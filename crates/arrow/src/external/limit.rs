@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use koel::backend::DeviceKind;
-use koel::{Any, HashBackend};
+use koel::{Any, Cpu, HashBackend};
 
 /// How much memory may be used, and where what does not fit goes.
 ///
@@ -50,7 +50,8 @@ impl Limit {
         &self.folder
     }
 
-    /// The same, and no more than half of the least device's memory, for rows of which so many aggregates are made.
+    /// The same, and no more than half of the least device's memory and of this machine's, for rows of which so many
+    /// aggregates are made.
     pub(super) fn of(&self, devices: &[Any], aggregates: usize) -> Limit {
         self.share(devices, aggregates, 1)
     }
@@ -61,10 +62,14 @@ impl Limit {
     }
 
     fn share(&self, devices: &[Any], aggregates: usize, shares: u64) -> Limit {
-        let memory = devices.iter().filter_map(|device| device.info().memory).min();
-        let most = memory.map_or(u64::MAX, |bytes| bytes / 2);
+        let shares = shares.max(1);
+        // One that is named twice has half of its memory for each.
+        let times = |id: &str| devices.iter().filter(|device| device.info().id == id).count() as u64;
+        let of_device = |device: &Any| device.info().memory.map(|bytes| bytes / times(&device.info().id).min(shares));
+        let here = Cpu::of_caller().info().memory.map(|bytes| bytes / shares);
+        let most = devices.iter().filter_map(of_device).chain(here).min().map_or(u64::MAX, |bytes| bytes / 2);
         let of_row = OF_A_ROW + OF_AN_AGGREGATE * aggregates as u64;
-        Limit { bytes: (self.bytes / shares.max(1)).min(most), of_row, ..self.clone() }
+        Limit { bytes: (self.bytes / shares).min(most), of_row, ..self.clone() }
     }
 
     /// The same for rows of which each device makes as much: what CPUs make of them is all in this machine's memory.

@@ -31,11 +31,14 @@ macro_rules! held {
 }
 held!(HashTable, Sharded, ShardedFile, Replicated);
 
+/// Takes values, and for each the number of its query.
+pub(super) type Take<'a, V> = &'a mut dyn FnMut(&[u32], &[V]) -> Result<()>;
+
 /// A table that has lists of values, wherever it stands.
 pub(super) trait HeldLists<K, V> {
     fn count(&self, queries: &[K]) -> koel::Result<Vec<u32>>;
     /// Hands on the values of all queries, about so many at a time, each with the number of its query.
-    fn each_piece(&self, queries: &[K], values: usize, take: &mut dyn FnMut(&[u32], &[V]) -> Result<()>) -> Result<()>;
+    fn each_piece(&self, queries: &[K], values: usize, take: Take<'_, V>) -> Result<()>;
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for MultiTable<B, S, V> {
@@ -43,12 +46,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for Multi
         MultiTable::count(self, queries)
     }
 
-    fn each_piece(
-        &self,
-        queries: &[S::Key],
-        values: usize,
-        take: &mut dyn FnMut(&[u32], &[V]) -> Result<()>,
-    ) -> Result<()> {
+    fn each_piece(&self, queries: &[S::Key], values: usize, take: Take<'_, V>) -> Result<()> {
         for piece in self.retrieve_chunks(queries, values)? {
             let piece = piece?;
             take(&piece.queries, &piece.values)?;
@@ -62,20 +60,38 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for Shard
         ShardedMulti::count(self, queries)
     }
 
-    fn each_piece(
-        &self,
-        queries: &[S::Key],
-        values: usize,
-        take: &mut dyn FnMut(&[u32], &[V]) -> Result<()>,
-    ) -> Result<()> {
-        self.retrieve_pieces(queries, values as u64, |first, found| {
-            let mut places = Vec::new();
+    fn each_piece(&self, queries: &[S::Key], values: usize, take: Take<'_, V>) -> Result<()> {
+        let counts = ShardedMulti::count(self, queries)?;
+        let (mut start, mut places) = (0, Vec::new());
+        while start < queries.len() {
+            places.clear();
+            if counts[start] as usize > values {
+                // One list that is longer than a piece.
+                let shard = &self.shards()[self.shard_of(queries[start])];
+                for piece in shard.retrieve_chunks(&queries[start..=start], values)? {
+                    let piece = piece?;
+                    places.resize(piece.values.len(), start as u32);
+                    take(&places, &piece.values)?;
+                    places.clear();
+                }
+                start += 1;
+                continue;
+            }
+            let mut sum = 0;
+            let fits = |count: &&u32| {
+                sum += **count as usize;
+                sum <= values
+            };
+            let end = start + counts[start..].iter().take_while(fits).count();
+            let found = self.retrieve(&queries[start..end])?;
             reserve(&mut places, found.values.len())?;
-            for (place, run) in (first as u32..).zip(found.offsets.windows(2)) {
+            for (place, run) in (start as u32..).zip(found.offsets.windows(2)) {
                 places.extend(std::iter::repeat_n(place, (run[1] - run[0]) as usize));
             }
-            take(&places, &found.values)
-        })
+            take(&places, &found.values)?;
+            start = end;
+        }
+        Ok(())
     }
 }
 

@@ -53,6 +53,11 @@ impl Type {
         }
     }
 
+    /// That of counts and numbers of so many rows.
+    pub fn of_count(rows: u64) -> Type {
+        if rows > u32::MAX.into() { Type::U64 } else { Type::U32 }
+    }
+
     /// What keys of so many bits stand for in a table of this key type.
     pub fn of_keys(key_type: KeyType, bits: u32) -> Type {
         Type::new(bits, key_type == KeyType::Signed)

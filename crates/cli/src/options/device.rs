@@ -49,7 +49,7 @@ impl OneDevice {
     }
 }
 
-/// Where a command works that can use several devices.
+/// Where tables lie: of one in shards on several devices.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct SomeDevices {
@@ -82,7 +82,7 @@ impl SomeDevices {
     }
 }
 
-/// Where a command works that can use several devices.
+/// Where rows are worked on, which several devices can share out.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct TableDevices {

@@ -14,7 +14,7 @@ const LEAST: u64 = 1 << 20;
 
 /// The limit that a caller gives.
 pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
-    // No device uses more than half of its memory anyway.
+    // No more than half of a device's memory, and of this machine's, is used anyway.
     let bytes = memory.map_or(Ok(u64::MAX), bytes)?;
     let Some(folder) = folder else { return Ok(Limit::new(bytes)) };
     let found = std::fs::metadata(&folder).map_err(|error| of_io(&folder, &error))?;

@@ -276,6 +276,7 @@ pub(crate) fn end_streams(py: Python<'_>) -> PyResult<()> {
         let own = running.iter().filter_map(Weak::upgrade).filter(|work| work.process == process::id());
         let own: Vec<Arc<Shared>> = own.collect();
         own.iter().for_each(|work| work.stop());
-        own.iter().try_for_each(|work| work.wait_for_end())
+        // Ctrl-C ends the wait for one whose table blocks, and not that for the others.
+        own.iter().fold(Ok(()), |told, work| told.and(work.wait_for_end()))
     })
 }

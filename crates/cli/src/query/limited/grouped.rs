@@ -63,7 +63,7 @@ impl Grouped<'_> {
             limit: self.limit,
             watch: &|stage| watched.tell(stage),
         };
-        let columns = groupby::columns(self.aggregates, self.output.shown(keys_are, self.k), values_are);
+        let columns = groupby::columns(self.aggregates, self.output.shown(keys_are, self.k), values_are, count);
         let mut out = Rows::open(self.output.output.as_deref(), &columns)?;
         let (mut left, mut cells) = (0, Vec::with_capacity(columns.len()));
         let found = group_by.run(batches(rows, keys_are, Beside::Values)?, |groups| {

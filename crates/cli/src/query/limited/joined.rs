@@ -47,8 +47,7 @@ impl Joined<'_> {
         let start = Instant::now();
         let sizes = [left.len(), right.len()];
         progress.say(format!("joining {}", sizes.map(|rows| text::counted(rows, "row")).join(" with ")));
-        let number_of = |rows: u64| if rows > u32::MAX.into() { Type::U64 } else { Type::U32 };
-        let value = |of: &Spooled| if self.rows { number_of(of.len()) } else { of.types().1 };
+        let value = |of: &Spooled| if self.rows { Type::of_count(of.len()) } else { of.types().1 };
         let columns = columns(self.output.shown(keys, self.k), value(&left), value(&right));
         let beside = || if self.rows { Beside::Rows } else { Beside::Values };
         let of_right = if self.how.has_right() { beside() } else { Beside::Nothing };

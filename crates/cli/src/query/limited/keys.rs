@@ -56,7 +56,7 @@ impl Keys<'_> {
             limit: self.limit,
             watch: &|stage| watched.tell(stage),
         };
-        let columns = [Column::Of("key", self.output.shown(kind, self.k)), Column::of("count", Type::U32)];
+        let columns = [Column::Of("key", self.output.shown(kind, self.k)), Column::of("count", Type::of_count(count))];
         let mut rows = Rows::open(self.output.output.as_deref(), &columns[..1 + usize::from(self.counts)])?;
         let mut distinct = 0;
         let found = group_by.run(table, |groups| {

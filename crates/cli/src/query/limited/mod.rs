@@ -37,7 +37,8 @@ use crate::tables::read::stream::Stream;
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Memory {
     /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on: what does not fit is in temporary files, in the
-    /// folder TMPDIR. The result is the same [default: all is in memory]
+    /// folder TMPDIR. The result is the same [default: all is in memory; on several devices what fits, and rows without names
+    /// go by way of such a file]
     #[arg(long, value_name = "BYTES", value_parser = options::memory)]
     memory: Option<u64>,
 }
