@@ -127,9 +127,10 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             let mut parts = parts.into_iter();
             loop {
-                // A file has one place where it is read next, so shards come one after the other.
-                let some = parts.by_ref().zip(&self.devices);
-                let some = some.map(|((shard, part), device)| Ok((self.table(device, shard)?, shard, part)));
+                // A file has one place where it is read next, so shards come one after the other. Devices first: of a pair
+                // that is not complete the first is lost.
+                let some = self.devices.iter().zip(parts.by_ref());
+                let some = some.map(|(device, (shard, part))| Ok((self.table(device, shard)?, shard, part)));
                 let some = some.collect::<Result<Vec<_>>>()?;
                 if some.is_empty() {
                     return Ok(());

@@ -9,13 +9,13 @@ use koel_arrow::{Error, Function, NullKeys};
 use serde_json::json;
 
 use super::Stop;
-use super::watched::Watched;
+use super::watched::{Lines, Watched};
 use super::words::{Beside, batches, numbers};
 use crate::failure::{Failure, Result, Verdict};
 use crate::groupby;
 use crate::input::{Inputs, ReadOptions, Spooled, Want};
 use crate::options;
-use crate::output::{RowOptions, Rows};
+use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::text;
 
@@ -64,10 +64,11 @@ impl Grouped<'_> {
             watch: &|stage| watched.tell(stage),
         };
         let columns = groupby::columns(self.aggregates, self.output.shown(keys_are, self.k), values_are, count);
-        let mut out = Rows::open(self.output.output.as_deref(), &columns)?;
-        let (mut left, mut cells) = (0, Vec::with_capacity(columns.len()));
+        let width = columns.len();
+        let mut lines = Lines::open(&watched, columns)?;
+        let (mut left, mut cells) = (0, Vec::with_capacity(width));
         let found = group_by.run(batches(rows, keys_are, Beside::Values)?, |groups| {
-            watched.rows_come();
+            let out = lines.rows()?;
             let all: Vec<_> = groups.columns().iter().map(numbers).collect();
             for row in 0..groups.num_rows() {
                 if least > 1 && all[count_at][row] < Some(least) {
@@ -75,7 +76,7 @@ impl Grouped<'_> {
                 }
                 left += 1;
                 cells.clear();
-                cells.extend(all[..columns.len()].iter().map(|column| column[row]));
+                cells.extend(all[..width].iter().map(|column| column[row]));
                 out.write(&cells)?;
             }
             Ok::<_, Stop>(())
@@ -88,7 +89,7 @@ impl Grouped<'_> {
                 other => other.into(),
             })
         })?;
-        out.finish()?;
+        lines.finish()?;
         drop(watched);
         let sentence = format!("{} of {}", text::counted(left, "group"), text::counted(count, "row"));
         self.output.summarize(&sentence, || {

@@ -9,13 +9,13 @@ use koel_arrow::external::{Join, Limit, Output};
 use serde_json::json;
 
 use super::Stop;
-use super::watched::Watched;
+use super::watched::{Lines, Watched};
 use super::words::{Beside, batches, numbers};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input::Spooled;
 use crate::number::Type;
 use crate::options;
-use crate::output::{Column, RowOptions, Rows, Shown};
+use crate::output::{Column, RowOptions, Shown};
 use crate::progress::Progress;
 use crate::text;
 
@@ -67,10 +67,10 @@ impl Joined<'_> {
             limit: self.limit,
             watch: &watch,
         };
-        let mut out = Rows::open(self.output.output.as_deref(), &columns)?;
+        let mut lines = Lines::open(&watched, columns)?;
         let mut cells = Vec::with_capacity(outs.len());
         let rows = join.run(batches(left, keys, beside())?, batches(right, keys, of_right)?, |piece| {
-            watched.rows_come();
+            let out = lines.rows()?;
             let all: Vec<_> = piece.columns().iter().map(numbers).collect();
             for row in 0..piece.num_rows() {
                 cells.clear();
@@ -80,7 +80,7 @@ impl Joined<'_> {
             Ok::<_, Stop>(())
         });
         let rows = rows.map_err(|stop| stop.told(Failure::from))?;
-        out.finish()?;
+        lines.finish()?;
         drop(watched);
         let sides = [("left row", rows.left), ("right row", rows.right)];
         let sides = sides.map(|(what, rows)| text::counted(rows, what)).join(" and ");

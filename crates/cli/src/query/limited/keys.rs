@@ -11,13 +11,13 @@ use koel_arrow::{Function, NullKeys};
 use serde_json::json;
 
 use super::Stop;
-use super::watched::Watched;
+use super::watched::{Lines, Watched};
 use super::words::{Beside, batches, numbers};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input::{Inputs, ReadOptions, Spooled, Want};
 use crate::number::Type;
 use crate::options;
-use crate::output::{Column, RowOptions, Rows};
+use crate::output::{Column, RowOptions};
 use crate::progress::Progress;
 use crate::text;
 
@@ -57,10 +57,10 @@ impl Keys<'_> {
             watch: &|stage| watched.tell(stage),
         };
         let columns = [Column::Of("key", self.output.shown(kind, self.k)), Column::of("count", Type::of_count(count))];
-        let mut rows = Rows::open(self.output.output.as_deref(), &columns[..1 + usize::from(self.counts)])?;
+        let mut lines = Lines::open(&watched, columns.into_iter().take(1 + usize::from(self.counts)).collect())?;
         let mut distinct = 0;
         let found = group_by.run(table, |groups| {
-            watched.rows_come();
+            let rows = lines.rows()?;
             let counts = is_counted.then(|| numbers(groups.column(1)));
             for (row, key) in numbers(groups.column(0)).into_iter().enumerate() {
                 let count = counts.as_ref().and_then(|counts| counts[row]);
@@ -73,7 +73,7 @@ impl Keys<'_> {
             Ok::<_, Stop>(())
         });
         let found = found.map_err(|stop| stop.told(Failure::from))?;
-        rows.finish()?;
+        lines.finish()?;
         drop(watched);
         let sentence = format!("{} of {}", text::counted(distinct, "key"), text::counted(count, "row"));
         self.output.summarize(&sentence, || {

@@ -12,7 +12,7 @@ use koel_arrow::external::{Limit, Stage, row_bytes};
 use super::super::columns::batch;
 use super::super::pieces::BATCH;
 use crate::failure::Result;
-use crate::output::RowOptions;
+use crate::output::{Column, RowOptions, Rows};
 use crate::progress::Progress;
 use crate::tables::write::{Flushed, Sink};
 
@@ -41,7 +41,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Takes the line away where rows go to a terminal: they are progress enough.
-    pub(super) fn rows_come(&self) {
+    fn rows_come(&self) {
         if self.output.output.is_none() {
             self.progress.take();
         }
@@ -124,5 +124,36 @@ impl Results<'_> {
         self.waiting.finish_buffered_batch().map_err(Error::from)?;
         self.put()?;
         self.opened()?.flush()
+    }
+}
+
+/// Rows of numbers on their way out. Nothing goes to stdout before the first of them, in case that there is none for an error.
+pub(super) struct Lines<'a> {
+    watched: &'a Watched<'a>,
+    columns: Vec<Column>,
+    rows: Option<Rows>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn open(watched: &'a Watched<'a>, columns: Vec<Column>) -> Result<Self> {
+        let path = watched.output.output.as_deref();
+        let rows = path.map(|path| Rows::open(Some(path), &columns)).transpose()?;
+        Ok(Lines { watched, columns, rows })
+    }
+
+    /// Where the next ones go.
+    pub(super) fn rows(&mut self) -> Result<&mut Rows> {
+        self.watched.rows_come();
+        let rows = match self.rows.take() {
+            Some(rows) => rows,
+            None => Rows::open(None, &self.columns)?,
+        };
+        Ok(self.rows.insert(rows))
+    }
+
+    /// Writes what is left, and gives the file its name.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.rows()?;
+        self.rows.map_or(Ok(()), Rows::finish)
     }
 }
