@@ -51,13 +51,17 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     }
 
     /// [`retrieve`](Self::retrieve) of as many queries at a time as have `values` values together, one or more: for totals
-    /// that do not fit. All values of a query come together. Cost: each query is looked up twice. `take` is given the number of the first of them, and their values.
+    /// that do not fit. `take` is given the number of the first of them, and their values; all values of a query come
+    /// together. Cost: each query is looked up twice.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, ShardedMulti};
     /// let table = ShardedMulti::builder(Cuckoo::default(), 2).build(&[Cpu::new()], &[5, 9, 5], &[1, 2, 3])?;
     /// let mut pieces = Vec::new();
-    /// table.retrieve_pieces(&[9, 7, 5], 2, |first, found| Ok(pieces.push((first, found.values))))?;
+    /// table.retrieve_pieces(&[9, 7, 5], 2, |first, found| {
+    ///     pieces.push((first, found.values));
+    ///     Ok::<_, koel::Error>(())
+    /// })?;
     /// assert_eq!(pieces, [(0, vec![2]), (2, vec![1, 3])]);
     /// # Ok::<(), koel::Error>(())
     /// ```

@@ -411,7 +411,6 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("groupby missing.csv", "missing.csv"),
         ("groupby wide.csv --agg sum --device cpu", "3 columns"),
         ("unique a.csv -o t --inverse t", "each its own"),
-        ("join a.csv a.csv --device all", "one device"),
     ] {
         folder.refused(arguments, part);
     }

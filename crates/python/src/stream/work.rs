@@ -277,6 +277,7 @@ pub(crate) fn end_streams(py: Python<'_>) -> PyResult<()> {
         let own: Vec<Arc<Shared>> = own.collect();
         own.iter().for_each(|work| work.stop());
         // Ctrl-C ends the wait for one whose table blocks, and not that for the others.
-        own.iter().fold(Ok(()), |told, work| told.and(work.wait_for_end()))
+        let ends: Vec<PyResult<()>> = own.iter().map(|work| work.wait_for_end()).collect();
+        ends.into_iter().collect()
     })
 }
