@@ -35,8 +35,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// which.
     ///
     /// # Errors
-    /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
-    /// whole words; otherwise as [`get`](Self::get).
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `values` is as long as `queries` and `found` has one bit for
+    /// each, rounded up to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             // Of every shard, so that each is asked by its own device.
