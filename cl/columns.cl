@@ -7,6 +7,7 @@
 //   scatter        each element to its place
 //   greatest       the greatest element
 //   select_move    one group a tile: writes the kept elements from offsets[tile] on (primitives.cl has the counts)
+//   shards         which shard each key is in (src/scheme/shard.rs)
 //   heads, tails   ones where an element differs from the one before it, and from the one behind it
 //
 // KOEL_GROUP, the work-items of a group, is a power of two, 32 at least. All lengths are 64 bits wide, and the global size
@@ -28,6 +29,20 @@ __kernel GROUP_SIZE void gather(__global const cell *from, const ulong from_len,
     if (i >= len) return;
     uint at = index[i];
     to[i] = at < from_len ? from[at] : 0;
+}
+
+// The numbers of a mixer of 32 bits stand in `mixer` too.
+__kernel GROUP_SIZE void shards(__global const cell *keys, const ulong len, const ulong4 mixer, const uint count,
+                                __global uint *to) {
+    ulong i = get_global_id(0);
+    if (i >= len) return;
+#if KOEL_WORD_BITS == 64
+    uint mixed = upper_of(mix_64(keys[i], mixer));
+#else
+    mix_keys narrow = {(uint)mixer.x, (uint)mixer.y, (uint)mixer.z, (uint)mixer.w};
+    uint mixed = mix(keys[i], narrow);
+#endif
+    to[i] = reduce(mixed, count);
 }
 
 // Several words a work-item and one atomic a group.

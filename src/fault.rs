@@ -18,11 +18,12 @@ use std::ffi::OsStr;
 
 use crate::backend::{
     Accumulated, Answers, ChunkOf, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Numbers, Passes,
-    Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
+    Piece, Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
 };
 use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::{self, Perfect, PerfectPlan, Plan, Request, Scheme};
+use crate::scheme::shard::Which;
+use crate::scheme::{self, Key, Perfect, PerfectPlan, Plan, Request, Scheme};
 use crate::sealed::Sealed;
 
 /// The environment variable.
@@ -175,6 +176,7 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
         fn upload<T: Word>(&self, data: &[T]) -> Result<B::Buffer<T>>;
         fn write<T: Word>(&self, buffer: &mut B::Buffer<T>, at: usize, data: &[T]) -> Result<()>;
         fn read<T: Word>(&self, buffer: &B::Buffer<T>, at: usize, data: &mut [T]) -> Result<()>;
+        fn shares_memory(&self) -> bool;
         fn finish(&self) -> Result<()>;
         fn iota(&self, len: usize) -> Result<B::Buffer<u32>>;
         fn complement(&self, buffer: &mut B::Buffer<u32>) -> Result<()>;
@@ -206,6 +208,24 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
         self.inner.select_pairs(bits, keep, keys, values)
     }
 
+    fn bring<T: Word>(&self, to: &mut B::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
+        let of_inner = pieces.iter().map(|piece| {
+            let &Piece { device, buffer, ref range } = piece;
+            Piece { device: &device.inner, buffer, range: range.clone() }
+        });
+        self.inner.bring(to, at, &of_inner.collect::<Vec<_>>())
+    }
+
+    fn in_pairs<K: Word, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        rows: usize,
+        pass: impl FnMut(B::Buffer<K>, B::Buffer<V>) -> Result<()>,
+    ) -> Result<()> {
+        self.inner.in_pairs(keys, values, rows, pass)
+    }
+
     fn in_chunks<Q: Word, A: Word>(
         &self,
         queries: &[Q],
@@ -221,6 +241,7 @@ impl<B: Relational> Relational for Faulty<B> {
         fn heads<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<u32>>;
         fn tails<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<u32>>;
         fn ranks(&self, bits: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
+        fn shards<K: Key>(&self, keys: &B::Buffer<K>, which: &Which) -> Result<B::Buffer<u32>>;
         fn scatter<T: Word>(&self, values: &B::Buffer<T>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<T>>;
         fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
         fn tree_sums(&self, values: &B::Buffer<u64>, offsets: &B::Buffer<u64>) -> Result<B::Buffer<u64>>;

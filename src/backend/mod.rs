@@ -21,6 +21,7 @@
 //!   the next call that waits.
 //! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
 
+pub(crate) mod across;
 #[cfg(test)]
 pub(crate) mod aggregate_tests;
 mod any_scheme;
@@ -45,6 +46,7 @@ pub(crate) mod wide_table_tests;
 #[cfg(test)]
 pub(crate) mod wide_tests;
 
+pub use across::Piece;
 pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed};
 pub use kernels::Kernels;
@@ -136,6 +138,16 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         to_at: usize,
         len: usize,
     ) -> Result<()>;
+    /// Writes these parts of buffers of other devices over `to[at..]`, one behind the other. Returns when they are there.
+    ///
+    /// Cost: all of it goes through this machine's memory, once each way; where buses lie between, both ways overlap.
+    fn bring<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
+        across::by_way_of_the_host(self, to, at, pieces)
+    }
+    /// Whether buffers lie in the memory of this machine, so that nothing is gained by having columns in them early.
+    fn shares_memory(&self) -> bool {
+        true
+    }
     /// Waits until all work is done, and reports an error that came late.
     fn finish(&self) -> Result<()>;
 
@@ -188,6 +200,22 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         mut pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {
         chunks::one_by_one(self, queries, answers, &mut pass)
+    }
+
+    /// Uploads two columns of one length, so many rows at a time, and hands them to `pass` in their order. Where a bus lies
+    /// between and both are pinned, rows come while the pass over those before them runs.
+    ///
+    /// # Errors
+    /// The first of `pass`; what the device reports.
+    fn in_pairs<K: Word, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        rows: usize,
+        mut pass: impl FnMut(Self::Buffer<K>, Self::Buffer<V>) -> Result<()>,
+    ) -> Result<()> {
+        let mut chunks = keys.chunks(rows).zip(values.chunks(rows));
+        chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?))
     }
 
     /// The CPU that this backend is, if it is one: it has ways of its own to number, group and join columns.

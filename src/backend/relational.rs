@@ -6,6 +6,7 @@
 //! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
 //! groups    scatter (to where each belongs), accumulate and accumulate_wide (count, sum, least, greatest of each group),
 //!           tree_sums (of doubles, whose order is fixed: tree.rs)
+//! shards    shards (which of them each key is in)
 //! images    interleave (cells of 32 bits and values to words of 64)
 //! ```
 //!
@@ -15,6 +16,8 @@
 
 use super::{HashBackend, Numbers, Word};
 use crate::error::Result;
+use crate::scheme::Key;
+use crate::scheme::shard::Which;
 
 /// Where the run of each query stands, and how long it is.
 #[derive(Debug)]
@@ -114,6 +117,9 @@ pub trait Relational: HashBackend {
 
     /// A bitmap of the places at which an element differs from the one behind it. The last one does.
     fn tails<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
+
+    /// The number of the shard that each key is in.
+    fn shards<K: Key>(&self, keys: &Self::Buffer<K>, which: &Which) -> Result<Self::Buffer<u32>>;
 
     /// For each of the first `len` places of a bitmap how many ones there are up to it and on it, less one. Before the
     /// first one that is all ones.

@@ -2,7 +2,9 @@
 
 use super::{DeviceBuffer, Relational, Wanted, bitmap_words};
 use crate::error::{Error, Result};
+use crate::file::MOST_SHARDS;
 use crate::scheme::hash::{SplitMix64, reduce};
+use crate::scheme::shard::Which;
 use crate::workload::keys_of_every_sort;
 
 fn noise(seed: u64, len: usize) -> Vec<u32> {
@@ -22,6 +24,20 @@ fn bitmap(ones: impl IntoIterator<Item = usize>, len: usize) -> Vec<u32> {
     let mut bits = vec![0; bitmap_words(len)];
     ones.into_iter().for_each(|i| bits[i / 32] |= 1 << (i % 32));
     bits
+}
+
+/// The shards of keys of both widths.
+pub(crate) fn shards<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
+    for (&len, shards) in sizes.iter().zip([1, 2, 7, 255, MOST_SHARDS].into_iter().cycle()) {
+        let which = Which::new(shards, len as u64)?;
+        let narrow = noise(11, len);
+        let wide: Vec<u64> = narrow.iter().map(|&key| u64::from(key) << 31 | 5).collect();
+        let expected: Vec<u32> = narrow.iter().map(|&key| which.of(key) as u32).collect();
+        assert!(backend.download(&backend.shards(&backend.upload(&narrow)?, &which)?)? == expected, "{len}: {shards}");
+        let expected: Vec<u32> = wide.iter().map(|&key| which.of(key) as u32).collect();
+        assert!(backend.download(&backend.shards(&backend.upload(&wide)?, &which)?)? == expected, "{len}: {shards}");
+    }
+    Ok(())
 }
 
 /// A name and a column, or two.

@@ -23,6 +23,8 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::parallel::{Divide, Per, collect, each};
+use crate::scheme::Key;
+use crate::scheme::shard::Which;
 
 /// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
 const ENTRIES: usize = 256;
@@ -73,6 +75,18 @@ impl Relational for Cpu {
     fn tails<T: Word>(&self, column: &Memory<T>) -> Result<Memory<u32>> {
         let column = column.words();
         self.bits_where("tails", column.len(), |i| i + 1 == column.len() || column[i] != column[i + 1])
+    }
+
+    fn shards<K: Key>(&self, keys: &Memory<K>, which: &Which) -> Result<Memory<u32>> {
+        self.ledger().kernel("shards", keys.len());
+        let mut shards = Memory::zeroed(keys.len())?;
+        let words = shards.words_mut()?;
+        self.run(|| {
+            each((words, keys.words()), CHUNK, |_, (to, keys)| {
+                to.iter_mut().zip(keys).for_each(|(to, &key)| *to = which.of(key) as u32);
+            });
+        })?;
+        Ok(shards)
     }
 
     fn ranks(&self, bits: &Memory<u32>, len: usize) -> Result<Memory<u32>> {

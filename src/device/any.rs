@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::backend::across::by_way_of_the_host;
 use crate::backend::chunks::Pass;
 use crate::backend::{
     Accumulated, Answers, Chunk, ChunkOf, Decoded, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger,
-    Numbers, Passes, PlacedOf, Probe, Relational, Removed, Spans, StageTime, Wanted, WideAccumulated, Word,
+    Numbers, Passes, Piece, PlacedOf, Probe, Relational, Removed, Spans, StageTime, Wanted, WideAccumulated, Word,
 };
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
@@ -14,7 +15,8 @@ use crate::error::Result;
 #[cfg(feature = "opencl")]
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::{self, BucketizedOf, CuckooOf, RobinHoodOf, Scheme, SignpostOf, SortedOf};
+use crate::scheme::shard::Which;
+use crate::scheme::{self, BucketizedOf, CuckooOf, Key, RobinHoodOf, Scheme, SignpostOf, SortedOf};
 
 /// The CPU or an OpenCL device, whichever was chosen when the program ran.
 #[derive(Clone, Debug)]
@@ -138,6 +140,28 @@ impl HashBackend for Any {
     ) -> Result<()> {
         on_device!(self, |device, side| device.copy(side::of(from)?, from_at, side::of_mut(to)?, to_at, len))
     }
+    fn bring<T: Word>(&self, to: &mut AnyBuffer<T>, at: usize, pieces: &[Piece<'_, Any, T>]) -> Result<()> {
+        #[cfg(feature = "opencl")]
+        if let (Any::OpenCl(device), AnyBuffer::OpenCl(to)) = (self, &mut *to)
+            && let Some(pieces) = pieces.iter().map(of_opencl).collect::<Option<Vec<_>>>()
+        {
+            return device.bring(to, at, &pieces);
+        }
+        by_way_of_the_host(self, to, at, pieces)
+    }
+    fn shares_memory(&self) -> bool {
+        on_device!(self, |device, side| device.shares_memory())
+    }
+    fn in_pairs<K: Word, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        rows: usize,
+        mut pass: impl FnMut(AnyBuffer<K>, AnyBuffer<V>) -> Result<()>,
+    ) -> Result<()> {
+        on_device!(self, |device, side| device
+            .in_pairs(keys, values, rows, |keys, values| { pass(side::wrap(keys), side::wrap(values)) }))
+    }
     fn in_chunks<Q: Word, A: Word>(
         &self,
         queries: &[Q],
@@ -197,6 +221,15 @@ impl HashBackend for Any {
     }
 }
 
+/// A piece of an OpenCL device, if it is one.
+#[cfg(feature = "opencl")]
+fn of_opencl<'a, T: Word>(piece: &Piece<'a, Any, T>) -> Option<Piece<'a, OpenCl, T>> {
+    match (piece.device, piece.buffer) {
+        (Any::OpenCl(device), AnyBuffer::OpenCl(buffer)) => Some(Piece { device, buffer, range: piece.range.clone() }),
+        _ => None,
+    }
+}
+
 impl Any {
     /// [`HashBackend::in_chunks`]: the side's own chunks, dressed as those of `Any` for the pass and undressed after it.
     fn wrapped_chunks<Q: Word, A: Word>(
@@ -247,6 +280,9 @@ impl Relational for Any {
 
     fn tails<T: Word>(&self, column: &AnyBuffer<T>) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.tails(side::of(column)?).map(side::wrap))
+    }
+    fn shards<K: Key>(&self, keys: &AnyBuffer<K>, which: &Which) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.shards(side::of(keys)?, which).map(side::wrap))
     }
     fn ranks(&self, bits: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.ranks(side::of(bits)?, len).map(side::wrap))

@@ -10,7 +10,8 @@ use ocl::core::{self, Event};
 use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::runtime::commands;
 use super::{Buffer, OpenCl};
-use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
+use crate::backend::across::by_way_of_the_host;
+use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Piece, Word};
 use crate::error::{Error, Result};
 
 impl HashBackend for OpenCl {
@@ -136,6 +137,26 @@ impl HashBackend for OpenCl {
         self.stream(queries, answers, &mut pass)
     }
 
+    fn bring<T: Word>(&self, to: &mut Buffer<T>, at: usize, pieces: &[Piece<'_, OpenCl, T>]) -> Result<()> {
+        self.check_owner(to)?;
+        range(at, pieces.iter().map(|piece| piece.range.len()).sum(), to)?;
+        if self.pull(to, at, pieces)? { Ok(()) } else { by_way_of_the_host(self, to, at, pieces) }
+    }
+
+    fn shares_memory(&self) -> bool {
+        !self.0.staging.is_wanted()
+    }
+
+    fn in_pairs<K: Word, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        rows: usize,
+        mut pass: impl FnMut(Buffer<K>, Buffer<V>) -> Result<()>,
+    ) -> Result<()> {
+        self.stream_pairs(keys, values, rows, &mut pass)
+    }
+
     fn clone_buffer<T: Word>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>> {
         let mut copy = Buffer::allocate(self, buffer.len())?;
         self.copy(buffer, 0, &mut copy, 0, buffer.len())?;
@@ -212,7 +233,7 @@ impl OpenCl {
 }
 
 /// Refuses `len` elements from `at` on that do not lie in the buffer.
-fn range<T: Word>(at: usize, len: usize, buffer: &Buffer<T>) -> Result<Range<usize>> {
+pub(super) fn range<T: Word>(at: usize, len: usize, buffer: &Buffer<T>) -> Result<Range<usize>> {
     match at.checked_add(len) {
         Some(end) if end <= buffer.len() => Ok(at..end),
         _ => Err(Error::LengthMismatch {

@@ -29,6 +29,7 @@ mod number;
 pub mod perfect;
 pub mod quadratic;
 pub mod robin_hood;
+pub mod shard;
 pub mod signpost;
 pub mod slot;
 pub mod slot_lists;

@@ -3,12 +3,13 @@
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
+use super::exchange::{self, Exchange};
 use super::file::digest_of;
-use super::which::Which;
 use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::fold;
+use crate::scheme::shard::Which;
 use crate::scheme::{Key, Scheme};
 use crate::table::{Digest, Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
 use crate::threads;
@@ -147,8 +148,10 @@ impl<S: Scheme> ShardedBuilder<S> {
 
     /// Builds a table of `keys[i]` with `values[i]`, its shards on these devices in turn.
     ///
-    /// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more; then as
-    /// many builds as shards, those of different devices at the same time.
+    /// Cost: the columns are dealt, then as many builds as shards are made, those of different devices at the same time.
+    /// Devices with a memory of their own deal them among themselves, by way of pinned memory; it takes three times the
+    /// columns in the devices' memory. Otherwise, where there is no room for that, and of more than 256 shards, the threads
+    /// of this machine deal them, which takes their size in its memory once more.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for no device, or a number of shards that cannot be; otherwise as
@@ -157,10 +160,33 @@ impl<S: Scheme> ShardedBuilder<S> {
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
+        if exchange::is_the_way(&which, devices, keys.len(), size_of::<S::Key>() + size_of::<S::Value>()) {
+            match self.build_exchanging(&which, devices, keys, values) {
+                Err(Error::OutOfMemory { .. }) => {}
+                done => return done,
+            }
+        }
         let tables = built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
             builder.build(device, &keys, &values)
         })?;
         Ok(Sharded { which, devices: devices.len(), tables })
+    }
+
+    /// [`build`](Self::build) of columns that the devices deal among themselves.
+    fn build_exchanging<B: Runs<S>>(
+        &self,
+        which: &Which,
+        devices: &[B],
+        keys: &[S::Key],
+        values: &[S::Value],
+    ) -> Result<Sharded<B, S>> {
+        let (builder, rows) = (self.of_shard(), Exchange::of(which, devices, keys, values)?);
+        let tables = on_devices(devices.len(), (0..which.shards).collect(), |_, shard| {
+            let device = shard % devices.len();
+            let (keys, values) = rows.columns(shard, device)?;
+            builder.build_on(&devices[device], &keys, &values)
+        })?;
+        Ok(Sharded { which: *which, devices: devices.len(), tables })
     }
 
     /// Builds a table of columns that are dealt already: `columns` gives those of each shard, when it is that shard's turn.

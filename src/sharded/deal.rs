@@ -11,13 +11,13 @@
 //!
 //! What it is not: a deal of columns on a device. Columns of the host are dealt here, on their way to devices.
 
-use super::which::Which;
 use crate::backend::Word;
 use crate::error::Result;
 use crate::memory;
 use crate::multi::Retrieved;
 use crate::parallel::{Per, append, collect, each};
 use crate::scheme::Key;
+use crate::scheme::shard::Which;
 use crate::threads;
 
 /// Rows of a chunk.

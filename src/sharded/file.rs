@@ -14,10 +14,10 @@ use super::Sharded;
 use super::builder::some;
 use super::devices::on_devices;
 use super::reading::has_own_keys;
-use super::which::Which;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::file::{ALIGNED, Section, Shards, ShardsHeader, gap_after, sum_of, write_whole};
+use crate::scheme::shard::Which;
 use crate::scheme::{Plan as _, Scheme};
 use crate::table::{Contents, Digest, HashTable};
 

@@ -17,12 +17,12 @@ use super::builder::{Columns, keys_of, room_of, some};
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::pieces_of;
-use super::which::Which;
 use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
 use crate::memory;
 use crate::scheme::Key;
+use crate::scheme::shard::Which;
 use crate::threads;
 
 /// What pieces are dealt by: any number would do.

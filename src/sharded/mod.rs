@@ -1,8 +1,8 @@
 //! One hash table over several devices: shards, each a table of its own; and joins and groups over several devices.
 //!
 //! ```text
-//! which.rs      which shard a key is in
 //! deal.rs       rows by shard, and answers back in the order of rows
+//! exchange.rs   rows by shard on the devices, which send each other what belongs there
 //! devices.rs    work on all devices at a time
 //! builder.rs    parameters, builds
 //! reading.rs    get, contains, pairs, digest, audit, stats
@@ -33,6 +33,7 @@ mod builder;
 mod change;
 mod deal;
 mod devices;
+mod exchange;
 mod file;
 pub mod group;
 mod host;
@@ -45,7 +46,6 @@ mod set;
 mod spilled;
 #[cfg(test)]
 mod tests;
-mod which;
 
 pub use builder::ShardedBuilder;
 pub use host::ShardedHost;
@@ -61,9 +61,9 @@ use std::fmt;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::file::MOST_SHARDS;
+use crate::scheme::shard::Which;
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{HashTable, KeyType, ValueType};
-use which::Which;
 
 /// Rows of a piece of a column that is not to be a table: few enough for a device, and for numbers of 32 bits.
 const ROWS_OF_A_PIECE: usize = if cfg!(test) { 1 << 12 } else { 1 << 27 };

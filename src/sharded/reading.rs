@@ -5,12 +5,12 @@ use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::file::digest_of;
 use super::resting::{Part, answered};
-use super::which::Which;
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{Per, each};
+use crate::scheme::shard::Which;
 use crate::scheme::{Audit, Key, Scheme, Value, Violation};
 use crate::table::{Digest, HashTable, Stats};
 

@@ -17,11 +17,11 @@ use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::file::{self, damaged, digest_of, each_shard, strange};
 use super::reading::{answer, flags, has_own_keys, of_shard, options};
-use super::which::Which;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::file::{Section, Shards};
 use crate::memory;
+use crate::scheme::shard::Which;
 use crate::scheme::{Key, Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 

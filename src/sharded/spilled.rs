@@ -20,12 +20,12 @@ use super::builder::{Columns, some};
 use super::deal::Dealt;
 use super::devices::{is_of_contents, on_devices};
 use super::file::Writing;
-use super::which::Which;
 use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
 use crate::scheme::Scheme;
+use crate::scheme::shard::Which;
 use crate::table::{Digest, HashTable};
 
 /// Rows that are dealt at a time.

@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! lookups         the same table on each device, which share out the queries; from and to pinned memory, where there is such
-//! build           columns of the host, dealt by its threads (`build`), or dealt before (`build dealt`)
+//! build           columns of the host in pinned memory: one table on one device (`build one table`); in shards, dealt on the
+//!                 way (`build`), or dealt before, in ordinary memory (`build dealt`)
 //! in shards       lookups in the table that this built, dealt by the host's threads
 //! resting         lookups of a table in the host's memory, whose shards go to the devices
-//! groups, join    columns of the host, keys with four rows each
+//! groups, join    columns of the host, keys with four rows each, up to 2^26 rows
 //! ```
 //!
 //! All by the clock on the wall, from and to memory of the host, and all answers are compared with the right ones. With
 //! `--pieces` tables of (u64, u64) pairs that are made shard by shard are built instead: such as no single device holds.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use koel::backend::{HashBackend, bitmap_words};
@@ -31,6 +33,10 @@ use koel_cli::text;
 const SHARDS: usize = 4;
 /// Pairs of a shard that is made on the way.
 const PAIRS_OF_A_PIECE: u64 = 1 << 27;
+/// Keys that a thread makes at a time there.
+const KEYS_AT_ONCE: u64 = 1 << 18;
+/// The most rows that are grouped and joined: what comes of them is made by the host, and takes long.
+const MOST_ROWS: u64 = 1 << 26;
 /// Rows of a key, where groups are made and joined.
 const ROWS: u64 = 4;
 
@@ -121,8 +127,14 @@ impl Case<'_> {
     fn rows(&self, progress: &Progress) -> Result<Vec<Row>> {
         let (n, shards) = (self.n, SHARDS * self.all);
         let load = self.args.load.first().copied().unwrap_or(0.9);
-        let keys: Vec<u32> = (0..n).into_par_iter().map(key).collect();
-        let values: Vec<u32> = keys.par_iter().map(|key| !key).collect();
+        let mut columns = [Memory::of(self.devices, n as usize)?, Memory::of(self.devices, n as usize)?];
+        let [keys, values] = &mut columns;
+        let (keys, values) = (keys.words(), values.words());
+        keys.par_iter_mut().zip(values.par_iter_mut()).enumerate().for_each(|(number, (key_of, value))| {
+            *key_of = key(number as u64);
+            *value = !*key_of;
+        });
+        let (keys, values) = (&*keys, &*values);
         let asked = self.args.data.query_count(self.args.data.sizes().into_iter().max().unwrap_or(1));
         // Half of the queries hit.
         let number = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % (2 * n).max(1);
@@ -145,8 +157,10 @@ impl Case<'_> {
         let mut rows = Vec::new();
 
         progress.say("lookups of a table on every device");
-        let here = HashTable::builder(Bucketized::canonical(8)).load_factor(load).build(&Cpu::new(), &keys, &values)?;
+        let builder = HashTable::builder(Bucketized::canonical(8)).load_factor(load);
+        let here = builder.build(&Cpu::new(), keys, values)?;
         let replicas = Replicated::of(&here, self.devices)?;
+        let of_one = here.digest()?;
         drop(here);
         rows.push(self.timed("lookups", asked, || {
             let ((), time) = wall(|| Ok(replicas.get_into(queries, answers, bits)?))?;
@@ -155,12 +169,27 @@ impl Case<'_> {
         })?);
         drop(replicas);
 
+        if let [device] = self.devices {
+            progress.say("builds of one table");
+            rows.push(self.timed("build one table", n, || {
+                let (table, time) = wall(|| {
+                    let table = builder.build(device, keys, values)?;
+                    device.finish()?;
+                    Ok(table)
+                })?;
+                match table.digest()? == of_one {
+                    true => Ok(time),
+                    false => Err(wrong("build one table", "another digest".into())),
+                }
+            })?);
+        }
+
         progress.say("builds in shards");
         let builder = Sharded::builder(Bucketized::canonical(8), shards).load_factor(load);
         let mut table = None;
         rows.push(self.timed("build", n, || {
             drop(table.take());
-            let (built, time) = wall(|| Ok(builder.build(self.devices, &keys, &values)?))?;
+            let (built, time) = wall(|| Ok(builder.build(self.devices, keys, values)?))?;
             table = Some(built);
             Ok(time)
         })?);
@@ -172,18 +201,23 @@ impl Case<'_> {
             Ok(time)
         })?);
         drop(table);
-        rows.push(self.dealt(&builder, &keys, digest)?);
+        rows.push(self.dealt(&builder, keys, digest)?);
 
         progress.say("lookups of a table that rests here");
-        let here = builder.build(&[Cpu::new()], &keys, &values)?;
+        let here = builder.build(&[Cpu::new()], keys, values)?;
+        if here.digest()? != digest {
+            return Err(wrong("build", "another digest than of the CPU's table".into()));
+        }
         let resting = here.resting(self.devices)?;
         rows.push(self.timed("lookups, resting", asked, || {
             let ((), time) = wall(|| Ok(resting.get_into(queries, answers, bits)?))?;
             check("lookups, resting", answers, bits)?;
             Ok(time)
         })?);
-        drop((here, values));
-        rows.extend(self.columns(progress)?);
+        drop((here, columns));
+        if n <= MOST_ROWS {
+            rows.extend(self.columns(progress)?);
+        }
         Ok(rows)
     }
 
@@ -198,7 +232,7 @@ impl Case<'_> {
         }
         self.timed("build dealt", self.n, || {
             // As they would come from files of their own.
-            let given: Vec<_> = columns.iter().cloned().map(|columns| std::sync::Mutex::new(Some(columns))).collect();
+            let given: Vec<_> = columns.iter().cloned().map(|columns| Mutex::new(Some(columns))).collect();
             let of = |shard: usize| {
                 let mut columns = given.get(shard).and_then(|columns| columns.lock().ok());
                 Ok(columns.as_mut().and_then(|columns| columns.take()).unwrap_or_default())
@@ -241,15 +275,25 @@ impl Case<'_> {
     }
 }
 
-/// Builds a table of n pairs that are made shard by shard, asks it, and builds its shards one after the other on the first
+/// Builds a table of n pairs whose keys are made before, 8 bytes of this machine's memory each, asks it, and builds its shards one after the other on the first
 /// device, to compare the digests.
 fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let shards = (n.div_ceil(PAIRS_OF_A_PIECE) as usize).max(devices.len()).next_multiple_of(devices.len());
     let load = args.load.first().copied().unwrap_or(0.9);
     let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u64>(), shards).load_factor(load);
     let (key, shard_of) = (|number: u64| mix_64(number, MixKeys64::new(0, 1, 0)), builder.shard_of()?);
+    progress.say(format!("making {} keys", text::grouped(n)));
+    let made: Vec<Mutex<Vec<u64>>> = (0..shards).map(|_| Mutex::default()).collect();
+    let of_shard = |shard: usize| made[shard].lock().unwrap_or_else(PoisonError::into_inner);
+    (0..shards).for_each(|shard| of_shard(shard).reserve_exact((n / shards as u64 + (n / 64).min(1 << 20)) as usize));
+    (0..n.div_ceil(KEYS_AT_ONCE)).into_par_iter().for_each(|block| {
+        let mut by_shard = vec![Vec::new(); shards];
+        let numbers = block * KEYS_AT_ONCE..((block + 1) * KEYS_AT_ONCE).min(n);
+        numbers.map(key).for_each(|key| by_shard[shard_of(key)].push(key));
+        by_shard.iter().enumerate().for_each(|(shard, keys)| of_shard(shard).extend_from_slice(keys));
+    });
     let columns = |shard: usize| {
-        let keys: Vec<u64> = (0..n).into_par_iter().map(key).filter(|&key| shard_of(key) == shard).collect();
+        let keys = of_shard(shard).clone();
         let values = keys.par_iter().map(|key| !key).collect();
         Ok((keys, values))
     };

@@ -13,6 +13,11 @@ fn bitmaps_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
+fn shards_are_those_of_the_rule() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| reference::shards(cpu, &SIZES))
+}
+
+#[test]
 fn runs_agree_with_plain_loops() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::spans(cpu, &SIZES).and_then(|()| reference::lists(cpu, &SIZES, 20_011)))
 }

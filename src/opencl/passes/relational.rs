@@ -1,6 +1,8 @@
 //! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` is by the tiles of selection,
 //! in primitives.rs; aggregates are in aggregate.rs.
 
+use ocl::prm::Ulong4;
+
 use super::aggregate::Adder;
 use super::primitives::GROUP;
 use super::scan::Scan;
@@ -11,6 +13,8 @@ use crate::backend::{
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::RELATIONAL;
 use crate::opencl::{Buffer, OpenCl};
+use crate::scheme::Key;
+use crate::scheme::shard::Which;
 
 /// Elements of one work-item where a list is expanded.
 const EXPANDS_EACH: usize = 8;
@@ -49,6 +53,19 @@ impl Relational for OpenCl {
 
     fn tails<T: Word>(&self, column: &Buffer<T>) -> Result<Buffer<u32>> {
         self.borders(column, "tails")
+    }
+
+    fn shards<K: Key>(&self, keys: &Buffer<K>, which: &Which) -> Result<Buffer<u32>> {
+        let (len, narrow, wide) = (keys.len(), which.narrow, which.wide);
+        let mixer = match K::BITS {
+            u32::BITS => [narrow.before, narrow.times, narrow.back, narrow.between].map(u64::from),
+            _ => [wide.before, wide.times, wide.back, wide.between],
+        };
+        let shards = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.columns::<K>()?, "shards")?.buffer(keys).value(len as u64);
+        let launch = launch.value(Ulong4::from(mixer)).value(which.shards as u32);
+        launch.buffer(&shards).over_groups_of(GROUP, len, len)?;
+        Ok(shards)
     }
 
     fn ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {

@@ -343,9 +343,10 @@ impl<'a> Straight<'a> {
         slot: &mut Pinned,
         len: usize,
         to: &Buffer<T>,
+        at: usize,
         after: &[Event],
     ) -> Done<Event> {
-        let event = slot.queue_sending(self.queue, len, to, 0, after)?;
+        let event = slot.queue_sending(self.queue, len, to, at, after)?;
         self.queued(event)
     }
 
@@ -355,9 +356,10 @@ impl<'a> Straight<'a> {
         slot: &mut Pinned,
         len: usize,
         from: &Buffer<T>,
+        at: usize,
         after: &[Event],
     ) -> Done<Event> {
-        let event = slot.queue_fetching(self.queue, len, from, 0, after)?;
+        let event = slot.queue_fetching(self.queue, len, from, at, after)?;
         self.queued(event)
     }
 

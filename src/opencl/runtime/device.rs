@@ -123,6 +123,13 @@ impl OpenCl {
         Ok(opened)
     }
 
+    /// The same device in a context of its own, as another device would have.
+    #[cfg(test)]
+    pub(in crate::opencl) fn apart(&self) -> Result<OpenCl> {
+        let listing = listed().iter().find(|listing| listing.device == self.0.device);
+        listing.ok_or_else(|| none("a device that was listed"))?.opened_anew()
+    }
+
     fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> Result<OpenCl> {
         let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
         let has_own_memory = !shared && info.kind != DeviceKind::Cpu;
@@ -137,6 +144,13 @@ impl Listing {
         if let Some(inner) = opened.upgrade() {
             return Ok(OpenCl(inner));
         }
+        let device = self.opened_anew()?;
+        *opened = Arc::downgrade(&device.0);
+        Ok(device)
+    }
+
+    /// The device in a context that no other handle of it has.
+    fn opened_anew(&self) -> Result<OpenCl> {
         if let Some(reason) = ruled_out(&self.device) {
             return Err(unsupported(&self.info, reason));
         }
@@ -147,7 +161,6 @@ impl Listing {
         })?;
         let device = OpenCl::new(self.info.clone(), context, queue, self.device)?;
         device.test_atomics()?;
-        *opened = Arc::downgrade(&device.0);
         Ok(device)
     }
 

@@ -13,12 +13,16 @@
 //! staging.rs     long transfers, by way of pinned memory
 //! pinned.rs      host memory that needs no such way
 //! stream.rs      queries in chunks, transfers and kernels overlapped
+//! pairs.rs       columns in chunks, on their way while kernels work on those before
+//! across.rs      from one device to another
 //! ```
 
+mod across;
 pub(super) mod buffer;
 pub(super) mod commands;
 pub(super) mod device;
 pub(super) mod launch;
+mod pairs;
 pub(super) mod pinned;
 pub(super) mod pool;
 pub(super) mod program;

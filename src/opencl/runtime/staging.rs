@@ -72,6 +72,11 @@ impl Staging {
         Staging { wanted, slots: Mutex::default(), queues: OnceLock::new(), driver }
     }
 
+    /// Whether the device has a memory of its own, to which long transfers go by way of it.
+    pub(in crate::opencl) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
     /// Takes note of memory that is pinned.
     pub(in crate::opencl) fn note(&self, range: Range<usize>) {
         lock(&PINNED).push((self.driver.clone(), range));

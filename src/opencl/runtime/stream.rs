@@ -130,7 +130,7 @@ impl OpenCl {
     }
 
     /// An event that comes when all is done that this device's queue holds now.
-    fn mark(&self) -> ocl::Result<Event> {
+    pub(super) fn mark(&self) -> ocl::Result<Event> {
         let mut event = Event::null();
         core::enqueue_marker_with_wait_list(self.0.queue.as_core(), None::<&Event>, Some(&mut event), None)?;
         self.0.queue.flush()?;
@@ -171,7 +171,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         let there = match self.queries.as_mut().and_then(Slot::pinned) {
             Some(slot) => {
                 copy(asked, &mut slot.words()?[..asked.len()]);
-                up.send_pinned(slot, asked.len(), to, &[after])?
+                up.send_pinned(slot, asked.len(), to, 0, &[after])?
             }
             None => up.send(asked, to, 0, &[after])?,
         };
@@ -221,7 +221,7 @@ impl<'a, T: Word> Way<'a, T> {
         let after = std::slice::from_ref(after);
         self.coming = Some(match self.slot.as_mut().and_then(Slot::pinned) {
             Some(slot) => {
-                down.fetch_pinned(slot, to.len(), from, after).map_err(failed)?;
+                down.fetch_pinned(slot, to.len(), from, 0, after).map_err(failed)?;
                 Coming::ToSlot(to)
             }
             None => Coming::Straight(down.fetch(to, from, 0, after).map_err(failed)?),

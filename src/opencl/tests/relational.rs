@@ -24,6 +24,12 @@ fn bitmaps_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
+fn shards_are_those_of_the_rule() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::shards(cl, &round(TILE))
+}
+
+#[test]
 fn runs_agree_with_plain_loops() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::spans(cl, &round(TILE))?;

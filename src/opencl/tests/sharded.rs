@@ -1,14 +1,14 @@
 //! Shards on the CPU and on devices of OpenCL, in one table.
 
 use super::*;
+use crate::backend::Piece;
 use crate::scheme::{Bucketized, Signpost};
-use crate::{Any, Cpu, Sharded, ShardedMulti, ShardedSet, sharded};
+use crate::{Any, Cpu, Duplicates, Sharded, ShardedMulti, ShardedSet, sharded};
 
 /// The CPU, the device, and the device once more in a context of its own.
 fn devices() -> Result<Option<[Any; 3]>> {
     let Some(cl) = device() else { return Ok(None) };
-    let number = cl.info().id.split(':').nth(1).and_then(|number| number.parse().ok()).expect("opencl:N");
-    Ok(Some([Any::Cpu(Cpu::with_threads(2)?), Any::OpenCl(cl.clone()), Any::OpenCl(OpenCl::nth(number)?)]))
+    Ok(Some([Any::Cpu(Cpu::with_threads(2)?), Any::OpenCl(cl.clone()), Any::OpenCl(cl.apart()?)]))
 }
 
 #[test]
@@ -95,5 +95,105 @@ fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Resul
             );
         }
     }
+    Ok(())
+}
+
+fn piece<'a, T: crate::backend::Word>(
+    device: &'a OpenCl,
+    buffer: &'a Buffer<T>,
+    range: std::ops::Range<usize>,
+) -> Piece<'a, OpenCl, T> {
+    Piece { device, buffer, range }
+}
+
+/// The device twice, in contexts of their own, as if a bus lay between: slots of 128 keys of 64 bits.
+fn behind_buses() -> Result<Option<[OpenCl; 2]>> {
+    let Some([_, Any::OpenCl(one), Any::OpenCl(two)]) = devices()? else { return Ok(None) };
+    Ok(Some([one.with_slots(1 << 10), two.with_slots(1 << 10)]))
+}
+
+#[test]
+fn parts_of_buffers_come_from_other_devices() -> Result<()> {
+    let Some([one, two]) = behind_buses()? else { return Ok(()) };
+    let (narrow, wide) = (noise(1, 1500), noise(2, 700).into_iter().map(|x| u64::from(x) << 9).collect::<Vec<_>>());
+    let (here, there) = (two.upload(&narrow)?, one.upload(&narrow[..300])?);
+    // More parts than slots, empty ones, and parts of several slots and of a few words.
+    let mut pieces: Vec<_> = [0..1500, 7..7, 1..257, 1200..1500, 0..1].map(|range| piece(&two, &here, range)).into();
+    pieces.push(piece(&one, &there, 10..290));
+    pieces.extend((0..40).map(|i| piece(&two, &here, i..i + 3)));
+    let expected: Vec<u32> = pieces.iter().flat_map(|piece| narrow[piece.range.clone()].to_vec()).collect();
+    let mut to = one.filled(expected.len() + 5, 9)?;
+    one.bring(&mut to, 3, &pieces)?;
+    assert_eq!(one.download(&to)?, [&[9; 3][..], &expected, &[9; 2]].concat());
+    let (plain, wide_there) = (one.with_group(64), two.upload(&wide)?);
+    for backend in [&one, &plain] {
+        let mut to = backend.filled(wide.len(), 0)?;
+        backend.bring(&mut to, 0, &[piece(&two, &wide_there, 100..700)])?;
+        assert_eq!(backend.download(&to)?[..600], wide[100..]);
+    }
+    let past = [piece(&two, &here, 1000..1501)];
+    assert!(one.bring(&mut to, 0, &past).is_err(), "past the end of the source");
+    assert!(one.bring(&mut to, expected.len(), &pieces[..1]).is_err(), "past the end");
+    let of_another = [piece(&one, &here, 0..5)];
+    assert!(matches!(one.bring(&mut to, 0, &of_another), Err(Error::WrongDevice)));
+    Ok(())
+}
+
+#[test]
+fn columns_come_in_chunks_while_others_are_worked_on() -> Result<()> {
+    let Some([one, _]) = behind_buses()? else { return Ok(()) };
+    for len in [0, 1, 99, 100, 101, 1_000] {
+        let (mut keys, mut values) = (one.pinned::<u32>(len)?, one.pinned::<u64>(len)?);
+        keys.copy_from_slice(&noise(3, len));
+        values.iter_mut().zip(&keys[..]).for_each(|(value, &key)| *value = u64::from(key) << 20);
+        let (plain_keys, plain_values) = (keys.to_vec(), values.to_vec());
+        for (keys, values) in [(&keys[..], &values[..]), (&plain_keys, &plain_values)] {
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            one.in_pairs(keys, values, 100, |keys, values| {
+                first.extend(one.download(&keys)?);
+                second.extend(one.download(&values)?);
+                Ok(())
+            })?;
+            assert_eq!((&first[..], &second[..]), (keys, values), "{len}");
+            let mut calls = 0;
+            let failing = one.in_pairs(keys, values, 100, |_, _| {
+                calls += 1;
+                if calls == 3 { Err(Error::WrongDevice) } else { Ok(()) }
+            });
+            assert_eq!(failing.is_err(), len > 200);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn devices_deal_columns_among_themselves() -> Result<()> {
+    let Some([one, two]) = behind_buses()? else { return Ok(()) };
+    let Some([cpu, ..]) = devices()? else { return Ok(()) };
+    let len = if small() { 600 } else { 20_011 };
+    let keys: Vec<u32> = noise(7, len).into_iter().map(|word| word % 9000).collect();
+    let values: Vec<u32> = (0..len as u32).collect();
+    let alone = std::slice::from_ref(&cpu);
+    // Which pair of a key stays depends on the order of the rows.
+    for rule in [Duplicates::KeepFirst, Duplicates::KeepLast] {
+        for shards in [1, 5, 16] {
+            let builder = Sharded::builder(Bucketized::canonical(8), shards).duplicates(rule);
+            let expected = builder.build(alone, &keys, &values)?;
+            for devices in
+                [vec![one.clone()], vec![one.clone(), two.clone()], vec![two.clone(), one.clone(), two.clone()]]
+            {
+                let table = builder.build(&devices, &keys, &values)?;
+                assert_eq!(table.digest()?, expected.digest()?, "{shards} shards on {}", devices.len());
+            }
+        }
+    }
+    let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u32>(), 4);
+    let wide: Vec<u64> = (0..len as u64).map(|i| i << 33 | 7).collect();
+    let of_any = [Any::OpenCl(one.clone()), Any::OpenCl(two.clone())];
+    let table = builder.build(&of_any, &wide, &values)?;
+    assert_eq!(table.digest()?, builder.build(alone, &wide, &values)?.digest()?);
+    let twice = [&wide[..], &wide[5..6]].concat();
+    let refused = builder.build(&[one, two], &twice, &[&values[..], &[1]].concat());
+    assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == wide[5]));
     Ok(())
 }

@@ -16,10 +16,10 @@ mod reading;
 
 pub use builder::ShardedMultiBuilder;
 
-use super::which::Which;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::multi::MultiTable;
+use crate::scheme::shard::Which;
 use crate::scheme::{Cuckoo, Scheme, Value};
 use crate::table::{KeyType, ValueType};
 

@@ -19,11 +19,13 @@ const STREAM: u32 = u32::MAX;
 
 /// The function that says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Which {
-    pub(super) shards: usize,
-    pub(super) seed: u64,
-    narrow: MixKeys,
-    wide: MixKeys64,
+pub struct Which {
+    pub(crate) shards: usize,
+    pub(crate) seed: u64,
+    /// Of keys of 32 bits.
+    pub(crate) narrow: MixKeys,
+    /// Of keys of 64 bits.
+    pub(crate) wide: MixKeys64,
 }
 
 impl Which {
@@ -31,7 +33,7 @@ impl Which {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for none, or more than there can be.
-    pub(super) fn new(shards: usize, seed: u64) -> Result<Which> {
+    pub(crate) fn new(shards: usize, seed: u64) -> Result<Which> {
         if !(1..=MOST_SHARDS).contains(&shards) {
             return Err(Error::parameter("the number of shards", shards, "give 1 to 4096"));
         }
@@ -43,7 +45,7 @@ impl Which {
 
     /// The shard of a key.
     #[inline(always)]
-    pub(super) fn of<K: Key>(&self, key: K) -> usize {
+    pub(crate) fn of<K: Key>(&self, key: K) -> usize {
         let word: u64 = key.into();
         let mixed =
             if K::BITS == u32::BITS { mix(word as u32, self.narrow) } else { (mix_64(word, self.wide) >> 32) as u32 };

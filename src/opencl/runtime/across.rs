@@ -1,0 +1,105 @@
+//! From devices to a device, by slots of pinned memory: the buses of all carry at once.
+//!
+//! ```text
+//! down, a queue of each source    read 0 | read 1 | read 2 | read 3 | read 4  | ..
+//! slots                             0        1        2        3        4         of 8 in turn
+//! up, a queue of this device                                   write 0 | write 1 | ..
+//! ```
+//!
+//! A context knows nothing of another's events, so the host waits for a read before it queues the write, and for that write
+//! before the slot is read into again. Four reads are ahead, so that no bus waits for the host.
+
+use std::collections::VecDeque;
+
+use ocl::core::Event;
+
+use super::commands::Straight;
+use super::staging::Slot;
+use crate::backend::{HashBackend, Piece, Word};
+use crate::error::Result;
+use crate::opencl::{Buffer, OpenCl, backend};
+
+/// Slots in turn, and how many of them are read into before the first is written from.
+const SLOTS: usize = 8;
+const AHEAD: usize = 4;
+
+/// What is to go from a slot to the device.
+struct Ahead {
+    slot: usize,
+    len: usize,
+    at: usize,
+}
+
+/// The way in: slots, and the queue in which they are written from.
+struct Way<'a, T: Word> {
+    slots: Vec<Slot>,
+    up: Straight<'a>,
+    to: &'a Buffer<T>,
+    /// What the first write waits for.
+    after: Option<Event>,
+}
+
+impl<T: Word> Way<'_, T> {
+    fn write(&mut self, Ahead { slot, len, at }: Ahead) -> ocl::Result<()> {
+        let after = self.after.take();
+        match self.slots[slot].pinned() {
+            Some(slot) => self.up.send_pinned(slot, len, self.to, at, after.as_slice()).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl OpenCl {
+    /// Writes the pieces over `to[at..]`; whether it did: a device without slots or queues of transfers has another way.
+    pub(in crate::opencl) fn pull<T: Word>(
+        &self,
+        to: &mut Buffer<T>,
+        at: usize,
+        pieces: &[Piece<'_, OpenCl, T>],
+    ) -> Result<bool> {
+        let (count, bytes) = (pieces.iter().map(|piece| piece.range.len()).sum(), to.bytes());
+        backend::range(at, count, to)?;
+        for Piece { device, buffer, range } in pieces {
+            device.check_owner(buffer)?;
+            backend::range(range.start, range.len(), buffer)?;
+        }
+        let done = self.pulled(to, at, pieces);
+        let done = done.map_err(|error| self.failed_using("bringing elements from another device", bytes, error))?;
+        if done {
+            pieces.iter().for_each(|piece| piece.device.ledger().transfer(0, piece.range.len() * size_of::<T>()));
+            self.ledger().transfer(count * size_of::<T>(), 0);
+        }
+        Ok(done)
+    }
+
+    fn pulled<T: Word>(&self, to: &Buffer<T>, mut at: usize, pieces: &[Piece<'_, OpenCl, T>]) -> ocl::Result<bool> {
+        let sources: Option<Vec<_>> = pieces.iter().map(|piece| piece.device.transfer_queues()).collect();
+        let (Some(queues), Some(sources)) = (self.transfer_queues(), sources) else { return Ok(false) };
+        let Some(slots) = self.slots(SLOTS) else { return Ok(false) };
+        let most = self.0.sizes.slot / size_of::<T>();
+        let (mut ahead, mut number) = (VecDeque::with_capacity(AHEAD + 1), 0);
+        // The memory may have been another's a moment ago.
+        let mut way = Way { slots, up: Straight::new(&queues.up), to, after: Some(self.mark()?) };
+        // These wait, whatever happens, so that no buffer goes to others while it is read.
+        let mut guards = Vec::with_capacity(pieces.len());
+        for (Piece { device, buffer, range }, queues) in pieces.iter().zip(sources) {
+            // What the source's own queue still writes.
+            let mut after = Some(device.mark()?);
+            let down = guards.push_mut(Straight::new(&queues.down));
+            for first in range.clone().step_by(most) {
+                let (slot, len) = (number % SLOTS, most.min(range.end - first));
+                if let Some(slot) = way.slots[slot].pinned() {
+                    down.fetch_pinned(slot, len, buffer, first, after.take().as_slice())?;
+                }
+                ahead.push_back(Ahead { slot, len, at });
+                if ahead.len() > AHEAD {
+                    ahead.pop_front().map_or(Ok(()), |oldest| way.write(oldest))?;
+                }
+                (number, at) = (number + 1, at + len);
+            }
+        }
+        ahead.into_iter().try_for_each(|rest| way.write(rest))?;
+        way.slots.iter_mut().filter_map(Slot::pinned).try_for_each(|slot| slot.settle())?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,62 @@
+//! Pinned columns in chunks: one is on its way while kernels work on the one before.
+//!
+//! ```text
+//! up         write 0 | write 1 | write 2 | ..     a queue
+//! compute              pass 0  | pass 1  | ..     the device's queue
+//! ```
+
+use std::collections::VecDeque;
+
+use ocl::core::{self, Event};
+
+use super::commands::Straight;
+use crate::backend::{HashBackend, Word};
+use crate::error::Result;
+use crate::opencl::{Buffer, OpenCl};
+
+impl OpenCl {
+    pub(in crate::opencl) fn stream_pairs<K: Word, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        rows: usize,
+        pass: &mut dyn FnMut(Buffer<K>, Buffer<V>) -> Result<()>,
+    ) -> Result<()> {
+        let mut chunks = keys.chunks(rows).zip(values.chunks(rows));
+        let is_pinned = self.0.staging.is_pinned(keys) && self.0.staging.is_pinned(values);
+        let Some(queues) = self.transfer_queues().filter(|_| is_pinned) else {
+            // Ordinary memory is copied by the host, which queues each chunk while the one before is worked on.
+            return chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?));
+        };
+        let failed = |error: ocl::Error| self.failed_using("transferring columns", 0, error);
+        // Those under way go after the guard, which waits for them.
+        let mut coming: VecDeque<(Buffer<K>, Buffer<V>)> = VecDeque::new();
+        let mut up = Straight::new(&queues.up);
+        let mut there: Option<Event> = None;
+        loop {
+            let next = chunks.next();
+            let before = there.take();
+            if let Some((keys, values)) = next {
+                coming.push_back((Buffer::allocate(self, keys.len())?, Buffer::allocate(self, values.len())?));
+                if let Some((to_keys, to_values)) = coming.back() {
+                    // Their memory may have been another's a moment ago.
+                    let after = [self.mark().map_err(failed)?];
+                    up.send(keys, to_keys, 0, &after).map_err(failed)?;
+                    there = Some(up.send(values, to_values, 0, &[]).map_err(failed)?);
+                    self.ledger().transfer(size_of_val(keys) + size_of_val(values), 0);
+                }
+            }
+            if let Some(before) = before
+                && let Some((keys, values)) = coming.pop_front()
+            {
+                let queue = self.0.queue.as_core();
+                let ordered = core::enqueue_barrier_with_wait_list(queue, Some(&before), None::<&mut Event>, None);
+                ordered.map_err(|error| failed(error.into()))?;
+                pass(keys, values)?;
+            }
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
