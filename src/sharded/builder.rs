@@ -1,5 +1,7 @@
 //! Builds: columns of the host are dealt, and each device builds the tables of its shards.
 
+use std::ops::Deref;
+
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
@@ -190,15 +192,17 @@ impl<S: Scheme> ShardedBuilder<S> {
     }
 
     /// Builds a table of columns that are dealt already: `columns` gives those of each shard, when it is that shard's turn.
-    /// For rows that come by shard, as files of theirs, or that are made on the way; so no more is in memory than the
-    /// columns of as many shards as there are devices. [`shard_of`](Self::shard_of) tells where a key belongs.
+    /// For rows that come by shard, as files of theirs, or that are made on the way; so no more need be in memory than the
+    /// columns of as many shards as there are devices. [`shard_of`](Self::shard_of) tells where a key belongs. A column is a
+    /// `Vec`, a slice or a `PinnedVec`; pinned memory goes to a device at the rate of its bus.
     ///
     /// ```
     /// use koel::{Bucketized, Cpu, Sharded};
     /// let builder = Sharded::builder(Bucketized::canonical(8), 4);
     /// let shard_of = builder.shard_of()?;
     /// let table = builder.build_dealt(&[Cpu::new()], |shard| {
-    ///     Ok((0..1000).filter(|&key| shard_of(key) == shard).map(|key| (key, 2 * key)).unzip())
+    ///     let pairs = (0..1000).filter(|&key| shard_of(key) == shard).map(|key| (key, 2 * key));
+    ///     Ok(pairs.unzip::<_, _, Vec<_>, Vec<_>>())
     /// })?;
     /// assert_eq!((table.len(), table.get(&[7])?), (1000, vec![Some(14)]));
     /// # Ok::<(), koel::Error>(())
@@ -206,11 +210,16 @@ impl<S: Scheme> ShardedBuilder<S> {
     ///
     /// # Errors
     /// As [`build`](Self::build), and those of `columns`; [`Error::InvalidParameter`] for a key of another shard.
-    pub fn build_dealt<B: Runs<S>>(
+    pub fn build_dealt<B, Keys, Values>(
         &self,
         devices: &[B],
-        columns: impl Fn(usize) -> Result<(Vec<S::Key>, Vec<S::Value>)> + Sync,
-    ) -> Result<Sharded<B, S>> {
+        columns: impl Fn(usize) -> Result<(Keys, Values)> + Sync,
+    ) -> Result<Sharded<B, S>>
+    where
+        B: Runs<S>,
+        Keys: Deref<Target = [S::Key]>,
+        Values: Deref<Target = [S::Value]>,
+    {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
         let tables = on_devices(devices.len(), (0..which.shards).collect(), |_, shard| {

@@ -3,7 +3,7 @@
 //! ```text
 //! lookups         the same table on each device, which share out the queries; from and to pinned memory, where there is such
 //! build           columns of the host in pinned memory: one table on one device (`build one table`); in shards, dealt on the
-//!                 way (`build`), or dealt before, in ordinary memory (`build dealt`)
+//!                 way (`build`), or dealt before (`build dealt`)
 //! in shards       lookups in the table that this built, dealt by the host's threads
 //! resting         lookups of a table in the host's memory, whose shards go to the devices
 //! groups, join    columns of the host, keys with four rows each, up to 2^26 rows
@@ -223,19 +223,23 @@ impl Case<'_> {
 
     /// Builds of columns that are dealt before.
     fn dealt(&self, builder: &koel::ShardedBuilder<Bucketized>, keys: &[u32], digest: Digest) -> Result<Row> {
-        let (shard_of, mut columns) = (builder.shard_of()?, Vec::<(Vec<u32>, Vec<u32>)>::new());
+        let (shard_of, mut places) = (builder.shard_of()?, vec![0; SHARDS * self.all + 1]);
+        keys.iter().for_each(|&key| places[shard_of(key) + 1] += 1);
+        (1..places.len()).for_each(|shard| places[shard] += places[shard - 1]);
+        let starts = places.clone();
+        let mut columns = [Memory::of(self.devices, keys.len())?, Memory::of(self.devices, keys.len())?];
+        let [by_shard, values] = &mut columns;
+        let (by_shard, values) = (by_shard.words(), values.words());
         for &key in keys {
-            let shard = shard_of(key);
-            columns.resize_with(columns.len().max(shard + 1), Default::default);
-            columns[shard].0.push(key);
-            columns[shard].1.push(!key);
+            let place = &mut places[shard_of(key)];
+            (by_shard[*place], values[*place]) = (key, !key);
+            *place += 1;
         }
+        let (by_shard, values) = (&*by_shard, &*values);
         self.timed("build dealt", self.n, || {
-            // As they would come from files of their own.
-            let given: Vec<_> = columns.iter().cloned().map(|columns| Mutex::new(Some(columns))).collect();
             let of = |shard: usize| {
-                let mut columns = given.get(shard).and_then(|columns| columns.lock().ok());
-                Ok(columns.as_mut().and_then(|columns| columns.take()).unwrap_or_default())
+                let rows = starts[shard]..starts[shard + 1];
+                Ok((&by_shard[rows.clone()], &values[rows]))
             };
             let (table, time) = wall(|| Ok(builder.build_dealt(self.devices, of)?))?;
             match table.digest()? == digest {
@@ -292,10 +296,11 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
         numbers.map(key).for_each(|key| by_shard[shard_of(key)].push(key));
         by_shard.iter().enumerate().for_each(|(shard, keys)| of_shard(shard).extend_from_slice(keys));
     });
+    let made: Vec<Vec<u64>> =
+        made.into_iter().map(|keys| keys.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
     let columns = |shard: usize| {
-        let keys = of_shard(shard).clone();
-        let values = keys.par_iter().map(|key| !key).collect();
-        Ok((keys, values))
+        let values: Vec<u64> = made[shard].par_iter().map(|key| !key).collect();
+        Ok((&made[shard][..], values))
     };
     progress.say(format!("{} pairs in {} shards", text::grouped(n), shards));
     let (table, built) = wall(|| Ok(builder.build_dealt(devices, columns)?))?;
@@ -323,7 +328,7 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
         let (keys, values) = columns(shard)?;
         // A table of its own, of the shard's keys.
         let one = HashTable::builder(Bucketized::canonical(8).of::<u64, u64>()).load_factor(load);
-        one_by_one.push(one.build(&devices[0], &keys, &values)?.digest()?);
+        one_by_one.push(one.build(&devices[0], keys, &values)?.digest()?);
     }
     let same = builder.digest_of(&one_by_one)? == digest;
     if !same {

@@ -70,6 +70,11 @@ impl Progress {
         self.0.set_message(what.into());
     }
 
+    /// So many steps there are.
+    pub(crate) fn expect(&self, steps: usize) {
+        self.0.set_length(steps as u64);
+    }
+
     /// One step is done.
     pub fn step(&self) {
         self.0.inc(1);

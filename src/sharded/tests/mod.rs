@@ -413,7 +413,7 @@ fn columns_may_come_dealt() -> Result<()> {
         assert!(matches!(builder.digest_of(&of_shards[1..]), Err(Error::LengthMismatch { .. })));
         let strange = builder.build_dealt(&devices, |shard| Ok(of(if shard == 4 { 5 } else { shard })));
         assert!(matches!(strange, Err(Error::InvalidParameter { what: "a key of another shard", .. })), "{strange:?}");
-        let failed = builder.build_dealt(&devices, |_| Err(Error::WrongDevice));
+        let failed = builder.build_dealt(&devices, |_| Err::<(Vec<u32>, Vec<u32>), _>(Error::WrongDevice));
         assert!(matches!(failed, Err(Error::WrongDevice)));
     }
     Ok(())

@@ -44,8 +44,9 @@ Canonical tables must be the same bytes on every device, and those of a sequenti
 must be right on the device that built a table and on every other one it is moved to. Data: random keys (with 0 and
 4294967295), and the 16-mers of the lambda phage genome. Exit code 1 if anything differs.
 
-With --shards tables in so many shards take the place of plain ones: on each device, and on all of them together, with one
-digest and the right answers.
+With --shards tables in so many shards take the place of plain ones, of maps, sets and multivalue tables: on each device, and
+on all of them together, with one digest and the right answers. With --memory maps are built in pieces too, as `koel build
+--memory` builds them, in a file that is asked as it lies: with the digest of those in memory.
 
 With --table the other structures: sets, compacting and multivalue tables, joins, and aggregates of groups. Their data
 are rows whose keys come again (groups of 1 to 1,025 and random ones), half of all rows of one key, and all distinct.
@@ -58,7 +59,8 @@ Examples:
   koel verify --table multi,join --scheme cuckoo --n 1M
   koel verify --n 16M --device opencl:0
   koel verify --kind canonical --functions 3 --load 0.9
-  koel verify --shards 16 --device cpu,opencl:0
+  koel verify --shards 16 --table map,set,multi --device cpu,opencl:0
+  koel verify --shards 64 --memory 64M
   koel verify --json > verify.json
   koel verify --table all --report koel-report.json      to send where a device is new or wrong";
 
@@ -75,9 +77,12 @@ pub(crate) struct Args {
     /// What is built of the schemes, separated by commas
     #[arg(long, value_name = "TABLES", value_delimiter = ',', default_value = "map", help_heading = "Table")]
     table: Vec<Which>,
-    /// Maps in so many shards, 1 to 4096, on each device and on all of them together
+    /// Maps, sets and multivalue tables in so many shards, 1 to 4096, on each device and on all of them together
     #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
     shards: Option<usize>,
+    /// Maps in shards also built in pieces that fit in so much memory, in a file, and asked there; 64M, 4G, .. (for --shards)
+    #[arg(long, value_name = "BYTES", value_parser = options::memory, requires = "shards", help_heading = "Table")]
+    memory: Option<u64>,
     #[command(flatten)]
     schemes: SchemeList,
     #[command(flatten)]
@@ -121,6 +126,7 @@ struct Run<'a> {
     wanted: &'a [Wanted],
     devices: &'a [Device],
     shards: Option<usize>,
+    memory: Option<u64>,
     size: &'a SizeOptions,
     seed: u64,
     progress: &'a Progress,
@@ -139,7 +145,7 @@ struct Findings {
     pairs: Option<u32>,
     /// Rows of what is made of tables, likewise.
     rows_of_tables: Option<u32>,
-    /// Shards of maps, where they are in shards.
+    /// Shards of tables, where they are in shards.
     shards: Option<usize>,
     seed: u64,
     rows: Vec<Row>,
@@ -154,8 +160,9 @@ struct Findings {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     args.size.check()?;
-    if args.shards.is_some() && args.table.iter().any(|&table| table != Which::Map) {
-        return Err(Failure::Input("--shards is for --table map alone: leave the other tables out".into()));
+    let in_shards = [Which::Map, Which::Set, Which::Multi];
+    if args.shards.is_some() && !args.table.iter().all(|table| in_shards.contains(table)) {
+        return Err(Failure::Input("--shards is for --table map, set and multi: leave the other tables out".into()));
     }
     if let Some(path) = args.report.as_deref() {
         // Now, and not when all is done.
@@ -172,12 +179,13 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let devices = device::chosen(&args.device)?;
     let asked = |which| args.table.iter().any(|&table| table == which || table == Which::All);
     let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| asked(which)).collect();
-    let maps = if asked(Which::Map) { map::steps(&wanted, &devices, args.shards) } else { 0 };
-    let progress =
-        Progress::steps(maps + tables.iter().map(|&(table, _)| tables::steps(table, &wanted, &devices)).sum::<usize>());
+    let progress = Progress::steps(0);
     progress.say("compiling kernels");
-    let (shards, size, seed) = (args.shards, &args.size, args.seed);
-    let run = Run { wanted: &wanted, devices: &devices, shards, size, seed, progress: &progress };
+    let Args { shards, memory, ref size, seed, .. } = *args;
+    let run = Run { wanted: &wanted, devices: &devices, shards, memory, size, seed, progress: &progress };
+    let maps = if asked(Which::Map) { map::steps(&run) } else { 0 };
+    let others = tables.iter().map(|&(table, _)| tables::steps(table, &run)).sum::<usize>();
+    progress.expect(maps + others);
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     if asked(Which::Map) {
         rows.extend(map::verify(&run, args.n.unwrap_or(DEFAULT_PAIRS))?);
@@ -205,6 +213,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         (Err(failure), Verdict::Fine) => Err(failure),
         (_, verdict) => Ok(verdict),
     }
+}
+
+/// The devices that hold a table in shards together: each alone, then all, where there are several.
+fn shared_by(devices: &[Device]) -> impl Iterator<Item = &[Device]> {
+    devices.chunks(1).chain((devices.len() > 1).then_some(devices))
 }
 
 fn refused_devices() -> Vec<String> {

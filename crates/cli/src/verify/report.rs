@@ -96,7 +96,8 @@ pub(super) fn text(findings: &Findings) -> String {
 fn uncompared(findings: &Findings) -> bool {
     let alone = findings.devices.len() == 1;
     // Rows of joins and groups are compared one by one.
-    let is_image = |row: &Row| row.digest.is_some() && ["set", "compact", "multi", "shards"].contains(&row.table);
+    let is_image =
+        |row: &Row| row.digest.is_some() && ["set", "compact", "multi", "shards", "file"].contains(&row.table);
     alone && findings.rows.iter().any(|row| row.no_reference.is_some() || is_image(row))
 }
 

@@ -340,9 +340,28 @@ fn verify_builds_shards_on_each_device_and_on_all() {
             true
         );
     }
-    folder
-        .refused("verify --shards 2 --table map,set", "--shards is for --table map alone: leave the other tables out");
-    folder.refused("verify --shards 2 --table all", "--shards is for --table map alone");
+    let found = folder.json("verify --shards 3 --table set,multi --n 2000 --scheme cuckoo,bucketized,signpost --json");
+    assert_eq!(found["ok"], true, "{found}");
+    let rows = found["rows"].as_array().unwrap();
+    for (table, device) in ["set", "multi"].into_iter().flat_map(|table| expected.iter().map(move |id| (table, id))) {
+        let of_it = |row: &&serde_json::Value| row["table"] == table && row["device"] == device.as_str();
+        let rows: Vec<_> = rows.iter().filter(of_it).collect();
+        assert!(rows.iter().any(|row| row["types"] == "u64"), "{table} on {device}");
+        assert!(
+            rows.iter().all(|row| row["digest"].is_string() == (row["kind"] == "canonical")),
+            "{table} on {device}"
+        );
+    }
+    let found = folder.json("verify --shards 4 --memory 16K --n 3000 --scheme bucketized,signpost --json");
+    assert_eq!(found["ok"], true, "{found}");
+    let rows = found["rows"].as_array().unwrap();
+    let of = |table: &str| rows.iter().filter(|row| row["table"] == table).collect::<Vec<_>>();
+    assert_eq!((of("file").len(), of("shards").len()), (rows.len() / 2, rows.len() / 2));
+    assert!(of("file").iter().zip(of("shards")).all(|(file, shards)| file["digest"] == shards["digest"]));
+    folder.refused("verify --memory 1M", "--shards");
+    let needed = "--shards is for --table map, set and multi: leave the other tables out";
+    folder.refused("verify --shards 2 --table map,join", needed);
+    folder.refused("verify --shards 2 --table all", needed);
 }
 
 /// A device that is wrong is seen alone, and among others.
@@ -351,6 +370,10 @@ fn verify_sees_wrong_shards() {
     for fault in ["hash", "stale", "drop"] {
         let mut command = Command::new(crate::PROGRAM);
         command.args("verify --shards 4 --n 3000 --scheme bucketized --kind canonical --device cpu --json".split(' '));
+        let output = command.env("KOEL_FAULT", format!("cpu:{fault}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{fault}: {}", stderr(&output));
+        let mut command = Command::new(crate::PROGRAM);
+        command.args("verify --shards 4 --n 3000 --table set,multi --scheme bucketized --device cpu --json".split(' '));
         let output = command.env("KOEL_FAULT", format!("cpu:{fault}")).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{fault}: {}", stderr(&output));
     }

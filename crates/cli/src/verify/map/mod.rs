@@ -11,7 +11,7 @@ use koel::table::TableBuilder;
 use koel::{AnyScheme, Duplicates, HashTable, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
-use super::{Device, Run, SchemeOptions, Wanted};
+use super::{Device, Run, SchemeOptions, Wanted, shared_by};
 use crate::answers;
 use crate::failure::{Failure, Result};
 use crate::number::Word;
@@ -96,10 +96,13 @@ where
 }
 
 /// Steps of that for the progress bar.
-pub(super) fn steps(wanted: &[Wanted], devices: &[Device], shards: Option<usize>) -> usize {
+pub(super) fn steps(run: &Run<'_>) -> usize {
+    let Run { wanted, devices, .. } = *run;
     // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys, or two.
     let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, Wide::Signpost(_)) { 8 } else { 7 });
-    let of_table = shards.map_or(devices.len() + 1, |_| shards::of(devices).count());
+    // In shards, and under a limit those in files besides.
+    let in_shards = shared_by(devices).count() * (1 + usize::from(run.memory.is_some()));
+    let of_table = run.shards.map_or(devices.len() + 1, |_| in_shards);
     (wanted.len() * 2 + wide.sum::<usize>()) * of_table
 }
 

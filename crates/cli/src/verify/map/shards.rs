@@ -1,18 +1,16 @@
-//! Verifying tables in shards: each device holds all shards of one, and all devices together hold one more.
+//! Verifying tables in shards: each device holds all shards of one, and all devices together hold one more. Under a limit of
+//! memory also those that are built in a file and asked there.
 
 use std::time::Instant;
 
 use koel::backend::{HashBackend, Runs};
-use koel::{Kind, Scheme, Sharded, ShardedBuilder};
+use koel::{Kind, Scheme, Sharded, ShardedBuilder, ShardedFile};
 
 use super::{Check, Device};
 use crate::number::Word;
 use crate::verify::row::{Row, compare_digests, rate};
-
-/// The devices that hold a table together: each alone, then all, where there are several.
-pub(super) fn of(devices: &[Device]) -> impl Iterator<Item = &[Device]> {
-    devices.chunks(1).chain((devices.len() > 1).then_some(devices))
-}
+use crate::verify::shared_by;
+use crate::verify::tables::equal;
 
 impl<K: Word, V: Word> Check<'_, K, V> {
     /// A row for each device, and one for all of them: one digest, and every answer right.
@@ -21,30 +19,72 @@ impl<K: Word, V: Word> Check<'_, K, V> {
         Device: Runs<S>,
     {
         let builder = self.run.size.apply(Sharded::builder(scheme.clone(), shards).seed(self.run.seed));
-        let mut rows: Vec<Row> =
-            of(self.run.devices).map(|devices| self.shards_on(devices, scheme, &builder)).collect();
+        let mut rows = Vec::new();
+        for devices in shared_by(self.run.devices) {
+            rows.push(self.row_of("shards", devices, scheme, |row| self.shards_in(row, devices, &builder)));
+        }
+        if let Some(bytes) = self.run.memory {
+            for devices in shared_by(self.run.devices) {
+                rows.push(self.row_of("file", devices, scheme, |row| self.file_of(row, devices, &builder, bytes)));
+            }
+        }
         compare_digests(&mut rows);
         rows
     }
 
-    fn shards_on<S: Scheme<Key = K, Value = V>>(
+    /// What is found out about tables of this sort on these devices.
+    fn row_of<S: Scheme<Key = K, Value = V>>(
         &self,
+        table: &'static str,
         devices: &[Device],
         scheme: &S,
-        builder: &ShardedBuilder<S>,
+        find_out: impl FnOnce(&mut Row),
     ) -> Row
     where
         Device: Runs<S>,
     {
         let ids: Vec<_> = devices.iter().map(|device| device.info().id.as_str()).collect();
-        let mut row = Row { table: "shards", no_reference: None, ..self.row(scheme, ids.join(",")) };
-        self.say(scheme, &format!("shards on {}", row.device));
+        let mut row = Row { table, no_reference: None, ..self.row(scheme, ids.join(",")) };
+        self.say(scheme, &format!("{table} on {}", row.device));
         // What other tables did here is no part of this row.
         devices.iter().for_each(|device| drop(device.ledger().take()));
-        self.shards_in(&mut row, devices, builder);
+        find_out(&mut row);
         row.stages = devices.iter().flat_map(|device| device.ledger().take()).collect();
         self.run.progress.step();
         row
+    }
+
+    /// Rows come in pieces of which this much memory holds four, go to a temporary file, and from there shard by shard into
+    /// another, which is asked as it lies.
+    fn file_of<S: Scheme<Key = K, Value = V>>(
+        &self,
+        row: &mut Row,
+        devices: &[Device],
+        builder: &ShardedBuilder<S>,
+        memory: u64,
+    ) where
+        Device: Runs<S>,
+    {
+        let rows = (memory / 4 / (size_of::<K>() + size_of::<V>()) as u64).clamp(1, 1 << 20) as usize;
+        let Some(folder) = row.attempt("a temporary folder", tempfile::tempdir()) else { return };
+        let (path, start) = (folder.path().join("table.koel"), Instant::now());
+        let (keys, values) = (self.data.keys.chunks(rows), self.data.values.chunks(rows));
+        let built = builder.spilled(folder.path()).and_then(|mut build| {
+            keys.zip(values).try_for_each(|(keys, values)| build.push(keys, values))?;
+            build.save(devices, &path)
+        });
+        let time = start.elapsed();
+        let Some(digest) = row.attempt("build", built) else { return };
+        row.build = Some(rate(self.data.keys.len(), time));
+        let Some(table) = row.attempt("open", ShardedFile::<_, S>::open(devices, &path)) else { return };
+        row.expect("pairs", equal("how many", table.len(), self.data.keys.len() as u64));
+        let get = |queries: &[K], values: &mut [V], found: &mut [u32]| table.get_into(queries, values, found);
+        if let Some(time) = self.answers(get, "answers", row) {
+            row.lookup = Some(rate(self.data.queries.len(), time));
+        }
+        if self.kind == Kind::Canonical {
+            row.digest = Some(digest.to_string());
+        }
     }
 
     fn shards_in<S: Scheme<Key = K, Value = V>>(&self, row: &mut Row, devices: &[Device], builder: &ShardedBuilder<S>)

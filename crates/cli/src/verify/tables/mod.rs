@@ -3,6 +3,7 @@
 //! ```text
 //! columns.rs   rows whose keys come again      model.rs   what they say, by ordered maps
 //! set.rs, compact.rs, from_set.rs, multi.rs, join.rs, group.rs      a subject each: how it is built, and what must be true
+//! shards.rs    sets and multivalue tables in shards
 //! ```
 
 mod columns;
@@ -13,6 +14,7 @@ mod join;
 mod model;
 mod multi;
 mod set;
+mod shards;
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,7 @@ use koel::{AnyScheme, Bucketized, Kind, Scheme};
 
 use super::map::{Spread, wide_scheme, wide_schemes};
 use super::row::{Row, compare_digests, rate};
-use super::{Device, Run, Wanted, Which};
+use super::{Device, Run, Wanted, Which, shared_by};
 use crate::failure::Result;
 use crate::number::Word;
 use crate::options::Builder;
@@ -30,6 +32,7 @@ use crate::options::Wide;
 use crate::scheme;
 use columns::{Columns, Shape};
 use model::Model;
+pub(super) use model::equal;
 
 /// What is verified here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +56,13 @@ impl Table {
 }
 
 /// Steps of one of them for the progress bar.
-pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Device]) -> usize {
+pub(super) fn steps(table: Table, run: &Run<'_>) -> usize {
+    let Run { wanted, devices, shards, .. } = *run;
     // Groups have no scheme. The first of the columns are the few rows that compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
     let wide = if table == Table::Group { wide_schemes(wanted).count().min(1) } else { bucketized(wanted) };
-    (schemes + wide) * (1 + Shape::ALL.len()) * devices.len()
+    let rows = shards.map_or(devices.len(), |_| shared_by(devices).count());
+    (schemes + wide) * (1 + Shape::ALL.len()) * rows
 }
 
 /// How many of these are tables of 64-bit keys inside of structures too.
@@ -205,7 +210,8 @@ impl Checks<'_> {
 
     /// Steps that need not be taken.
     fn pass_over(&self) {
-        self.run.devices.iter().for_each(|_| self.run.progress.step());
+        let rows = self.run.shards.map_or(self.run.devices.len(), |_| shared_by(self.run.devices).count());
+        (0..rows).for_each(|_| self.run.progress.step());
     }
 }
 
@@ -235,6 +241,10 @@ trait Subject<S: Scheme> {
     fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
     /// What must be the same on every device, if anything.
     fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
+    /// All of that of a table in so many shards over these devices, where there are such.
+    fn in_shards(&self, _case: &Case<'_, S>, _shards: usize, _devices: &[Device], row: &mut Row) {
+        row.expect("shards", Err("there are no such tables in shards".into()));
+    }
     /// The same on another device, if it can be moved, and what it says there.
     fn elsewhere(&self, case: &Case<'_, S>, built: &Self::Built, device: &Device, what: &str, row: &mut Row);
 }
@@ -245,19 +255,14 @@ where
 {
     /// A row for each device.
     fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
-        let (columns, run) = (&self.data.columns, self.run);
+        let run = self.run;
+        if let Some(shards) = run.shards {
+            return self.rows_in_shards(subject, shards);
+        }
         let mut rows = Vec::new();
         for device in run.devices {
             let id = &device.info().id;
-            let scheme = if T::HAS_SCHEME { self.scheme.name() } else { "" };
-            run.progress.say(format!("{}, {scheme} {}, on {} keys: {id}", T::TABLE, self.kind, columns.name));
-            let mut row = Row {
-                device: id.clone(),
-                host_built: T::HAS_SCHEME && self.scheme.host_built(),
-                cut: columns.cut.clone(),
-                types: self.types,
-                ..Row::new(T::TABLE, scheme, self.kind, columns.name, columns.keys.len())
-            };
+            let mut row = self.row::<T>(id.clone());
             device.ledger().take();
             self.on(device, subject, &mut row);
             row.stages = device.ledger().take();
@@ -266,6 +271,19 @@ where
         }
         compare_digests(&mut rows);
         rows
+    }
+
+    /// The row of this device, or of several, before anything is found out.
+    fn row<T: Subject<S>>(&self, device: String) -> Row {
+        let (columns, scheme) = (&self.data.columns, if T::HAS_SCHEME { self.scheme.name() } else { "" });
+        self.run.progress.say(format!("{}, {scheme} {}, on {} keys: {device}", T::TABLE, self.kind, columns.name));
+        Row {
+            device,
+            host_built: T::HAS_SCHEME && self.scheme.host_built(),
+            cut: columns.cut.clone(),
+            types: self.types,
+            ..Row::new(T::TABLE, scheme, self.kind, columns.name, columns.keys.len())
+        }
     }
 
     /// Everything on one device, and on the others that it is moved to.

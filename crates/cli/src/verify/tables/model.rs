@@ -72,7 +72,7 @@ pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &[T], right:
 ///
 /// # Errors
 /// Both.
-pub(super) fn equal<T: PartialEq + std::fmt::Display>(what: &str, got: T, right: T) -> Result<(), String> {
+pub(in crate::verify) fn equal<T: PartialEq + std::fmt::Display>(what: &str, got: T, right: T) -> Result<(), String> {
     if got == right { Ok(()) } else { Err(format!("{what}: {got} where {right} is right")) }
 }
 

@@ -1,0 +1,146 @@
+//! Sets and multivalue tables in shards: on each device, and on all of them together.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use koel::backend::{HashBackend, Runs};
+use koel::{Kind, Scheme, ShardedMulti, ShardedSet};
+
+use super::model::{equal, same};
+use super::set::keys_are;
+use super::{Case, Device, Subject, sized, timed};
+use crate::number::Word;
+use crate::verify::row::{Row, compare_digests, rate};
+use crate::verify::shared_by;
+
+impl<S: Scheme> Case<'_, S>
+where
+    S::Key: Word,
+{
+    /// A row for each device, and one for all of them together.
+    pub(super) fn rows_in_shards<T: Subject<S>>(&self, subject: &T, shards: usize) -> Vec<Row> {
+        let of = |devices: &[Device]| {
+            let ids: Vec<_> = devices.iter().map(|device| device.info().id.as_str()).collect();
+            let mut row = self.row::<T>(ids.join(","));
+            devices.iter().for_each(|device| drop(device.ledger().take()));
+            subject.in_shards(self, shards, devices, &mut row);
+            row.stages = devices.iter().flat_map(|device| device.ledger().take()).collect();
+            self.run.progress.step();
+            row
+        };
+        let mut rows: Vec<Row> = shared_by(self.run.devices).map(of).collect();
+        compare_digests(&mut rows);
+        rows
+    }
+
+    /// What was built, when all devices are done, and how fast.
+    fn built<T>(&self, devices: &[Device], build: impl FnOnce() -> koel::Result<T>, row: &mut Row) -> Option<T> {
+        let start = Instant::now();
+        let built = build().and_then(|built| devices.iter().try_for_each(HashBackend::finish).map(|()| built));
+        row.build = Some(rate(self.data.columns.keys.len(), start.elapsed()));
+        row.attempt("build", built)
+    }
+}
+
+/// A set: who is in it, and who is when half of its keys have gone and come again.
+pub(super) fn set<S: Scheme>(case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
+    let builder = sized(ShardedSet::builder(case.scheme.clone(), shards), case.run);
+    let Some(mut set) = case.built(devices, || builder.build(devices, &case.data.columns.keys), row) else { return };
+    let right = BTreeSet::from_iter(case.data.model.ascending());
+    row.restarts = set.table().restarts();
+    row.expect("audit", set.audit().map(drop).map_err(|error| error.to_string()));
+    let asked = case.data.columns.asked(&case.data.model.first_seen);
+    let (answers, time) = timed(|| set.contains(&asked));
+    if let Some(answers) = row.attempt("contains", answers) {
+        row.lookup = Some(rate(asked.len(), time));
+        let right: Vec<_> = asked.iter().map(|key| right.contains(key)).collect();
+        row.expect("contains", same("answers", &answers, &right));
+    }
+    keys_are(set.len(), set.to_keys(), &right, "keys", row);
+    if case.kind == Kind::Canonical {
+        row.digest = row.attempt("digest", set.digest()).map(|digest| digest.to_string());
+    }
+    let some: Vec<S::Key> = right.iter().copied().step_by(2).collect();
+    let gone = [&some[..], &case.data.columns.absent, &some].concat();
+    if let Some(removed) = row.attempt("remove", set.remove(&gone)) {
+        row.expect("remove", equal("how many", removed, some.len()));
+    }
+    let left: BTreeSet<S::Key> = right.iter().copied().filter(|key| some.binary_search(key).is_err()).collect();
+    keys_are(set.len(), set.to_keys(), &left, "keys after a removal", row);
+    if row.attempt("compact", set.compact()).is_none() {
+        return;
+    }
+    if let Some(new) = row.attempt("insert", set.insert(&case.data.columns.keys)) {
+        row.expect("insert", equal("how many", new, some.len()));
+    }
+    keys_are(set.len(), set.to_keys(), &right, "keys after an insertion", row);
+}
+
+/// A multivalue table: the values of each key, and of each that is left when half of them have gone.
+pub(super) fn multi<S: Scheme<Value = u32>>(case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
+    let (columns, model) = (&case.data.columns, &case.data.model);
+    let builder = sized(ShardedMulti::builder(case.scheme.clone(), shards), case.run);
+    let build = || builder.build(devices, &columns.keys, &columns.values);
+    let Some(mut table) = case.built(devices, build, row) else { return };
+    row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
+    row.expect("len", equal("pairs", table.len(), columns.keys.len()));
+    let asked = columns.asked(&model.first_seen);
+    let (counts, time) = timed(|| table.count(&asked));
+    if let Some(counts) = row.attempt("count", counts) {
+        row.lookup = Some(rate(asked.len(), time));
+        let right: Vec<_> = asked.iter().map(|&key| model.of(key).len() as u32).collect();
+        row.expect("count", same("counts", &counts, &right));
+    }
+    // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
+    let asked = [&columns.absent[..], &model.first_seen].concat();
+    let gone: Vec<S::Key> = model.rows.keys().copied().step_by(2).collect();
+    lists(case, &table, &asked, &[], "retrieve", row);
+    if case.kind == Kind::Canonical {
+        row.digest = row.attempt("digest", table.digest()).map(|digest| digest.to_string());
+    }
+    let Some(removed) = row.attempt("remove", table.remove(&[&gone[..], &columns.absent].concat())) else { return };
+    let pairs: usize = gone.iter().map(|&key| model.of(key).len()).sum();
+    row.expect("remove", equal("pairs", removed, pairs));
+    lists(case, &table, &asked, &gone, "what is left", row);
+}
+
+/// The values of these keys must be those of their rows in their order, and of keys that are gone (ascending) none.
+fn lists<S: Scheme<Value = u32>>(
+    case: &Case<'_, S>,
+    table: &ShardedMulti<Device, S>,
+    asked: &[S::Key],
+    gone: &[S::Key],
+    what: &str,
+    row: &mut Row,
+) where
+    Device: Runs<S>,
+    S::Key: Word,
+{
+    let (mut offsets, mut values) = (vec![0], Vec::new());
+    for &key in asked {
+        if gone.binary_search(&key).is_err() {
+            values.extend(case.data.model.of(key).iter().map(|&row| case.data.columns.values[row as usize]));
+        }
+        offsets.push(values.len() as u64);
+    }
+    if let Some(got) = row.attempt(what, table.retrieve(asked)) {
+        row.expect(what, same("offsets", &got.offsets, &offsets).and(same("values", &got.values, &values)));
+    }
+    if let Some(mut pairs) = row.attempt(what, table.to_pairs()) {
+        let stays = |key: &S::Key| gone.binary_search(key).is_err();
+        let kept = case.data.columns.keys.iter().zip(&case.data.columns.values).filter(|(key, _)| stays(key));
+        let mut right: Vec<_> = kept.map(|(&key, &value)| (key, value)).collect();
+        // Shards stand one behind the other; a key's values stand in the order of its rows.
+        pairs.sort_by_key(|&(key, _)| key);
+        right.sort_by_key(|&(key, _)| key);
+        row.expect(what, same("pairs", &pairs, &right));
+    }
+}
