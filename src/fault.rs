@@ -22,7 +22,7 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{self, Key, Perfect, PerfectPlan, Plan, Request, Scheme};
 use crate::sealed::Sealed;
 
@@ -241,7 +241,7 @@ impl<B: Relational> Relational for Faulty<B> {
         fn heads<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<u32>>;
         fn tails<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<u32>>;
         fn ranks(&self, bits: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
-        fn shards<K: Key>(&self, keys: &B::Buffer<K>, which: &Which) -> Result<B::Buffer<u32>>;
+        fn shards<K: Key>(&self, keys: &B::Buffer<K>, which: &ShardOf) -> Result<B::Buffer<u32>>;
         fn scatter<T: Word>(&self, values: &B::Buffer<T>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<T>>;
         fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
         fn tree_sums(&self, values: &B::Buffer<u64>, offsets: &B::Buffer<u64>) -> Result<B::Buffer<u64>>;

@@ -138,13 +138,19 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         to_at: usize,
         len: usize,
     ) -> Result<()>;
-    /// Writes these parts of buffers of other devices over `to[at..]`, one behind the other. Returns when they are there.
+    /// Writes these parts of buffers of other devices over `to[at..]`, one behind the other. Returns when they are there. What
+    /// was to write the parts must be over ([`finish`](Self::finish) of their devices).
     ///
     /// Cost: all of it goes through this machine's memory, once each way; where buses lie between, both ways overlap.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongDevice`], and [`crate::Error::LengthMismatch`] past an end; [`crate::Error::OutOfMemory`] or what
+    /// a device reports, after which it is unspecified what is in `to`.
     fn bring<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
         across::by_way_of_the_host(self, to, at, pieces)
     }
-    /// Whether buffers lie in the memory of this machine, so that nothing is gained by having columns in them early.
+    /// Whether columns of this machine are best worked on by its own threads on their way to the device: it works in the same
+    /// memory, or is taken to.
     fn shares_memory(&self) -> bool {
         true
     }
@@ -206,7 +212,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// between and both are pinned, rows come while the pass over those before them runs.
     ///
     /// # Errors
-    /// The first of `pass`; what the device reports.
+    /// [`crate::Error::LengthMismatch`]; the first of `pass`; what the device reports.
     fn in_pairs<K: Word, V: Word>(
         &self,
         keys: &[K],
@@ -214,7 +220,8 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         rows: usize,
         mut pass: impl FnMut(Self::Buffer<K>, Self::Buffer<V>) -> Result<()>,
     ) -> Result<()> {
-        let mut chunks = keys.chunks(rows).zip(values.chunks(rows));
+        Error::check_length("values", values.len(), keys.len())?;
+        let mut chunks = keys.chunks(rows.max(1)).zip(values.chunks(rows.max(1)));
         chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?))
     }
 

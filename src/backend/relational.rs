@@ -17,7 +17,7 @@
 use super::{HashBackend, Numbers, Word};
 use crate::error::Result;
 use crate::scheme::Key;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 
 /// Where the run of each query stands, and how long it is.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ pub trait Relational: HashBackend {
     fn tails<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
     /// The number of the shard that each key is in.
-    fn shards<K: Key>(&self, keys: &Self::Buffer<K>, which: &Which) -> Result<Self::Buffer<u32>>;
+    fn shards<K: Key>(&self, keys: &Self::Buffer<K>, which: &ShardOf) -> Result<Self::Buffer<u32>>;
 
     /// For each of the first `len` places of a bitmap how many ones there are up to it and on it, less one. Before the
     /// first one that is all ones.

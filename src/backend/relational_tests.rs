@@ -4,7 +4,7 @@ use super::{DeviceBuffer, Relational, Wanted, bitmap_words};
 use crate::error::{Error, Result};
 use crate::file::MOST_SHARDS;
 use crate::scheme::hash::{SplitMix64, reduce};
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::workload::keys_of_every_sort;
 
 fn noise(seed: u64, len: usize) -> Vec<u32> {
@@ -29,7 +29,7 @@ fn bitmap(ones: impl IntoIterator<Item = usize>, len: usize) -> Vec<u32> {
 /// The shards of keys of both widths.
 pub(crate) fn shards<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for (&len, shards) in sizes.iter().zip([1, 2, 7, 255, MOST_SHARDS].into_iter().cycle()) {
-        let which = Which::new(shards, len as u64)?;
+        let which = ShardOf::new(shards, len as u64)?;
         let narrow = noise(11, len);
         let wide: Vec<u64> = narrow.iter().map(|&key| u64::from(key) << 31 | 5).collect();
         let expected: Vec<u32> = narrow.iter().map(|&key| which.of(key) as u32).collect();

@@ -24,7 +24,7 @@ use crate::backend::{
 use crate::error::{Error, Result};
 use crate::parallel::{Divide, Per, collect, each};
 use crate::scheme::Key;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 
 /// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
 const ENTRIES: usize = 256;
@@ -77,7 +77,7 @@ impl Relational for Cpu {
         self.bits_where("tails", column.len(), |i| i + 1 == column.len() || column[i] != column[i + 1])
     }
 
-    fn shards<K: Key>(&self, keys: &Memory<K>, which: &Which) -> Result<Memory<u32>> {
+    fn shards<K: Key>(&self, keys: &Memory<K>, which: &ShardOf) -> Result<Memory<u32>> {
         self.ledger().kernel("shards", keys.len());
         let mut shards = Memory::zeroed(keys.len())?;
         let words = shards.words_mut()?;

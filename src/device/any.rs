@@ -15,7 +15,7 @@ use crate::error::Result;
 #[cfg(feature = "opencl")]
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{self, BucketizedOf, CuckooOf, Key, RobinHoodOf, Scheme, SignpostOf, SortedOf};
 
 /// The CPU or an OpenCL device, whichever was chosen when the program ran.
@@ -281,7 +281,7 @@ impl Relational for Any {
     fn tails<T: Word>(&self, column: &AnyBuffer<T>) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.tails(side::of(column)?).map(side::wrap))
     }
-    fn shards<K: Key>(&self, keys: &AnyBuffer<K>, which: &Which) -> Result<AnyBuffer<u32>> {
+    fn shards<K: Key>(&self, keys: &AnyBuffer<K>, which: &ShardOf) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.shards(side::of(keys)?, which).map(side::wrap))
     }
     fn ranks(&self, bits: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {

@@ -138,8 +138,6 @@ impl HashBackend for OpenCl {
     }
 
     fn bring<T: Word>(&self, to: &mut Buffer<T>, at: usize, pieces: &[Piece<'_, OpenCl, T>]) -> Result<()> {
-        self.check_owner(to)?;
-        range(at, pieces.iter().map(|piece| piece.range.len()).sum(), to)?;
         if self.pull(to, at, pieces)? { Ok(()) } else { by_way_of_the_host(self, to, at, pieces) }
     }
 

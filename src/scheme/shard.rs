@@ -17,9 +17,9 @@ use crate::scheme::hash::{MixKeys, MixKeys64, SplitMix64, mix, mix_64, reduce};
 /// The stream of constants of shards: that of an attempt that no table makes.
 const STREAM: u32 = u32::MAX;
 
-/// The function that says it.
+/// Which shard each key is in, of so many.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Which {
+pub struct ShardOf {
     pub(crate) shards: usize,
     pub(crate) seed: u64,
     /// Of keys of 32 bits.
@@ -28,19 +28,19 @@ pub struct Which {
     pub(crate) wide: MixKeys64,
 }
 
-impl Which {
+impl ShardOf {
     /// That of so many shards and this seed.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for none, or more than there can be.
-    pub(crate) fn new(shards: usize, seed: u64) -> Result<Which> {
+    pub(crate) fn new(shards: usize, seed: u64) -> Result<ShardOf> {
         if !(1..=MOST_SHARDS).contains(&shards) {
             return Err(Error::parameter("the number of shards", shards, "give 1 to 4096"));
         }
         let mut stream = SplitMix64::for_attempt(seed, STREAM);
         let narrow = MixKeys::of_draws(stream.next_u64(), stream.next_u32());
         let wide = MixKeys64::new(stream.next_u64(), stream.next_u64(), stream.next_u64());
-        Ok(Which { shards, seed, narrow, wide })
+        Ok(ShardOf { shards, seed, narrow, wide })
     }
 
     /// The shard of a key.
@@ -59,14 +59,14 @@ mod tests {
 
     #[test]
     fn numbers_of_shards_that_cannot_be_are_refused() {
-        assert!(Which::new(1, 0).is_ok() && Which::new(MOST_SHARDS, 0).is_ok());
-        assert!(Which::new(0, 0).is_err() && Which::new(MOST_SHARDS + 1, 0).is_err());
+        assert!(ShardOf::new(1, 0).is_ok() && ShardOf::new(MOST_SHARDS, 0).is_ok());
+        assert!(ShardOf::new(0, 0).is_err() && ShardOf::new(MOST_SHARDS + 1, 0).is_err());
     }
 
     #[test]
     fn keys_of_both_widths_come_to_all_shards_alike() -> Result<()> {
         for seed in [0, 7] {
-            let which = Which::new(7, seed)?;
+            let which = ShardOf::new(7, seed)?;
             let mut counts = [[0; 7]; 2];
             for key in 0..70_000u64 {
                 counts[0][which.of(key as u32)] += 1;
@@ -75,7 +75,7 @@ mod tests {
             // Five standard deviations.
             assert!(counts.iter().flatten().all(|count: &i32| (count - 10_000).abs() < 470), "{counts:?}");
         }
-        let of = |seed| (0..64u32).map(|key| Ok(Which::new(9, seed)?.of(key))).collect::<Result<Vec<_>>>();
+        let of = |seed| (0..64u32).map(|key| Ok(ShardOf::new(9, seed)?.of(key))).collect::<Result<Vec<_>>>();
         assert_ne!(of(1)?, of(2)?, "another seed, other shards");
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::fold;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{Key, Scheme};
 use crate::table::{Digest, Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
 use crate::threads;
@@ -49,7 +49,7 @@ pub(super) struct Columns<K, V> {
 }
 
 /// The columns of each shard, pairs in their order.
-pub(super) fn columns_of<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V]) -> Result<Vec<Columns<K, V>>> {
+pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V]) -> Result<Vec<Columns<K, V>>> {
     Error::check_length("values", values.len(), keys.len())?;
     let room = room_of(which, keys.len());
     let empty = |_| Ok(Columns { keys: memory::reserved(room)?, values: memory::reserved(room)? });
@@ -65,12 +65,12 @@ pub(super) fn columns_of<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V
 }
 
 /// The room for a shard's part of so many rows: about as many as will come, so that columns need not move when they grow.
-pub(super) fn room_of(which: &Which, rows: usize) -> usize {
+pub(super) fn room_of(which: &ShardOf, rows: usize) -> usize {
     if rows > MOST_ROWS { share(rows as u64, which.shards) as usize } else { 0 }
 }
 
 /// The keys of each shard, in their order.
-pub(super) fn keys_of<K: Key>(which: &Which, keys: &[K]) -> Result<Vec<Vec<K>>> {
+pub(super) fn keys_of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Vec<K>>> {
     let room = room_of(which, keys.len());
     let mut shards = (0..which.shards).map(|_| memory::reserved(room)).collect::<Result<Vec<Vec<K>>>>()?;
     for keys in keys.chunks(MOST_ROWS) {
@@ -151,9 +151,9 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// Builds a table of `keys[i]` with `values[i]`, its shards on these devices in turn.
     ///
     /// Cost: the columns are dealt, then as many builds as shards are made, those of different devices at the same time.
-    /// Devices with a memory of their own deal them among themselves, by way of pinned memory; it takes three times the
-    /// columns in the devices' memory. Otherwise, where there is no room for that, and of more than 256 shards, the threads
-    /// of this machine deal them, which takes their size in its memory once more.
+    /// Devices with memory of their own deal columns among themselves, by way of pinned memory. The threads of this machine do
+    /// it, which takes the columns' size in its memory once more, where a device works in that memory, where rows are few or do
+    /// not fit on a device three times, and where there are more than 256 shards.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for no device, or a number of shards that cannot be; otherwise as
@@ -177,7 +177,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// [`build`](Self::build) of columns that the devices deal among themselves.
     fn build_exchanging<B: Runs<S>>(
         &self,
-        which: &Which,
+        which: &ShardOf,
         devices: &[B],
         keys: &[S::Key],
         values: &[S::Value],
@@ -241,7 +241,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// # Errors
     /// [`Error::InvalidParameter`] for a number of shards that cannot be.
     pub fn shard_of(&self) -> Result<impl Fn(S::Key) -> usize + Copy + Send + Sync + use<S>> {
-        let which = Which::new(self.shards, self.table.seed)?;
+        let which = ShardOf::new(self.shards, self.table.seed)?;
         Ok(move |key| which.of(key))
     }
 
@@ -250,14 +250,14 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] for another number of digests than of shards; as [`shard_of`](Self::shard_of).
     pub fn digest_of(&self, shards: &[Digest]) -> Result<Digest> {
-        let which = Which::new(self.shards, self.table.seed)?;
+        let which = ShardOf::new(self.shards, self.table.seed)?;
         Error::check_length("digests", shards.len(), self.shards)?;
         Ok(digest_of(&which, shards))
     }
 
     /// Where keys go, of parameters that a table can have.
-    pub(super) fn which(&self) -> Result<Which> {
-        let which = Which::new(self.shards, self.table.seed)?;
+    pub(super) fn which(&self) -> Result<ShardOf> {
+        let which = ShardOf::new(self.shards, self.table.seed)?;
         self.of_shard().check()?;
         Ok(which)
     }
@@ -273,7 +273,8 @@ impl<S: Scheme> ShardedBuilder<S> {
 
     /// The memory that a table of `pairs` takes on that of so many devices which holds most of it, before it is built; see
     /// [`TableBuilder::memory_estimate`]. Each shard is taken to hold six standard deviations more than its share, so the
-    /// figures are upper bounds. Of a batch, what was made for the shards before stays until all are done.
+    /// figures are upper bounds; what devices take to deal columns among themselves is not counted, for without room for it this
+    /// machine does it. Of a batch, what was made for the shards before stays until all are done.
     ///
     /// ```
     /// use koel::{Bucketized, Sharded};
@@ -286,7 +287,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// # Errors
     /// As [`build`](Self::build), where no such table can exist.
     pub fn memory_estimate(&self, pairs: u64, devices: usize) -> Result<MemoryEstimate> {
-        Which::new(self.shards, self.table.seed)?;
+        ShardOf::new(self.shards, self.table.seed)?;
         if devices == 0 {
             return Err(no_device());
         }

@@ -9,7 +9,7 @@
 //! A column is dealt by rows, and answers come back by places. Threads write to parts of their own: rows shard by shard,
 //! places chunk by chunk.
 //!
-//! What it is not: a deal of columns on a device. Columns of the host are dealt here, on their way to devices.
+//! What it is not: the deal of columns by devices (exchange.rs). Columns of the host are dealt here, on their way to devices.
 
 use crate::backend::Word;
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::memory;
 use crate::multi::Retrieved;
 use crate::parallel::{Per, append, collect, each};
 use crate::scheme::Key;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::threads;
 
 /// Rows of a chunk.
@@ -50,7 +50,7 @@ struct Chunk {
 
 impl Chunk {
     /// None if memory is short.
-    fn of<K: Key>(which: &Which, first: usize, keys: &[K]) -> Option<Chunk> {
+    fn of<K: Key>(which: &ShardOf, first: usize, keys: &[K]) -> Option<Chunk> {
         let mut shards = memory::reserved(keys.len()).ok()?;
         let (mut rows, mut starts) = (memory::zeroed(keys.len()).ok()?, memory::zeroed(which.shards + 1).ok()?);
         shards.extend(keys.iter().map(|&key| which.of(key) as u16));
@@ -72,7 +72,7 @@ impl Chunk {
 
 impl Dealt {
     /// Deals at most [`MOST_ROWS`] rows.
-    pub(super) fn of<K: Key>(which: &Which, keys: &[K]) -> Result<Dealt> {
+    pub(super) fn of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Dealt> {
         debug_assert!(keys.len() <= MOST_ROWS);
         threads::ready()?;
         let chunks = collect(keys, CHUNK, |number, keys: &[K]| Chunk::of(which, number * CHUNK, keys))?;
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn rows_are_dealt_in_their_order_and_come_back() -> Result<()> {
         for (rows, shards) in [(0, 3), (1, 1), (1000, 4096), (3 * CHUNK + 77, 5), (2 * CHUNK, 1)] {
-            let which = Which::new(shards, 9)?;
+            let which = ShardOf::new(shards, 9)?;
             let keys: Vec<u64> = (0..rows as u64).map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5000).collect();
             let dealt = Dealt::of(&which, &keys)?;
             let numbers: Vec<u32> = (0..rows as u32).collect();

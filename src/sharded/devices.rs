@@ -1,6 +1,6 @@
 //! Work on all devices at a time: a thread of the host for each, its shards one after the other.
 //!
-//! Nothing moves between devices: each has a context and queues of its own, and what it needs comes from the host.
+//! Each device has a context and queues of its own; what one has of another's shards goes by way of the host (exchange.rs).
 //!
 //! ```text
 //! the caller's thread    the shards of one device, then waits

@@ -5,8 +5,9 @@
 //! each shard     what every device has of it, in the order of the rows: a copy of its own device's part, the rest brought
 //! ```
 //!
-//! So from two devices on a bus each carries half of the rows in, half of these out and as many in again, where one device
-//! takes all rows in; and the host copies nothing. Columns of shards are those that the host's deal (deal.rs) makes.
+//! Of two devices each bus carries half of the rows in; then a quarter goes out of each while a quarter comes in. With one
+//! device one bus carries all rows in. Where the columns are pinned, the host copies nothing. Columns of shards are those that
+//! the host's deal (deal.rs) makes.
 //!
 //! What it is not: the way of devices that share this machine's memory, or of many shards, whose parts are short.
 
@@ -16,19 +17,20 @@ use super::devices::on_devices;
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Piece, Relational, Word};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 
 /// Rows of a chunk.
-const ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 24 };
+const CHUNK: usize = if cfg!(test) { 1 << 8 } else { 1 << 24 };
 /// The most shards: the sort is then one pass.
 const MOST_SHARDS: usize = 256;
 /// The fewest rows of a device for each shard: fewer go by the host.
 const FEWEST_ROWS: usize = if cfg!(test) { 1 } else { 1 << 14 };
-/// Of a device's memory a part of this size may be rows: as they come, in their order, and as columns of one shard.
+/// Rows of a device may take one part in so many of its memory: they are there up to three times, as they come, by shard, and
+/// as the columns of a shard.
 const PART_OF_MEMORY: u64 = 8;
 
 /// Whether so many rows of so many bytes are dealt on these devices.
-pub(super) fn is_the_way<B: HashBackend>(which: &Which, devices: &[B], rows: usize, bytes: usize) -> bool {
+pub(super) fn is_the_way<B: HashBackend>(which: &ShardOf, devices: &[B], rows: usize, bytes: usize) -> bool {
     let of_each = rows.div_ceil(devices.len());
     let has_room =
         |device: &B| device.info().memory.is_none_or(|memory| of_each as u64 * bytes as u64 <= memory / PART_OF_MEMORY);
@@ -54,13 +56,13 @@ pub(super) struct Exchange<'a, B: HashBackend, K: Word, V: Word> {
 
 impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
     /// Deals the rows, each device a part of them.
-    pub(super) fn of(which: &Which, devices: &'a [B], keys: &[K], values: &[V]) -> Result<Self> {
+    pub(super) fn of(which: &ShardOf, devices: &'a [B], keys: &[K], values: &[V]) -> Result<Self> {
         Error::check_length("values", values.len(), keys.len())?;
         let share = keys.len().div_ceil(devices.len()).max(1);
         let parts = keys.chunks(share).zip(values.chunks(share)).collect();
         let chunks = on_devices(devices.len(), parts, |device, (keys, values)| {
             let (device, mut chunks) = (&devices[device], Vec::new());
-            device.in_pairs(keys, values, ROWS, |keys, values| {
+            device.in_pairs(keys, values, CHUNK, |keys, values| {
                 chunks.push(dealt(device, which, &keys, &values)?);
                 Ok(())
             })?;
@@ -84,20 +86,23 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
         let here = &self.devices[device];
         let of_shard = |chunk: &Chunk<B, K, V>| chunk.starts[shard]..chunk.starts[shard + 1];
         let len = self.chunks.iter().flatten().map(|chunk| of_shard(chunk).len()).sum();
-        let (mut to, mut at) = (here.unwritten(len)?, 0);
-        // What one device has, in turn: it stands together in the column.
-        for (number, chunks) in self.chunks.iter().enumerate() {
-            let pieces = chunks.iter().map(|chunk| (column(chunk), of_shard(chunk)));
+        let mut to = here.unwritten(len)?;
+        // What one device has of the shard stands together in the column. Each begins with another device, so that they do
+        // not all ask the same one.
+        let rows = |chunks: &Vec<Chunk<B, K, V>>| chunks.iter().map(|chunk| of_shard(chunk).len()).sum::<usize>();
+        let mut starts = vec![0];
+        self.chunks.iter().for_each(|chunks| starts.push(starts[starts.len() - 1] + rows(chunks)));
+        for number in (device..self.chunks.len()).chain(0..device.min(self.chunks.len())) {
+            let (mut at, parts) =
+                (starts[number], self.chunks[number].iter().map(|chunk| (column(chunk), of_shard(chunk))));
             if number == device {
-                for (from, range) in pieces {
+                for (from, range) in parts {
                     here.copy(from, range.start, &mut to, at, range.len())?;
                     at += range.len();
                 }
             } else {
                 let piece = |(buffer, range): (_, Range<usize>)| Piece { device: &self.devices[number], buffer, range };
-                let pieces: Vec<_> = pieces.map(piece).collect();
-                here.bring(&mut to, at, &pieces)?;
-                at += pieces.iter().map(|piece| piece.range.len()).sum::<usize>();
+                here.bring(&mut to, at, &parts.map(piece).collect::<Vec<_>>())?;
             }
         }
         Ok(to)
@@ -107,7 +112,7 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
 /// Rows by shard, those of a shard in their order.
 fn dealt<B: Relational, K: Key, V: Word>(
     device: &B,
-    which: &Which,
+    which: &ShardOf,
     keys: &BufferOf<B, K>,
     values: &BufferOf<B, V>,
 ) -> Result<Chunk<B, K, V>> {

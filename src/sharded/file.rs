@@ -17,19 +17,19 @@ use super::reading::has_own_keys;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::file::{ALIGNED, Section, Shards, ShardsHeader, gap_after, sum_of, write_whole};
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{Plan as _, Scheme};
 use crate::table::{Contents, Digest, HashTable};
 
 /// The digest of a table whose shards have these.
-pub(super) fn digest_of(which: &Which, shards: &[Digest]) -> Digest {
+pub(super) fn digest_of(which: &ShardOf, shards: &[Digest]) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(bytemuck::bytes_of(&header(which)));
     shards.iter().for_each(|digest| _ = hasher.update(&digest.bytes()));
     hasher.finalize().into()
 }
 
-fn header(which: &Which) -> ShardsHeader {
+fn header(which: &ShardOf) -> ShardsHeader {
     ShardsHeader::new(which.shards, which.seed)
 }
 
@@ -37,13 +37,13 @@ fn header(which: &Which) -> ShardsHeader {
 pub(super) struct Writing<'a> {
     file: &'a mut File,
     path: &'a Path,
-    which: &'a Which,
+    which: &'a ShardOf,
     digests: Vec<Digest>,
     lengths: Vec<u64>,
 }
 
 impl<'a> Writing<'a> {
-    pub(super) fn begin(file: &'a mut File, path: &'a Path, which: &'a Which) -> Result<Self> {
+    pub(super) fn begin(file: &'a mut File, path: &'a Path, which: &'a ShardOf) -> Result<Self> {
         let mut writing = Writing { file, path, which, digests: Vec::new(), lengths: Vec::new() };
         writing.put(bytemuck::bytes_of(&header(which)))?;
         Ok(writing)
@@ -124,7 +124,7 @@ pub(super) fn all_shards<B: Runs<S>, S: Scheme, T: Send + Sync>(
     path: &Path,
     open: impl Fn(&B, Section<'_>) -> Result<(T, Digest)>,
     keys: impl Fn(&T) -> &HashTable<B, S> + Sync,
-) -> Result<(Which, Vec<T>)> {
+) -> Result<(ShardOf, Vec<T>)> {
     let devices = some(devices)?;
     let mut file = Shards::open(Section::whole(path)?)?;
     let mut all = Vec::<T>::new();
@@ -160,8 +160,8 @@ pub(super) fn each_shard<B: Runs<S>, S: Scheme, T>(
     open: impl Fn(&B, Section<'_>) -> Result<(T, Digest)>,
     keys: impl Fn(&T) -> &HashTable<B, S>,
     mut take: impl FnMut(T, &Section<'_>) -> Result<()>,
-) -> Result<(Which, Vec<Digest>)> {
-    let which = Which::new(file.header.shards as usize, file.header.seed)?;
+) -> Result<(ShardOf, Vec<Digest>)> {
+    let which = ShardOf::new(file.header.shards as usize, file.header.seed)?;
     let places: Vec<_> = file.places().collect();
     let mut digests = Vec::with_capacity(places.len());
     for (number, (base, length)) in places.into_iter().enumerate() {

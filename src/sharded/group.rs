@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
 use crate::memory;
 use crate::scheme::Key;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::threads;
 
 /// What pieces are dealt by: any number would do.
@@ -177,8 +177,8 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
 }
 
 /// Where keys go, of so many rows on these devices.
-fn pieces_for<B>(devices: &[B], rows: usize) -> Result<Which> {
-    Which::new(pieces_of(devices.len(), rows), SEED)
+fn pieces_for<B>(devices: &[B], rows: usize) -> Result<ShardOf> {
+    ShardOf::new(pieces_of(devices.len(), rows), SEED)
 }
 
 /// A piece's columns.
@@ -189,13 +189,13 @@ struct Rows<K, V> {
 }
 
 /// Keys of each piece with the numbers of their rows.
-fn dealt<K: Key>(which: &Which, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
+fn dealt<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
     let rows = dealt_with::<K, u32>(which, keys, &[], IdOrder::FirstSeen)?;
     Ok(rows.into_iter().map(|rows| rows.of).collect())
 }
 
 /// The columns of each piece.
-fn dealt_with<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V], order: IdOrder) -> Result<Vec<Rows<K, V>>> {
+fn dealt_with<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V], order: IdOrder) -> Result<Vec<Rows<K, V>>> {
     let room = room_of(which, keys.len());
     let empty = |_| {
         let numbers = if order == IdOrder::FirstSeen { room } else { 0 };

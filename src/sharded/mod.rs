@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! deal.rs       rows by shard, and answers back in the order of rows
-//! exchange.rs   rows by shard on the devices, which send each other what belongs there
+//! exchange.rs   rows by shard on the devices: each brings the rows of its shards from the others
 //! devices.rs    work on all devices at a time
 //! builder.rs    parameters, builds
 //! reading.rs    get, contains, pairs, digest, audit, stats
@@ -61,7 +61,7 @@ use std::fmt;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::file::MOST_SHARDS;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{HashTable, KeyType, ValueType};
 
@@ -90,7 +90,7 @@ fn pieces_of(devices: usize, rows: usize) -> usize {
 /// # Ok::<(), koel::Error>(())
 /// ```
 pub struct Sharded<B: HashBackend, S: Scheme = Cuckoo> {
-    which: Which,
+    which: ShardOf,
     /// How many devices there are: shard i is on device i mod that.
     devices: usize,
     tables: Vec<HashTable<B, S>>,

@@ -10,7 +10,7 @@ use crate::backend::{Runs, bitmap_words};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{Per, each};
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{Audit, Key, Scheme, Value, Violation};
 use crate::table::{Digest, HashTable, Stats};
 
@@ -139,7 +139,11 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
 }
 
 /// Refuses a key in another shard than its own.
-pub(super) fn has_own_keys<B: Runs<S>, S: Scheme>(which: &Which, shard: usize, table: &HashTable<B, S>) -> Result<()> {
+pub(super) fn has_own_keys<B: Runs<S>, S: Scheme>(
+    which: &ShardOf,
+    shard: usize,
+    table: &HashTable<B, S>,
+) -> Result<()> {
     match table.to_pairs()?.iter().find(|pair| which.of(pair.0) != shard) {
         Some(&(key, _)) => Err(Violation::Stray { shard: shard as u64, key: key.into() }.into()),
         None => Ok(()),

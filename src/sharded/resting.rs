@@ -21,7 +21,7 @@ use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::file::{Section, Shards};
 use crate::memory;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{Key, Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 
@@ -40,7 +40,7 @@ use crate::table::{Contents, Digest, HashTable};
 pub struct ShardedFile<B: Runs<S>, S: Scheme> {
     path: PathBuf,
     file: std::fs::File,
-    which: Which,
+    which: ShardOf,
     /// Where each shard's file is, and how long.
     places: Vec<(u64, u64)>,
     digests: Vec<Digest>,
@@ -60,7 +60,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let (path, devices) = (path.as_ref(), some(devices)?.to_vec());
         let mut file = Shards::open(Section::whole(path)?)?;
         let places: Vec<_> = file.places().collect();
-        let of_keys = Which::new(file.header.shards as usize, file.header.seed)?;
+        let of_keys = ShardOf::new(file.header.shards as usize, file.header.seed)?;
         let (mut first, mut shard, mut len) = (None::<HashTable<B, S>>, 0, 0);
         let open = |device: &B, part: Section<'_>| HashTable::open_with_digest(device, part, Contents::Map);
         let (which, digests) = each_shard(
@@ -172,7 +172,7 @@ pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
 
 /// Answers queries by `ask`, which is given those that are dealt, and of each shard that has some where its answers go.
 pub(super) fn answered<K: Key, V: Value>(
-    which: &Which,
+    which: &ShardOf,
     ask: impl Fn(&Dealt, &[K], Vec<Part<'_, V>>) -> Result<()>,
     queries: &[K],
     values: &mut [V],

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
 use crate::scheme::Scheme;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::table::{Digest, HashTable};
 
 /// Rows that are dealt at a time.
@@ -34,7 +34,7 @@ const ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// Rows on their way into a table in shards that is too large for memory; made by [`ShardedBuilder::spilled`].
 pub struct SpilledBuild<S: Scheme> {
     builder: ShardedBuilder<S>,
-    which: Which,
+    which: ShardOf,
     spill: Spill,
     /// Where the rows of each shard are.
     shards: Vec<Vec<Piece>>,

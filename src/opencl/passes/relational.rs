@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::opencl::runtime::program::RELATIONAL;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Key;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 
 /// Elements of one work-item where a list is expanded.
 const EXPANDS_EACH: usize = 8;
@@ -55,7 +55,7 @@ impl Relational for OpenCl {
         self.borders(column, "tails")
     }
 
-    fn shards<K: Key>(&self, keys: &Buffer<K>, which: &Which) -> Result<Buffer<u32>> {
+    fn shards<K: Key>(&self, keys: &Buffer<K>, which: &ShardOf) -> Result<Buffer<u32>> {
         let (len, narrow, wide) = (keys.len(), which.narrow, which.wide);
         let mixer = match K::BITS {
             u32::BITS => [narrow.before, narrow.times, narrow.back, narrow.between].map(u64::from),

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A context knows nothing of another's events, so the host waits for a read before it queues the write, and for that write
-//! before the slot is read into again. Four reads are ahead, so that no bus waits for the host.
+//! before the slot is read into again. Reads are ahead, so that no bus waits for the host.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use ocl::core::Event;
 
@@ -19,9 +19,12 @@ use crate::backend::{HashBackend, Piece, Word};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl, backend};
 
-/// Slots in turn, and how many of them are read into before the first is written from.
+/// Slots in turn, and how many reads are ahead of the one that is written from.
 const SLOTS: usize = 8;
 const AHEAD: usize = 4;
+
+/// What a slot never is.
+const NO_MEMORY: &str = "a slot without memory";
 
 /// What is to go from a slot to the device.
 struct Ahead {
@@ -42,10 +45,8 @@ struct Way<'a, T: Word> {
 impl<T: Word> Way<'_, T> {
     fn write(&mut self, Ahead { slot, len, at }: Ahead) -> ocl::Result<()> {
         let after = self.after.take();
-        match self.slots[slot].pinned() {
-            Some(slot) => self.up.send_pinned(slot, len, self.to, at, after.as_slice()).map(drop),
-            None => Ok(()),
-        }
+        let slot = self.slots[slot].pinned().ok_or(NO_MEMORY)?;
+        self.up.send_pinned(slot, len, self.to, at, after.as_slice()).map(drop)
     }
 }
 
@@ -57,14 +58,19 @@ impl OpenCl {
         at: usize,
         pieces: &[Piece<'_, OpenCl, T>],
     ) -> Result<bool> {
-        let (count, bytes) = (pieces.iter().map(|piece| piece.range.len()).sum(), to.bytes());
-        backend::range(at, count, to)?;
+        self.check_owner(to)?;
+        let mut count = 0_usize;
         for Piece { device, buffer, range } in pieces {
             device.check_owner(buffer)?;
             backend::range(range.start, range.len(), buffer)?;
+            count = count.saturating_add(range.len());
         }
-        let done = self.pulled(to, at, pieces);
-        let done = done.map_err(|error| self.failed_using("bringing elements from another device", bytes, error))?;
+        backend::range(at, count, to)?;
+        let done = self.with_room(|| self.pulled(to, at, pieces)).map_err(|error| {
+            let from = pieces.iter().map(|piece| piece.device.info().id.as_str()).collect::<BTreeSet<_>>();
+            let doing = format!("bringing elements from {}", from.into_iter().collect::<Vec<_>>().join(", "));
+            self.failed_using(doing, to.bytes(), error)
+        })?;
         if done {
             pieces.iter().for_each(|piece| piece.device.ledger().transfer(0, piece.range.len() * size_of::<T>()));
             self.ledger().transfer(count * size_of::<T>(), 0);
@@ -76,21 +82,18 @@ impl OpenCl {
         let sources: Option<Vec<_>> = pieces.iter().map(|piece| piece.device.transfer_queues()).collect();
         let (Some(queues), Some(sources)) = (self.transfer_queues(), sources) else { return Ok(false) };
         let Some(slots) = self.slots(SLOTS) else { return Ok(false) };
-        let most = self.0.sizes.slot / size_of::<T>();
+        let most = (self.0.sizes.slot / size_of::<T>()).max(1);
         let (mut ahead, mut number) = (VecDeque::with_capacity(AHEAD + 1), 0);
         // The memory may have been another's a moment ago.
         let mut way = Way { slots, up: Straight::new(&queues.up), to, after: Some(self.mark()?) };
         // These wait, whatever happens, so that no buffer goes to others while it is read.
         let mut guards = Vec::with_capacity(pieces.len());
-        for (Piece { device, buffer, range }, queues) in pieces.iter().zip(sources) {
-            // What the source's own queue still writes.
-            let mut after = Some(device.mark()?);
+        for (Piece { buffer, range, .. }, queues) in pieces.iter().zip(sources) {
             let down = guards.push_mut(Straight::new(&queues.down));
             for first in range.clone().step_by(most) {
                 let (slot, len) = (number % SLOTS, most.min(range.end - first));
-                if let Some(slot) = way.slots[slot].pinned() {
-                    down.fetch_pinned(slot, len, buffer, first, after.take().as_slice())?;
-                }
+                let pinned = way.slots[slot].pinned().ok_or(NO_MEMORY)?;
+                down.fetch_pinned(pinned, len, buffer, first, &[])?;
                 ahead.push_back(Ahead { slot, len, at });
                 if ahead.len() > AHEAD {
                     ahead.pop_front().map_or(Ok(()), |oldest| way.write(oldest))?;

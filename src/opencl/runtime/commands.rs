@@ -375,6 +375,11 @@ impl<'a> Straight<'a> {
 
 impl Drop for Straight<'_> {
     fn drop(&mut self) {
+        // Others may go on to use the queue.
+        self.under_way.retain(|event| !event.is_complete().unwrap_or(false));
+        if self.under_way.is_empty() {
+            return;
+        }
         for _ in 0..ATTEMPTS {
             if self.queue.finish().is_ok() {
                 return;

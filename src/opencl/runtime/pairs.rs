@@ -11,7 +11,7 @@ use ocl::core::{self, Event};
 
 use super::commands::Straight;
 use crate::backend::{HashBackend, Word};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
 
 impl OpenCl {
@@ -22,41 +22,40 @@ impl OpenCl {
         rows: usize,
         pass: &mut dyn FnMut(Buffer<K>, Buffer<V>) -> Result<()>,
     ) -> Result<()> {
+        Error::check_length("values", values.len(), keys.len())?;
+        let rows = rows.max(1);
         let mut chunks = keys.chunks(rows).zip(values.chunks(rows));
         let is_pinned = self.0.staging.is_pinned(keys) && self.0.staging.is_pinned(values);
         let Some(queues) = self.transfer_queues().filter(|_| is_pinned) else {
-            // Ordinary memory is copied by the host, which queues each chunk while the one before is worked on.
+            // Ordinary memory is copied by the host, chunk by chunk.
             return chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?));
         };
-        let failed = |error: ocl::Error| self.failed_using("transferring columns", 0, error);
-        // Those under way go after the guard, which waits for them.
+        let bytes = (rows * (size_of::<K>() + size_of::<V>())) as u64;
+        let failed = |error: ocl::Error| self.failed_using("transferring columns", bytes, error);
+        // Those under way go after the guard, which waits for them; none is taken out before the device's own queue waits.
         let mut coming: VecDeque<(Buffer<K>, Buffer<V>)> = VecDeque::new();
         let mut up = Straight::new(&queues.up);
         let mut there: Option<Event> = None;
-        loop {
-            let next = chunks.next();
+        for next in chunks.map(Some).chain([None]) {
             let before = there.take();
             if let Some((keys, values)) = next {
-                coming.push_back((Buffer::allocate(self, keys.len())?, Buffer::allocate(self, values.len())?));
-                if let Some((to_keys, to_values)) = coming.back() {
-                    // Their memory may have been another's a moment ago.
-                    let after = [self.mark().map_err(failed)?];
-                    up.send(keys, to_keys, 0, &after).map_err(failed)?;
-                    there = Some(up.send(values, to_values, 0, &[]).map_err(failed)?);
-                    self.ledger().transfer(size_of_val(keys) + size_of_val(values), 0);
-                }
+                let buffers = (Buffer::allocate(self, keys.len())?, Buffer::allocate(self, values.len())?);
+                let (to_keys, to_values) = &*coming.push_back_mut(buffers);
+                // Their memory may have been another's a moment ago.
+                let after = [self.mark().map_err(failed)?];
+                self.with_room(|| up.send(keys, to_keys, 0, &after)).map_err(failed)?;
+                there = Some(self.with_room(|| up.send(values, to_values, 0, &[])).map_err(failed)?);
+                self.ledger().transfer(size_of_val(keys) + size_of_val(values), 0);
             }
-            if let Some(before) = before
-                && let Some((keys, values)) = coming.pop_front()
-            {
+            if let Some(before) = before {
                 let queue = self.0.queue.as_core();
                 let ordered = core::enqueue_barrier_with_wait_list(queue, Some(&before), None::<&mut Event>, None);
                 ordered.map_err(|error| failed(error.into()))?;
-                pass(keys, values)?;
-            }
-            if next.is_none() {
-                return Ok(());
+                if let Some((keys, values)) = coming.pop_front() {
+                    pass(keys, values)?;
+                }
             }
         }
+        Ok(())
     }
 }

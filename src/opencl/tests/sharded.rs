@@ -182,11 +182,19 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
             for devices in
                 [vec![one.clone()], vec![one.clone(), two.clone()], vec![two.clone(), one.clone(), two.clone()]]
             {
+                devices.iter().for_each(|device| drop(device.ledger().take()));
                 let table = builder.build(&devices, &keys, &values)?;
+                let dealt = |device: &OpenCl| device.ledger().take().iter().any(|stage| stage.name == "shards");
+                assert!(dealt(&devices[0]), "the devices did not deal");
                 assert_eq!(table.digest()?, expected.digest()?, "{shards} shards on {}", devices.len());
             }
         }
     }
+    one.ledger().take();
+    let many = Sharded::builder(Bucketized::canonical(8), 257).duplicates(Duplicates::KeepFirst);
+    let table = many.build(&[one.clone(), two.clone()], &keys, &values)?;
+    assert_eq!(table.digest()?, many.build(alone, &keys, &values)?.digest()?);
+    assert!(one.ledger().take().iter().all(|stage| stage.name != "shards"), "more shards than devices deal");
     let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u32>(), 4);
     let wide: Vec<u64> = (0..len as u64).map(|i| i << 33 | 7).collect();
     let of_any = [Any::OpenCl(one.clone()), Any::OpenCl(two.clone())];

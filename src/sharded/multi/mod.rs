@@ -19,7 +19,7 @@ pub use builder::ShardedMultiBuilder;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::multi::MultiTable;
-use crate::scheme::shard::Which;
+use crate::scheme::shard::ShardOf;
 use crate::scheme::{Cuckoo, Scheme, Value};
 use crate::table::{KeyType, ValueType};
 
@@ -34,7 +34,7 @@ use crate::table::{KeyType, ValueType};
 /// # Ok::<(), koel::Error>(())
 /// ```
 pub struct ShardedMulti<B: HashBackend, S: Scheme = Cuckoo, V: Value = u32> {
-    pub(super) which: Which,
+    pub(super) which: ShardOf,
     /// How many devices there are: shard i is on device i mod that.
     devices: usize,
     tables: Vec<MultiTable<B, S, V>>,

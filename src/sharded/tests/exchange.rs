@@ -1,0 +1,52 @@
+//! Columns that devices deal among themselves, beside those that the host deals.
+
+use crate::backend::HashBackend;
+use crate::cpu::Cpu;
+use crate::device::Any;
+use crate::error::{Error, Result};
+use crate::scheme::Key;
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::shard::ShardOf;
+use crate::sharded::builder::{Columns, columns_of};
+use crate::sharded::exchange::{Exchange, is_the_way};
+
+fn columns_are_those_of_the_host<K: Key, V: Key>(keys: &[K], shards: usize, devices: usize) -> Result<()> {
+    let which = ShardOf::new(shards, 7)?;
+    let values: Vec<V> = (0..keys.len() as u64).map(V::low).collect();
+    let devices = (0..devices).map(|_| Cpu::with_threads(1)).collect::<Result<Vec<_>>>()?;
+    let dealt = Exchange::of(&which, &devices, keys, &values)?;
+    for (shard, Columns { keys, values }) in columns_of(&which, keys, &values)?.into_iter().enumerate() {
+        for (number, device) in devices.iter().enumerate() {
+            let (of_keys, of_values) = dealt.columns(shard, number)?;
+            assert_eq!(device.download(&of_keys)?, keys, "shard {shard} of {shards} on {number}");
+            assert_eq!(device.download(&of_values)?, values, "shard {shard} of {shards} on {number}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn columns_are_dealt_as_the_host_deals_them() -> Result<()> {
+    for (rows, shards, devices) in [(0, 3, 2), (1, 1, 3), (2, 5, 3), (700, 256, 2), (3_001, 7, 1), (3_001, 7, 4)] {
+        let mut stream = SplitMix64::new(rows as u64);
+        let wide: Vec<u64> = (0..rows).map(|_| (stream.next_u64() % 500) << 40).collect();
+        let narrow: Vec<u32> = wide.iter().map(|&key| (key >> 40) as u32).collect();
+        columns_are_those_of_the_host::<u32, u32>(&narrow, shards, devices)?;
+        columns_are_those_of_the_host::<u32, u64>(&narrow, shards, devices)?;
+        columns_are_those_of_the_host::<u64, u32>(&wide, shards, devices)?;
+        // All rows of one shard.
+        columns_are_those_of_the_host::<u64, u64>(&vec![5; rows], shards, devices)?;
+    }
+    let devices = [Cpu::new()];
+    let short = Exchange::of(&ShardOf::new(2, 0)?, &devices, &[1_u32, 2], &[3_u32]);
+    assert!(matches!(short.map(drop), Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn devices_in_this_memory_leave_it_to_the_host() -> Result<()> {
+    let which = ShardOf::new(4, 0)?;
+    assert!(!is_the_way(&which, &[Cpu::new()], 1 << 20, 8));
+    assert!(!is_the_way(&which, &[Any::Cpu(Cpu::new()), Any::Cpu(Cpu::new())], 1 << 20, 8));
+    Ok(())
+}
