@@ -223,7 +223,14 @@ impl<S: Scheme> ShardedBuilder<S> {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
         let tables = on_devices(devices.len(), (0..which.shards).collect(), |_, shard| {
-            let (keys, values) = columns(shard)?;
+            let (device, (keys, values)) = (&devices[shard % devices.len()], columns(shard)?);
+            Error::check_length("values", values.len(), keys.len())?;
+            if !device.shares_memory() {
+                let there = device.upload(&keys)?;
+                if exchange::are_all_of(device, &which, &there, shard)? {
+                    return builder.build_on(device, &there, &device.upload(&values)?);
+                }
+            }
             threads::ready()?;
             let first_strange = |_, keys: &[S::Key]| keys.iter().copied().find(|&key| which.of(key) != shard);
             let strange = fold(&keys[..], KEYS_AT_ONCE, first_strange, Option::or);
@@ -231,7 +238,7 @@ impl<S: Scheme> ShardedBuilder<S> {
                 let advice = "`shard_of` tells where a key belongs";
                 return Err(Error::parameter("a key of another shard", key, advice));
             }
-            builder.build(&devices[shard % devices.len()], &keys, &values)
+            builder.build(device, &keys, &values)
         })?;
         Ok(Sharded { which, devices: devices.len(), tables })
     }

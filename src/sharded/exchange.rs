@@ -109,6 +109,22 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
     }
 }
 
+/// Whether all keys are of this shard.
+pub(super) fn are_all_of<B: Relational, K: Key>(
+    device: &B,
+    which: &ShardOf,
+    keys: &BufferOf<B, K>,
+    shard: usize,
+) -> Result<bool> {
+    if keys.is_empty() {
+        return Ok(true);
+    }
+    let mut shards = device.shards(keys, which)?;
+    let greatest = device.greatest(&shards)?;
+    device.complement(&mut shards)?;
+    Ok([greatest, !device.greatest(&shards)?] == [shard as u32; 2])
+}
+
 /// Rows by shard, those of a shard in their order.
 fn dealt<B: Relational, K: Key, V: Word>(
     device: &B,

@@ -200,6 +200,21 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
     let of_any = [Any::OpenCl(one.clone()), Any::OpenCl(two.clone())];
     let table = builder.build(&of_any, &wide, &values)?;
     assert_eq!(table.digest()?, builder.build(alone, &wide, &values)?.digest()?);
+    let shard_of = builder.shard_of()?;
+    let columns = |shard: usize| -> (Vec<u64>, Vec<u32>) {
+        let rows = wide.iter().zip(&values).filter(|&(&key, _)| shard_of(key) == shard);
+        rows.map(|(&key, &value)| (key, value)).unzip()
+    };
+    let dealt = builder.build_dealt(&of_any, |shard| Ok(columns(shard)))?;
+    assert_eq!(dealt.digest()?, table.digest()?);
+    for other in [0, 3] {
+        let strange = builder.build_dealt(&of_any, |shard| {
+            let (mut keys, values) = columns(shard);
+            keys[7] = if shard == 2 { columns(other).0[7] } else { keys[7] };
+            Ok((keys, values))
+        });
+        assert!(matches!(strange, Err(Error::InvalidParameter { what: "a key of another shard", .. })), "{strange:?}");
+    }
     let twice = [&wide[..], &wide[5..6]].concat();
     let refused = builder.build(&[one, two], &twice, &[&values[..], &[1]].concat());
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == wide[5]));
