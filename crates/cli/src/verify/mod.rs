@@ -60,7 +60,7 @@ Examples:
   koel verify --n 16M --device opencl:0
   koel verify --kind canonical --functions 3 --load 0.9
   koel verify --shards 16 --table map,set,multi --device cpu,opencl:0
-  koel verify --shards 64 --memory 64M
+  koel verify --shards 64 --memory 100M
   koel verify --json > verify.json
   koel verify --table all --report koel-report.json      to send where a device is new or wrong";
 
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// Maps, sets and multivalue tables in so many shards, 1 to 4096, on each device and on all of them together
     #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
     shards: Option<usize>,
-    /// Maps in shards also built in pieces that fit in so much memory, in a file, and asked there; 64M, 4G, .. (for --shards)
+    /// Maps in shards also built in pieces that fit in so much memory, in a file, and asked there; 100M, 4G, .. (for --shards)
     #[arg(long, value_name = "BYTES", value_parser = options::memory, requires = "shards", help_heading = "Table")]
     memory: Option<u64>,
     #[command(flatten)]

@@ -352,13 +352,13 @@ fn verify_builds_shards_on_each_device_and_on_all() {
             "{table} on {device}"
         );
     }
-    let found = folder.json("verify --shards 4 --memory 16K --n 3000 --scheme bucketized,signpost --json");
+    let found = folder.json("verify --shards 4 --memory 100M --n 3000 --scheme bucketized,signpost --json");
     assert_eq!(found["ok"], true, "{found}");
     let rows = found["rows"].as_array().unwrap();
     let of = |table: &str| rows.iter().filter(|row| row["table"] == table).collect::<Vec<_>>();
     assert_eq!((of("file").len(), of("shards").len()), (rows.len() / 2, rows.len() / 2));
     assert!(of("file").iter().zip(of("shards")).all(|(file, shards)| file["digest"] == shards["digest"]));
-    folder.refused("verify --memory 1M", "--shards");
+    folder.refused("verify --memory 100M", "--shards");
     let needed = "--shards is for --table map, set and multi: leave the other tables out";
     folder.refused("verify --shards 2 --table map,join", needed);
     folder.refused("verify --shards 2 --table all", needed);

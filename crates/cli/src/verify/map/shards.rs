@@ -12,6 +12,9 @@ use crate::verify::row::{Row, compare_digests, rate};
 use crate::verify::shared_by;
 use crate::verify::tables::equal;
 
+/// Pieces of rows that the memory of a limit holds.
+const PIECES: u64 = 32;
+
 impl<K: Word, V: Word> Check<'_, K, V> {
     /// A row for each device, and one for all of them: one digest, and every answer right.
     pub(super) fn in_shards<S: Scheme<Key = K, Value = V>>(&self, scheme: &S, shards: usize) -> Vec<Row>
@@ -54,7 +57,7 @@ impl<K: Word, V: Word> Check<'_, K, V> {
         row
     }
 
-    /// Rows come in pieces of which this much memory holds four, go to a temporary file, and from there shard by shard into
+    /// Rows come in pieces of which this much memory holds many, go to a temporary file, and from there shard by shard into
     /// another, which is asked as it lies.
     fn file_of<S: Scheme<Key = K, Value = V>>(
         &self,
@@ -65,7 +68,7 @@ impl<K: Word, V: Word> Check<'_, K, V> {
     ) where
         Device: Runs<S>,
     {
-        let rows = (memory / 4 / (size_of::<K>() + size_of::<V>()) as u64).clamp(1, 1 << 20) as usize;
+        let rows = (memory / PIECES / (size_of::<K>() + size_of::<V>()) as u64).clamp(1, 1 << 20) as usize;
         let Some(folder) = row.attempt("a temporary folder", tempfile::tempdir()) else { return };
         let (path, start) = (folder.path().join("table.koel"), Instant::now());
         let (keys, values) = (self.data.keys.chunks(rows), self.data.values.chunks(rows));
