@@ -123,9 +123,12 @@ fn parts_of_buffers_come_from_other_devices() -> Result<()> {
     pieces.extend((0..40).map(|i| piece(&two, &here, i..i + 3)));
     let expected: Vec<u32> = pieces.iter().flat_map(|piece| narrow[piece.range.clone()].to_vec()).collect();
     let mut to = one.filled(expected.len() + 5, 9)?;
+    // What others have must be there.
+    [&one, &two].into_iter().try_for_each(HashBackend::finish)?;
     one.bring(&mut to, 3, &pieces)?;
     assert_eq!(one.download(&to)?, [&[9; 3][..], &expected, &[9; 2]].concat());
     let (plain, wide_there) = (one.with_group(64), two.upload(&wide)?);
+    two.finish()?;
     for backend in [&one, &plain] {
         let mut to = backend.filled(wide.len(), 0)?;
         backend.bring(&mut to, 0, &[piece(&two, &wide_there, 100..700)])?;

@@ -20,7 +20,8 @@ fn each_number_of_devices_is_measured() {
             assert_eq!(count(what, 3000, devices), 1, "{what} on {devices}");
         }
     }
-    assert_eq!(rows.len(), 14);
+    assert_eq!(count("build one table", 3000, 1), 1);
+    assert_eq!(rows.len(), 15);
 }
 
 #[test]
