@@ -186,7 +186,8 @@ pub(crate) struct Args {
         ]
     )]
     several: bool,
-    /// With --several, in place of all that: tables of so many pairs of 64 bits, made shard by shard
+    /// With --several, in place of all that: tables of so many pairs of 64 bits, whose keys are made before
+    /// and take 8 bytes of this machine's memory each
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = options::count, requires = "several", conflicts_with = "n")]
     pieces: Vec<u64>,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the

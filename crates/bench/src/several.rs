@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All by the clock on the wall, from and to memory of the host, and all answers are compared with the right ones. With
-//! `--pieces` tables of (u64, u64) pairs that are made shard by shard are built instead: such as no single device holds.
+//! `--pieces` tables of (u64, u64) pairs are built shard by shard instead: such as no single device holds.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
