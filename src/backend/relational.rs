@@ -125,7 +125,7 @@ pub trait Relational: HashBackend {
     /// first one that is all ones.
     fn ranks(&self, bits: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
 
-    /// `len` zeros, over which `values[i]` is written at `places[i]`. The places are distinct; one past the end is
+    /// `len` zeros, over which `values[i]` is written at `places[i]`. Places before the end are distinct; those past it are
     /// passed over.
     fn scatter<T: Word>(
         &self,

@@ -92,7 +92,17 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
     /// distinct keys, with their numbers as values.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[V]) -> Result<MultiTable<B, S, V>> {
         self.check_pairs(keys.len(), values.len())?;
-        let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
+        self.build_of(backend, backend.upload(keys)?, backend.upload(values)?)
+    }
+
+    /// [`build_on`](Self::build_on) of buffers that are let go as soon as pairs are grouped.
+    pub(crate) fn build_of<B: Runs<S>>(
+        &self,
+        backend: &B,
+        keys: B::Buffer<S::Key>,
+        values: B::Buffer<V>,
+    ) -> Result<MultiTable<B, S, V>> {
+        self.check_pairs(keys.len(), values.len())?;
         let grouped = Grouped::<B, S::Key, V>::of(backend, &keys, &values)?;
         drop((keys, values));
         self.build_grouped(backend, grouped)

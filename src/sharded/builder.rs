@@ -162,33 +162,18 @@ impl<S: Scheme> ShardedBuilder<S> {
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
-        if exchange::is_the_way(&which, devices, keys.len(), size_of::<S::Key>() + size_of::<S::Value>()) {
-            match self.build_exchanging(&which, devices, keys, values) {
-                Err(Error::OutOfMemory { .. }) => {}
-                done => return done,
-            }
-        }
-        let tables = built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
-            builder.build(device, &keys, &values)
+        let bytes = size_of::<S::Key>() + size_of::<S::Value>();
+        let exchanged = exchange::if_the_way(&which, devices, keys.len(), bytes, || {
+            Exchange::of(&which, devices, keys, values)?
+                .built(&which, |device, keys, values| builder.build_on(device, &keys, &values))
         })?;
+        let tables = match exchanged {
+            Some(tables) => tables,
+            None => built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
+                builder.build(device, &keys, &values)
+            })?,
+        };
         Ok(Sharded { which, devices: devices.len(), tables })
-    }
-
-    /// [`build`](Self::build) of columns that the devices deal among themselves.
-    fn build_exchanging<B: Runs<S>>(
-        &self,
-        which: &ShardOf,
-        devices: &[B],
-        keys: &[S::Key],
-        values: &[S::Value],
-    ) -> Result<Sharded<B, S>> {
-        let (builder, rows) = (self.of_shard(), Exchange::of(which, devices, keys, values)?);
-        let tables = on_devices(devices.len(), (0..which.shards).collect(), |_, shard| {
-            let device = shard % devices.len();
-            let (keys, values) = rows.columns(shard, device)?;
-            builder.build_on(&devices[device], &keys, &values)
-        })?;
-        Ok(Sharded { which: *which, devices: devices.len(), tables })
     }
 
     /// Builds a table of columns that are dealt already: `columns` gives those of each shard, when it is that shard's turn.

@@ -9,7 +9,7 @@
 //! A column is dealt by rows, and answers come back by places. Threads write to parts of their own: rows shard by shard,
 //! places chunk by chunk.
 //!
-//! What it is not: the deal of columns by devices (exchange.rs). Columns of the host are dealt here, on their way to devices.
+//! What it is not: the deal of columns and queries by devices (exchange.rs, asking.rs). Here this machine's threads deal.
 
 use crate::backend::Word;
 use crate::error::Result;

@@ -1,11 +1,12 @@
 //! Lookups by devices in a table whose shards rest in this machine's memory: for tables that are larger than the devices'.
 //!
 //! A shard is on a device for as long as its queries are answered, one at a time on each. So a call moves every shard that has
-//! queries: give as many queries at a time as fit.
+//! queries, once for so many of them: give as many queries at a time as fit.
 
 use std::fmt;
 
 use super::Sharded;
+use super::asking::{Shard, Shards};
 use super::builder::some;
 use super::deal::Dealt;
 use super::devices::on_devices;
@@ -13,9 +14,12 @@ use super::reading::{answer, flags, of_shard, options};
 use super::resting::{Part, answered};
 use crate::backend::{Runs, bitmap_words};
 use crate::cpu::Cpu;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Scheme;
+
+/// Queries that a device deals at a time: as many as may be, for they are what shards are moved for.
+const QUERIES: usize = if cfg!(test) { 1 << 9 } else { 1 << 26 };
 
 /// A table in shards in this machine's memory, asked by other devices; made by [`Sharded::resting`].
 pub struct ShardedHost<'a, B: Runs<S>, S: Scheme>
@@ -42,7 +46,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for no device.
+    /// [`Error::InvalidParameter`] for no device.
     pub fn resting<B: Runs<S>>(&self, devices: &[B]) -> Result<ShardedHost<'_, B, S>> {
         Ok(ShardedHost { table: self, devices: some(devices)?.to_vec() })
     }
@@ -54,11 +58,12 @@ where
 {
     /// The value of each query, in their order.
     ///
-    /// Cost: the shards that have queries go to a device as they lie, as many at a time as there are devices; for few queries
-    /// that is all there is to it.
+    /// Cost: the shards that have queries go to a device as they lie, at most one at a time to each, once for each 2^26 queries
+    /// a device (fewer, where that is an eighth of its memory); for few queries that is all there is to it. Where this machine's
+    /// threads deal queries ([`Sharded::get`] says where), once for each 2^24 of all.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
+    /// [`Error::OutOfMemory`] or what a device reports.
     pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
         let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
         self.get_into(queries, &mut values, &mut found)?;
@@ -70,6 +75,37 @@ where
     /// # Errors
     /// As [`Sharded::get_into`].
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
+        Error::check_length("values", values.len(), queries.len())?;
+        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
+        match self.is_answered(queries, Some(&mut *values), found)? {
+            true => Ok(()),
+            false => self.answer(queries, values, found),
+        }
+    }
+
+    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
+        let mut found = memory::zeroed(bitmap_words(queries.len()))?;
+        if !self.is_answered(queries, None, &mut found)? {
+            self.answer(queries, &mut memory::zeroed(queries.len())?, &mut found)?;
+        }
+        flags(queries.len(), &found)
+    }
+
+    /// Answers of devices that deal the queries, if it is theirs to do.
+    fn is_answered(&self, queries: &[S::Key], values: Option<&mut [S::Value]>, found: &mut [u32]) -> Result<bool> {
+        let devices = &self.devices[..];
+        let table =
+            |shard: usize| Ok(Shard::Brought(self.table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
+        Shards { which: &self.table.which, devices, at_once: QUERIES, table: &table }
+            .answer_if_the_way(queries, values, found)
+    }
+
+    /// Answers where this machine's threads deal the queries.
+    fn answer(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             on_devices(self.devices.len(), parts, |at, (shard, (words, hits)): Part<'_, S::Value>| {
                 let table = self.table.shards()[shard].to_backend(&self.devices[at % self.devices.len()])?;
@@ -78,16 +114,6 @@ where
             Ok(())
         };
         answered(&self.table.which, ask, queries, values, found)
-    }
-
-    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
-        let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
-        self.get_into(queries, &mut values, &mut found)?;
-        flags(queries.len(), &found)
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! deal.rs       rows by shard, and answers back in the order of rows
 //! exchange.rs   rows by shard on the devices: each brings the rows of its shards from the others
+//! asking.rs     queries by shard on the devices, and answers back
 //! devices.rs    work on all devices at a time
 //! builder.rs    parameters, builds
 //! reading.rs    get, contains, pairs, digest, audit, stats
@@ -24,11 +25,13 @@
 //! ```
 //!
 //! P, the number of shards, is a parameter of the table. Where the shards lie is not: the same 16 shards are on one GPU, on
-//! two, or half of them on the CPU, and have one digest, one file and the answers of one table. As of any table, that is so of
-//! canonical ones that are not worn.
+//! two, or half of them on the CPU, and have one digest, one file and the answers of one table. Each placement is a type, as
+//! it has its own costs: [`Sharded`] (on devices in turn), [`Replicated`] (all on each), [`ShardedHost`] (in this machine's
+//! memory), [`ShardedFile`] (in a file). As of any table, digests are so of canonical ones that are not worn.
 //!
 //! What it is not: a backend. A pass over a table's image means one device's memory; here each shard has its own.
 
+mod asking;
 mod builder;
 mod change;
 mod deal;

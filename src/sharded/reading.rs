@@ -1,18 +1,22 @@
 //! Answers, pairs, and what a table is and looks like inside.
 
 use super::Sharded;
+use super::asking::{Shard, Shards};
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use super::file::digest_of;
 use super::resting::{Part, answered};
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{Per, each};
 use crate::scheme::shard::ShardOf;
 use crate::scheme::{Audit, Key, Scheme, Value, Violation};
 use crate::table::{Digest, HashTable, Stats};
+
+/// Queries that a device deals at a time: few enough to leave its memory to shards.
+const QUERIES: usize = if cfg!(test) { 1 << 9 } else { 1 << 24 };
 
 /// Bits that a thread unpacks at a time.
 const BITS_AT_ONCE: usize = 1 << 14;
@@ -20,8 +24,10 @@ const BITS_AT_ONCE: usize = 1 << 14;
 impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// The value of each query, in their order.
     ///
-    /// Cost: queries are dealt by the threads of this machine, 2^24 at a time, answered by all devices, and brought back. A
-    /// thread is started for each device but one, so few queries cost more than those of one table.
+    /// Cost: queries are dealt by shard, answered by all devices, and brought back. Devices with memory of their own deal them
+    /// among themselves; the threads of this machine do it, 2^24 at a time, where a device works in this machine's memory or has
+    /// no room beside its shards, where queries are few, and where there are more than 256 shards. A thread is started for each
+    /// device but one, so few queries cost more than those of one table.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
@@ -38,6 +44,11 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `values` is as long as `queries` and `found` has one bit for
     /// each, rounded up to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
+        Error::check_length("values", values.len(), queries.len())?;
+        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
+        if self.is_answered(queries, Some(&mut *values), found)? {
+            return Ok(());
+        }
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             // Of every shard, so that each is asked by its own device.
             let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
@@ -51,15 +62,27 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         answered(&self.which, ask, queries, values, found)
     }
 
+    /// Answers of devices that deal the queries, if it is theirs to do.
+    fn is_answered(&self, queries: &[S::Key], values: Option<&mut [S::Value]>, found: &mut [u32]) -> Result<bool> {
+        // As many as have shards.
+        let devices: Vec<B> = self.tables.iter().take(self.devices).map(|table| table.backend().clone()).collect();
+        let table = |shard: usize| Ok(Shard::There(&self.tables[shard]));
+        let shards = Shards { which: &self.which, devices: &devices, at_once: QUERIES, table: &table };
+        shards.answer_if_the_way(queries, values, found)
+    }
+
     /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
     ///
     /// # Errors
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
-        let mut all = memory::reserved(queries.len())?;
-        for queries in queries.chunks(MOST_ROWS) {
+        let mut found = memory::zeroed(bitmap_words(queries.len()))?;
+        if self.is_answered(queries, None, &mut found)? {
+            return flags(queries.len(), &found);
+        }
+        for (queries, found) in queries.chunks(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32)) {
             let dealt = Dealt::of(&self.which, queries)?;
-            let (mut hits, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+            let mut hits = memory::zeroed(queries.len())?;
             on_devices(self.devices, dealt.cut(&mut hits), |shard, hits: &mut [u8]| {
                 let mine = of_shard(&dealt, shard, queries)?;
                 if !mine.is_empty() {
@@ -69,10 +92,9 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
                 }
                 Ok(())
             })?;
-            dealt.bring_bits_back(&hits, &mut found);
-            make(&mut all, queries.len(), |i| found[i / 32] >> (i % 32) & 1 == 1)?;
+            dealt.bring_bits_back(&hits, found);
         }
-        Ok(all)
+        flags(queries.len(), &found)
     }
 
     /// All pairs, shard by shard, those of a shard as [`HashTable::to_pairs`](crate::HashTable::to_pairs) has them: the same

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::builder::{built, keys_of, some};
+use super::exchange::{self, Exchange};
 use super::{Sharded, ShardedBuilder};
-use crate::backend::{HashBackend, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -47,7 +48,7 @@ table_settings!(ShardedSetBuilder, "Keys");
 impl<S: Scheme> ShardedSetBuilder<S> {
     /// Builds the set of these keys, each of which may come any number of times, its shards on these devices in turn.
     ///
-    /// Cost: the column is dealt by the threads of this machine, which takes its size in memory once more; then as many
+    /// Cost: the column is dealt, by devices or the threads of this machine ([`ShardedBuilder::build`] says where); then as many
     /// builds as shards, those of different devices at the same time.
     ///
     /// # Errors
@@ -55,10 +56,20 @@ impl<S: Scheme> ShardedSetBuilder<S> {
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key]) -> Result<ShardedSet<B, S>> {
         let which = self.table.which()?;
         let (builder, devices) = (self.table.of_shard(), some(devices)?);
-        let tables = built(devices, keys_of(&which, keys)?, |device, keys: Vec<S::Key>| {
+        let build = |device: &B, keys: &B::Buffer<S::Key>| {
             Error::check_rows("rows of a shard", keys.len())?;
-            builder.build_of_keys(device, &device.upload(&keys)?)
+            builder.build_of_keys(device, keys)
+        };
+        let exchanged = exchange::if_the_way(&which, devices, keys.len(), size_of::<S::Key>(), || {
+            Exchange::of_keys(&which, devices, keys)?.built(&which, |device, keys, _| build(device, &keys))
         })?;
+        let tables = match exchanged {
+            Some(tables) => tables,
+            None => {
+                let build = |device: &B, keys: Vec<S::Key>| build(device, &device.upload(&keys)?);
+                built(devices, keys_of(&which, keys)?, build)?
+            }
+        };
         Ok(ShardedSet { table: Sharded { which, devices: devices.len(), tables } })
     }
 

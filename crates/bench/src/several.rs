@@ -4,7 +4,7 @@
 //! lookups         the same table on each device, which share out the queries; from and to pinned memory, where there is such
 //! build           columns of the host in pinned memory: one table on one device (`build one table`); in shards, dealt on the
 //!                 way (`build`), or dealt before (`build dealt`)
-//! in shards       lookups in the table that this built, dealt by the host's threads
+//! in shards       lookups in the table that this built, whose queries are dealt on the way
 //! resting         lookups of a table in the host's memory, whose shards go to the devices
 //! groups, join    columns of the host, keys with four rows each, up to 2^26 rows
 //! ```

@@ -66,6 +66,9 @@ impl OpenCl {
             count = count.saturating_add(range.len());
         }
         backend::range(at, count, to)?;
+        if count == 0 {
+            return Ok(true);
+        }
         let done = self.with_room(|| self.pulled(to, at, pieces)).map_err(|error| {
             let from = pieces.iter().map(|piece| piece.device.info().id.as_str()).collect::<BTreeSet<_>>();
             let doing = format!("bringing elements from {}", from.into_iter().collect::<Vec<_>>().join(", "));

@@ -223,3 +223,53 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == wide[5]));
     Ok(())
 }
+
+#[test]
+fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
+    let Some([one, two]) = behind_buses()? else { return Ok(()) };
+    let len = if small() { 300 } else { 9_001 };
+    let keys: Vec<u64> = (0..len as u64).map(|i| i << 33).collect();
+    let values: Vec<u32> = noise(3, len);
+    // Half are there; key 0, which stands behind those of a shard too, is one of them. Several rounds, the last one short.
+    let queries: Vec<u64> = noise(4, 4 * len + 7).into_iter().map(|x| u64::from(x % (2 * len as u32)) << 33).collect();
+    let map = Sharded::builder(Signpost::new().of::<u64, u32>(), 7);
+    let set = ShardedSet::builder(Bucketized::canonical(8).of::<u64, ()>(), 7);
+    let lists = ShardedMulti::builder(Bucketized::canonical(8).of::<u64, u32>(), 7).values::<u64>();
+    let cpu = [Cpu::with_threads(2)?];
+    let (of_map, of_set) = (map.build(&cpu, &keys, &values)?, set.build(&cpu, &queries)?);
+    let of_lists = lists.build(&cpu, &queries, &queries)?;
+    let did = |device: &OpenCl, stage: &str| device.ledger().take().iter().any(|done| done.name == stage);
+    for devices in [vec![one.clone()], vec![one.clone(), two.clone()], vec![two.clone(), one.clone(), two.clone()]] {
+        let table = map.build(&devices, &keys, &values)?;
+        one.ledger().take();
+        assert_eq!(table.get(&queries)?, of_map.get(&queries)?, "{} devices", devices.len());
+        assert!(did(&one, "scatter"), "the devices did not deal");
+        assert_eq!(table.contains(&queries)?, of_map.contains(&queries)?);
+        assert!(did(&one, "shards"), "the devices did not deal");
+        let resting = of_map.resting(&devices)?;
+        assert_eq!(resting.get(&queries)?, of_map.get(&queries)?);
+        assert!(did(&one, "scatter"), "the devices did not deal");
+        assert_eq!(resting.contains(&queries)?, of_map.contains(&queries)?);
+        assert!(did(&one, "shards"), "the devices did not deal");
+        assert_eq!(resting.get(&[keys[7], 1])?, [Some(values[7]), None]);
+        // All of one shard, none, parts for fewer than three devices, and a column of a wrong length.
+        assert_eq!(table.get(&vec![keys[5]; 700])?, vec![Some(values[5]); 700]);
+        assert_eq!((table.get(&[])?, table.get(&[keys[7], 1])?), (vec![], vec![Some(values[7]), None]));
+        for some in [&queries[..21], &queries[..33]] {
+            assert_eq!(table.get(some)?, of_map.get(some)?);
+        }
+        assert!(matches!(table.get_into(&queries, &mut [0; 3], &mut []), Err(Error::LengthMismatch { .. })));
+        // Devices without shards.
+        let narrow: Vec<u32> = (0..len as u32).collect();
+        let builder = Sharded::builder(Bucketized::canonical(8).of::<u32, u64>(), 2);
+        let table = builder.build(&devices, &narrow, &keys)?;
+        let asked = noise(5, len).into_iter().map(|x| x % (2 * len as u32)).collect::<Vec<_>>();
+        assert_eq!(table.get(&asked)?, builder.build(&cpu, &narrow, &keys)?.get(&asked)?);
+        one.ledger().take();
+        assert_eq!(set.build(&devices, &queries)?.digest()?, of_set.digest()?);
+        assert!(did(&one, "shards"), "the devices did not deal");
+        assert_eq!(lists.build(&devices, &queries, &queries)?.digest()?, of_lists.digest()?);
+        assert!(did(&one, "shards"), "the devices did not deal");
+    }
+    Ok(())
+}

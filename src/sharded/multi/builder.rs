@@ -1,9 +1,10 @@
-//! Builds: columns of the host are dealt, and each device builds the multivalue tables of its shards.
+//! Builds: columns are dealt, and each device builds the multivalue tables of its shards.
 
 use std::marker::PhantomData;
 
 use super::super::ShardedBuilder;
 use super::super::builder::{Columns, built, columns_of, some};
+use super::super::exchange::{self, Exchange};
 use super::ShardedMulti;
 use crate::backend::Runs;
 use crate::error::Result;
@@ -43,7 +44,7 @@ impl<S: Scheme<Value = u32>, V: Value> ShardedMultiBuilder<S, V> {
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input, its shards on
     /// these devices in turn.
     ///
-    /// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more; then as
+    /// Cost: the columns are dealt, by devices or the threads of this machine ([`ShardedBuilder::build`] says where); then as
     /// many builds as shards ([`MultiBuilder::build`]), those of different devices at the same time.
     ///
     /// # Errors
@@ -52,9 +53,17 @@ impl<S: Scheme<Value = u32>, V: Value> ShardedMultiBuilder<S, V> {
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[V]) -> Result<ShardedMulti<B, S, V>> {
         let which = self.table.which()?;
         let (builder, devices) = (MultiBuilder::<S, V>::of(self.table.of_shard()), some(devices)?);
-        let tables = built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
-            builder.build(device, &keys, &values)
-        })?;
+        let exchanged =
+            exchange::if_the_way(&which, devices, keys.len(), size_of::<S::Key>() + size_of::<V>(), || {
+                Exchange::of(&which, devices, keys, values)?
+                    .built(&which, |device, keys, values| builder.build_of(device, keys, values))
+            })?;
+        let tables = match exchanged {
+            Some(tables) => tables,
+            None => built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
+                builder.build(device, &keys, &values)
+            })?,
+        };
         Ok(ShardedMulti { which, devices: devices.len(), tables })
     }
 }

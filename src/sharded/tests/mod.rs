@@ -11,6 +11,7 @@ use crate::scheme::{Bucketized, Cuckoo, Horton, Kind, Plan, Scheme, Signpost};
 use crate::sharded::{Replicated, Sharded, ShardedFile};
 use crate::table::{Buckets, Contents, Duplicates, HashTable, KeyType, Stats, read_info};
 
+mod asking;
 mod exchange;
 mod groups;
 mod joins;

@@ -1,0 +1,66 @@
+//! Queries that devices deal among themselves, beside those of one table.
+
+use crate::backend::{Runs, bitmap_words};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::signpost::{Posted, SignpostOf};
+use crate::scheme::{Key, Scheme, Signpost, Value};
+use crate::sharded::asking::{Shard, Shards, TableOf};
+use crate::{HashTable, Sharded};
+
+/// Of shards that are there, 64 queries a device at a time, and of shards that are brought, 512.
+fn answers_are_those_of_one_table<K: Key, V: Value>(queries: usize, shards: usize, devices: usize) -> Result<()>
+where
+    (K, V): Posted,
+    SignpostOf<K, V>: Scheme<Key = K, Value = V>,
+    Cpu: Runs<SignpostOf<K, V>>,
+{
+    let mut stream = SplitMix64::new(queries as u64);
+    // Key 0, which pads have too, is there; of the queries half are.
+    let keys: Vec<K> = (0..900_u64).map(|i| K::low(i * 77)).collect();
+    let values: Vec<V> = (0..900_u64).map(|i| V::low(!i)).collect();
+    let asked: Vec<K> = (0..queries).map(|_| K::low(stream.next_u64() % 1800 * 77)).collect();
+    let scheme = Signpost::new().of::<K, V>();
+    let one = HashTable::builder(scheme.clone()).build(&Cpu::with_threads(1)?, &keys, &values)?;
+    let number = devices;
+    let devices = (0..number).map(|_| Cpu::with_threads(1)).collect::<Result<Vec<_>>>()?;
+    let table = Sharded::builder(scheme, shards).build(&devices, &keys, &values)?;
+    let (mut expected, mut bits) = (vec![V::low(7); queries], vec![7; bitmap_words(queries)]);
+    one.get_into(&asked, &mut expected, &mut bits)?;
+    let there = |shard: usize| Ok(Shard::There(&table.shards()[shard]));
+    let brought = |shard: usize| Ok(Shard::Brought(table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
+    let ways: [&TableOf<'_, _, _>; 2] = [&there, &brought];
+    for (of_shard, at_once) in ways.into_iter().zip([64, 1 << 9]) {
+        let asking = Shards { which: &table.which, devices: &devices, at_once, table: of_shard };
+        let (mut values, mut found) = (vec![V::low(9); queries], vec![9; bitmap_words(queries)]);
+        asking.answer(&asked, Some(&mut values), &mut found)?;
+        assert_eq!((values, &found), (expected.clone(), &bits), "{queries} queries of {shards} on {number}");
+        found.fill(9);
+        asking.answer(&asked, None, &mut found)?;
+        assert_eq!(found, bits);
+    }
+    Ok(())
+}
+
+#[test]
+fn answers_come_back_in_the_order_of_queries() -> Result<()> {
+    // None; fewer than a word; fewer parts than devices; rounds, of which the last is short; devices without shards.
+    for (queries, shards, devices) in [
+        (0, 3, 2),
+        (1, 1, 1),
+        (21, 7, 3),
+        (33, 7, 3),
+        (1, 2, 3),
+        (700, 256, 2),
+        (1000, 1, 4),
+        (3001, 2, 3),
+        (3001, 7, 2),
+    ] {
+        answers_are_those_of_one_table::<u32, u32>(queries, shards, devices)?;
+        answers_are_those_of_one_table::<u32, u64>(queries, shards, devices)?;
+        answers_are_those_of_one_table::<u64, u32>(queries, shards, devices)?;
+        answers_are_those_of_one_table::<u64, u64>(queries, shards, devices)?;
+    }
+    Ok(())
+}
