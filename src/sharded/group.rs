@@ -6,7 +6,7 @@
 //! merge    by that number, or by key where groups are to ascend
 //! ```
 //!
-//! The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
+//! One device does what it can at once without a deal. The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
 //! is added up follows from the rows of one group. How many pieces there are is no part of it: as many as devices, and more
 //! where a piece would have too many rows for one. So columns may also be larger than a device's memory, and longer than
 //! 2^32; but all rows of one key are one device's work, and fewer than 2^32.
@@ -21,12 +21,16 @@ use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
 use crate::memory;
+use crate::parallel::append;
 use crate::scheme::Key;
 use crate::scheme::shard::ShardOf;
 use crate::threads;
 
 /// What pieces are dealt by: any number would do.
 const SEED: u64 = 0;
+
+/// Keys that a thread puts in their order at a time.
+const KEYS_AT_ONCE: usize = 1 << 12;
 
 /// The distinct keys of a column, each once; see [`group::unique`](crate::group::unique).
 ///
@@ -43,6 +47,9 @@ const SEED: u64 = 0;
 /// device reports.
 pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
+    if which.shards == 1 {
+        return wide::unique(&devices[0], keys, order);
+    }
     let found = match order {
         IdOrder::Ascending => on_devices(devices.len(), keys_of(&which, keys)?, |piece, keys: Vec<K>| {
             let keys = wide::unique(&devices[piece % devices.len()], &keys, order)?;
@@ -50,7 +57,7 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
         })?,
         IdOrder::FirstSeen => on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
             let (keys, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
-            Ok(Found { places: first_rows(&ids, &rows.values)?, columns: keys })
+            Ok(Found { places: first_rows(keys.len(), &ids, &rows.values)?, columns: keys })
         })?,
     };
     let order = Order::of(&found)?;
@@ -72,11 +79,14 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
 /// As [`unique`]; [`Error::TooLarge`] from 2^32 distinct keys on.
 pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
+    if which.shards == 1 {
+        return wide::factorize(&devices[0], keys, order);
+    }
     let found = on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
         let (unique, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
         let places = match order {
             IdOrder::Ascending => as_places(&unique)?,
-            IdOrder::FirstSeen => first_rows(&ids, &rows.values)?,
+            IdOrder::FirstSeen => first_rows(unique.len(), &ids, &rows.values)?,
         };
         Ok(Found { places, columns: (unique, ids) })
     })?;
@@ -95,7 +105,7 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
         let mut ids = memory::reserved(keys.len())?;
         for (piece, next) in next.iter_mut().enumerate() {
             let of_piece = &found[piece].columns.1[*next..*next + dealt.len(piece)];
-            ids.extend(of_piece.iter().map(|&id| numbers[piece][id as usize]));
+            append(&mut ids, of_piece.len(), KEYS_AT_ONCE, |i| numbers[piece][of_piece[i] as usize]);
             *next += dealt.len(piece);
         }
         dealt.bring_words_back(&ids, all);
@@ -132,6 +142,9 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
 ) -> Result<Groups<K, V>> {
     check_values(values.len(), keys.len(), aggregates)?;
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
+    if which.shards == 1 {
+        return wide::group_by(&devices[0], keys, values, aggregates, order);
+    }
     let values: &[V::Word] = if wanted(aggregates).values() { bytemuck::cast_slice(values) } else { &[] };
     let rows = dealt_with(&which, keys, values, order)?;
     let found = on_devices(devices.len(), rows, |piece, Rows { of: Columns { keys, values: numbers }, values }| {
@@ -147,7 +160,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
             });
         }
         let (unique, ids) = wide::factorize(device, &keys, order)?;
-        let places = first_rows(&ids, &numbers)?;
+        let places = first_rows(unique.len(), &ids, &numbers)?;
         match wide::aggregate(device, &ids, unique.len(), values, aggregates) {
             Ok(Groups { counts, sums, mins, maxs, .. }) => {
                 Ok(Found { places, columns: Ok(Groups { keys: unique, counts, sums, mins, maxs }) })
@@ -225,15 +238,11 @@ fn as_places<K: Key>(keys: &[K]) -> Result<Vec<u64>> {
     Ok(places)
 }
 
-/// The first row of each key, of rows whose keys have these ids by first appearance and which have these numbers.
-fn first_rows(ids: &[u32], numbers: &[u64]) -> Result<Vec<u64>> {
-    let mut first = Vec::new();
+/// The first row of each of so many keys, of rows whose keys have these ids by first appearance and which have these numbers.
+fn first_rows(keys: usize, ids: &[u32], numbers: &[u64]) -> Result<Vec<u64>> {
+    let mut first = memory::reserved(keys)?;
     for (&id, &number) in ids.iter().zip(numbers) {
         if id as usize == first.len() {
-            if first.len() == first.capacity() {
-                let more = first.len().max(1 << 10);
-                memory::reserve(&mut first, more)?;
-            }
             first.push(number);
         }
     }
@@ -251,23 +260,26 @@ struct Order(Vec<(u64, u32, u32)>);
 
 impl Order {
     fn of<T>(found: &[Found<T>]) -> Result<Order> {
-        let mut all = memory::reserved(found.iter().map(|found| found.places.len()).sum())?;
-        for (piece, found) in (0..).zip(found) {
-            all.extend((0..).zip(&found.places).map(|(at, &place)| (place, piece, at)));
-        }
         threads::ready()?;
+        let mut all = memory::reserved(found.iter().map(|found| found.places.len()).sum())?;
+        for (piece, Found { places, .. }) in (0..).zip(found) {
+            append(&mut all, places.len(), KEYS_AT_ONCE, |at| (places[at], piece, at as u32));
+        }
         all.par_sort_unstable();
         Ok(Order(all))
     }
 
     /// A column of all keys; empty where nobody asked for it.
-    fn column<T, C: Copy>(&self, found: &[Found<T>], of: impl Fn(&T) -> &[C]) -> Result<Vec<C>> {
+    fn column<T, C: Copy + Send + Sync>(&self, found: &[Found<T>], of: impl Fn(&T) -> &[C]) -> Result<Vec<C>> {
         let columns: Vec<&[C]> = found.iter().map(|found| of(&found.columns)).collect();
         if columns.iter().all(|column| column.is_empty()) {
             return Ok(Vec::new());
         }
         let mut all = memory::reserved(self.0.len())?;
-        all.extend(self.0.iter().map(|&(_, piece, at)| columns[piece as usize][at as usize]));
+        append(&mut all, self.0.len(), KEYS_AT_ONCE, |i| {
+            let (_, piece, at) = self.0[i];
+            columns[piece as usize][at as usize]
+        });
         Ok(all)
     }
 }

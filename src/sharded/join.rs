@@ -12,8 +12,9 @@ use std::path::Path;
 
 use super::builder::some;
 use super::deal::{Dealt, MOST_ROWS};
+use super::join_by_left_rows::join_by_left_rows;
 use super::multi::{ShardedMulti, ShardedMultiBuilder};
-use super::pieces_of;
+use super::{ROWS_OF_A_PIECE, pieces_of};
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -294,8 +295,10 @@ fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoi
     Ok(WideJoinRows { left, right })
 }
 
-/// The join of two columns of keys, over as many shards as there are devices, or more of 2^27 right rows each: [`join::wide::join`](crate::join::wide::join)
-/// on several devices.
+/// The join of two columns of keys on several devices: [`join::wide::join`](crate::join::wide::join), with row numbers of 64 bits.
+///
+/// Cost: each device makes an index of all right rows and takes a part of the left ones; where right rows are more than 2^27, or
+/// a device has no room for them, there is one index, in shards ([`ShardedIndex`]). 16 bytes a row of the result are held.
 ///
 /// ```
 /// use koel::{Cpu, JoinKind, sharded};
@@ -308,6 +311,13 @@ fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoi
 /// # Errors
 /// As [`ShardedIndexBuilder::build`] and [`ShardedIndex::join`].
 pub fn join<B: Runs<K::Rows>, K: Key>(devices: &[B], left: &[K], right: &[K], kind: JoinKind) -> Result<WideJoinRows> {
+    let devices = some(devices)?;
+    if right.len() <= ROWS_OF_A_PIECE {
+        match join_by_left_rows(devices, left, right, kind) {
+            Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => {}
+            done => return done,
+        }
+    }
     let shards = pieces_of(devices.len(), right.len());
     ShardedIndex::builder(K::Rows::default(), shards).build(devices, right)?.join(left, kind)
 }

@@ -17,6 +17,7 @@
 //! set.rs        sets: tables in shards whose values say nothing
 //! multi/        multivalue tables
 //! join.rs       indices of right columns, which are multivalue tables of row numbers, and joins
+//! join_by_left_rows.rs   joins where each device has an index of all right rows
 //! group.rs      distinct keys, ids and aggregates of columns: pieces by key, which nobody sees afterwards
 //! ```
 //!
@@ -41,6 +42,7 @@ mod file;
 pub mod group;
 mod host;
 mod join;
+mod join_by_left_rows;
 mod multi;
 mod reading;
 mod replicated;

@@ -81,7 +81,10 @@ fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Resul
         mixed.insert(&keys[len / 2..], &others[len / 2..])?;
         assert_eq!((mixed.digest()?, mixed.retrieve(&others)?), (lists.digest()?, lists.retrieve(&others)?));
         for kind in crate::JoinKind::ALL {
-            assert_eq!(sharded::join(&devices, &others, &keys, kind)?, sharded::join(alone, &others, &keys, kind)?);
+            // In shards, and with an index on each device.
+            for right in [&keys[..], &keys[..300]] {
+                assert_eq!(sharded::join(&devices, &others, right, kind)?, sharded::join(alone, &others, right, kind)?);
+            }
         }
         for order in crate::IdOrder::ALL {
             assert_eq!(

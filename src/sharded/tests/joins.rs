@@ -38,7 +38,15 @@ fn joins_over_shards_have_the_rows_of_one() -> Result<()> {
                 let index = index.build(&devices, &right)?;
                 assert_eq!(index.join(&left, kind)?, wide, "{kind} over {shards}");
             }
+            // More right rows than an index on each device is made of, and fewer.
             assert_eq!(join_sharded(&devices, &narrow, &short, kind)?, expected(&narrow, &short, kind)?);
+            for right in [&short[..3000], &[7; 50], &short[..1]] {
+                assert_eq!(join_sharded(&devices, &narrow, right, kind)?, expected(&narrow, right, kind)?);
+            }
+            assert_eq!(
+                join_sharded(&devices, &left[..2], &right[..900], kind)?,
+                expected(&left[..2], &right[..900], kind)?
+            );
             let nothing: [u64; 0] = [];
             assert_eq!(join_sharded(&devices, &left, &nothing, kind)?, expected(&left, &nothing, kind)?);
             assert_eq!(join_sharded(&devices, &nothing, &right, kind)?, expected(&nothing, &right, kind)?);
