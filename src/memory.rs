@@ -13,7 +13,7 @@
 use crate::error::{Error, Result};
 
 /// The device in messages.
-const HERE: &str = "this machine";
+pub(crate) const HERE: &str = "this machine";
 
 /// What a failed allocation of so many elements is.
 pub(crate) fn no_room<T>(len: usize) -> Error {

@@ -13,6 +13,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use crate::error::{Error, Result};
+use crate::memory::HERE;
 use crate::threads::{self, Crew};
 
 /// Shards of one device, by number, with what is to be worked on; and what became of them.
@@ -77,6 +78,14 @@ pub(super) fn on_devices<T: Send, R: Send>(
     match fatal.or(least.map(|key| Error::DuplicateKey { key })).or(first) {
         Some(error) => Err(error),
         None => Ok(results),
+    }
+}
+
+/// Whether a device has no room, so that a way that takes less of it may do. Where this machine has none, no other way has.
+pub(super) fn lacks_room(error: &Error) -> bool {
+    match error {
+        Error::OutOfMemory { device, .. } => device != HERE,
+        error => matches!(error, Error::TooLarge { .. }),
     }
 }
 

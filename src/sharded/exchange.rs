@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::devices::on_devices;
+use super::devices::{lacks_room, on_devices};
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Piece, Relational, Word};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
@@ -42,7 +42,7 @@ pub(super) fn if_the_way<B: HashBackend, T>(
         return Ok(None);
     }
     match work() {
-        Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => Ok(None),
+        Err(error) if lacks_room(&error) => Ok(None),
         done => done.map(Some),
     }
 }

@@ -6,7 +6,7 @@
 //! merge    by that number, or by key where groups are to ascend
 //! ```
 //!
-//! One device does what it can at once without a deal. The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
+//! What one device does alone is not dealt. The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
 //! is added up follows from the rows of one group. How many pieces there are is no part of it: as many as devices, and more
 //! where a piece would have too many rows for one. So columns may also be larger than a device's memory, and longer than
 //! 2^32; but all rows of one key are one device's work, and fewer than 2^32.
@@ -15,9 +15,10 @@ use rayon::prelude::*;
 
 use super::builder::{Columns, keys_of, room_of, some};
 use super::deal::{Dealt, MOST_ROWS};
-use super::devices::on_devices;
-use super::pieces_of;
-use crate::backend::{Runs, Word};
+use super::devices::{lacks_room, on_devices};
+use super::exchange;
+use super::{ROWS_OF_A_PIECE, pieces_of};
+use crate::backend::{HashBackend, Runs, Word};
 use crate::error::{Error, Result};
 use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
 use crate::memory;
@@ -32,7 +33,8 @@ const SEED: u64 = 0;
 /// Keys that a thread puts in their order at a time.
 const KEYS_AT_ONCE: usize = 1 << 12;
 
-/// The distinct keys of a column, each once; see [`group::unique`](crate::group::unique).
+/// The distinct keys of a column, each once; see [`group::unique`](crate::group::unique). Which device does what: see
+/// [`group_by`].
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, sharded};
@@ -47,8 +49,9 @@ const KEYS_AT_ONCE: usize = 1 << 12;
 /// device reports.
 pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
-    if which.shards == 1 {
-        return wide::unique(&devices[0], keys, order);
+    let alone = |device: &B| wide::unique(device, keys, order);
+    if let Some(done) = by_the_first(&which, devices, keys.len(), size_of::<K>(), alone) {
+        return done;
     }
     let found = match order {
         IdOrder::Ascending => on_devices(devices.len(), keys_of(&which, keys)?, |piece, keys: Vec<K>| {
@@ -65,7 +68,7 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
 }
 
 /// The distinct keys of a column, and the number of each row's key among them; see
-/// [`group::factorize`](crate::group::factorize).
+/// [`group::factorize`](crate::group::factorize). Which device does what: see [`group_by`].
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, sharded};
@@ -79,8 +82,9 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
 /// As [`unique`]; [`Error::TooLarge`] from 2^32 distinct keys on.
 pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
-    if which.shards == 1 {
-        return wide::factorize(&devices[0], keys, order);
+    let alone = |device: &B| wide::factorize(device, keys, order);
+    if let Some(done) = by_the_first(&which, devices, keys.len(), size_of::<K>(), alone) {
+        return done;
     }
     let found = on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
         let (unique, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
@@ -116,7 +120,8 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
 /// Groups rows by key, and takes the aggregates of the values of each group; see
 /// [`group::wide::group_by`](crate::group::wide::group_by).
 ///
-/// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more, and by first
+/// Cost: devices with memory of their own leave all of it to the first of them, where it has room for up to 2^27 rows.
+/// Otherwise the columns are dealt by the threads of this machine, which takes their size in memory once more, and by first
 /// appearance 8 bytes a row; the devices work at the same time; groups are put in order by the threads of this machine, with 24
 /// bytes a group.
 ///
@@ -142,8 +147,9 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
 ) -> Result<Groups<K, V>> {
     check_values(values.len(), keys.len(), aggregates)?;
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
-    if which.shards == 1 {
-        return wide::group_by(&devices[0], keys, values, aggregates, order);
+    let alone = |device: &B| wide::group_by(device, keys, values, aggregates, order);
+    if let Some(done) = by_the_first(&which, devices, keys.len(), size_of::<K>() + size_of::<V>(), alone) {
+        return done;
     }
     let values: &[V::Word] = if wanted(aggregates).values() { bytemuck::cast_slice(values) } else { &[] };
     let rows = dealt_with(&which, keys, values, order)?;
@@ -187,6 +193,25 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
         mins: order.column(&found, |groups| &groups.mins)?,
         maxs: order.column(&found, |groups| &groups.maxs)?,
     })
+}
+
+/// What the first device does alone: all of it where there is one piece; and of rows of so many bytes that fit there, where
+/// devices have memory of their own, for then a deal and the order of groups take this machine longer than the others save.
+fn by_the_first<B: HashBackend, T>(
+    which: &ShardOf,
+    devices: &[B],
+    rows: usize,
+    bytes: usize,
+    work: impl FnOnce(&B) -> Result<T>,
+) -> Option<Result<T>> {
+    let most = exchange::most_rows(&devices[..1], bytes).min(ROWS_OF_A_PIECE);
+    if which.shards > 1 && (rows > most || devices.iter().any(HashBackend::shares_memory)) {
+        return None;
+    }
+    match work(&devices[0]) {
+        Err(error) if which.shards > 1 && lacks_room(&error) => None,
+        done => Some(done),
+    }
 }
 
 /// Where keys go, of so many rows on these devices.

@@ -12,6 +12,8 @@ use std::path::Path;
 
 use super::builder::some;
 use super::deal::{Dealt, MOST_ROWS};
+use super::devices::lacks_room;
+use super::exchange;
 use super::join_by_left_rows::join_by_left_rows;
 use super::multi::{ShardedMulti, ShardedMultiBuilder};
 use super::{ROWS_OF_A_PIECE, pieces_of};
@@ -297,8 +299,9 @@ fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoi
 
 /// The join of two columns of keys on several devices: [`join::wide::join`](crate::join::wide::join), with row numbers of 64 bits.
 ///
-/// Cost: each device makes an index of all right rows and takes a part of the left ones; where right rows are more than 2^27, or
-/// a device has no room for them, there is one index, in shards ([`ShardedIndex`]). 16 bytes a row of the result are held.
+/// Cost: each device makes an index of all right rows and takes a part of the left ones, 2^24 at a time, and no memory is held but
+/// that and 16 bytes a row of the result. There is one index instead, in shards ([`ShardedIndex`]), where right rows are more than
+/// 2^27 or an eighth of a device's memory, where a device has no room, and where several devices work in this machine's memory.
 ///
 /// ```
 /// use koel::{Cpu, JoinKind, sharded};
@@ -312,9 +315,10 @@ fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoi
 /// As [`ShardedIndexBuilder::build`] and [`ShardedIndex::join`].
 pub fn join<B: Runs<K::Rows>, K: Key>(devices: &[B], left: &[K], right: &[K], kind: JoinKind) -> Result<WideJoinRows> {
     let devices = some(devices)?;
-    if right.len() <= ROWS_OF_A_PIECE {
+    let most = exchange::most_rows(devices, size_of::<K>() + size_of::<u32>()).min(ROWS_OF_A_PIECE);
+    if right.len() <= most && devices.iter().filter(|device| device.shares_memory()).count() <= 1 {
         match join_by_left_rows(devices, left, right, kind) {
-            Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => {}
+            Err(error) if lacks_room(&error) => {}
             done => return done,
         }
     }

@@ -1,13 +1,13 @@
 //! Joins of columns where each device has an index of all right rows: nothing is dealt.
 //!
 //! ```text
-//! indices    the right column on every device
-//! left       a part of the left rows for each device, in batches; how many rows come of each batch is known first
-//! rows       written by each device where they belong: parts are in the order of left rows
-//! right      the right rows that nobody found, behind all of them
+//! indices      the right column on each device that gets left rows
+//! round        a part of the left rows for each device; how many rows come of it is known first
+//! rows         written by each device where they belong: parts are in the order of left rows
+//! unmatched    in the end, of right and full joins, the right rows that nobody found
 //! ```
 //!
-//! What it is not: the way of right columns that no device has room for (join.rs).
+//! What it is not: the way of right columns that one of the devices has no room for (join.rs).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -21,32 +21,29 @@ use crate::parallel::{append, each};
 use crate::scheme::Key;
 use crate::threads;
 
-/// Left rows of a batch.
-const LEFT_ROWS: usize = if cfg!(test) { 1 << 10 } else { 1 << 26 };
+/// Left rows of a device in a round.
+const LEFT_ROWS: usize = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
-/// Rows of a piece of a batch's result.
+/// Rows that a device makes at a time.
 const PIECE: usize = if cfg!(test) { 1 << 9 } else { 1 << 24 };
 
 /// Rows that a thread writes at a time.
 const ROWS_AT_ONCE: usize = 1 << 14;
 
-/// What comes of a batch, and the number of its first left row.
-struct Batch<'a, B: Runs<K::Rows>, K: Key> {
+/// What comes of a part of the left rows, the number of the first of these, and where it goes.
+struct Part<'a, B: Runs<K::Rows>, K: Key> {
     join: ColumnJoin<'a, B, K>,
     first: u64,
-}
-
-/// Where rows of a part go.
-struct Place<'a> {
     left: &'a mut [u64],
     /// Empty where there are no right rows.
     right: &'a mut [u64],
 }
 
-/// Joins columns.
+/// Joins columns; fewer than 2^32 right rows.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::Error::OutOfMemory) where a device has no room for the right column; or what it reports.
+/// [`OutOfMemory`](crate::Error::OutOfMemory) where a device has no room for the right column or its part of the left one, or
+/// this machine none for the result; or what a device reports.
 pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
     devices: &[B],
     left: &[K],
@@ -54,61 +51,63 @@ pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
     kind: JoinKind,
 ) -> Result<WideJoinRows> {
     threads::ready()?;
-    let found = if kind.keeps_right() { Some(Found::none(right.len())?) } else { None };
-    // Right rows without partners come in the end.
-    let of_batches = match kind {
+    let matched = if kind.keeps_right() { Some(Matched::none(right.len())?) } else { None };
+    let kind_of_rounds = match kind {
         JoinKind::Right => JoinKind::Inner,
         JoinKind::Full => JoinKind::Left,
         other => other,
     };
+    let devices = &devices[..devices.len().min(left.len())];
     let indices = on_devices(devices.len(), devices.iter().collect(), |_, device| ColumnIndex::build(device, right))?;
-    let share = left.len().div_ceil(devices.len()).max(1);
-    let parts = left.chunks(share).collect();
-    let batches = on_devices(devices.len(), parts, |device, part: &[K]| {
-        let batches = part.chunks(LEFT_ROWS).enumerate().map(|(batch, rows)| {
-            let first = (device * share + batch * LEFT_ROWS) as u64;
-            Ok(Batch { join: indices[device].join(rows, of_batches)?, first })
-        });
-        batches.collect::<Result<Vec<Batch<'_, B, K>>>>()
-    })?;
-    let mut lengths = memory::reserved(batches.len())?;
-    for batches in &batches {
-        let len = batches.iter().map(|batch| batch.join.len()).sum::<u64>();
-        lengths.push(usize::try_from(len).map_err(|_| memory::no_room::<u64>(usize::MAX))?);
+    let (mut all, mut first) = (WideJoinRows::default(), 0);
+    for round in left.chunks((devices.len() * LEFT_ROWS).max(1)) {
+        let share = round.len().div_ceil(devices.len());
+        let joins = on_devices(devices.len(), round.chunks(share).collect(), |device, part: &[K]| {
+            indices[device].join(part, kind_of_rounds)
+        })?;
+        let (mut to_left, mut to_right) = all.more(joins.iter().map(ColumnJoin::len).sum(), kind.has_right())?;
+        let mut parts = memory::reserved(joins.len())?;
+        for (join, first) in joins.into_iter().zip((first..).step_by(share)) {
+            let len = join.len() as usize;
+            let left = to_left.split_off_mut(..len).unwrap_or_default();
+            parts.push(Part { join, first, left, right: to_right.split_off_mut(..len).unwrap_or_default() });
+        }
+        on_devices(devices.len(), parts, |_, part| part.write(matched.as_ref()))?;
+        first += round.len() as u64;
     }
-    let len = lengths.iter().fold(0, |sum: usize, &len| sum.saturating_add(len));
-    let right_len = if kind.has_right() { len } else { 0 };
-    let mut all = WideJoinRows { left: memory::zeroed(len)?, right: memory::zeroed(right_len)? };
-    let (mut to_left, mut to_right) = (&mut all.left[..], &mut all.right[..]);
-    let mut parts = memory::reserved(batches.len())?;
-    for (batches, &len) in batches.iter().zip(&lengths) {
-        let left = to_left.split_off_mut(..len).unwrap_or_default();
-        parts.push((batches, Place { left, right: to_right.split_off_mut(..len).unwrap_or_default() }));
-    }
-    on_devices(devices.len(), parts, |_, (batches, place)| write(batches, place, found.as_ref()))?;
-    if let Some(found) = found {
-        found.add_others(right.len(), &mut all)?;
+    if let Some(matched) = matched {
+        matched.add_others(right.len(), &mut all)?;
     }
     Ok(all)
 }
 
-/// Writes what comes of batches.
-fn write<B: Runs<K::Rows>, K: Key>(
-    batches: &[Batch<'_, B, K>],
-    Place { mut left, mut right }: Place<'_>,
-    found: Option<&Found>,
-) -> Result<()> {
-    for Batch { join, first } in batches {
+impl WideJoinRows {
+    /// Room for so many rows more.
+    fn more(&mut self, rows: u64, has_right: bool) -> Result<(&mut [u64], &mut [u64])> {
+        let rows = usize::try_from(rows).map_err(|_| memory::no_room::<u64>(usize::MAX))?;
+        let before = self.left.len();
+        for (column, rows) in [(&mut self.left, rows), (&mut self.right, if has_right { rows } else { 0 })] {
+            memory::reserve(column, rows)?;
+            append(column, rows, ROWS_AT_ONCE, |_| 0);
+        }
+        let of_right = if has_right { before } else { 0 };
+        Ok((&mut self.left[before..], &mut self.right[of_right..]))
+    }
+}
+
+impl<B: Runs<K::Rows>, K: Key> Part<'_, B, K> {
+    fn write(self, matched: Option<&Matched>) -> Result<()> {
+        let Part { join, first, mut left, mut right } = self;
         for rows in join.chunks(PIECE) {
             let rows = rows?;
-            if let Some(found) = found {
-                found.add(&rows.right);
+            if let Some(matched) = matched {
+                matched.add(&rows.right);
             }
-            widen(&rows.left, *first, left.split_off_mut(..rows.left.len()).unwrap_or_default());
+            widen(&rows.left, first, left.split_off_mut(..rows.left.len()).unwrap_or_default());
             widen(&rows.right, 0, right.split_off_mut(..rows.right.len()).unwrap_or_default());
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Rows by numbers of 64 bits, of which the first has this one.
@@ -121,13 +120,13 @@ fn widen(rows: &[u32], first: u64, to: &mut [u64]) {
 }
 
 /// Right rows that have partners, a bit each.
-struct Found(Vec<AtomicU64>);
+struct Matched(Vec<AtomicU64>);
 
-impl Found {
-    fn none(rows: usize) -> Result<Found> {
+impl Matched {
+    fn none(rows: usize) -> Result<Matched> {
         let mut bits = memory::reserved(rows.div_ceil(64))?;
         bits.resize_with(rows.div_ceil(64), AtomicU64::default);
-        Ok(Found(bits))
+        Ok(Matched(bits))
     }
 
     fn add(&self, rows: &[u32]) {
@@ -142,13 +141,15 @@ impl Found {
         });
     }
 
-    /// Adds the right rows that nobody found, ascending.
+    /// Adds the right rows without partners, ascending.
     fn add_others(&self, rows: usize, all: &mut WideJoinRows) -> Result<()> {
-        let is_other = |row: &usize| self.0[row / 64].load(Relaxed) >> (row % 64) & 1 == 0;
-        let others = (0..rows).filter(is_other).count();
-        memory::reserve(&mut all.left, others)?;
-        memory::reserve(&mut all.right, others)?;
+        let others = rows - self.0.iter().map(|word| word.load(Relaxed).count_ones() as usize).sum::<usize>();
+        for column in [&mut all.left, &mut all.right] {
+            // No more than these come.
+            column.try_reserve_exact(others).map_err(|_| memory::no_room::<u64>(others))?;
+        }
         append(&mut all.left, others, ROWS_AT_ONCE, |_| NO_ROW);
+        let is_other = |row: &usize| self.0[row / 64].load(Relaxed) >> (row % 64) & 1 == 0;
         all.right.extend((0..rows).filter(is_other).map(|row| row as u64));
         Ok(())
     }

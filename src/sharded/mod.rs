@@ -18,7 +18,7 @@
 //! multi/        multivalue tables
 //! join.rs       indices of right columns, which are multivalue tables of row numbers, and joins
 //! join_by_left_rows.rs   joins where each device has an index of all right rows
-//! group.rs      distinct keys, ids and aggregates of columns: pieces by key, which nobody sees afterwards
+//! group.rs      distinct keys, ids and aggregates of columns: by one device, or in pieces by key
 //! ```
 //!
 //! ```text

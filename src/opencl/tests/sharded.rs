@@ -81,10 +81,13 @@ fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Resul
         mixed.insert(&keys[len / 2..], &others[len / 2..])?;
         assert_eq!((mixed.digest()?, mixed.retrieve(&others)?), (lists.digest()?, lists.retrieve(&others)?));
         for kind in crate::JoinKind::ALL {
-            // In shards, and with an index on each device.
-            for right in [&keys[..], &keys[..300]] {
-                assert_eq!(sharded::join(&devices, &others, right, kind)?, sharded::join(alone, &others, right, kind)?);
-            }
+            assert_eq!(sharded::join(&devices, &others, &keys, kind)?, sharded::join(alone, &others, &keys, kind)?);
+            // With an index on each device.
+            let few = &keys[..keys.len().min(300)];
+            let (found, one) =
+                (sharded::join(&devices[..2], &others, few, kind)?, crate::join::wide::join(&cpu, &others, few, kind)?);
+            let wide = |row: &u32| if *row == crate::NO_ROW { sharded::NO_ROW } else { u64::from(*row) };
+            assert!(one.left.iter().map(wide).eq(found.left) && one.right.iter().map(wide).eq(found.right), "{kind}");
         }
         for order in crate::IdOrder::ALL {
             assert_eq!(
@@ -96,6 +99,31 @@ fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Resul
                 sharded::group::group_by(&devices, &keys, &values, wanted, order)?,
                 crate::group::wide::group_by(&cpu, &keys, &values, wanted, order)?
             );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn groups_of_devices_behind_buses_are_those_of_one() -> Result<()> {
+    let (Some(devices), Some([cpu, ..])) = (behind_buses()?, devices()?) else { return Ok(()) };
+    // As many rows as the first does alone, and more.
+    for (len, is_alone) in [(400, true), (if small() { 4_100 } else { 9_000 }, false)] {
+        let keys: Vec<u32> = noise(1, len).into_iter().map(|word| word % 500).collect();
+        let values: Vec<f64> = noise(3, len).into_iter().map(|word| f64::from(word) * 1e-3).collect();
+        for order in crate::IdOrder::ALL {
+            let wanted = &crate::Aggregate::ALL;
+            devices[1].ledger().take();
+            assert_eq!(
+                sharded::group::group_by(&devices, &keys, &values, wanted, order)?,
+                crate::group::wide::group_by(&cpu, &keys, &values, wanted, order)?
+            );
+            assert_eq!(devices[1].ledger().take().is_empty(), is_alone, "{len} rows");
+            let (found, one) = (
+                sharded::group::factorize(&devices, &keys, order)?,
+                crate::group::wide::factorize(&cpu, &keys, order)?,
+            );
+            assert_eq!((sharded::group::unique(&devices, &keys, order)?, found), (one.0.clone(), one));
         }
     }
     Ok(())

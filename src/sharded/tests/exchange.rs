@@ -1,6 +1,6 @@
 //! Columns that devices deal among themselves, beside those that the host deals.
 
-use crate::backend::HashBackend;
+use crate::backend::{DeviceBuffer, HashBackend};
 use crate::cpu::Cpu;
 use crate::device::Any;
 use crate::error::{Error, Result};
@@ -48,5 +48,24 @@ fn devices_in_this_memory_leave_it_to_the_host() -> Result<()> {
     let which = ShardOf::new(4, 0)?;
     assert!(!is_the_way(&which, &[Cpu::new()], 1 << 20, 8));
     assert!(!is_the_way(&which, &[Any::Cpu(Cpu::new()), Any::Cpu(Cpu::new())], 1 << 20, 8));
+    Ok(())
+}
+
+#[test]
+fn what_is_dealt_is_built_by_threads_of_a_pool_too() -> Result<()> {
+    let which = ShardOf::new(6, 7)?;
+    let keys: Vec<u64> = (0..3_000).collect();
+    let devices = [Cpu::with_threads(1)?, Cpu::with_threads(2)?];
+    let dealt = || Exchange::of(&which, &devices, &keys, &keys);
+    // A pool of one thread, which waits and is to work.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
+    let columns = pool.install(|| dealt()?.built(&which, |device, keys, _| device.download(&keys)))?;
+    assert!(columns.into_iter().eq(columns_of(&which, &keys, &keys)?.into_iter().map(|of| of.keys)));
+    let panics = || {
+        pool.install(|| dealt()?.built(&which, |_, keys, _| if keys.len() > 5 { panic!("planted") } else { Ok(()) }))
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    let failed = dealt()?.built::<()>(&which, |_, _, _| Err(Error::WrongDevice));
+    assert!(matches!(failed, Err(Error::WrongDevice)));
     Ok(())
 }
