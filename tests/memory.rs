@@ -18,7 +18,7 @@ use koel::join::Matched;
 use koel::workload::Workload;
 use koel::{
     Aggregate, ColumnIndex, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder,
-    JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, group,
+    JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, Sharded, group, sharded,
 };
 
 /// Bytes of the allocations that may be refused.
@@ -271,6 +271,29 @@ fn groups_of_few_keys_survive_every_refusal() {
             |cpu| group::wide::aggregate(cpu, &ids, 3000, &doubles, all),
             |_| (),
         );
+    }
+}
+
+#[test]
+fn columns_over_devices_survive_every_refusal() {
+    let _alone = alone();
+    let cpu = |threads| Cpu::with_threads(threads).expect("threads");
+    let keys: Vec<u32> = Workload::new(PAIRS, 3).keys().into_iter().map(|key| key % 5000).collect();
+    let values: Vec<u32> = (0..PAIRS).collect();
+    for devices in [vec![cpu(2)], vec![cpu(1), cpu(2)]] {
+        for kind in [JoinKind::Full, JoinKind::Semi] {
+            let refused = sweep("join", || (), |()| sharded::join(&devices, &keys, &values, kind), |()| ());
+            assert!(refused > 0, "no allocation of a join was refused");
+        }
+        let (all, order) = (&Aggregate::ALL, IdOrder::FirstSeen);
+        sweep("groups", || (), |()| sharded::group::group_by(&devices, &keys, &values, all, order), |()| ());
+        sweep("ids", || (), |()| sharded::group::factorize(&devices, &keys, order), |()| ());
+        let builder = Sharded::builder(Cuckoo::default(), 3);
+        let table = builder.build(&devices, &values, &keys).expect("room");
+        let digest = |table: &Sharded<Cpu>| table.digest().expect("room").to_string();
+        sweep_of("build", || (), |()| builder.build(&devices, &values, &keys), digest, |()| ());
+        sweep("get", || (), |()| table.get(&keys), |()| ());
+        sweep("contains", || (), |()| table.contains(&keys), |()| ());
     }
 }
 

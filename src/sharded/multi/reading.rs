@@ -95,7 +95,10 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         let mut all = memory::zeroed(queries.len())?;
         for (queries, all) in queries.chunks(MOST_ROWS).zip(all.chunks_mut(MOST_ROWS)) {
             let dealt = Dealt::of(&self.which, queries)?;
-            let counts = self.answers(&dealt, queries, |table, mine| table.count(&mine))?.concat();
+            let mut counts = memory::reserved(queries.len())?;
+            for of_shard in self.answers(&dealt, queries, |table, mine| table.count(&mine))? {
+                counts.extend(of_shard);
+            }
             dealt.bring_words_back(&counts, all);
         }
         Ok(all)
