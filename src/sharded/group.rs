@@ -6,10 +6,10 @@
 //! merge    by that number, or by key where groups are to ascend
 //! ```
 //!
-//! What one device does alone is not dealt. The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
-//! is added up follows from the rows of one group. How many pieces there are is no part of it: as many as devices, and more
-//! where a piece would have too many rows for one. So columns may also be larger than a device's memory, and longer than
-//! 2^32; but all rows of one key are one device's work, and fewer than 2^32.
+//! What one device does alone is not dealt. The result is that of one device, bit for bit: which groups there are and in which
+//! order follows from the column, and what is added up follows from the rows of one group. How many pieces there are is no part
+//! of it: as many as devices, and more where a piece would have too many rows for one. So columns may also be larger than a
+//! device's memory, and longer than 2^32; but all rows of one key are one device's work, and fewer than 2^32.
 
 use rayon::prelude::*;
 

@@ -77,7 +77,7 @@ where
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        match self.is_answered(queries, Some(&mut *values), found)? {
+        match self.answered_by_devices(queries, Some(&mut *values), found)? {
             true => Ok(()),
             false => self.answer(queries, values, found),
         }
@@ -89,14 +89,19 @@ where
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         let mut found = memory::zeroed(bitmap_words(queries.len()))?;
-        if !self.is_answered(queries, None, &mut found)? {
+        if !self.answered_by_devices(queries, None, &mut found)? {
             self.answer(queries, &mut memory::zeroed(queries.len())?, &mut found)?;
         }
         flags(queries.len(), &found)
     }
 
-    /// Answers of devices that deal the queries, if it is theirs to do.
-    fn is_answered(&self, queries: &[S::Key], values: Option<&mut [S::Value]>, found: &mut [u32]) -> Result<bool> {
+    /// Has the devices deal the queries and answer, if it is theirs to do; whether it was.
+    fn answered_by_devices(
+        &self,
+        queries: &[S::Key],
+        values: Option<&mut [S::Value]>,
+        found: &mut [u32],
+    ) -> Result<bool> {
         let devices = &self.devices[..];
         let table =
             |shard: usize| Ok(Shard::Brought(self.table.shards()[shard].to_backend(&devices[shard % devices.len()])?));

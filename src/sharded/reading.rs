@@ -46,7 +46,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        if self.is_answered(queries, Some(&mut *values), found)? {
+        if self.answered_by_devices(queries, Some(&mut *values), found)? {
             return Ok(());
         }
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
@@ -62,8 +62,13 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         answered(&self.which, ask, queries, values, found)
     }
 
-    /// Answers of devices that deal the queries, if it is theirs to do.
-    fn is_answered(&self, queries: &[S::Key], values: Option<&mut [S::Value]>, found: &mut [u32]) -> Result<bool> {
+    /// Has the devices deal the queries and answer, if it is theirs to do; whether it was.
+    fn answered_by_devices(
+        &self,
+        queries: &[S::Key],
+        values: Option<&mut [S::Value]>,
+        found: &mut [u32],
+    ) -> Result<bool> {
         // As many as have shards.
         let devices: Vec<B> = self.tables.iter().take(self.devices).map(|table| table.backend().clone()).collect();
         let table = |shard: usize| Ok(Shard::There(&self.tables[shard]));
@@ -77,7 +82,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         let mut found = memory::zeroed(bitmap_words(queries.len()))?;
-        if self.is_answered(queries, None, &mut found)? {
+        if self.answered_by_devices(queries, None, &mut found)? {
             return flags(queries.len(), &found);
         }
         for (queries, found) in queries.chunks(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32)) {
