@@ -131,7 +131,7 @@ pub(super) struct Shards<'a, B: HashBackend, S: Scheme> {
 
 impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
     /// Answers queries where it is the devices' to deal them, and tells whether it was: bits, and values if there is a column
-    /// for as many as queries.
+    /// for them, with an element a query.
     pub(super) fn answer_if_the_way(
         &self,
         queries: &[S::Key],

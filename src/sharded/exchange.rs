@@ -56,7 +56,7 @@ pub(super) fn is_the_way<B: HashBackend>(which: &ShardOf, devices: &[B], rows: u
         && devices.iter().all(|device| !device.shares_memory())
 }
 
-/// The most rows of so many bytes that a device may take part in.
+/// The most rows, of so many bytes each, that every one of the devices may take.
 pub(super) fn most_rows<B: HashBackend>(devices: &[B], bytes: usize) -> usize {
     let of_device = |device: &B| device.info().memory.map(|memory| memory / PART_OF_MEMORY / bytes as u64);
     let least = devices.iter().filter_map(of_device).min();
