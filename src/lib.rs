@@ -113,8 +113,8 @@ pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use scheme::{
-    AnyScheme, Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load,
-    LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
+    AnyScheme, AnySchemeOf, Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion,
+    Kind, Load, LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
 pub use sharded::{

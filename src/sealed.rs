@@ -5,12 +5,14 @@ use crate::backend::Word;
 use crate::cpu::{Cpu, Memory};
 use crate::device::{Any, AnyBuffer};
 use crate::for_each_scheme;
-use crate::scheme::bucketized::wide::{Layout, LinePlan};
+use crate::scheme::bucketized::wide::{Column, Layout, LinePlan};
 use crate::scheme::cuckoo::wide::CuckooLinePlan;
 use crate::scheme::robin_hood::wide::RobinHoodLinePlan;
-use crate::scheme::signpost::SignpostPlan;
+use crate::scheme::signpost::{Posted, SignpostPlan};
 use crate::scheme::sorted::wide::ColumnsPlan;
-use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, SignpostOf, SortedOf};
+use crate::scheme::{
+    self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, BucketizedOf, CuckooOf, RobinHoodOf, SignpostOf, SortedOf,
+};
 
 /// Nobody outside can name it.
 pub trait Sealed {}
@@ -41,6 +43,8 @@ impl<K, V> Sealed for SortedOf<K, V> {}
 impl<L: Layout> Sealed for ColumnsPlan<L> {}
 impl Sealed for AnyScheme {}
 impl Sealed for AnyPlan {}
+impl<K, V> Sealed for AnySchemeOf<K, V> {}
+impl<K: Column, V: Column> Sealed for AnyPlanOf<K, V> where (K, V): Layout + Posted {}
 
 macro_rules! schemes {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {$(

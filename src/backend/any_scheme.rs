@@ -1,102 +1,120 @@
-//! Running whichever scheme it is: each pass is that of the scheme inside the plan.
+//! The passes of schemes chosen at run time: those of the scheme inside the plan.
 
-use super::{Decoded, HashBackend, Passes, Placed, Removed};
+use super::{DecodedOf, HashBackend, Passes, PlacedOf, Removed};
 use crate::error::Result;
-use crate::scheme::{self, AnyPlan, AnyScheme};
+use crate::scheme::{self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, BucketizedOf, RobinHoodOf, Scheme, SignpostOf};
 
-macro_rules! kernels_of_any_scheme {
-    ($($module:ident, $scheme:ident, $name:literal;)*) => {
-        impl<B: HashBackend $(+ Passes<scheme::$scheme>)*> Passes<AnyScheme> for B {
+macro_rules! passes_of_enum {
+    ($any:ty; $any_plan:ty, $plan_name:ident; $($variant:ident: $scheme:ty;)*) => {
+        impl<B: HashBackend $(+ Passes<$scheme>)*> Passes<$any> for B {
             fn build(
                 &self,
-                plan: &AnyPlan,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
-            ) -> Result<(B::Buffer<u64>, Placed)> {
+                plan: &$any_plan,
+                keys: &B::Buffer<<$any as Scheme>::Key>,
+                values: &B::Buffer<<$any as Scheme>::Value>,
+            ) -> Result<(B::Buffer<u64>, PlacedOf<$any>)> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::build(self, plan, keys, values),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::build(self, plan, keys, values),)*
                 }
             }
             fn extended(
                 &self,
-                plan: &AnyPlan,
+                plan: &$any_plan,
                 image: &B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
-            ) -> Result<(B::Buffer<u64>, Placed)> {
+                keys: &B::Buffer<<$any as Scheme>::Key>,
+                values: &B::Buffer<<$any as Scheme>::Value>,
+            ) -> Result<(B::Buffer<u64>, PlacedOf<$any>)> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => {
-                        Passes::<scheme::$scheme>::extended(self, plan, image, keys, values)
+                    $($plan_name::$variant(plan) => {
+                        Passes::<$scheme>::extended(self, plan, image, keys, values)
                     })*
                 }
             }
             fn place(
                 &self,
-                plan: &AnyPlan,
+                plan: &$any_plan,
                 image: &mut B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
-            ) -> Result<Placed> {
+                keys: &B::Buffer<<$any as Scheme>::Key>,
+                values: &B::Buffer<<$any as Scheme>::Value>,
+            ) -> Result<PlacedOf<$any>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::place(self, plan, image, keys, values),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::place(self, plan, image, keys, values),)*
                 }
             }
             fn lookup(
                 &self,
-                plan: &AnyPlan,
+                plan: &$any_plan,
                 image: &B::Buffer<u64>,
-                queries: &B::Buffer<u32>,
-                values: &mut B::Buffer<u32>,
+                queries: &B::Buffer<<$any as Scheme>::Key>,
+                values: &mut B::Buffer<<$any as Scheme>::Value>,
                 found: &mut B::Buffer<u32>,
             ) -> Result<()> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => {
-                        Passes::<scheme::$scheme>::lookup(self, plan, image, queries, values, found)
+                    $($plan_name::$variant(plan) => {
+                        Passes::<$scheme>::lookup(self, plan, image, queries, values, found)
                     })*
                 }
             }
             fn contains(
                 &self,
-                plan: &AnyPlan,
+                plan: &$any_plan,
                 image: &B::Buffer<u64>,
-                queries: &B::Buffer<u32>,
+                queries: &B::Buffer<<$any as Scheme>::Key>,
             ) -> Result<B::Buffer<u32>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::contains(self, plan, image, queries),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::contains(self, plan, image, queries),)*
                 }
             }
             fn assign(
                 &self,
-                plan: &AnyPlan,
+                plan: &$any_plan,
                 image: &mut B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
+                keys: &B::Buffer<<$any as Scheme>::Key>,
+                values: &B::Buffer<<$any as Scheme>::Value>,
             ) -> Result<()> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::assign(self, plan, image, keys, values),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::assign(self, plan, image, keys, values),)*
                 }
             }
-            fn decode(&self, plan: &AnyPlan, image: &B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
+            fn decode(&self, plan: &$any_plan, image: &B::Buffer<u64>) -> Result<DecodedOf<B, $any>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::decode(self, plan, image),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::decode(self, plan, image),)*
                 }
             }
             fn remove(
                 &self,
-                plan: &AnyPlan,
+                plan: &$any_plan,
                 image: &mut B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
+                keys: &B::Buffer<<$any as Scheme>::Key>,
             ) -> Result<Removed> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::remove(self, plan, image, keys),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::remove(self, plan, image, keys),)*
                 }
             }
-            fn lift(&self, plan: &AnyPlan, image: &mut B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
+            fn lift(&self, plan: &$any_plan, image: &mut B::Buffer<u64>) -> Result<DecodedOf<B, $any>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::lift(self, plan, image),)*
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::lift(self, plan, image),)*
                 }
             }
         }
     };
 }
-crate::for_each_scheme!(kernels_of_any_scheme);
+
+macro_rules! passes_of_any_scheme {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {
+        passes_of_enum! { AnyScheme; AnyPlan, AnyPlan; $($scheme: scheme::$scheme;)* }
+    };
+}
+crate::for_each_scheme!(passes_of_any_scheme);
+
+macro_rules! passes_of_any_scheme_of {
+    ($(($key:ty, $value:ty)),*) => {$(
+        passes_of_enum! {
+            AnySchemeOf<$key, $value>; AnyPlanOf<$key, $value>, AnyPlanOf;
+            Bucketized: BucketizedOf<$key, $value>;
+            RobinHood: RobinHoodOf<$key, $value>;
+            Signpost: SignpostOf<$key, $value>;
+        }
+    )*};
+}
+passes_of_any_scheme_of!((u64, u64), (u64, u32), (u32, u64), (u64, ()));

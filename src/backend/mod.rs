@@ -26,6 +26,8 @@ pub(crate) mod across;
 pub(crate) mod aggregate_tests;
 mod any_scheme;
 pub(crate) mod chunks;
+#[cfg(test)]
+pub(crate) mod erase_tests;
 pub(crate) mod host;
 mod info;
 mod kernels;

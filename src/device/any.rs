@@ -390,7 +390,20 @@ macro_rules! passes_of_registry {
 }
 crate::for_each_scheme!(passes_of_registry);
 
-/// The passes of schemes of 64-bit keys or values.
+/// The passes of schemes of 64-bit keys or values. Each pair of widths that the command uses is an implementation of its
+/// own, so that it is compiled here and not in each crate that uses it.
+macro_rules! passes_of_widths {
+    ($($scheme:ident: $(($key:ty, $value:ty))*;)*) => {$($(
+        passes_of_any! { () $scheme<$key, $value>, () }
+    )*)*};
+}
+passes_of_widths! {
+    BucketizedOf: (u64, u64) (u64, u32) (u32, u64) (u64, ());
+    RobinHoodOf: (u64, u64) (u64, u32) (u32, u64) (u64, ());
+    SignpostOf: (u64, u64) (u64, u32) (u32, u64) (u64, ()) (u32, ());
+}
+
+/// The passes of schemes that only the library's users and tests name.
 macro_rules! passes_of_wide {
     ($($scheme:ident),*) => {$(
         #[cfg(feature = "opencl")]
@@ -402,9 +415,4 @@ macro_rules! passes_of_wide {
         passes_of_any! { (K: Column, V: Column) $scheme<K, V>, (where (K, V): Layout, Cpu: Passes<$scheme<K, V>>) }
     )*};
 }
-passes_of_wide!(BucketizedOf, CuckooOf, RobinHoodOf, SortedOf);
-passes_of_any! { () SignpostOf<u64, u64>, () }
-passes_of_any! { () SignpostOf<u64, u32>, () }
-passes_of_any! { () SignpostOf<u32, u64>, () }
-passes_of_any! { () SignpostOf<u64, ()>, () }
-passes_of_any! { () SignpostOf<u32, ()>, () }
+passes_of_wide!(CuckooOf, SortedOf);

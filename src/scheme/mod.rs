@@ -36,7 +36,7 @@ pub mod slot_lists;
 pub mod sorted;
 mod stored;
 
-pub use any::{AnyPlan, AnyScheme};
+pub use any::{AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf};
 pub use audit::{Audit, Violation};
 pub use bucketized::{Bucketized, BucketizedOf, BucketizedPlan, Insertion, LookupMode};
 pub use constants::{FIRST_SALTED, Salt};

@@ -16,7 +16,7 @@ use koel::{
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Spooled, Want};
 use super::number::{Numbers, Type, Word};
-use super::options::{self, SomeDevices, TableOptions, ValuesOption, of_wide};
+use super::options::{self, SomeDevices, TableOptions, ValuesOption};
 use super::progress::Progress;
 use super::scheme::Described;
 use super::structure::{About, Types, unknown};
@@ -238,11 +238,11 @@ impl Build<'_> {
         let values_bits = self.types.values.map_or(0, Type::bits);
         match (contents, keys.kind().bits(), values_bits) {
             (Contents::Map, 32, 32) => self.map(options.scheme(contents)?, keys, values),
-            (Contents::Map, 64, 64) => of_wide!(options, u64, u64, |scheme| self.map(scheme, keys, values)),
-            (Contents::Map, 64, _) => of_wide!(options, u64, u32, |scheme| self.map(scheme, keys, values)),
-            (Contents::Map, ..) => of_wide!(options, u32, u64, |scheme| self.map(scheme, keys, values)),
+            (Contents::Map, 64, 64) => self.map(options.wide()?.of::<u64, u64>(), keys, values),
+            (Contents::Map, 64, _) => self.map(options.wide()?.of::<u64, u32>(), keys, values),
+            (Contents::Map, ..) => self.map(options.wide()?.of::<u32, u64>(), keys, values),
             (Contents::Set, 32, _) => self.set(options.scheme(contents)?, keys),
-            (Contents::Set, ..) => of_wide!(options, u64, (), |scheme| self.set(scheme, keys)),
+            (Contents::Set, ..) => self.set(options.wide()?.of::<u64, ()>(), keys),
             (Contents::Compact, 32, _) => match options.scheme(contents)? {
                 AnyScheme::CuckooSet(scheme) => self.compact_of_set(scheme, keys),
                 scheme => self.compact(scheme, keys),
@@ -282,9 +282,9 @@ impl Build<'_> {
         let options = &self.args.options;
         match (self.types.keys.bits(), self.types.values.map_or(0, Type::bits)) {
             (32, 32) => self.spilled(options.scheme(Contents::Map)?, rows),
-            (64, 64) => of_wide!(options, u64, u64, |scheme| self.spilled(scheme, rows)),
-            (64, _) => of_wide!(options, u64, u32, |scheme| self.spilled(scheme, rows)),
-            _ => of_wide!(options, u32, u64, |scheme| self.spilled(scheme, rows)),
+            (64, 64) => self.spilled(options.wide()?.of::<u64, u64>(), rows),
+            (64, _) => self.spilled(options.wide()?.of::<u64, u32>(), rows),
+            _ => self.spilled(options.wide()?.of::<u32, u64>(), rows),
         }
     }
 

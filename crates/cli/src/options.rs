@@ -14,7 +14,6 @@ use super::scheme;
 
 pub use device::{OneDevice, SomeDevices, TableDevices, Threads, ids, one_device, several_devices};
 pub use parameters::{Extent, SchemeOptions};
-pub(crate) use table::of_wide;
 pub use table::{Builder, TableOptions, Wide, scheme_help, usual};
 pub use values::{AnyValuesOption, ValuesOption};
 pub use values::{

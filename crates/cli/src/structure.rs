@@ -328,25 +328,15 @@ fn numbers(kind: Type) -> String {
     if kind == Type::U32 { "numbers".into() } else { format!("numbers ({})", kind.name()) }
 }
 
-/// The body with `$S` as the scheme of a file's map, which its number and its keys' and values' bits tell.
+/// Evaluates the body with `$S` as the scheme of a file's map, given the widths of its keys and values.
 macro_rules! of_map {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
-            (64, 64) => $crate::structure::of_map!(@wide $info, u64, u64, $S, $body),
-            (64, 32) => $crate::structure::of_map!(@wide $info, u64, u32, $S, $body),
-            (32, 64) => $crate::structure::of_map!(@wide $info, u32, u64, $S, $body),
+            (64, 64) => $crate::structure::of_map!(@ koel::AnySchemeOf<u64, u64>, $S, $body),
+            (64, 32) => $crate::structure::of_map!(@ koel::AnySchemeOf<u64, u32>, $S, $body),
+            (32, 64) => $crate::structure::of_map!(@ koel::AnySchemeOf<u32, u64>, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
-        }
-    };
-    // What is none of the others, bucketized tables refuse by name if it is not theirs.
-    (@wide $info:expr, $key:ty, $value:ty, $S:ident, $body:expr) => {
-        if $info.scheme & 0xffff == <koel::RobinHood as koel::Scheme>::ID {
-            $crate::structure::of_map!(@ koel::scheme::RobinHoodOf<$key, $value>, $S, $body)
-        } else if $info.scheme & 0xffff == <koel::Signpost as koel::Scheme>::ID {
-            $crate::structure::of_map!(@ koel::scheme::SignpostOf<$key, $value>, $S, $body)
-        } else {
-            $crate::structure::of_map!(@ koel::scheme::BucketizedOf<$key, $value>, $S, $body)
         }
     };
     (@ $scheme:ty, $S:ident, $body:expr) => {{
@@ -361,7 +351,7 @@ macro_rules! of_set {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
-            (64, 0) => $crate::structure::of_map!(@wide $info, u64, (), $S, $body),
+            (64, 0) => $crate::structure::of_map!(@ koel::AnySchemeOf<u64, ()>, $S, $body),
             (32, 0) => $crate::structure::of_map!(@ koel::scheme::SignpostOf<u32, ()>, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }

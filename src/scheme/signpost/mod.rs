@@ -151,7 +151,7 @@ impl Signpost {
 }
 
 /// The layout of a table's lines.
-type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
+pub(crate) type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
 
 impl<K: Column, V: Column> Scheme for SignpostOf<K, V>
 where

@@ -3,11 +3,13 @@
 use clap::Args;
 
 use koel::join::JoinBuilder;
+use koel::scheme::bucketized::wide::Layout;
+use koel::scheme::signpost::Posted;
 use koel::sharded::{ShardedMultiBuilder, ShardedSetBuilder};
 use koel::table::{Contents, TableBuilder};
 use koel::{
-    AnyScheme, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable,
-    RobinHood, Runs, Scheme, SetBuilder, ShardedBuilder, Signpost,
+    AnyScheme, AnySchemeOf, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind,
+    MultiBuilder, MultiTable, RobinHood, Runs, Scheme, SetBuilder, ShardedBuilder, Signpost,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
@@ -109,28 +111,19 @@ pub enum Wide {
 
 impl Wide {
     const NAMES: [&str; 3] = [Bucketized::NAME, RobinHood::NAME, Signpost::NAME];
-}
 
-/// The body with the scheme of tables of these keys and values.
-macro_rules! of_wide {
-    ($options:expr, $key:ty, $value:ty, |$scheme:ident| $body:expr) => {
-        match $options.wide()? {
-            $crate::options::Wide::Bucketized(scheme) => {
-                let $scheme = scheme.of::<$key, $value>();
-                $body
-            }
-            $crate::options::Wide::RobinHood(scheme) => {
-                let $scheme = scheme.of::<$key, $value>();
-                $body
-            }
-            $crate::options::Wide::Signpost(scheme) => {
-                let $scheme = scheme.of::<$key, $value>();
-                $body
-            }
+    /// The scheme of tables with these keys and values.
+    pub fn of<K, V>(&self) -> AnySchemeOf<K, V>
+    where
+        (K, V): Layout + Posted,
+    {
+        match self {
+            Wide::Bucketized(scheme) => scheme.of::<K, V>().into(),
+            Wide::RobinHood(scheme) => scheme.of::<K, V>().into(),
+            Wide::Signpost(scheme) => scheme.of::<K, V>().into(),
         }
-    };
+    }
 }
-pub(crate) use of_wide;
 
 impl TableOptions {
     /// The scheme that is asked for, or else the one for such contents.

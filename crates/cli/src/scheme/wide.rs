@@ -1,8 +1,8 @@
-//! Tables of 64-bit keys or values: bucketized ones, which have no option, and Robin Hood ones.
+//! Schemes of 64-bit keys or values.
 
 use koel::scheme::bucketized::wide::{Column, Layout, LinePlan};
 use koel::scheme::robin_hood::wide::RobinHoodLinePlan;
-use koel::scheme::{BucketizedOf, Plan, RobinHoodOf};
+use koel::scheme::{AnyPlanOf, AnySchemeOf, BucketizedOf, Plan, RobinHoodOf, Scheme, SignpostOf};
 
 use serde_json::Value;
 
@@ -25,3 +25,19 @@ where
         vec![("sequence", plan.sequence().name().into())]
     }
 }
+
+macro_rules! described {
+    ($(($key:ty, $value:ty)),*) => {$(
+        impl Described for AnySchemeOf<$key, $value> {
+            fn describe(plan: &<Self as Scheme>::Plan) -> Vec<(&'static str, Value)> {
+                match plan {
+                    AnyPlanOf::Bucketized(plan) => BucketizedOf::<$key, $value>::describe(plan),
+                    AnyPlanOf::RobinHood(plan) => RobinHoodOf::<$key, $value>::describe(plan),
+                    AnyPlanOf::Signpost(plan) => SignpostOf::<$key, $value>::describe(plan),
+                    _ => Vec::new(),
+                }
+            }
+        }
+    )*};
+}
+described!((u64, u64), (u64, u32), (u32, u64), (u64, ()));

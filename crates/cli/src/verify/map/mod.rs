@@ -21,15 +21,6 @@ use data::DataSet;
 pub(super) use data::{Spread, too_wide};
 use reference::Reference;
 
-/// The rows of a scheme's tables of every two widths.
-macro_rules! every_width {
-    ($rows:ident, $scheme:ident, $run:expr, $data:expr) => {{
-        $rows.extend(wide($run, $scheme.of::<u64, u64>(), $data, "u64, u64")?);
-        $rows.extend(wide($run, $scheme.of::<u64, u32>(), $data, "u64, u32")?);
-        $rows.extend(wide($run, $scheme.of::<u32, u64>(), $data, "u32, u64")?);
-        $rows.extend(wide($run, $scheme.of::<u64, ()>(), $data, "u64")?);
-    }};
-}
 /// Plain tables of every scheme and kind, on random keys and on the k-mers of a genome.
 pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     let data = [DataSet::random(n, run.seed), DataSet::lambda_phage()?];
@@ -42,14 +33,13 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
             let check = Check { data: set, cut: None, run, kind: *kind, types: "" };
             rows.extend(check.run(scheme::named(name, *kind, options)?)?);
         }
-        match wide_scheme(name, *kind, options)? {
-            Some(Wide::Bucketized(scheme)) => every_width!(rows, scheme, run, &data[0]),
-            Some(Wide::RobinHood(scheme)) => every_width!(rows, scheme, run, &data[0]),
-            Some(Wide::Signpost(scheme)) => {
-                every_width!(rows, scheme, run, &data[0]);
-                rows.extend(wide(run, scheme.of::<u32, ()>(), &data[0], "u32")?);
-            }
-            None => {}
+        let Some(scheme) = wide_scheme(name, *kind, options)? else { continue };
+        rows.extend(wide(run, scheme.of::<u64, u64>(), &data[0], "u64, u64")?);
+        rows.extend(wide(run, scheme.of::<u64, u32>(), &data[0], "u64, u32")?);
+        rows.extend(wide(run, scheme.of::<u32, u64>(), &data[0], "u32, u64")?);
+        rows.extend(wide(run, scheme.of::<u64, ()>(), &data[0], "u64")?);
+        if let Wide::Signpost(scheme) = scheme {
+            rows.extend(wide(run, scheme.of::<u32, ()>(), &data[0], "u32")?);
         }
     }
     Ok(rows)
