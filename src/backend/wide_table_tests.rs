@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use super::erase_tests::{Erase, IntoAny};
 use super::{Runs, Word};
 use crate::error::{Error, Result};
-use crate::scheme::{CuckooOf, Plan, RobinHoodOf, Scheme, SortedOf};
-use crate::{Cpu, Cuckoo, Duplicates, HashTable, RobinHood, Sequence, Sorted};
+use crate::scheme::{Plan, Scheme};
+use crate::{Any, Cpu, Cuckoo, Duplicates, HashTable, RobinHood, Sequence, Sorted};
 
 /// Distinct keys: extremes first; then some that agree in their low half, in their high half, or in their upper 60 bits;
 /// then others. Of 32 bits, what is left of them.
@@ -42,10 +43,17 @@ fn values<S: Scheme>(scheme: &S, keys: &[S::Key]) -> Vec<S::Value> {
     (0..).zip(keys).map(some).map(Word::low).collect()
 }
 
-/// A table as users have it: built, asked, changed, read back, moved, saved.
-pub(crate) fn tables<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, count: usize) -> Result<()>
+/// A table as users have it: built, queried, changed, read back, moved, saved.
+pub(crate) fn tables<S: Erase>(backend: &impl IntoAny, scheme: &S, count: usize) -> Result<()>
 where
-    Cpu: Runs<S>,
+    Any: Runs<S::Any>,
+{
+    tables_of(&backend.any(), &scheme.any(), count)
+}
+
+fn tables_of<S: Scheme>(backend: &Any, scheme: &S, count: usize) -> Result<()>
+where
+    Any: Runs<S>,
 {
     let all = keys::<S::Key>(count);
     let values = values(scheme, &all);
@@ -57,8 +65,9 @@ where
     assert_eq!(table.contains(&[absent, all[1], all[4]])?, [false, true, true]);
     assert_eq!(table.get(&[absent])?, [None]);
     let whole = table.digest()?;
-    assert_eq!(builder.build(&Cpu::new(), &all, &values)?.digest()?, whole, "as the CPU builds it");
-    assert_eq!(table.to_backend(&Cpu::new())?.digest()?, whole);
+    let cpu = Any::Cpu(Cpu::new());
+    assert_eq!(builder.build(&cpu, &all, &values)?.digest()?, whole, "as the CPU builds it");
+    assert_eq!(table.to_backend(&cpu)?.digest()?, whole);
 
     let at = all.len() / 3;
     let mut in_two = builder.build(backend, &all[..at], &values[..at])?;
@@ -72,7 +81,7 @@ where
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table.koel");
     assert_eq!(table.save(&path)?, whole);
-    let opened = HashTable::<B, S>::open(backend, &path)?;
+    let opened = HashTable::<Any, S>::open(backend, &path)?;
     assert_eq!((opened.len(), opened.digest()?), (count, whole));
     assert!(opened.get(&all)?.into_iter().eq(values.iter().copied().map(Some)));
 
@@ -99,7 +108,10 @@ where
 }
 
 /// The three rules for duplicates, and the table that each leaves.
-fn rules<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, keys: &[S::Key], count: usize) -> Result<()> {
+fn rules<S: Scheme>(backend: &Any, scheme: &S, keys: &[S::Key], count: usize) -> Result<()>
+where
+    Any: Runs<S>,
+{
     let of = |i: usize| keys[i * 7 % (count / 2).max(1)];
     let rows: Vec<S::Key> = (0..count).map(of).collect();
     let number = |i: usize| if scheme.limits().value_bits == 0 { 0 } else { i as u64 };
@@ -135,7 +147,17 @@ macro_rules! written_down {
     }};
 }
 
-pub(crate) fn has_digest<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, written: &str) -> Result<()> {
+pub(crate) fn has_digest<S: Erase>(backend: &impl IntoAny, scheme: &S, written: &str) -> Result<()>
+where
+    Any: Runs<S::Any>,
+{
+    digest_is(&backend.any(), &scheme.any(), written)
+}
+
+fn digest_is<S: Scheme>(backend: &Any, scheme: &S, written: &str) -> Result<()>
+where
+    Any: Runs<S>,
+{
     let key = |i: u64| if i < 1000 { i.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { u64::MAX };
     let keys: Vec<S::Key> = (0..=1000).map(key).map(Word::low).collect();
     let value = |(i, &key): (u64, &S::Key)| match (scheme.limits().value_bits, i % 3) {
@@ -151,10 +173,7 @@ pub(crate) fn has_digest<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, written
 
 /// A program of a hundred lines of Python computed these, those of Robin Hood tables and those of sorted ones. It has the rule, the words and the
 /// header from `docs/canonical-layout.md` and `docs/file-format.md`, and places one key at a time.
-pub(crate) fn digests_of_cuckoo_tables<B>(backend: &B) -> Result<()>
-where
-    B: Runs<CuckooOf<u64, u64>> + Runs<CuckooOf<u64, u32>> + Runs<CuckooOf<u32, u64>> + Runs<CuckooOf<u64, ()>>,
-{
+pub(crate) fn digests_of_cuckoo_tables(backend: &impl IntoAny) -> Result<()> {
     written_down!(
         backend,
         Cuckoo::canonical(4),
@@ -178,13 +197,7 @@ where
     Ok(())
 }
 
-pub(crate) fn digests_of_robin_hood_tables<B>(backend: &B) -> Result<()>
-where
-    B: Runs<RobinHoodOf<u64, u64>>
-        + Runs<RobinHoodOf<u64, u32>>
-        + Runs<RobinHoodOf<u32, u64>>
-        + Runs<RobinHoodOf<u64, ()>>,
-{
+pub(crate) fn digests_of_robin_hood_tables(backend: &impl IntoAny) -> Result<()> {
     for (sequence, digests) in [
         (
             Sequence::Coherent,
@@ -219,10 +232,7 @@ where
     Ok(())
 }
 
-pub(crate) fn digests_of_sorted_tables<B>(backend: &B) -> Result<()>
-where
-    B: Runs<SortedOf<u64, u64>> + Runs<SortedOf<u64, u32>> + Runs<SortedOf<u32, u64>> + Runs<SortedOf<u64, ()>>,
-{
+pub(crate) fn digests_of_sorted_tables(backend: &impl IntoAny) -> Result<()> {
     written_down!(
         backend,
         Sorted,

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Answers, ChunkOf, Decoded, DeviceBuffer, Kernels, Runs, Word, bitmap_words};
+use super::erase_tests::{Erase, IntoAny};
+use super::{Answers, ChunkOf, Decoded, DeviceBuffer, HashBackend as _, Kernels, Runs, Word, bitmap_words};
+use crate::device::{Any, AnyBuffer};
 use crate::error::Result;
 use crate::layout::wide::{MORTON3_BITS, morton3, morton3_cell};
 use crate::scheme::hash::SplitMix64;
@@ -143,7 +145,17 @@ pub(crate) fn reference<S: Scheme>(plan: &S::Plan, columns: &Columns<S>) -> Opti
 }
 
 /// Builds, batches, answers, removals and compaction of one scheme, at these numbers of pairs and loads.
-pub(crate) fn images<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, sizes: &[(usize, f64)]) -> Result<()> {
+pub(crate) fn images<S: Erase>(backend: &impl IntoAny, scheme: &S, sizes: &[(usize, f64)]) -> Result<()>
+where
+    Any: Runs<S::Any>,
+{
+    images_of(&backend.any(), &scheme.any(), sizes)
+}
+
+fn images_of<S: Scheme>(backend: &Any, scheme: &S, sizes: &[(usize, f64)]) -> Result<()>
+where
+    Any: Runs<S>,
+{
     for &(count, load) in sizes {
         let said = format!("{} {count} at {load}", S::NAME);
         let all = pairs(scheme, count, 1);
@@ -157,9 +169,9 @@ pub(crate) fn images<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, sizes: &[(u
         clean(placed);
         assert_eq!(plan.with_stash(placed.stash), plan, "{said}");
         assert!(backend.download(&image)? == expected, "{said}");
-        answers::<B, S>(backend, scheme, &plan, &image, &expected, &all.0)?;
+        answers::<S>(backend, scheme, &plan, &image, &expected, &all.0)?;
         if scheme.updates() == Updates::Tombstones {
-            changes::<B, S>(backend, scheme, &plan, &image, &expected, &all)?;
+            changes::<S>(backend, scheme, &plan, &image, &expected, &all)?;
         }
 
         let gone: Vec<_> = all.0.iter().copied().step_by(3).collect();
@@ -177,14 +189,17 @@ pub(crate) fn images<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, sizes: &[(u
 }
 
 /// Two batches, removal and compaction, in tables that are changed in place; of an image that holds all pairs.
-fn changes<B: Runs<S>, S: Scheme>(
-    backend: &B,
+fn changes<S: Scheme>(
+    backend: &Any,
     scheme: &S,
     plan: &S::Plan,
-    image: &B::Buffer<u64>,
+    image: &AnyBuffer<u64>,
     expected: &[u64],
     all: &Columns<S>,
-) -> Result<()> {
+) -> Result<()>
+where
+    Any: Runs<S>,
+{
     let (count, half) = (all.0.len(), all.0.len() / 2);
     let said = format!("{} {count}", S::NAME);
     let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
@@ -205,7 +220,7 @@ fn changes<B: Runs<S>, S: Scheme>(
     let mut expected_worn = expected.to_vec();
     assert_eq!(S::remove(plan, &mut expected_worn, &gone), gone.len() as u64);
     assert!(backend.download(&worn)? == expected_worn, "{said}, worn");
-    answers::<B, S>(backend, scheme, plan, &worn, &expected_worn, &all.0)?;
+    answers::<S>(backend, scheme, plan, &worn, &expected_worn, &all.0)?;
 
     // Compacted, it is the table of what is left.
     let lifted = Kernels::<S>::lift(backend, plan, &mut worn)?;
@@ -221,14 +236,17 @@ fn changes<B: Runs<S>, S: Scheme>(
 }
 
 /// What an image on a device says, beside what the same words say to the scheme.
-fn answers<B: Runs<S>, S: Scheme>(
-    backend: &B,
+fn answers<S: Scheme>(
+    backend: &Any,
     scheme: &S,
     plan: &S::Plan,
-    image: &B::Buffer<u64>,
+    image: &AnyBuffer<u64>,
     words: &[u64],
     keys: &[S::Key],
-) -> Result<()> {
+) -> Result<()>
+where
+    Any: Runs<S>,
+{
     let queries = [keys, &pairs(scheme, keys.len() / 2 + 9, 2).0].concat();
     let on_device = backend.upload(&queries)?;
     let mut values = backend.filled(queries.len(), S::Value::low(9))?;
@@ -253,10 +271,20 @@ fn answers<B: Runs<S>, S: Scheme>(
 }
 
 /// Duplicates are counted, and of each key the greatest value stays, in schemes that keep one of each key by themselves.
-pub(crate) fn duplicates<B, S>(backend: &B, scheme: &S, keys: u64) -> Result<()>
+pub(crate) fn duplicates<S: Erase<Any: Scheme<Key = u64, Value = u64>>>(
+    backend: &impl IntoAny,
+    scheme: &S,
+    keys: u64,
+) -> Result<()>
 where
-    B: Runs<S>,
-    S: Scheme<Key = u64, Value = u64>,
+    Any: Runs<S::Any>,
+{
+    duplicates_of(&backend.any(), &scheme.any(), keys)
+}
+
+fn duplicates_of<S: Scheme<Key = u64, Value = u64>>(backend: &Any, scheme: &S, keys: u64) -> Result<()>
+where
+    Any: Runs<S>,
 {
     let rows = 3 * keys + keys / 3;
     let column: Vec<u64> = (0..rows).map(|i| (i % keys) << 33 | 5).collect();
@@ -274,10 +302,20 @@ where
 }
 
 /// A table of cells of a box of 2^21 an axis: a solid cube of them at a corner, all eight corners, and cells far apart.
-pub(crate) fn cells<B, S>(backend: &B, scheme: &S, side: u32) -> Result<()>
+pub(crate) fn cells<S: Erase<Any: Scheme<Key = u64, Value = u64>>>(
+    backend: &impl IntoAny,
+    scheme: &S,
+    side: u32,
+) -> Result<()>
 where
-    B: Runs<S>,
-    S: Scheme<Key = u64, Value = u64>,
+    Any: Runs<S::Any>,
+{
+    cells_of(&backend.any(), &scheme.any(), side)
+}
+
+fn cells_of<S: Scheme<Key = u64, Value = u64>>(backend: &Any, scheme: &S, side: u32) -> Result<()>
+where
+    Any: Runs<S>,
 {
     let last = (1 << MORTON3_BITS) - 1;
     let key = |x, y, z| morton3(x, y, z).expect("inside");
@@ -300,10 +338,20 @@ where
 
 /// Of pairs with one key the one with the greatest value stays, and no other: what numbering by first appearance relies
 /// on. Keys come once, a few times, and one of them in a quarter of the rows.
-pub(crate) fn greatest_of_copies<B, S>(backend: &B, scheme: &S, rows: usize) -> Result<()>
+pub(crate) fn greatest_of_copies<S: Erase<Any: Scheme<Key = u64, Value = u32>>>(
+    backend: &impl IntoAny,
+    scheme: &S,
+    rows: usize,
+) -> Result<()>
 where
-    B: Runs<S>,
-    S: Scheme<Key = u64, Value = u32>,
+    Any: Runs<S::Any>,
+{
+    greatest_of_copies_of(&backend.any(), &scheme.any(), rows)
+}
+
+fn greatest_of_copies_of<S: Scheme<Key = u64, Value = u32>>(backend: &Any, scheme: &S, rows: usize) -> Result<()>
+where
+    Any: Runs<S>,
 {
     let distinct = rows as u64 / 3 + 1;
     let key = |x: u64| if x.is_multiple_of(4) { 77 << 33 } else { ((x >> 8) % distinct) << 20 | 3 };
@@ -339,11 +387,20 @@ where
 
 /// Sets, ids, groups, multivalue tables and joins of 64-bit keys, against the standard library's: in tables of these
 /// schemes.
-pub(crate) fn structures<B, S, T>(backend: &B, of_rows: &S, of_keys: &T, rows: usize) -> Result<()>
+pub(crate) fn structures<S, T>(backend: &impl IntoAny, of_rows: &S, of_keys: &T, rows: usize) -> Result<()>
 where
-    B: Runs<S> + Runs<T>,
+    S: Erase<Any: Scheme<Key = u64, Value = u32>>,
+    T: Erase<Any: Scheme<Key = u64>>,
+    Any: Runs<S::Any> + Runs<T::Any>,
+{
+    structures_of(&backend.any(), &of_rows.any(), &of_keys.any(), rows)
+}
+
+fn structures_of<S, T>(backend: &Any, of_rows: &S, of_keys: &T, rows: usize) -> Result<()>
+where
     S: Scheme<Key = u64, Value = u32>,
     T: Scheme<Key = u64>,
+    Any: Runs<S> + Runs<T>,
 {
     // A third as many keys as rows; many differ in one half alone.
     let column: Vec<u64> = noise::<u64>(4, rows)
@@ -379,7 +436,7 @@ where
             assert_eq!(groups.sums[at], of_key().map(u64::from).sum::<u64>());
             assert_eq!((Some(groups.mins[at]), Some(groups.maxs[at])), (of_key().min(), of_key().max()));
         }
-        let counted = group::wide::group_by::<B, u64, u32>(backend, &column, &[], &[Aggregate::Count], order)?;
+        let counted = group::wide::group_by::<Any, u64, u32>(backend, &column, &[], &[Aggregate::Count], order)?;
         assert!(counted.counts == groups.counts);
     }
 

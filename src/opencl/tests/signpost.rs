@@ -3,6 +3,8 @@
 use ocl::core::Program;
 
 use super::{device, small};
+use crate::Any;
+use crate::backend::erase_tests::Erase;
 use crate::backend::wide_table_tests::tables;
 use crate::backend::wide_tests::{self, every_layout, images};
 use crate::backend::{HashBackend, Runs};
@@ -12,7 +14,7 @@ use crate::opencl::{BuildRoute, LookupShape, OpenCl};
 use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::signpost::post::{MIN_BUCKETS_WITHIN, Posts};
 use crate::scheme::signpost::{Narrow, NarrowSet};
-use crate::scheme::{Scheme, Signpost};
+use crate::scheme::Signpost;
 use crate::table::{Duplicates, HashTable};
 
 /// All programs of such tables.
@@ -70,9 +72,9 @@ fn images_are_those_of_the_rule() -> Result<()> {
 }
 
 /// Images are those of the rule, and built part by part.
-fn by_parts<S: Scheme>(cl: &OpenCl, scheme: &S, sizes: &[(usize, f64)]) -> Result<()>
+fn by_parts<S: Erase>(cl: &OpenCl, scheme: &S, sizes: &[(usize, f64)]) -> Result<()>
 where
-    OpenCl: Runs<S>,
+    Any: Runs<S::Any>,
 {
     cl.ledger().take();
     for &size in sizes {
