@@ -1,45 +1,42 @@
-//! A picture found in a picture by geometric hashing (an application of Alcantara et al. 2009).
+//! Finds a picture in a picture by geometric hashing (an application in Alcantara et al. 2009).
 //!
-//! The pictures are of stars: bright spots, of which each is a point. Any two points of the small picture are a frame in
-//! which the others have coordinates that do not change when the picture is moved, turned or scaled. A multivalue table
-//! holds, for each square of coordinates, the frames in which some point lies there.
+//! Each point is a bright spot: a star. Any two points of the small picture are a frame, in which the coordinates of
+//! the other points do not change when the picture is moved, rotated or scaled. A multivalue table maps each square of
+//! coordinates to the frames in which a point lies there.
 //!
 //! ```text
-//! index     for each frame of the small picture, each other point:   square -> frame
-//! search    for some frames of the large picture:  the squares of its points there, and beside them, are looked up
-//!           all at once;  each frame that is found has a vote
-//! place     frame on frame is a placement;  of those with most votes the one stays that puts most spots on spots
+//! index     for each frame of the small picture and each other point:   square -> frame
+//! search    for some frames of the large picture: look up the squares of its points, and the adjacent squares, in one
+//!           batch; each frame found gets a vote
+//! place     a pair of frames is a placement; of those with the most votes, keep the one that maps most spots to spots
 //! ```
 //!
 //! ```sh
-//! cargo run --release --example find_picture -- sky.png piece.png
+//! cargo run --release -p koel-examples -- find-picture sky.png piece.png
 //! ```
 //!
-//! Without pictures a sky is drawn, and a piece of it turned, scaled, with some of its stars missing and with others
-//! that the sky has not. Its place must be found, and a piece of another sky must not. What the table answers is
-//! compared with a `HashMap` of lists.
+//! Without pictures, the example draws a sky, and a rotated and scaled piece of it with some stars missing and others
+//! added. It must find the piece, and must not find a piece of another sky. The table's answers are compared with those
+//! of a `HashMap` of lists.
 //!
-//! `find_picture.png` shows both pictures and the place, in `target/pictures` or the folder that `--out` names.
-
-mod picture;
+//! `find_picture.png` shows both pictures and the place, in `target/pictures` or the folder given by `--out`.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use crate::picture::marks::{line, ring};
+use crate::picture::plane::{Point, distance, minus, over, times};
+use crate::picture::stars::{drawn, piece, spots, stars};
+use crate::picture::{Colour, Out, Picture, mixed};
 use koel::backend::HashBackend;
 use koel::device::{Any, choose};
 use koel::{Cuckoo, MultiTable};
-use picture::marks::{line, ring};
-use picture::plane::{Point, distance, minus, over, times};
-use picture::stars::{drawn, piece, spots, stars};
-use picture::{Colour, Out, Picture, mixed};
 
 /// Find a small picture of bright spots in a large one
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// PNG files: the large picture and the small one [default: a sky, and a piece of it]
     #[arg(num_args = 2, value_names = ["LARGE", "SMALL"])]
     pictures: Vec<PathBuf>,
@@ -63,8 +60,7 @@ const TRIED: usize = 50;
 /// How near a spot must be to another to count as the same, in pixels.
 const SAME: f32 = 2.0;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let device = choose(&args.device, None)?.swap_remove(0);
     println!("{}", device.info());
     if let [large, small] = &args.pictures[..] {

@@ -1,44 +1,41 @@
 //! The Boolean intersection of two moving point clouds (Alcantara et al. 2011, Figure 4.1; the poster of 2009).
 //!
-//! Two rings turn, drift through each other and swell and shrink. In every frame both are points anew, the points fall
-//! into the cells of a grid, and the cells of each go into a hash set of their own. Then
+//! Two rings rotate, drift through each other, grow and shrink. In each frame both are sampled as points, the points
+//! are mapped to cells of a grid, and the cells of each ring are inserted into a hash set. Then
 //!
 //! ```text
-//! crossing    each set is asked for the other's cells: where both are, the surfaces meet (and the rings collide)
-//! outside     a flood from a corner of the grid, wave after wave: each wave asks the set whether it stands at a wall
-//! inside      cells of one ring that the flood around the other did not reach, and that are none of its walls
+//! crossing    look up each ring's cells in the other set: cells in both are where the surfaces cross
+//! outside     flood fill from a corner of the grid, one wave at a time: each wave is looked up in the set of walls
+//! inside      cells of one ring that the flood around the other did not reach and that are not its walls
 //! ```
 //!
-//! The surface of the intersection is what crosses and what of each ring is inside the other.
+//! The surface of the intersection is the crossing cells and the cells of each ring inside the other.
 //!
 //! ```sh
-//! cargo run --release --example intersection -- --grid 128 --scheme two-level
+//! cargo run --release -p koel-examples -- intersection --grid 128 --scheme two-level
 //! ```
 //!
-//! `intersection.png` shows the frame in which most cells cross, in `target/pictures` or the folder that `--out` names: the
-//! rings, and beside them what they share.
+//! `intersection.png` shows the frame with the most crossing cells, in `target/pictures` or the folder given by
+//! `--out`: the rings, and next to them their intersection.
 //!
-//! Checked in two other ways: crossings by a `HashSet`, and each cell of the grid by its distance from the rings, which
-//! a formula gives.
-
-mod picture;
+//! Crossings are checked with a `HashSet`, and each cell of the grid by its analytic distance from the rings.
 
 use std::collections::HashSet;
 use std::error::Error;
 use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
 
-use clap::{Parser, ValueEnum};
+use crate::picture::voxels::{Cube, FLOOR, Scene};
+use crate::picture::{Out, Picture};
+use clap::ValueEnum;
 use koel::backend::{HashBackend, Runs};
 use koel::device::{Any, choose};
 use koel::layout::Rows3;
 use koel::{CuckooSet, Fks, Scheme};
-use picture::voxels::{Cube, FLOOR, Scene};
-use picture::{Out, Picture};
 
 /// Intersect two moving rings by the cells of their surfaces
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// Cells along each side of the grid, 32 to 512
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(32..=512))]
     grid: u32,
@@ -77,8 +74,7 @@ struct Ring {
 /// Half the diagonal of a cell, and a little: nearer to a surface than this a cell may be a wall or not.
 const NEAR: f32 = 0.88;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let device = choose(&args.device, None)?.swap_remove(0);
     println!("two rings in a grid of {}^3, {} frames, {}", args.grid, args.frames, device.info());
     match args.scheme {

@@ -1,36 +1,33 @@
-//! Where reads of a genome come from, by the k-mers that they share with it.
+//! Finds where reads of a genome come from, by the k-mers that they share with it.
 //!
-//! A multivalue table holds the places of every k-mer of the genome. All k-mers of many reads are looked up at once,
-//! and each place that is found votes for where the read would begin; the place with the most votes is the read's.
-//! Reads may come from either strand.
+//! A multivalue table maps each k-mer of the genome to its positions. The k-mers of many reads are looked up in one
+//! batch. Each position found votes for a start of the read, and the start with the most votes wins. Reads may come
+//! from either strand.
 //!
 //! ```text
 //! genome   ..GATTACAGATTA..        GATT -> 2 9 ..      ATTA -> 3 10 ..
-//! read        TACAGA               TACA -> 5, of offset 0: a vote for 5; ACAG -> 6, of offset 1: a vote for 5; ..
+//! read        TACAGA               TACA -> 5, at offset 0: a vote for 5; ACAG -> 6, at offset 1: a vote for 5; ..
 //! ```
 //!
 //! ```sh
-//! cargo run --release --example kmer_reads -- --genome genome.fa.gz --reads reads.fastq.gz -k 16
+//! cargo run --release -p koel-examples -- kmer-reads --genome genome.fa.gz --reads reads.fastq.gz -k 16
 //! ```
 //!
-//! FASTA or FASTQ, plain or gzip. Without reads, some are drawn from the genome, with errors, and it is checked that
-//! they find their places; without a genome, that of the phage lambda is taken.
-
-mod sequences;
+//! Input is FASTA or FASTQ, plain or gzip. Without reads, the example draws some from the genome, with errors, and
+//! checks that they are found where they were drawn. Without a genome, it uses that of the phage lambda.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use crate::sequences::{Record, read, reverse_complement, windows};
 use koel::backend::HashBackend;
 use koel::device::{Any, choose};
 use koel::{Cuckoo, MultiTable};
-use sequences::{Record, read, reverse_complement, windows};
 
 /// Find the places of reads in a genome by their k-mers
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// FASTA, plain or gzip [default: the phage lambda]
     #[arg(long)]
     genome: Option<PathBuf>,
@@ -67,9 +64,8 @@ struct Placed {
     reversed: bool,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
-    let lambda = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/cli/data/lambda_phage.fa");
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
+    let lambda = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/data/lambda_phage.fa");
     let genome = read(args.genome.as_deref().unwrap_or(lambda.as_ref()))?;
     let device = choose(&args.device, None)?.swap_remove(0);
     let k = usize::from(args.k);

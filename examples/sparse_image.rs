@@ -1,42 +1,39 @@
 //! A sparse image in a hash table, as in Garcia et al. 2011, Figures 1 and 4.
 //!
-//! The pixels that are not background go into a Robin Hood table; then every pixel of the picture is asked, and the
-//! picture is drawn again from the answers. It must be the same, pixel by pixel. That is done with the coherent
-//! sequence, which keeps neighbours together, and with a random one, and both tables can be looked at.
+//! The pixels that are not background are inserted into a Robin Hood table. Then every pixel of the picture is looked
+//! up, and the picture is drawn from the answers: it must be the same, pixel by pixel. This is done with the coherent
+//! sequence, which keeps neighbours together, and with a random one, and both tables are drawn.
 //!
 //! ```sh
-//! cargo run --release --example sparse_image -- picture.png --out folder
+//! cargo run --release -p koel-examples -- sparse-image picture.png --out folder
 //! ```
 //!
-//! Without a picture, one is drawn. In the folder, `target/pictures` if none is named:
+//! Without a picture, the example draws one. It writes these files to the folder (default: `target/pictures`):
 //!
 //! ```text
 //! image.png         the picture, drawn from the answers
-//! table-*.png       a table's slots in rows as long as the picture's, coloured by where their pixels are in it (red: x,
+//! table-*.png       a table's slots in rows as long as the picture's, coloured by the position of their pixels (red: x,
 //!                   green: y), for each sequence
-//! ages-*.png        how far a lookup that begins at a slot must go (black 0, blue 1, green 2, yellow 3, red more)
-//! sparse_image.png  the picture, and under it the slots of the coherent table in the colours that they hold
+//! ages-*.png        the length of the probe sequence from each slot (black 0, blue 1, green 2, yellow 3, red more)
+//! sparse_image.png  the picture, and under it the slots of the coherent table in the colours that they store
 //! ```
-
-mod picture;
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use crate::picture::{Colour, Out, Picture, WHITE};
 use koel::backend::{HashBackend, Probe, bitmap_words};
 use koel::device::{Any, choose};
 use koel::layout::Rows2;
 use koel::scheme::robin_hood::Sequence;
 use koel::scheme::{Plan, Scheme};
 use koel::{HashTable, RobinHood};
-use picture::{Colour, Out, Picture, WHITE};
 
 /// Put the pixels of a picture that are not background into a hash table, and draw the picture from it
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// A PNG file [default: a picture of its own]
     picture: Option<PathBuf>,
     #[command(flatten)]
@@ -49,8 +46,7 @@ struct Args {
     device: String,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let picture = match &args.picture {
         Some(path) => Picture::open(path)?,
         None => rings(480, 320),

@@ -1,32 +1,29 @@
-//! Painting on a texture that is too large to store: only the pixels that a brush has touched are kept (Garcia et al.
+//! Painting on a texture that is too large to store: the table has only the pixels that a brush touched (Garcia et al.
 //! 2011, Section 4.3).
 //!
 //! ```sh
-//! cargo run --release --example sparse_painting -- picture.png --strokes 200
+//! cargo run --release -p koel-examples -- sparse-painting picture.png --strokes 200
 //! ```
 //!
-//! A brush moves over a texture of 4096 x 4096 pixels and paints what a picture shows there (without one, colours of
-//! its own). Each stroke is a batch: pixels that were painted before get their new colour in place, new ones are added,
-//! and the table is built again when it must grow. After each stroke the texture is drawn in a window of 1024 x 1024.
-//! At the end the table is rebuilt at other loads, less memory against faster drawing. A plain array of all pixels is
-//! painted beside it, and must show the same.
-
-mod picture;
+//! A brush moves over a texture of 4096 x 4096 pixels and paints the colours of a picture (default: generated colours).
+//! Each stroke is one batch: pixels that were painted before are updated in place, new ones are inserted, and the table
+//! is rebuilt when it must grow. After each stroke a window of 1024 x 1024 pixels is drawn. At the end the table is
+//! rebuilt at other loads, which trade memory for drawing time. The result is compared with a plain array of all
+//! pixels.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use crate::picture::Picture;
 use koel::backend::{HashBackend, Probe, bitmap_words};
 use koel::device::{Any, choose};
 use koel::layout::morton2;
 use koel::{HashTable, RobinHood};
-use picture::Picture;
 
 /// Paint a sparse texture with a brush
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// A PNG file whose colours are painted [default: colours of its own]
     picture: Option<PathBuf>,
     /// Strokes of the brush
@@ -47,8 +44,7 @@ struct Args {
 const TEXTURE: u32 = 4096;
 const WINDOW: u32 = 1024;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let picture = args.picture.as_deref().map(Picture::open).transpose()?;
     let device = choose(&args.device, None)?.swap_remove(0);
     println!("a texture of {TEXTURE} x {TEXTURE}, {} strokes, load {}, {}", args.strokes, args.load, device.info());

@@ -1,4 +1,4 @@
-//! Random tables on every device, compared: with each other, and with maps of the standard library.
+//! Builds random tables on every device, and compares them with each other and with maps of the standard library.
 //!
 //! ```text
 //! case = seed and number:  scheme, parameters, size, load, pattern of keys, duplicates, order, batches, keys to remove
@@ -6,24 +6,22 @@
 //!     one build                  canonical: one digest on all devices      both kinds: the answers of a map, and an audit
 //!     another order, batches     canonical: the same digest
 //!     removal, compaction        canonical: one digest on all devices      both kinds: the answers of a map
-//!     rebuild                    canonical: the digest of a new table of what is left
+//!     rebuild                    canonical: the digest of a new table of the remaining pairs
 //! ```
 //!
-//! A difference is printed with what reproduces it, and ends the program with 1.
+//! A difference is printed with the command that reproduces it, and the program exits with 1.
 //!
 //! ```sh
-//! cargo run --release --example stress -- --minutes 10
-//! cargo run --release --example stress -- --builds 300 --seed 5
-//! cargo run --release --example stress -- --scheme signpost --builds 100000
-//! cargo run --release --example stress -- --seed 5 --first 1234 --cases 1
+//! cargo run --release -p koel-examples -- stress --minutes 10
+//! cargo run --release -p koel-examples -- stress --builds 300 --seed 5
+//! cargo run --release -p koel-examples -- stress --scheme signpost --builds 100000
+//! cargo run --release -p koel-examples -- stress --seed 5 --first 1234 --cases 1
 //! ```
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
 use koel::backend::{HashBackend, Runs};
 use koel::device::{self, Any};
 use koel::layout::morton2;
@@ -40,8 +38,8 @@ macro_rules! names {
 const SCHEMES: [&str; 10] = koel::for_each_scheme!(names);
 
 /// Compare random tables between devices, orders and batches
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// Stop after so many minutes
     #[arg(long)]
     minutes: Option<f64>,
@@ -344,17 +342,10 @@ where
     table.audit().map(drop).map_err(reported)
 }
 
-fn main() -> ExitCode {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     let minutes = args.minutes.or(if args.builds.or(args.cases).is_none() { Some(1.0) } else { None });
     let cpus = [1, 2, 3].map(|threads| Cpu::with_threads(threads).map(Any::Cpu));
-    let mut devices: Vec<Any> = match cpus.into_iter().collect() {
-        Ok(cpus) => cpus,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(2);
-        }
-    };
+    let mut devices: Vec<Any> = cpus.into_iter().collect::<Result<_, _>>()?;
     println!("{}", device::opencl_status());
     for listed in device::devices().iter().filter(|listed| listed.info.id != "cpu") {
         let chosen = match &listed.refused {
@@ -392,13 +383,13 @@ fn main() -> ExitCode {
             };
         }
         if let Err(difference) = koel::for_each_scheme!(run) {
-            println!("DIFFERENCE in case {number}: {difference}");
             let scheme = args.scheme.iter().map(|scheme| format!(" --scheme {scheme}")).collect::<String>();
-            println!(
-                "again: cargo run --release --example stress --{scheme} --seed {} --first {number} --cases 1",
+            return Err(format!(
+                "case {number} differs: {difference}\nto reproduce: cargo run --release -p koel-examples -- \
+                 stress{scheme} --seed {} --first {number} --cases 1",
                 args.seed
-            );
-            return ExitCode::FAILURE;
+            )
+            .into());
         }
         number += 1;
         if said.elapsed() > Duration::from_secs(10) {
@@ -410,5 +401,5 @@ fn main() -> ExitCode {
     println!("no difference: {cases} cases, {} builds, {} further operations", tally.builds, tally.operations);
     println!("{} builds and changes were refused as too full, alike on all devices where canonical", tally.refused);
     tally.by_scheme.iter().for_each(|(scheme, builds)| println!("  {scheme}: {builds} first builds"));
-    ExitCode::SUCCESS
+    Ok(())
 }

@@ -1,25 +1,24 @@
-//! Orders and line items of the TPC-H benchmark, joined and grouped.
+//! Joins and groups orders and line items of the TPC-H benchmark.
 //!
 //! ```text
 //! inner     line items with their orders                       one order each
-//! inner     orders with their line items                       one to seven each, side by side
+//! inner     orders with their line items                       one to seven each
 //! group-by  quantities by order; the orders above 300 pieces   the inner part of the benchmark's query 18
 //! semi      the rows of those orders
 //! anti      customers without orders                           a third of all
 //! ```
 //!
 //! ```sh
-//! cargo run --release --example tpch_join -- 1.0 --device auto
+//! cargo run --release -p koel-examples -- tpch-join 1.0 --device auto
 //! ```
 //!
-//! The number is the benchmark's scale factor; 0.1 makes 600,572 line items of 150,000 orders. Every answer is checked
-//! against a plain `HashMap`.
+//! The number is the benchmark's scale factor; 0.1 generates 600,572 line items of 150,000 orders. Every answer is
+//! compared with that of a plain `HashMap`.
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::time::Duration;
 
-use clap::Parser;
 use koel::backend::{HashBackend, Probe};
 use koel::device::{Any, choose};
 use koel::{Aggregate, Cuckoo, IdOrder, JoinIndex, JoinKind, JoinRows, group};
@@ -28,8 +27,8 @@ use tpchgen::generators::{CustomerGenerator, LineItemGenerator, OrderGenerator};
 use tpchgen::text::TextPool;
 
 /// Join and group the orders and line items of TPC-H
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// The benchmark's scale factor
     #[arg(default_value_t = 0.1)]
     scale: f64,
@@ -50,8 +49,7 @@ struct Data {
     item_quantities: Vec<u32>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let device = choose(&args.device, None)?.swap_remove(0);
     let data = Data::generate(args.scale)?;
     println!(

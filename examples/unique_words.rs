@@ -1,33 +1,32 @@
-//! The words of a text and how often each comes, through a compacting table over 32-bit hashes of the words.
+//! Counts the words of a text with a compacting table over 32-bit hashes of the words.
 //!
 //! ```text
 //! word -> hash of 32 bits -> id 0, 1, 2, .. in the order of first appearance
-//! word of an id   the first word that had it; another word with the same id is a collision
+//! word of an id   the first word with that id; another word with the same id is a collision
 //! ```
 //!
-//! Two words may have one hash: of 100,000 words one pair has, on average. So every word is compared with the first one
-//! of its id, and those that differ are counted apart and named: the counts are those of words, not of hashes. Fewer
-//! bits show how that looks:
+//! Two words may have the same hash: of 100,000 words, one pair on average. Every word is therefore compared with the
+//! first word of its id, and words that differ are counted separately and printed, so the counts are of words and not
+//! of hashes. Fewer bits show the effect:
 //!
 //! ```sh
-//! cargo run --release --example unique_words -- text.txt --top 20 --bits 12
+//! cargo run --release -p koel-examples -- unique-words text.txt --top 20 --bits 12
 //! ```
 //!
-//! Without a text, koel's own documents are read. The counts are checked against a plain `HashMap`.
+//! Without a text, the example reads koel's own documents. The counts are compared with those of a plain `HashMap`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Parser;
 use koel::backend::HashBackend;
 use koel::device::{Any, choose};
 use koel::{Aggregate, CompactingTable, Cuckoo};
 
 /// Count the words of a text through a compacting table
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// Texts in UTF-8 [default: koel's documents]
     texts: Vec<PathBuf>,
     /// Print so many words, the most frequent first
@@ -48,8 +47,7 @@ struct Counted<'a> {
     collided: usize,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let text = text(&args.texts)?;
     let words: Vec<&str> =
         text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -108,7 +106,7 @@ fn hash(word: &str) -> u32 {
 /// The texts in small letters.
 fn text(paths: &[PathBuf]) -> Result<String, Box<dyn Error>> {
     let documents = ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/canonical-layout.md", "docs/papers.md"];
-    let documents = documents.map(|name| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name));
+    let documents = documents.map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name));
     let mut text = String::new();
     for path in if paths.is_empty() { &documents } else { paths } {
         let read = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -1,19 +1,17 @@
-//! The surface of a mesh as voxels in a hash table, and the six neighbours of each voxel asked (Garcia et al. 2011,
-//! Section 4.2, "3D data"; the voxelised Lucy of Alcantara et al. 2009).
+//! The surface of a mesh as voxels in a hash table, and lookups of the six neighbours of each voxel (Garcia et al.
+//! 2011, Section 4.2, "3D data"; the voxelised Lucy of Alcantara et al. 2009).
 //!
 //! ```sh
-//! cargo run --release --example voxel_mesh -- lucy.obj --grid 512
+//! cargo run --release -p koel-examples -- voxel-mesh lucy.obj --grid 512
 //! ```
 //!
-//! The voxels of the last table are drawn, in colours of the rainbow by the values that it holds: `voxel_mesh.png` in
-//! `target/pictures`, or in the folder that `--out` names.
+//! The voxels of the last table are drawn in colours by their values: `voxel_mesh.png` in `target/pictures`, or in the
+//! folder given by `--out`.
 //!
-//! Without a mesh, a torus is made. The table is a Robin Hood table, by both of its sequences, or with `--scheme
-//! two-level` that of Alcantara et al. 2009. Every triangle is sampled more densely than the grid, so one voxel comes many
-//! times; the table keeps the first. Its value is the number of the triangle. Then every neighbour of every voxel is
-//! asked, which is how one finds what is exposed, and the answers are compared with those of a `HashSet`.
-
-mod picture;
+//! Without a mesh, the example makes a torus. The table is a Robin Hood table, with each of its two sequences, or with
+//! `--scheme two-level` that of Alcantara et al. 2009. Every triangle is sampled more densely than the grid, so voxels
+//! are duplicated, and the table keeps the first. The value is the number of the triangle. Then every neighbour of
+//! every voxel is looked up, which finds exposed faces, and the answers are compared with those of a `HashSet`.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -21,7 +19,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use koel::backend::{HashBackend, Probe, Runs, bitmap_words};
 use koel::device::{Any, choose};
 use koel::layout::{Rows3, morton3, morton3_cell};
@@ -30,12 +28,12 @@ use koel::{Duplicates, Fks, HashTable, RobinHood, Scheme};
 use ply_rs_bw::parser;
 use ply_rs_bw::ply::{DefaultElement, Property};
 
-use picture::voxels::{Cube, Scene};
-use picture::{Out, hue};
+use crate::picture::voxels::{Cube, Scene};
+use crate::picture::{Out, hue};
 
 /// Voxelise the surface of a mesh, and ask the six neighbours of every voxel
-#[derive(Parser)]
-struct Args {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     /// An OBJ or PLY file [default: a torus]
     mesh: Option<PathBuf>,
     /// Cells along each side of the grid, 8 to 1024
@@ -77,8 +75,7 @@ struct Mesh {
     triangles: Vec<[u32; 3]>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let mesh = match &args.mesh {
         Some(path) => read(path).map_err(|error| format!("{}: {error}", path.display()))?,
         None => torus(96, 48),

@@ -4,7 +4,7 @@ use super::plane::{Point, distance, minus};
 use super::{Colour, Picture, mixed};
 
 /// A line from one point to another, so many pixels wide.
-pub fn line(picture: &mut Picture, [from, to]: [Point; 2], width: f32, colour: Colour) {
+pub(crate) fn line(picture: &mut Picture, [from, to]: [Point; 2], width: f32, colour: Colour) {
     let along = minus(to, from);
     let square = along[0] * along[0] + along[1] * along[1];
     stroke(picture, [from, to], width, colour, |point| {
@@ -15,7 +15,7 @@ pub fn line(picture: &mut Picture, [from, to]: [Point; 2], width: f32, colour: C
 }
 
 /// A ring round a point.
-pub fn ring(picture: &mut Picture, middle: Point, radius: f32, width: f32, colour: Colour) {
+pub(crate) fn ring(picture: &mut Picture, middle: Point, radius: f32, width: f32, colour: Colour) {
     let corners = [-radius, radius].map(|by| [middle[0] + by, middle[1] + by]);
     stroke(picture, corners, width, colour, |point| (distance(point, middle) - radius).abs());
 }

@@ -6,12 +6,11 @@
 //! plane.rs    points of a plane
 //! stars.rs    skies: drawn, and read from pictures
 //! ```
-#![allow(dead_code, unreachable_pub, reason = "each example uses its own part of it")]
 
-pub mod marks;
-pub mod plane;
-pub mod stars;
-pub mod voxels;
+pub(crate) mod marks;
+pub(crate) mod plane;
+pub(crate) mod stars;
+pub(crate) mod voxels;
 
 use std::error::Error;
 use std::fs::{File, create_dir_all};
@@ -22,13 +21,13 @@ use clap::Args;
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
 
 /// Red, green, blue, opacity.
-pub type Colour = [u8; 4];
+pub(crate) type Colour = [u8; 4];
 
-pub const WHITE: Colour = [255; 4];
+pub(crate) const WHITE: Colour = [255; 4];
 
 /// Where pictures go: an option of every example that draws.
 #[derive(Args)]
-pub struct Out {
+pub(crate) struct Out {
     /// The folder for pictures
     #[arg(long, default_value = "target/pictures")]
     out: PathBuf,
@@ -36,7 +35,7 @@ pub struct Out {
 
 impl Out {
     /// Writes a picture into the folder, and says what it shows.
-    pub fn show(&self, picture: &Picture, name: &str, what: &str) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn show(&self, picture: &Picture, name: &str, what: &str) -> Result<(), Box<dyn Error>> {
         let path = self.out.join(name);
         let write = || create_dir_all(&self.out).map_err(Into::into).and_then(|()| picture.save(&path));
         write().map_err(|error| format!("{}: {error}", path.display()))?;
@@ -47,21 +46,21 @@ impl Out {
 
 /// Pixels in rows.
 #[derive(Clone, PartialEq)]
-pub struct Picture {
-    pub width: u32,
-    pub height: u32,
-    pub pixels: Vec<Colour>,
+pub(crate) struct Picture {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) pixels: Vec<Colour>,
 }
 
 impl Picture {
     /// A picture whose pixels are given by their coordinates.
-    pub fn from_fn(width: u32, height: u32, colour: impl Fn(u32, u32) -> Colour) -> Picture {
+    pub(crate) fn from_fn(width: u32, height: u32, colour: impl Fn(u32, u32) -> Colour) -> Picture {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y))).map(|(x, y)| colour(x, y)).collect();
         Picture { width, height, pixels }
     }
 
     /// Reads a PNG file of any colour type and depth; 16 bits become 8.
-    pub fn open(path: &Path) -> Result<Picture, Box<dyn Error>> {
+    pub(crate) fn open(path: &Path) -> Result<Picture, Box<dyn Error>> {
         let read = || -> Result<Picture, Box<dyn Error>> {
             let mut decoder = Decoder::new(BufReader::new(File::open(path)?));
             decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
@@ -81,7 +80,7 @@ impl Picture {
     }
 
     /// Writes a PNG file; without opacity, if all of it is opaque.
-    pub fn save(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn save(&self, path: &Path) -> Result<(), Box<dyn Error>> {
         let mut encoder = Encoder::new(BufWriter::new(File::create(path)?), self.width, self.height);
         encoder.set_depth(BitDepth::Eight);
         encoder.set_compression(Compression::High);
@@ -97,7 +96,7 @@ impl Picture {
     }
 
     /// Each square of so many pixels on a side as one, their mean.
-    pub fn shrunk(&self, side: u32) -> Picture {
+    pub(crate) fn shrunk(&self, side: u32) -> Picture {
         let (width, height) = (self.width / side, self.height / side);
         Picture::from_fn(width, height, |x, y| {
             let mut sum = [0u32; 4];
@@ -111,19 +110,19 @@ impl Picture {
     }
 
     /// This picture with another of its size over it, so far as that one is opaque.
-    pub fn under(&self, other: &Picture) -> Picture {
+    pub(crate) fn under(&self, other: &Picture) -> Picture {
         let pixels = self.pixels.iter().zip(&other.pixels).map(|(&below, &above)| mixed(below, above, above[3]));
         Picture { width: self.width, height: self.height, pixels: pixels.collect() }
     }
 
     /// This picture, faded to one colour.
-    pub fn faded(&self, to: Colour, by: u8) -> Picture {
+    pub(crate) fn faded(&self, to: Colour, by: u8) -> Picture {
         let pixels = self.pixels.iter().map(|&pixel| mixed(pixel, to, by)).collect();
         Picture { width: self.width, height: self.height, pixels }
     }
 
     /// Puts another picture into this one, its corner at x, y; what lies outside is cut off.
-    pub fn put(&mut self, other: &Picture, x: u32, y: u32) {
+    pub(crate) fn put(&mut self, other: &Picture, x: u32, y: u32) {
         for (row, pixels) in (y..self.height).zip(other.pixels.chunks(other.width.max(1) as usize)) {
             let from = row as usize * self.width as usize;
             let places = self.pixels[from..from + self.width as usize].iter_mut().skip(x as usize);
@@ -133,7 +132,7 @@ impl Picture {
 }
 
 /// One colour with so much of another, of 255; the opacity is the greater one.
-pub fn mixed(below: Colour, above: Colour, share: u8) -> Colour {
+pub(crate) fn mixed(below: Colour, above: Colour, share: u8) -> Colour {
     let share = u32::from(share);
     let mix = |below: u8, above: u8| ((u32::from(below) * (255 - share) + u32::from(above) * share + 127) / 255) as u8;
     let [red, green, blue] = [0, 1, 2].map(|part| mix(below[part], above[part]));
@@ -141,7 +140,7 @@ pub fn mixed(below: Colour, above: Colour, share: u8) -> Colour {
 }
 
 /// A colour of the rainbow, by its place on the circle from 0 to 1.
-pub fn hue(place: f32) -> [u8; 3] {
+pub(crate) fn hue(place: f32) -> [u8; 3] {
     // Three waves a third of the circle apart, so that no place is darker than others by much.
     [0.0, 1.0 / 3.0, 2.0 / 3.0].map(|shift| {
         let wave = (std::f32::consts::TAU * (place - shift)).cos();

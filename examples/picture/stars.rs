@@ -6,7 +6,7 @@ use super::Picture;
 use super::plane::{Point, distance, minus, over};
 
 /// The middle of each bright spot, by the brightness of its pixels.
-pub fn spots(picture: &Picture) -> Vec<Point> {
+pub(crate) fn spots(picture: &Picture) -> Vec<Point> {
     let (width, height) = (picture.width as usize, picture.height as usize);
     let brightness: Vec<u32> = picture
         .pixels
@@ -39,7 +39,7 @@ pub fn spots(picture: &Picture) -> Vec<Point> {
 }
 
 /// So many points at random, none near another.
-pub fn stars(seed: u64, count: usize, size: Point) -> Vec<Point> {
+pub(crate) fn stars(seed: u64, count: usize, size: Point) -> Vec<Point> {
     let mut draw = SplitMix64::new(seed);
     let mut share = || draw.next_u32() as f32 / 2f32.powi(32);
     let mut stars: Vec<Point> = Vec::new();
@@ -54,7 +54,7 @@ pub fn stars(seed: u64, count: usize, size: Point) -> Vec<Point> {
 }
 
 /// What a camera sees of a sky: turned, scaled, every seventh star too dark, and a few spots that are no stars.
-pub fn piece(sky: &[Point], by: Point, from: Point) -> Vec<Point> {
+pub(crate) fn piece(sky: &[Point], by: Point, from: Point) -> Vec<Point> {
     let seen = sky.iter().enumerate().filter(|(i, _)| i % 7 != 0).map(|(_, &star)| {
         let around = over(minus(star, from), by);
         [around[0] + 150.0, around[1] + 150.0]
@@ -69,7 +69,7 @@ pub fn piece(sky: &[Point], by: Point, from: Point) -> Vec<Point> {
 }
 
 /// A black picture with a spot at each point.
-pub fn drawn(width: u32, height: u32, points: &[Point]) -> Picture {
+pub(crate) fn drawn(width: u32, height: u32, points: &[Point]) -> Picture {
     let mut light = vec![0.0f32; (width * height) as usize];
     for &[x, y] in points {
         for row in (y as i32 - 4).max(0)..(y as i32 + 5).min(height as i32) {

@@ -11,9 +11,9 @@ use super::{Colour, Picture};
 type Vector = [f32; 3];
 
 /// The cell of a voxel, and its colour.
-pub type Cube = ([u32; 3], [u8; 3]);
+pub(crate) type Cube = ([u32; 3], [u8; 3]);
 
-pub const FLOOR: Colour = [246, 245, 242, 255];
+pub(crate) const FLOOR: Colour = [246, 245, 242, 255];
 
 /// The pixels of a finished picture on its longer side.
 const SIDE: f32 = 960.0;
@@ -23,7 +23,7 @@ const SHRINK: u32 = 2;
 const SHADOWS: f32 = 4.0;
 
 /// Where eye and light are, for cubes of one grid.
-pub struct Scene {
+pub(crate) struct Scene {
     grid: u32,
     /// The axis that goes up, and the height of the floor on it.
     up: usize,
@@ -34,7 +34,7 @@ pub struct Scene {
 
 impl Scene {
     /// A scene into which these cubes fit, in a grid of so many cells along each side.
-    pub fn of(cubes: &[Cube], grid: u32, up: usize) -> Scene {
+    pub(crate) fn of(cubes: &[Cube], grid: u32, up: usize) -> Scene {
         let floor = cubes.iter().map(|(cell, _)| cell[up]).min().unwrap_or(0) as f32;
         // The components along the axis that goes up, and the two that come after it.
         let along = |parts: Vector| -> Vector { std::array::from_fn(|axis| parts[(axis + 3 - up) % 3]) };
@@ -45,7 +45,7 @@ impl Scene {
     }
 
     /// The cubes, on the floor or on nothing (with opacity 0).
-    pub fn draw(&self, cubes: &[Cube], on_floor: bool) -> Picture {
+    pub(crate) fn draw(&self, cubes: &[Cube], on_floor: bool) -> Picture {
         let solid = Solid::of(cubes, self.grid);
         let mut shadows = vec![f32::NEG_INFINITY; self.light.pixels()];
         for (cell, _) in cubes {

@@ -1,5 +1,4 @@
 //! FASTA and FASTQ, also compressed by gzip.
-#![allow(unreachable_pub, reason = "a module of an example")]
 
 use std::error::Error;
 use std::fs::File;
@@ -10,13 +9,13 @@ use flate2::read::MultiGzDecoder;
 
 /// A named sequence of letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
-    pub name: String,
-    pub letters: Vec<u8>,
+pub(crate) struct Record {
+    pub(crate) name: String,
+    pub(crate) letters: Vec<u8>,
 }
 
 /// All records of a file, whose first bytes say which format it has.
-pub fn read(path: &Path) -> Result<Vec<Record>, Box<dyn Error>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Record>, Box<dyn Error>> {
     let mut file = BufReader::new(File::open(path).map_err(|error| format!("{}: {error}", path.display()))?);
     let parsed = if file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
         parse(BufReader::new(MultiGzDecoder::new(file)))
@@ -78,7 +77,7 @@ fn first_word(text: &str) -> String {
 
 /// The windows of `k` letters, at most 16, as numbers, each with where its first letter stands. A window with a letter
 /// other than A, C, G and T is left out.
-pub fn windows(letters: &[u8], k: usize) -> impl Iterator<Item = (u32, u32)> {
+pub(crate) fn windows(letters: &[u8], k: usize) -> impl Iterator<Item = (u32, u32)> {
     let mask = u32::MAX >> (32 - 2 * k.clamp(1, 16));
     let (mut word, mut known) = (0u32, 0);
     (0u32..).zip(letters).filter_map(move |(at, letter)| {
@@ -90,7 +89,7 @@ pub fn windows(letters: &[u8], k: usize) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// The other strand, read in its direction.
-pub fn reverse_complement(letters: &[u8]) -> Vec<u8> {
+pub(crate) fn reverse_complement(letters: &[u8]) -> Vec<u8> {
     let other = |letter: &u8| match letter.to_ascii_uppercase() {
         b'A' => b'T',
         b'C' => b'G',

@@ -1,8 +1,8 @@
 //! Joins two Parquet files by a column of each, and writes the rows of both as Parquet.
 //!
 //! ```sh
-//! cargo run --release -p koel-arrow --example parquet_join -- orders.parquet lineitem.parquet o_orderkey l_orderkey out.parquet
-//! cargo run --release -p koel-arrow --example parquet_join       # on two small files that it makes
+//! cargo run --release -p koel-examples -- parquet-join orders.parquet items.parquet o_orderkey l_orderkey out.parquet
+//! cargo run --release -p koel-examples -- parquet-join       # on two small generated files
 //! ```
 
 use std::error::Error;
@@ -16,17 +16,24 @@ use koel_arrow::{Column, JoinKind, Keys, NullEquality, RightKeys};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// Rows of the result that are made at a time.
+/// Rows of the result that are in memory at a time.
 const PIECE: usize = 1 << 20;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [left, right, left_key, right_key, output] = &arguments[..] {
+/// Join two Parquet files by a column of each
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Two Parquet files, the key column of each, and the file to write [default: two small generated files]
+    #[arg(num_args = 5, value_names = ["LEFT", "RIGHT", "LEFT_KEY", "RIGHT_KEY", "OUTPUT"])]
+    input: Vec<String>,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
+    if let [left, right, left_key, right_key, output] = &args.input[..] {
         let rows = join(left.as_ref(), right.as_ref(), left_key, right_key, output.as_ref())?;
         println!("{output}: {rows} rows");
         return Ok(());
     }
-    if !arguments.is_empty() {
+    if !args.input.is_empty() {
         return Err("give LEFT RIGHT LEFT_KEY RIGHT_KEY OUTPUT, or nothing".into());
     }
     let folder = tempfile::tempdir()?;
@@ -42,11 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An inner join; how many rows it has. Only a piece of the result is in memory at a time.
+/// Writes the inner join and returns its number of rows. Only [`PIECE`] rows of the result are in memory at a time.
 fn join(left: &Path, right: &Path, left_key: &str, right_key: &str, output: &Path) -> Result<u64, Box<dyn Error>> {
     let (left_schema, left) = read(left)?;
     let (right_schema, right) = read(right)?;
-    // The best device that there is, or the CPU. The rows are the same.
+    // The best device, or the CPU. The rows are the same on each.
     let device = koel::auto().backend;
     let left_keys = Keys::of_batches(&left_schema, &left, &[left_key])?;
     let right_keys = Keys::of_batches(&right_schema, &right, &[right_key])?;
