@@ -18,7 +18,7 @@
 
 use std::ops::{Deref, Range};
 
-use super::devices::on_devices;
+use super::devices::{map_shards, on_devices};
 use super::exchange::{self, ByShard, by_shard, in_turn};
 use crate::backend::{BufferOf, HashBackend, Piece, Relational, Runs, Word, bitmap_words};
 use crate::error::Result;
@@ -171,12 +171,11 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
     fn answer_round(&self, parts: Vec<&[S::Key]>, destinations: Vec<Destination<'_, S::Value>>) -> Result<()> {
         let (devices, count) = (self.devices, self.devices.len());
         let has_values = destinations.iter().any(|(values, _)| values.is_some());
-        let of_devices = on_devices(count, parts, |device, part| dealt(&devices[device], self.which, count, part))?;
+        let of_devices = on_devices(count, parts, &|device, part| dealt(&devices[device], self.which, count, part))?;
         let (queries, keys): (Vec<_>, Vec<_>) = of_devices.into_iter().unzip();
-        let answers =
-            on_devices(count, (0..count).collect(), |_, device| self.answers(device, &queries, &keys, has_values))?;
+        let answers = map_shards(count, count, &|device| self.answers(device, &queries, &keys, has_values))?;
         drop(keys);
-        on_devices(count, destinations, |device, destination| {
+        on_devices(count, destinations, &|device, destination| {
             bring_back(devices, device, &queries[device], &answers, destination)
         })?;
         Ok(())

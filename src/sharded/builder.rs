@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
-use super::devices::on_devices;
+use super::devices::{map_shards, on_devices};
 use super::exchange::{self, Exchange};
 use super::file::digest_of;
 use crate::backend::{Runs, Word};
@@ -165,11 +165,11 @@ impl<S: Scheme> ShardedBuilder<S> {
         let bytes = size_of::<S::Key>() + size_of::<S::Value>();
         let exchanged = exchange::if_the_way(&which, devices, keys.len(), bytes, || {
             Exchange::of(&which, devices, keys, values)?
-                .built(&which, |device, keys, values| builder.build_on(device, &keys, &values))
+                .built(&which, &|device, keys, values| builder.build_on(device, &keys, &values))
         })?;
         let tables = match exchanged {
             Some(tables) => tables,
-            None => built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
+            None => built(devices, columns_of(&which, keys, values)?, &|device, Columns { keys, values }| {
                 builder.build(device, &keys, &values)
             })?,
         };
@@ -207,7 +207,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
-        let tables = on_devices(devices.len(), (0..which.shards).collect(), |_, shard| {
+        let tables = map_shards(devices.len(), which.shards, &|shard| {
             let (device, (keys, values)) = (&devices[shard % devices.len()], columns(shard)?);
             Error::check_length("values", values.len(), keys.len())?;
             if !device.shares_memory() {
@@ -302,13 +302,13 @@ impl<S: Scheme> ShardedBuilder<S> {
     }
 }
 
-/// What `build` makes of the columns of each shard, on these devices in turn.
+/// Calls `build` with the columns of each shard and its device; shard i is built on device i mod their number.
 pub(super) fn built<B: Sync, C: Send, T: Send>(
     devices: &[B],
     columns: Vec<C>,
-    build: impl Fn(&B, C) -> Result<T> + Sync,
+    build: &(dyn Fn(&B, C) -> Result<T> + Sync),
 ) -> Result<Vec<T>> {
-    on_devices(devices.len(), columns, |shard, columns| build(&devices[shard % devices.len()], columns))
+    on_devices(devices.len(), columns, &|shard, columns| build(&devices[shard % devices.len()], columns))
 }
 
 /// Refuses no device.

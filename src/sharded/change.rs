@@ -19,7 +19,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// least of them is told, whatever the shards.
     pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let columns = columns_of(&self.which, keys, values)?;
-        self.changed_by(columns, |table, Columns { keys, values }| table.inserting(&keys, &values))
+        self.changed_by(columns, &|table, Columns { keys, values }| table.inserting(&keys, &values))
     }
 
     /// Inserts pairs, and overwrites the values of known keys; see [`HashTable::upsert`]. Cost and errors as
@@ -29,16 +29,16 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// As [`insert`](Self::insert).
     pub fn upsert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let columns = columns_of(&self.which, keys, values)?;
-        self.changed_by(columns, |table, Columns { keys, values }| table.upserting(&keys, &values))
+        self.changed_by(columns, &|table, Columns { keys, values }| table.upserting(&keys, &values))
     }
 
     /// Has each shard's table changed by its columns.
     pub(super) fn changed_by<C: Send>(
         &mut self,
         columns: Vec<C>,
-        change: impl Fn(&HashTable<B, S>, C) -> Result<Option<Change<B, S>>> + Sync,
+        change: &(dyn Fn(&HashTable<B, S>, C) -> Result<Option<Change<B, S>>> + Sync),
     ) -> Result<Inserted> {
-        let changes = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], columns))?;
+        let changes = on_devices(self.devices, columns, &|shard, columns| change(&self.tables[shard], columns))?;
         let mut inserted = Inserted::default();
         for of_shard in changes.iter().flatten().map(Change::inserted) {
             inserted.added += of_shard.added;
@@ -56,7 +56,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let shards = keys_of(&self.which, keys)?;
         let before = self.len();
-        let changes = on_devices(self.devices, shards, |shard, keys| self.tables[shard].removing(&keys))?;
+        let changes = on_devices(self.devices, shards, &|shard, keys| self.tables[shard].removing(&keys))?;
         self.take(changes)?;
         Ok(before - self.len())
     }
@@ -66,7 +66,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// As [`HashTable::compact`].
     pub fn compact(&mut self) -> Result<()> {
-        let changes = self.of_each(|_, table| table.compacting())?;
+        let changes = self.of_each(&|_, table| table.compacting())?;
         self.take(changes)
     }
 
@@ -76,7 +76,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// As [`HashTable::rebuild`].
     pub fn rebuild(&mut self) -> Result<()> {
-        let changes = self.of_each(|_, table| table.rebuilding().map(Some))?;
+        let changes = self.of_each(&|_, table| table.rebuilding().map(Some))?;
         self.take(changes)
     }
 

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::devices::{lacks_room, on_devices};
+use super::devices::{lacks_room, map_shards, on_devices};
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Piece, Relational, Word};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
@@ -90,7 +90,7 @@ pub(super) struct Exchange<'a, B: HashBackend, K: Word, V: Word> {
 impl<'a, B: Relational, K: Key> Exchange<'a, B, K, u32> {
     /// Deals keys alone.
     pub(super) fn of_keys(which: &ShardOf, devices: &'a [B], keys: &[K]) -> Result<Self> {
-        let chunks = on_devices(devices.len(), parts(devices, keys), |device, keys| {
+        let chunks = on_devices(devices.len(), parts(devices, keys), &|device, keys: &[K]| {
             let (device, mut chunks) = (&devices[device], Vec::new());
             for keys in keys.chunks(CHUNK) {
                 let ByShard { keys, starts, .. } = by_shard(device, which, &device.upload(keys)?)?;
@@ -108,7 +108,7 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
     pub(super) fn of(which: &ShardOf, devices: &'a [B], keys: &[K], values: &[V]) -> Result<Self> {
         Error::check_length("values", values.len(), keys.len())?;
         let parts = parts(devices, keys).into_iter().zip(parts(devices, values)).collect();
-        let chunks = on_devices(devices.len(), parts, |device, (keys, values)| {
+        let chunks = on_devices(devices.len(), parts, &|device, (keys, values)| {
             let (device, mut chunks) = (&devices[device], Vec::new());
             device.in_pairs(keys, values, CHUNK, |keys, values| {
                 let ByShard { keys, rows, starts } = by_shard(device, which, &keys)?;
@@ -121,13 +121,13 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
         Ok(Exchange { devices, chunks })
     }
 
-    /// What `build` makes of each shard's columns, on the devices in turn.
+    /// Calls `build` with the columns of each shard and its device; shard i is built on device i mod their number.
     pub(super) fn built<T: Send>(
         &self,
         which: &ShardOf,
-        build: impl Fn(&B, BufferOf<B, K>, BufferOf<B, V>) -> Result<T> + Sync,
+        build: &(dyn Fn(&B, BufferOf<B, K>, BufferOf<B, V>) -> Result<T> + Sync),
     ) -> Result<Vec<T>> {
-        on_devices(self.devices.len(), (0..which.shards).collect(), |_, shard| {
+        map_shards(self.devices.len(), which.shards, &|shard| {
             let device = shard % self.devices.len();
             let (keys, values) = self.columns(shard, device)?;
             build(&self.devices[device], keys, values)

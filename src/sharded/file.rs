@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::Sharded;
 use super::builder::some;
-use super::devices::on_devices;
+use super::devices::map_shards;
 use super::reading::has_own_keys;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
@@ -103,46 +103,42 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// [`Error::InvalidParameter`] for no device; [`Error::Io`]; [`Error::BadFile`] for a file that is no table in shards of
     /// this scheme, or is damaged; [`Error::OutOfMemory`] or what a device reports.
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_by(devices, path.as_ref(), |device, part| HashTable::open_with_digest(device, part, Contents::Map))
+        Self::open_by(devices, path.as_ref(), &|device, part| HashTable::open_with_digest(device, part, Contents::Map))
     }
 
-    /// The same by `open`, which opens one shard.
+    /// [`open`](Self::open), where `open` opens one shard.
     pub(super) fn open_by(
         devices: &[B],
         path: &Path,
-        open: impl Fn(&B, Section<'_>) -> Result<(HashTable<B, S>, Digest)>,
+        open: &dyn Fn(&B, Section<'_>) -> Result<(HashTable<B, S>, Digest)>,
     ) -> Result<Self> {
         let (which, tables) = all_shards(devices, path, open, |table| table)?;
         Ok(Sharded { which, devices: devices.len(), tables })
     }
 }
 
-/// Opens a file by `open`, which opens one shard, checks everything in it, and puts the shards on these devices in turn;
-/// `keys` is the table of a shard's keys.
+/// Opens each shard of a file with `open`, shard i on device i mod their number, and checks everything in the file; `keys`
+/// returns the table of a shard's keys.
 pub(super) fn all_shards<B: Runs<S>, S: Scheme, T: Send + Sync>(
     devices: &[B],
     path: &Path,
-    open: impl Fn(&B, Section<'_>) -> Result<(T, Digest)>,
-    keys: impl Fn(&T) -> &HashTable<B, S> + Sync,
+    open: &dyn Fn(&B, Section<'_>) -> Result<(T, Digest)>,
+    keys: fn(&T) -> &HashTable<B, S>,
 ) -> Result<(ShardOf, Vec<T>)> {
     let devices = some(devices)?;
     let mut file = Shards::open(Section::whole(path)?)?;
     let mut all = Vec::<T>::new();
-    let (which, _) = each_shard(&mut file, devices, &open, &keys, |shard, section| {
-        if all.first().is_some_and(|first| !keys(&shard).is_made_as(keys(first))) {
-            return Err(section.bad(strange(all.len())));
-        }
+    let (which, _) = each_shard(&mut file, &mut |place, part| {
+        let (shard, digest) = open(&devices[place.shard % devices.len()], part)
+            .map_err(|error| of_shard(place.file, place.shard, error))?;
+        let table = keys(&shard);
+        place.check(table.plan().seed(), all.first().is_none_or(|first| table.is_made_as(keys(first))))?;
         all.push(shard);
-        Ok(())
+        Ok(digest)
     })?;
-    on_devices(devices.len(), all.iter().collect(), |number, shard| has_own_keys(&which, number, keys(shard)))
+    map_shards(devices.len(), all.len(), &|shard| has_own_keys(&which, shard, keys(&all[shard])))
         .map_err(|error| damaged(&file.section, error))?;
     Ok((which, all))
-}
-
-/// What is said of a shard that does not go with the first one.
-pub(super) fn strange(shard: usize) -> String {
-    format!("shard {shard} has other parameters or settings than shard 0")
 }
 
 /// Damage as an error of the file that it is in.
@@ -153,36 +149,49 @@ pub(super) fn damaged(section: &Section<'_>, error: Error) -> Error {
     }
 }
 
-/// Opens each shard on one of these devices, checks it and all that stands around it, and hands it on; the digest of each.
-pub(super) fn each_shard<B: Runs<S>, S: Scheme, T>(
+/// The place of a shard in a file.
+pub(super) struct Place<'a> {
+    pub(super) file: &'a Section<'a>,
+    pub(super) which: &'a ShardOf,
+    pub(super) shard: usize,
+}
+
+impl Place<'_> {
+    /// Refuses a table with another seed than the file's, or, unless `is_alike`, other parameters or settings than shard 0.
+    pub(super) fn check(&self, seed: u64, is_alike: bool) -> Result<()> {
+        let shard = self.shard;
+        if seed != self.which.seed {
+            return Err(self.file.bad(format!("shard {shard} has another seed than the table")));
+        }
+        if !is_alike {
+            return Err(self.file.bad(format!("shard {shard} has other parameters or settings than shard 0")));
+        }
+        Ok(())
+    }
+}
+
+/// Calls `open` with each shard's part of the file, and checks what lies around the shards; returns the digests that `open`
+/// returned. Has no type parameters, so that it is compiled once.
+pub(super) fn each_shard(
     file: &mut Shards<'_>,
-    devices: &[B],
-    open: impl Fn(&B, Section<'_>) -> Result<(T, Digest)>,
-    keys: impl Fn(&T) -> &HashTable<B, S>,
-    mut take: impl FnMut(T, &Section<'_>) -> Result<()>,
+    open: &mut dyn FnMut(Place<'_>, Section<'_>) -> Result<Digest>,
 ) -> Result<(ShardOf, Vec<Digest>)> {
     let which = ShardOf::new(file.header.shards as usize, file.header.seed)?;
     let places: Vec<_> = file.places().collect();
     let mut digests = Vec::with_capacity(places.len());
-    for (number, (base, length)) in places.into_iter().enumerate() {
-        let device = &devices[number % devices.len()];
+    for (shard, (base, length)) in places.into_iter().enumerate() {
         let part = file.section.part(base, length)?;
-        let (shard, digest) = of_shard(&file.section, number, open(device, part))?;
-        if keys(&shard).plan().seed() != which.seed {
-            return Err(file.section.bad(format!("shard {number} has another seed than the table")));
-        }
+        digests.push(open(Place { file: &file.section, which: &which, shard }, part)?);
         file.check_gap(base, length)?;
-        digests.push(digest);
-        take(shard, &file.section)?;
     }
     file.check_sum(&digest_of(&which, &digests).bytes())?;
     Ok((which, digests))
 }
 
-/// What a shard's file gave, or what is wrong with it as an error that tells the shard.
-pub(super) fn of_shard<T>(section: &Section<'_>, shard: usize, opened: Result<T>) -> Result<T> {
-    opened.map_err(|error| match error {
+/// An error of opening a shard, with the number of the shard if its part of the file is bad.
+pub(super) fn of_shard(section: &Section<'_>, shard: usize, error: Error) -> Error {
+    match error {
         Error::BadFile { reason, .. } => section.bad(format!("shard {shard}: {reason}")),
         other => other,
-    })
+    }
 }

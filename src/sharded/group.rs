@@ -54,11 +54,11 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
         return done;
     }
     let found = match order {
-        IdOrder::Ascending => on_devices(devices.len(), keys_of(&which, keys)?, |piece, keys: Vec<K>| {
+        IdOrder::Ascending => on_devices(devices.len(), keys_of(&which, keys)?, &|piece, keys: Vec<K>| {
             let keys = wide::unique(&devices[piece % devices.len()], &keys, order)?;
             Ok(Found { places: as_places(&keys)?, columns: keys })
         })?,
-        IdOrder::FirstSeen => on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
+        IdOrder::FirstSeen => on_devices(devices.len(), dealt(&which, keys)?, &|piece, rows| {
             let (keys, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
             Ok(Found { places: first_rows(keys.len(), &ids, &rows.values)?, columns: keys })
         })?,
@@ -86,7 +86,7 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
     if let Some(done) = by_the_first(&which, devices, keys.len(), size_of::<K>(), alone) {
         return done;
     }
-    let found = on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
+    let found = on_devices(devices.len(), dealt(&which, keys)?, &|piece, rows| {
         let (unique, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
         let places = match order {
             IdOrder::Ascending => as_places(&unique)?,
@@ -153,7 +153,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     }
     let values: &[V::Word] = if wanted(aggregates).values() { bytemuck::cast_slice(values) } else { &[] };
     let rows = dealt_with(&which, keys, values, order)?;
-    let found = on_devices(devices.len(), rows, |piece, Rows { of: Columns { keys, values: numbers }, values }| {
+    let found = on_devices(devices.len(), rows, &|piece, Rows { of: Columns { keys, values: numbers }, values }| {
         let device = &devices[piece % devices.len()];
         let values = bytemuck::cast_slice::<V::Word, V>(&values);
         if order == IdOrder::Ascending {

@@ -112,13 +112,13 @@ where
     /// Answers where this machine's threads deal the queries.
     fn answer(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
-            on_devices(self.devices.len(), parts, |at, (shard, (words, hits)): Part<'_, S::Value>| {
+            on_devices(self.devices.len(), parts, &|at, (shard, (words, hits)): Part<'_, S::Value>| {
                 let table = self.table.shards()[shard].to_backend(&self.devices[at % self.devices.len()])?;
                 answer(&table, &of_shard(dealt, shard, queries)?, words, hits)
             })?;
             Ok(())
         };
-        answered(&self.table.which, ask, queries, values, found)
+        answered(&self.table.which, &ask, queries, values, found)
     }
 }
 

@@ -183,7 +183,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
     fn ask(&self, left: &[S::Key], asked: &mut [Vec<u8>]) -> Result<()> {
         for left in left.chunks(MOST_ROWS) {
             let dealt = Dealt::of(&self.rows.which, left)?;
-            let found = self.rows.answers(&dealt, left, |shard, mine| shard.table().get(&mine))?;
+            let found = self.rows.answers(&dealt, left, &|shard, mine| shard.table().get(&mine))?;
             for (asked, found) in asked.iter_mut().zip(found) {
                 found.into_iter().flatten().for_each(|run| asked[run as usize] = 1);
             }
@@ -193,7 +193,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
 
     /// The right rows whose keys nobody asked for, ascending.
     fn rest(&self, asked: Vec<Vec<u8>>, mut take: impl FnMut(WideJoinRows) -> Result<()>) -> Result<()> {
-        let alone = self.rows.of_each(|number, shard| {
+        let alone = self.rows.of_each(&|number, shard| {
             let (starts, values) = (shard.starts()?, shard.values()?);
             let mut alone = Vec::new();
             for (run, _) in starts.windows(2).zip(&asked[number]).filter(|(_, asked)| **asked == 0) {

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::devices::on_devices;
+use super::devices::{map_shards, on_devices};
 use super::join::{NO_ROW, WideJoinRows};
 use crate::backend::Runs;
 use crate::error::Result;
@@ -58,11 +58,11 @@ pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
         other => other,
     };
     let devices = &devices[..devices.len().min(left.len())];
-    let indices = on_devices(devices.len(), devices.iter().collect(), |_, device| ColumnIndex::build(device, right))?;
+    let indices = map_shards(devices.len(), devices.len(), &|device| ColumnIndex::build(&devices[device], right))?;
     let (mut all, mut first) = (WideJoinRows::default(), 0);
     for round in left.chunks((devices.len() * LEFT_ROWS).max(1)) {
         let share = round.len().div_ceil(devices.len());
-        let joins = on_devices(devices.len(), round.chunks(share).collect(), |device, part: &[K]| {
+        let joins = on_devices(devices.len(), round.chunks(share).collect(), &|device, part: &[K]| {
             indices[device].join(part, kind_of_rounds)
         })?;
         let (mut to_left, mut to_right) = all.more(joins.iter().map(ColumnJoin::len).sum(), kind.has_right())?;
@@ -72,7 +72,7 @@ pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
             let left = to_left.split_off_mut(..len).unwrap_or_default();
             parts.push(Part { join, first, left, right: to_right.split_off_mut(..len).unwrap_or_default() });
         }
-        on_devices(devices.len(), parts, |_, part| part.write(matched.as_ref()))?;
+        on_devices(devices.len(), parts, &|_, part: Part<'_, B, K>| part.write(matched.as_ref()))?;
         first += round.len() as u64;
     }
     if let Some(matched) = matched {

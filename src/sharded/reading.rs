@@ -3,7 +3,7 @@
 use super::Sharded;
 use super::asking::{Shard, Shards};
 use super::deal::{Dealt, MOST_ROWS};
-use super::devices::on_devices;
+use super::devices::{map_shards, on_devices};
 use super::file::digest_of;
 use super::resting::{Part, answered};
 use crate::backend::chunks::make;
@@ -53,13 +53,13 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             // Of every shard, so that each is asked by its own device.
             let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
             parts.into_iter().for_each(|(shard, part)| items[shard] = Some(part));
-            on_devices(self.devices, items, |shard, part: Option<(&mut [S::Value], &mut [u8])>| match part {
+            on_devices(self.devices, items, &|shard, part: Option<(&mut [S::Value], &mut [u8])>| match part {
                 Some((words, hits)) => answer(&self.tables[shard], &of_shard(dealt, shard, queries)?, words, hits),
                 None => Ok(()),
             })?;
             Ok(())
         };
-        answered(&self.which, ask, queries, values, found)
+        answered(&self.which, &ask, queries, values, found)
     }
 
     /// Has the devices deal the queries and answer, if it is theirs to do; whether it was.
@@ -88,7 +88,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         for (queries, found) in queries.chunks(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32)) {
             let dealt = Dealt::of(&self.which, queries)?;
             let mut hits = memory::zeroed(queries.len())?;
-            on_devices(self.devices, dealt.cut(&mut hits), |shard, hits: &mut [u8]| {
+            on_devices(self.devices, dealt.cut(&mut hits), &|shard, hits: &mut [u8]| {
                 let mine = of_shard(&dealt, shard, queries)?;
                 if !mine.is_empty() {
                     hits.iter_mut()
@@ -108,7 +108,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
     pub fn to_pairs(&self) -> Result<Vec<(S::Key, S::Value)>> {
-        let pairs = self.of_each(|_, table| table.to_pairs())?;
+        let pairs = self.of_each(&|_, table| table.to_pairs())?;
         let mut all = memory::reserved(pairs.iter().map(Vec::len).sum())?;
         pairs.into_iter().for_each(|pairs| all.extend(pairs));
         Ok(all)
@@ -130,7 +130,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// What a device reports.
     pub fn digest(&self) -> Result<Digest> {
-        Ok(digest_of(&self.which, &self.of_each(|_, table| table.digest())?))
+        Ok(digest_of(&self.which, &self.of_each(&|_, table| table.digest())?))
     }
 
     /// Checks every invariant of every shard, and that each key is in its own.
@@ -138,7 +138,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// [`Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device reports.
     pub fn audit(&self) -> Result<Audit> {
-        let audits = self.of_each(|shard, table| {
+        let audits = self.of_each(&|shard, table| {
             let audit = table.audit()?;
             has_own_keys(&self.which, shard, table)?;
             Ok(audit)
@@ -153,15 +153,15 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// What a device reports.
     pub fn stats(&self) -> Result<Stats> {
-        Ok(Stats::of_shards(&self.of_each(|_, table| table.stats())?))
+        Ok(Stats::of_shards(&self.of_each(&|_, table| table.stats())?))
     }
 
-    /// What `work` makes of each shard, on all devices at a time.
+    /// Calls `work` with each shard, on all devices at once, and returns the results in the order of the shards.
     pub(super) fn of_each<R: Send>(
         &self,
-        work: impl Fn(usize, &HashTable<B, S>) -> Result<R> + Sync,
+        work: &(dyn Fn(usize, &HashTable<B, S>) -> Result<R> + Sync),
     ) -> Result<Vec<R>> {
-        on_devices(self.devices, self.tables.iter().collect(), work)
+        map_shards(self.devices, self.tables.len(), &|shard| work(shard, &self.tables[shard]))
     }
 }
 

@@ -3,7 +3,7 @@
 //! What it is not: a table that changes. Change the one that it was made of, and make it again.
 
 use super::builder::some;
-use super::devices::on_devices;
+use super::devices::{map_shards, on_devices};
 use super::reading::options;
 use crate::backend::{HashBackend, Runs, bitmap_words};
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
     /// [`Error::InvalidParameter`] for no device; [`Error::OutOfMemory`] or what a device reports.
     pub fn of<C: Runs<S>>(table: &HashTable<C, S>, devices: &[B]) -> Result<Self> {
         let devices = some(devices)?;
-        let tables = on_devices(devices.len(), devices.iter().collect(), |_, device| table.to_backend(device))?;
+        let tables = map_shards(devices.len(), devices.len(), &|device| table.to_backend(&devices[device]))?;
         Ok(Replicated { tables })
     }
 
@@ -75,7 +75,7 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
         let share = self.share(queries.len());
         let columns = values.chunks_mut(share).zip(found.chunks_mut(share / 32));
         let items: Vec<_> = queries.chunks(share).zip(columns).collect();
-        on_devices(self.tables.len(), items, |device, (queries, (values, found))| {
+        on_devices(self.tables.len(), items, &|device, (queries, (values, found))| {
             self.tables[device].get_into(queries, values, found)
         })?;
         Ok(())
@@ -87,7 +87,7 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         let items = queries.chunks(self.share(queries.len())).collect();
-        let parts = on_devices(self.tables.len(), items, |device, queries| self.tables[device].contains(queries))?;
+        let parts = on_devices(self.tables.len(), items, &|device, queries| self.tables[device].contains(queries))?;
         let mut all = memory::reserved(queries.len())?;
         parts.into_iter().for_each(|part| all.extend(part));
         Ok(all)

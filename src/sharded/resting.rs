@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use super::builder::some;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
-use super::file::{self, damaged, digest_of, each_shard, strange};
+use super::file::{self, damaged, digest_of, each_shard};
 use super::reading::{answer, flags, has_own_keys, of_shard, options};
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::file::{Section, Shards};
 use crate::memory;
 use crate::scheme::shard::ShardOf;
-use crate::scheme::{Key, Scheme, Value};
+use crate::scheme::{Key, Plan as _, Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 
 /// A table in shards that is asked in its file.
@@ -60,25 +60,16 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let (path, devices) = (path.as_ref(), some(devices)?.to_vec());
         let mut file = Shards::open(Section::whole(path)?)?;
         let places: Vec<_> = file.places().collect();
-        let of_keys = ShardOf::new(file.header.shards as usize, file.header.seed)?;
-        let (mut first, mut shard, mut len) = (None::<HashTable<B, S>>, 0, 0);
-        let open = |device: &B, part: Section<'_>| HashTable::open_with_digest(device, part, Contents::Map);
-        let (which, digests) = each_shard(
-            &mut file,
-            &devices[..1],
-            open,
-            |table| table,
-            |table, section| {
-                if first.as_ref().is_some_and(|first| !table.is_made_as(first)) {
-                    return Err(section.bad(strange(shard)));
-                }
-                has_own_keys(&of_keys, shard, &table).map_err(|error| damaged(section, error))?;
-                len += table.len() as u64;
-                shard += 1;
-                first.get_or_insert(table);
-                Ok(())
-            },
-        )?;
+        let (mut first, mut len) = (None::<HashTable<B, S>>, 0);
+        let (which, digests) = each_shard(&mut file, &mut |place, part| {
+            let (table, digest) = HashTable::open_with_digest(&devices[0], part, Contents::Map)
+                .map_err(|error| file::of_shard(place.file, place.shard, error))?;
+            place.check(table.plan().seed(), first.as_ref().is_none_or(|first| table.is_made_as(first)))?;
+            has_own_keys(place.which, place.shard, &table).map_err(|error| damaged(place.file, error))?;
+            len += table.len() as u64;
+            first.get_or_insert(table);
+            Ok(digest)
+        })?;
         let (path, file) = (path.into(), file.section.file);
         Ok(ShardedFile { path, file, which, places, digests, devices, len, scheme: std::marker::PhantomData })
     }
@@ -135,12 +126,17 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
                 if some.is_empty() {
                     return Ok(());
                 }
-                on_devices(self.devices.len(), some, |_, (table, shard, (words, hits))| {
+                on_devices(self.devices.len(), some, &|_,
+                                                       (table, shard, (words, hits)): (
+                    _,
+                    _,
+                    (&mut [S::Value], &mut [u8]),
+                )| {
                     answer(&table, &of_shard(dealt, shard, queries)?, words, hits)
                 })?;
             }
         };
-        answered(&self.which, ask, queries, values, found)
+        answered(&self.which, &ask, queries, values, found)
     }
 
     /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
@@ -158,7 +154,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let section = Section { path: &self.path, file, base: 0, end: None };
         let (base, length) = self.places[shard];
         let opened = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map);
-        let (table, digest) = file::of_shard(&section, shard, opened)?;
+        let (table, digest) = opened.map_err(|error| file::of_shard(&section, shard, error))?;
         // One that was put in its place meanwhile may be sound too.
         match digest == self.digests[shard] {
             true => Ok(table),
@@ -170,10 +166,11 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
 /// A shard that has queries, and where its answers go: their values, and a byte for each that is found.
 pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
 
-/// Answers queries by `ask`, which is given those that are dealt, and of each shard that has some where its answers go.
+/// Answers queries with `ask`, which gets a part of the queries, partitioned by shard, and for each shard that has queries
+/// the place of its answers.
 pub(super) fn answered<K: Key, V: Value>(
     which: &ShardOf,
-    ask: impl Fn(&Dealt, &[K], Vec<Part<'_, V>>) -> Result<()>,
+    ask: &dyn Fn(&Dealt, &[K], Vec<Part<'_, V>>) -> Result<()>,
     queries: &[K],
     values: &mut [V],
     found: &mut [u32],

@@ -61,13 +61,13 @@ impl<S: Scheme> ShardedSetBuilder<S> {
             builder.build_of_keys(device, keys)
         };
         let exchanged = exchange::if_the_way(&which, devices, keys.len(), size_of::<S::Key>(), || {
-            Exchange::of_keys(&which, devices, keys)?.built(&which, |device, keys, _| build(device, &keys))
+            Exchange::of_keys(&which, devices, keys)?.built(&which, &|device, keys, _| build(device, &keys))
         })?;
         let tables = match exchanged {
             Some(tables) => tables,
             None => {
                 let build = |device: &B, keys: Vec<S::Key>| build(device, &device.upload(&keys)?);
-                built(devices, keys_of(&which, keys)?, build)?
+                built(devices, keys_of(&which, keys)?, &build)?
             }
         };
         Ok(ShardedSet { table: Sharded { which, devices: devices.len(), tables } })
@@ -112,7 +112,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
     pub fn to_keys(&self) -> Result<Vec<S::Key>> {
-        let keys = self.table.of_each(|_, table| table.backend().download(&table.pairs_on()?.0))?;
+        let keys = self.table.of_each(&|_, table| table.backend().download(&table.pairs_on()?.0))?;
         let mut all = memory::reserved(keys.iter().map(Vec::len).sum())?;
         keys.into_iter().for_each(|keys| all.extend(keys));
         Ok(all)
@@ -125,7 +125,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
     /// As [`Sharded::insert`].
     pub fn insert(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = keys_of(&self.table.which, keys)?;
-        let inserted = self.table.changed_by(keys, |table, keys: Vec<S::Key>| {
+        let inserted = self.table.changed_by(keys, &|table, keys: Vec<S::Key>| {
             let zeros = memory::zeroed(keys.len())?;
             table.inserting(&keys, &zeros)
         })?;
@@ -186,7 +186,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
     /// As [`Sharded::open`], and [`Error::BadFile`] for a file that holds no set.
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
         Ok(ShardedSet {
-            table: Sharded::open_by(devices, path.as_ref(), |device, part| open_with_digest(device, part))?,
+            table: Sharded::open_by(devices, path.as_ref(), &|device, part| open_with_digest(device, part))?,
         })
     }
 }

@@ -188,7 +188,7 @@ impl<S: Scheme> SpilledBuild<S> {
                 let shards = start..which.shards.min(start + devices.len());
                 let columns =
                     shards.clone().map(|shard| columns::<S>(&mut spill, &pieces[shard])).collect::<Result<_>>()?;
-                let built = on_devices(devices.len(), columns, |at, Columns { keys, values }| {
+                let built = on_devices(devices.len(), columns, &|at, Columns { keys, values }| {
                     builder.build(&devices[at], &keys, &values)
                 });
                 match built {

@@ -56,11 +56,11 @@ impl<S: Scheme<Value = u32>, V: Value> ShardedMultiBuilder<S, V> {
         let exchanged =
             exchange::if_the_way(&which, devices, keys.len(), size_of::<S::Key>() + size_of::<V>(), || {
                 Exchange::of(&which, devices, keys, values)?
-                    .built(&which, |device, keys, values| builder.build_of(device, keys, values))
+                    .built(&which, &|device, keys, values| builder.build_of(device, keys, values))
             })?;
         let tables = match exchanged {
             Some(tables) => tables,
-            None => built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
+            None => built(devices, columns_of(&which, keys, values)?, &|device, Columns { keys, values }| {
                 builder.build(device, &keys, &values)
             })?,
         };

@@ -19,7 +19,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// As [`MultiTable::insert`] of one shard.
     pub fn insert(&mut self, keys: &[S::Key], values: &[V]) -> Result<()> {
         let columns = columns_of(&self.which, keys, values)?;
-        self.changed_by(columns, |table, Columns { keys, values }| {
+        self.changed_by(columns, &|table, Columns { keys, values }| {
             let backend = table.backend();
             table.inserting_on(&backend.upload(&keys)?, &backend.upload(&values)?)
         })
@@ -32,16 +32,16 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// As [`MultiTable::remove`] of one shard.
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let (keys, before) = (keys_of(&self.which, keys)?, self.len());
-        self.changed_by(keys, |table, keys: Vec<S::Key>| table.removing_on(&table.backend().upload(&keys)?))?;
+        self.changed_by(keys, &|table, keys: Vec<S::Key>| table.removing_on(&table.backend().upload(&keys)?))?;
         Ok(before - self.len())
     }
 
     fn changed_by<C: Send>(
         &mut self,
         columns: Vec<C>,
-        change: impl Fn(&MultiTable<B, S, V>, C) -> Result<Option<MultiTable<B, S, V>>> + Sync,
+        change: &(dyn Fn(&MultiTable<B, S, V>, C) -> Result<Option<MultiTable<B, S, V>>> + Sync),
     ) -> Result<()> {
-        let changed = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], columns))?;
+        let changed = on_devices(self.devices, columns, &|shard, columns| change(&self.tables[shard], columns))?;
         changed.iter().flatten().try_for_each(|table| table.backend().finish())?;
         for (table, changed) in self.tables.iter_mut().zip(changed) {
             if let Some(changed) = changed {

@@ -21,7 +21,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// # Errors
     /// What a device reports.
     pub fn digest(&self) -> Result<Digest> {
-        Ok(digest_of(&self.which, &self.of_each(|_, table| table.digest())?))
+        Ok(digest_of(&self.which, &self.of_each(&|_, table| table.digest())?))
     }
 
     /// Checks every invariant of every shard, and that each key is in its own.
@@ -29,7 +29,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// # Errors
     /// [`Error::Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device reports.
     pub fn audit(&self) -> Result<Audit> {
-        let audits = self.of_each(|shard, table| {
+        let audits = self.of_each(&|shard, table| {
             let audit = table.audit()?;
             has_own_keys(&self.which, shard, table.table())?;
             Ok(audit)
@@ -42,7 +42,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// # Errors
     /// What a device reports.
     pub fn stats(&self) -> Result<Stats> {
-        Ok(Stats::of_shards(&self.of_each(|_, table| table.stats())?))
+        Ok(Stats::of_shards(&self.of_each(&|_, table| table.stats())?))
     }
 
     /// Writes all shards to one file, which another number of devices can open, and another kind of them; what it returns
@@ -65,7 +65,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// As [`Sharded::open`](super::super::Sharded::open) and [`MultiTable::open`].
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
         let open = |device: &B, part: Section<'_>| MultiTable::open_with_digest(device, part);
-        let (which, tables) = all_shards(devices, path.as_ref(), open, MultiTable::table)?;
+        let (which, tables) = all_shards(devices, path.as_ref(), &open, MultiTable::table)?;
         Ok(ShardedMulti { which, devices: devices.len(), tables })
     }
 }

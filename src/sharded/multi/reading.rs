@@ -1,7 +1,7 @@
 //! Answers: queries are dealt, each shard answers its own, and what they say is brought back in the order of the queries.
 
 use super::super::deal::{Dealt, MOST_ROWS};
-use super::super::devices::on_devices;
+use super::super::devices::map_shards;
 use super::super::reading::of_shard;
 use super::ShardedMulti;
 use crate::backend::Runs;
@@ -28,7 +28,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         all.offsets.push(0);
         for queries in queries.chunks(MOST_ROWS) {
             let dealt = Dealt::of(&self.which, queries)?;
-            let lists = self.answers(&dealt, queries, |table, mine| table.retrieve(&mine))?;
+            let lists = self.answers(&dealt, queries, &|table, mine| table.retrieve(&mine))?;
             let mut counts: Vec<u64> = memory::reserved(queries.len())?;
             for list in &lists {
                 counts.extend(list.offsets.windows(2).map(|two| two[1] - two[0]));
@@ -96,7 +96,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         for (queries, all) in queries.chunks(MOST_ROWS).zip(all.chunks_mut(MOST_ROWS)) {
             let dealt = Dealt::of(&self.which, queries)?;
             let mut counts = memory::reserved(queries.len())?;
-            for of_shard in self.answers(&dealt, queries, |table, mine| table.count(&mine))? {
+            for of_shard in self.answers(&dealt, queries, &|table, mine| table.count(&mine))? {
                 counts.extend(of_shard);
             }
             dealt.bring_words_back(&counts, all);
@@ -121,7 +121,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
     pub fn to_pairs(&self) -> Result<Vec<(S::Key, V)>> {
-        let pairs = self.of_each(|_, table| table.to_pairs())?;
+        let pairs = self.of_each(&|_, table| table.to_pairs())?;
         let mut all = memory::reserved(pairs.iter().map(Vec::len).sum())?;
         pairs.into_iter().for_each(|pairs| all.extend(pairs));
         Ok(all)
@@ -132,17 +132,17 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         &self,
         dealt: &Dealt,
         queries: &[S::Key],
-        answer: impl Fn(&MultiTable<B, S, V>, Vec<S::Key>) -> Result<R> + Sync,
+        answer: &(dyn Fn(&MultiTable<B, S, V>, Vec<S::Key>) -> Result<R> + Sync),
     ) -> Result<Vec<R>> {
-        self.of_each(|shard, table| answer(table, of_shard(dealt, shard, queries)?))
+        self.of_each(&|shard, table| answer(table, of_shard(dealt, shard, queries)?))
     }
 
-    /// What `work` makes of each shard, on all devices at a time.
+    /// Calls `work` with each shard, on all devices at once, and returns the results in the order of the shards.
     pub(in super::super) fn of_each<R: Send>(
         &self,
-        work: impl Fn(usize, &MultiTable<B, S, V>) -> Result<R> + Sync,
+        work: &(dyn Fn(usize, &MultiTable<B, S, V>) -> Result<R> + Sync),
     ) -> Result<Vec<R>> {
-        on_devices(self.devices, self.tables.iter().collect(), work)
+        map_shards(self.devices, self.tables.len(), &|shard| work(shard, &self.tables[shard]))
     }
 }
 

@@ -59,13 +59,13 @@ fn what_is_dealt_is_built_by_threads_of_a_pool_too() -> Result<()> {
     let dealt = || Exchange::of(&which, &devices, &keys, &keys);
     // A pool of one thread, which waits and is to work.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
-    let columns = pool.install(|| dealt()?.built(&which, |device, keys, _| device.download(&keys)))?;
+    let columns = pool.install(|| dealt()?.built(&which, &|device, keys, _| device.download(&keys)))?;
     assert!(columns.into_iter().eq(columns_of(&which, &keys, &keys)?.into_iter().map(|of| of.keys)));
     let panics = || {
-        pool.install(|| dealt()?.built(&which, |_, keys, _| if keys.len() > 5 { panic!("planted") } else { Ok(()) }))
+        pool.install(|| dealt()?.built(&which, &|_, keys, _| if keys.len() > 5 { panic!("planted") } else { Ok(()) }))
     };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-    let failed = dealt()?.built::<()>(&which, |_, _, _| Err(Error::WrongDevice));
+    let failed = dealt()?.built::<()>(&which, &|_, _, _| Err(Error::WrongDevice));
     assert!(matches!(failed, Err(Error::WrongDevice)));
     Ok(())
 }
