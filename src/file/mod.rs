@@ -46,7 +46,7 @@ pub(crate) use section::Section;
 pub(crate) use shards::{MOST_SHARDS, Shards, ShardsHeader, gap_after, sum_of};
 
 /// Writes a file that appears under its name only when it is complete.
-pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {
+pub(crate) fn write_whole<R>(path: &Path, write: &mut dyn FnMut(&mut File) -> Result<R>) -> Result<R> {
     let io = |source| Error::Io { path: path.into(), source };
     let (whole, mut file) = WholeFile::create(path).map_err(io)?;
     let result = write(&mut file)?;

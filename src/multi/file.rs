@@ -39,7 +39,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        write_whole(path, |file| Ok(self.write_to(file, path)?.0))
+        write_whole(path, &mut |file| Ok(self.write_to(file, path)?.0))
     }
 
     /// Writes the table at the file's end; its path is for messages. The digest, and how many bytes it wrote.

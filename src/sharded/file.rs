@@ -51,11 +51,11 @@ impl<'a> Writing<'a> {
 
     /// The next shard, a table.
     pub(super) fn table<B: Runs<S>, S: Scheme>(&mut self, table: &HashTable<B, S>) -> Result<()> {
-        self.shard(|file, path| table.write_to(file, path, table.contents()))
+        self.shard(&|file, path| table.write_to(file, path, table.contents()))
     }
 
-    /// The next shard: `write` says its digest, and how many bytes it wrote.
-    pub(super) fn shard(&mut self, write: impl FnOnce(&mut File, &Path) -> Result<(Digest, u64)>) -> Result<()> {
+    /// Writes the next shard with `write`, which returns its digest and the number of bytes that it wrote.
+    pub(super) fn shard(&mut self, write: &dyn Fn(&mut File, &Path) -> Result<(Digest, u64)>) -> Result<()> {
         let (digest, bytes) = write(self.file, self.path)?;
         self.put(&[0; ALIGNED as usize][..gap_after(bytes)])?;
         self.digests.push(digest);
@@ -87,7 +87,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// [`Error::Io`] or what a device reports.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        write_whole(path, |file| {
+        write_whole(path, &mut |file| {
             let mut writing = Writing::begin(file, path, &self.which)?;
             self.tables.iter().try_for_each(|table| writing.table(table))?;
             writing.end()

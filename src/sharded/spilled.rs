@@ -180,7 +180,7 @@ impl<S: Scheme> SpilledBuild<S> {
         let (path, devices) = (path.as_ref(), some(devices)?);
         let SpilledBuild { builder, which, mut spill, shards: pieces, .. } = self;
         let builder = builder.of_shard();
-        write_whole(path, |file| {
+        write_whole(path, &mut |file| {
             let mut writing = Writing::begin(file, path, &which)?;
             // Of keys that come more than once the least is told, whatever the shards: so all are built.
             let (mut least, mut first): (Option<u64>, Option<Error>) = (None, None);

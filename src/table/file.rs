@@ -249,7 +249,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Contents::Multi => Contents::Map,
             contents => contents,
         };
-        write_whole(path, |file| Ok(self.write_to(file, path, contents)?.0))
+        write_whole(path, &mut |file| Ok(self.write_to(file, path, contents)?.0))
     }
 
     /// Writes the table at the file's end; its path is for messages. The digest, and how many bytes it wrote.

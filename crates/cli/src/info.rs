@@ -1,6 +1,6 @@
 //! `koel info`: what is in a table's file, checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -59,26 +59,31 @@ impl Info<'_> {
     where
         Any: Runs<S>,
     {
+        self.report(&|path| {
+            let structure = T::open(&Any::Cpu(Cpu::new()), path)?;
+            Ok(Facts {
+                about: About::of(&structure),
+                audit: structure.audit()?,
+                stats: structure.stats()?,
+                digest: structure.digest()?,
+                most_values: structure.most_values()?,
+            })
+        })
+    }
+
+    /// Prints the facts that `read` returns. Has no type parameters, so that it is compiled once.
+    fn report(&self, read: &dyn Fn(&Path) -> Result<Facts>) -> Result<Verdict> {
         let path = &self.args.table;
         let progress = Progress::line();
         progress.say("reading, checking and walking the table");
-        let structure = T::open(&Any::Cpu(Cpu::new()), path)?;
+        let facts = read(path)?;
         let file_bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
-        let facts = Facts {
-            about: About::of(&structure),
-            audit: structure.audit()?,
-            stats: structure.stats()?,
-            digest: structure.digest()?,
-            most_values: structure.most_values()?,
-            file_bytes,
-        };
-        drop(structure);
         drop(progress);
-        if self.args.json { self.print_json(&facts) } else { self.print(&facts) }?;
+        if self.args.json { self.print_json(&facts, file_bytes) } else { self.print(&facts, file_bytes) }?;
         Ok(Verdict::Fine)
     }
 
-    fn print_json(&self, facts: &Facts) -> Result<()> {
+    fn print_json(&self, facts: &Facts, file_bytes: u64) -> Result<()> {
         let Facts { about, stats, .. } = facts;
         let buckets = stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
         out::print_json(&json!({
@@ -87,7 +92,7 @@ impl Info<'_> {
             "types": Types::of(self.info).json(), "pairs": about.pairs, "keys": stats.pairs, "most_values": facts.most_values,
             "slots": stats.slots, "load": about.load, "seed": about.seed,
             "worn": about.is_worn, "tombstones": stats.tombstones,
-            "restarts": stats.restarts, "digest": facts.digest.to_string(), "file_bytes": facts.file_bytes,
+            "restarts": stats.restarts, "digest": facts.digest.to_string(), "file_bytes": file_bytes,
             "image_bytes": stats.bytes, "bytes": about.bytes,
             "ages": from_one(&stats.ages), "greatest_age": facts.audit.greatest_age,
             "reads_per_hit": stats.reads_per_hit, "reads_per_miss": stats.reads_per_miss,
@@ -100,7 +105,7 @@ impl Info<'_> {
         }))
     }
 
-    fn print(&self, facts: &Facts) -> Result<()> {
+    fn print(&self, facts: &Facts, file_bytes: u64) -> Result<()> {
         let Facts { about, stats, .. } = facts;
         let worn = match stats.tombstones {
             0 => String::new(),
@@ -139,8 +144,8 @@ impl Info<'_> {
             scheme::listed(&about.parameters),
             about.seed,
             stats.restarts,
-            text::grouped(facts.file_bytes),
-            facts.file_bytes as f64 / about.pairs.max(1) as f64,
+            text::grouped(file_bytes),
+            file_bytes as f64 / about.pairs.max(1) as f64,
             about.counted,
             facts.digest,
             reads(stats),
@@ -157,7 +162,6 @@ struct Facts {
     stats: Stats,
     digest: Digest,
     most_values: u64,
-    file_bytes: u64,
 }
 
 /// Counts from 1 on; 0 stands for what is not there.

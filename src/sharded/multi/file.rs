@@ -52,9 +52,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// [`Error::Io`](crate::Error::Io) or what a device reports.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        write_whole(path, |file| {
+        write_whole(path, &mut |file| {
             let mut writing = Writing::begin(file, path, &self.which)?;
-            self.tables.iter().try_for_each(|table| writing.shard(|file, path| table.write_to(file, path)))?;
+            self.tables.iter().try_for_each(|table| writing.shard(&|file, path| table.write_to(file, path)))?;
             writing.end()
         })
     }

@@ -1,110 +1,85 @@
-//! Verifying tables in shards: each device holds all shards of one, and all devices together hold one more. Under a limit of
-//! memory also those that are built in a file and asked there.
+//! Verifying tables in shards: one table on each device, and one on all devices together. With a memory limit, also tables
+//! that are built in a file and queried there.
 
 use std::time::Instant;
 
-use koel::backend::{HashBackend, Runs};
-use koel::{Kind, Scheme, Sharded, ShardedBuilder, ShardedFile};
+use koel::Kind;
+use koel::backend::HashBackend;
 
-use super::{Check, Device};
-use crate::number::Word;
+use super::Device;
+use super::check::{Check, answers};
+use super::subject::Subject;
 use crate::verify::row::{Row, compare_digests, rate};
 use crate::verify::shared_by;
 use crate::verify::tables::equal;
 
-/// Pieces of rows that the memory of a limit holds.
-const PIECES: u64 = 32;
-
-impl<K: Word, V: Word> Check<'_, K, V> {
-    /// A row for each device, and one for all of them: one digest, and every answer right.
-    pub(super) fn in_shards<S: Scheme<Key = K, Value = V>>(&self, scheme: &S, shards: usize) -> Vec<Row>
-    where
-        Device: Runs<S>,
-    {
-        let builder = self.run.size.apply(Sharded::builder(scheme.clone(), shards).seed(self.run.seed));
+impl Check<'_> {
+    /// A row for each device, and one for all of them: their digests are equal, and every answer is right.
+    pub(super) fn in_shards(&self, subject: &dyn Subject, shards: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for devices in shared_by(self.run.devices) {
-            rows.push(self.row_of("shards", devices, scheme, |row| self.shards_in(row, devices, &builder)));
+            rows.push(self.row_of("shards", devices, subject, |row| self.shards_in(row, devices, subject, shards)));
         }
         if let Some(bytes) = self.run.memory {
             for devices in shared_by(self.run.devices) {
-                rows.push(self.row_of("file", devices, scheme, |row| self.file_of(row, devices, &builder, bytes)));
+                rows.push(self.row_of("file", devices, subject, |row| {
+                    self.file_of(row, devices, subject, shards, bytes);
+                }));
             }
         }
         compare_digests(&mut rows);
         rows
     }
 
-    /// What is found out about tables of this sort on these devices.
-    fn row_of<S: Scheme<Key = K, Value = V>>(
+    /// The row of one kind of table on these devices.
+    fn row_of(
         &self,
         table: &'static str,
         devices: &[Device],
-        scheme: &S,
-        find_out: impl FnOnce(&mut Row),
-    ) -> Row
-    where
-        Device: Runs<S>,
-    {
+        subject: &dyn Subject,
+        check: impl FnOnce(&mut Row),
+    ) -> Row {
         let ids: Vec<_> = devices.iter().map(|device| device.info().id.as_str()).collect();
-        let mut row = Row { table, no_reference: None, ..self.row(scheme, ids.join(",")) };
-        self.say(scheme, &format!("{table} on {}", row.device));
-        // What other tables did here is no part of this row.
+        let mut row = Row { table, no_reference: None, ..self.row(subject, ids.join(",")) };
+        self.say(subject, &format!("{table} on {}", row.device));
+        // Discards the stages of other tables on these devices.
         devices.iter().for_each(|device| drop(device.ledger().take()));
-        find_out(&mut row);
+        check(&mut row);
         row.stages = devices.iter().flat_map(|device| device.ledger().take()).collect();
         self.run.progress.step();
         row
     }
 
-    /// Rows come in pieces of which this much memory holds many, go to a temporary file, and from there shard by shard into
-    /// another, which is asked as it lies.
-    fn file_of<S: Scheme<Key = K, Value = V>>(
-        &self,
-        row: &mut Row,
-        devices: &[Device],
-        builder: &ShardedBuilder<S>,
-        memory: u64,
-    ) where
-        Device: Runs<S>,
-    {
-        let rows = (memory / PIECES / (size_of::<K>() + size_of::<V>()) as u64).clamp(1, 1 << 20) as usize;
+    /// Spills the rows to a temporary file, in chunks that are small compared with the memory limit, builds the table from
+    /// there one shard at a time, and queries it in its file.
+    fn file_of(&self, row: &mut Row, devices: &[Device], subject: &dyn Subject, shards: usize, memory: u64) {
         let Some(folder) = row.attempt("a temporary folder", tempfile::tempdir()) else { return };
         let (path, start) = (folder.path().join("table.koel"), Instant::now());
-        let (keys, values) = (self.data.keys.chunks(rows), self.data.values.chunks(rows));
-        let built = builder.spilled(folder.path()).and_then(|mut build| {
-            keys.zip(values).try_for_each(|(keys, values)| build.push(keys, values))?;
-            build.save(devices, &path)
-        });
+        let built = subject.save_spilled(devices, shards, memory, folder.path(), &path);
         let time = start.elapsed();
         let Some(digest) = row.attempt("build", built) else { return };
-        row.build = Some(rate(self.data.keys.len(), time));
-        let Some(table) = row.attempt("open", ShardedFile::<_, S>::open(devices, &path)) else { return };
-        row.expect("pairs", equal("how many", table.len(), self.data.keys.len() as u64));
-        let get = |queries: &[K], values: &mut [V], found: &mut [u32]| table.get_into(queries, values, found);
-        if let Some(time) = self.answers(get, "answers", row) {
-            row.lookup = Some(rate(self.data.queries.len(), time));
+        row.build = Some(rate(self.pairs, time));
+        let Some(table) = row.attempt("open", subject.open_file(devices, &path)) else { return };
+        row.expect("pairs", equal("how many", table.pairs(), self.pairs as u64));
+        if let Some(time) = answers(&*table, "answers", row) {
+            row.lookup = Some(rate(self.queries, time));
         }
         if self.kind == Kind::Canonical {
             row.digest = Some(digest.to_string());
         }
     }
 
-    fn shards_in<S: Scheme<Key = K, Value = V>>(&self, row: &mut Row, devices: &[Device], builder: &ShardedBuilder<S>)
-    where
-        Device: Runs<S>,
-    {
+    fn shards_in(&self, row: &mut Row, devices: &[Device], subject: &dyn Subject, shards: usize) {
         let start = Instant::now();
-        let built = builder.build(devices, &self.data.keys, &self.data.values);
+        let built = subject.build_shards(devices, shards);
         let built = built.and_then(|table| devices.iter().try_for_each(HashBackend::finish).map(|()| table));
         let time = start.elapsed();
         let Some(table) = row.attempt("build", built) else { return };
-        row.build = Some(rate(self.data.keys.len(), time));
+        row.build = Some(rate(self.pairs, time));
         row.restarts = table.restarts();
-        row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
-        let get = |queries: &[K], values: &mut [V], found: &mut [u32]| table.get_into(queries, values, found);
-        if let Some(time) = self.answers(get, "answers", row) {
-            row.lookup = Some(rate(self.data.queries.len(), time));
+        row.expect("audit", table.audit().map_err(|error| error.to_string()));
+        if let Some(time) = answers(&*table, "answers", row) {
+            row.lookup = Some(rate(self.queries, time));
         }
         if self.kind == Kind::Canonical {
             row.digest = row.attempt("digest", table.digest()).map(|digest| digest.to_string());
