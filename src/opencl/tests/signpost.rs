@@ -11,10 +11,10 @@ use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::opencl::{BuildRoute, LookupShape, OpenCl};
+use crate::scheme::Signpost;
 use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::signpost::post::{MIN_BUCKETS_WITHIN, Posts};
 use crate::scheme::signpost::{Narrow, NarrowSet};
-use crate::scheme::Signpost;
 use crate::table::{Duplicates, HashTable};
 
 /// All programs of such tables.

@@ -16,11 +16,12 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use koel::{Any, JoinKind};
 
 use super::devices::{Emit, Work, shared_out, some};
+use super::flat::result_type;
 use super::hash::Hashing;
 use super::held::{Come, come};
 use super::merge::{Order, merged};
 use super::pair::{Made, Pairing, Runs};
-use super::parts::{Parts, result_type};
+use super::parts::Parts;
 use super::right::{Indexed, RightRows};
 use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;

@@ -27,6 +27,7 @@
 #[cfg(test)]
 mod device_tests;
 mod devices;
+mod flat;
 mod fold;
 mod group;
 mod grouping;
@@ -54,10 +55,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 use crate::error::{Error, Result};
 use crate::keys::{Column, Keys};
 
+pub use flat::result_type;
 pub use group::{GroupBy, Grouped, Of};
 pub use join::{Join, JoinedRows, Output};
 pub use limit::Limit;
-pub use parts::result_type;
 pub use spool::Spooled;
 
 pub use crate::sizes::row_bytes;

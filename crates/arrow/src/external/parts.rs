@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use rayon::prelude::*;
 
+use super::flat::{flattened, result_type};
 use super::hash::Hashing;
 use super::spill::{Block, Encoded, Spill};
 use super::{Limit, Side};
@@ -168,27 +168,6 @@ pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(flat).chain([number]).collect::<Vec<_>>()))
 }
 
-/// The type of results that come from a column of this type: values in place of dictionaries, at any depth, and text in place
-/// of views within lists and structs. What several rows share would be written with each block otherwise.
-pub fn result_type(data_type: &DataType) -> DataType {
-    flat(data_type, false)
-}
-
-fn flat(data_type: &DataType, is_inner: bool) -> DataType {
-    let field = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_data_type(flat(field.data_type(), true)));
-    match data_type {
-        DataType::Dictionary(_, values) => flat(values, is_inner),
-        DataType::Utf8View if is_inner => DataType::LargeUtf8,
-        DataType::BinaryView if is_inner => DataType::LargeBinary,
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
-        DataType::List(of) => DataType::List(field(of)),
-        DataType::LargeList(of) => DataType::LargeList(field(of)),
-        DataType::FixedSizeList(of, length) => DataType::FixedSizeList(field(of), *length),
-        DataType::Map(of, sorted) => DataType::Map(field(of), *sorted),
-        other => other.clone(),
-    }
-}
-
 /// Bytes of a batch in which dictionaries have become values.
 const PLAIN: usize = 8 << 20;
 
@@ -198,14 +177,7 @@ pub(super) fn numbered(schema: &SchemaRef, batch: &RecordBatch, mut first: u64) 
     let mut all = Vec::with_capacity(batch.num_rows().div_ceil(rows));
     for start in (0..batch.num_rows()).step_by(rows) {
         let batch = batch.slice(start, rows.min(batch.num_rows() - start));
-        let column = |(column, field): (&ArrayRef, &Arc<Field>)| match column.data_type() == field.data_type() {
-            true => Ok(Arc::clone(column)),
-            false => {
-                cast_with_options(column, field.data_type(), &CastOptions { safe: false, ..CastOptions::default() })
-            }
-        };
-        let columns = batch.columns().iter().zip(schema.fields()).map(column);
-        let mut columns = columns.collect::<std::result::Result<Vec<ArrayRef>, _>>()?;
+        let mut columns = batch.columns().iter().map(flattened).collect::<Result<Vec<_>>>()?;
         columns.push(Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64)));
         all.push(RecordBatch::try_new(Arc::clone(schema), columns)?);
         first += batch.num_rows() as u64;
