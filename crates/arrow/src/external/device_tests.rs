@@ -234,25 +234,18 @@ fn shared(devices: &[Any], items: usize, planted: impl Fn(&str, usize) -> Result
     let mut found = Vec::new();
     let begun = AtomicUsize::new(0);
     let on_each = Work {
-        begin: |_| planted("begin", begun.fetch_add(1, Relaxed)),
-        work: |_: &mut (), item: usize, emit: Emit<'_, usize>| {
+        begin: &|_| planted("begin", begun.fetch_add(1, Relaxed)),
+        work: &|_: &mut (), item: usize, emit: Emit<'_, usize>| {
             (0..2).try_for_each(|i| emit(3 * item + i))?;
             planted("work", item)?;
             emit(3 * item + 2)
         },
     };
-    let of_items = (0..items).map(|item| planted("item", item).map(|()| item));
-    let states = shared_out(
-        devices,
-        4,
-        of_items,
-        |_| (),
-        on_each,
-        |result| {
-            found.push(result);
-            planted("take", result)
-        },
-    )?;
+    let mut of_items = (0..items).map(|item| planted("item", item).map(|()| item));
+    let states = shared_out(devices, 4, &mut of_items, &mut |_| (), &on_each, &mut |result| {
+        found.push(result);
+        planted("take", result)
+    })?;
     assert_eq!(states.len(), devices.len());
     Ok(found)
 }

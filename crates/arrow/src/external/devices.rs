@@ -38,11 +38,15 @@ impl From<Error> for Stop {
 /// Takes what comes of an item.
 pub(super) type Emit<'a, R> = &'a mut dyn FnMut(R) -> std::result::Result<(), Stop>;
 
-/// What is done on each device: what it needs for that, and what it makes of an item.
-pub(super) struct Work<B, W> {
-    pub(super) begin: B,
-    pub(super) work: W,
+/// What runs on each device: `begin` makes its state, and `work` emits the results of an item. Both are `dyn`, and so are the
+/// other functions that [`shared_out`] takes: they run once per item, and the threads are compiled once per type of items and
+/// results instead of once per caller.
+pub(super) struct Work<'a, 'd, T, S, R> {
+    pub(super) begin: &'a (dyn Fn(&'d Any) -> Result<S> + Sync),
+    pub(super) work: &'a ItemWork<'a, T, S, R>,
 }
+
+type ItemWork<'a, T, S, R> = dyn Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop> + Sync + 'a;
 
 /// One device or more.
 pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
@@ -55,23 +59,20 @@ pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     }
 }
 
-/// Has all items worked on, at most `ahead` of them at a time. `front` is told the number of the item whose results come
-/// next. What `begin` made comes back.
+/// Works on all items, at most `ahead` of them at a time, and calls `take` with their results in the order of the items.
+/// `front` gets the number of each item before its results are taken. Returns the states that `begin` made.
 ///
 /// # Errors
-/// Those of items and of `take`; or else that of the first item among those that were tried.
+/// Those of items and of `take`; otherwise the error of the first item that failed.
 pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     devices: &'d [Any],
     ahead: usize,
-    items: impl Iterator<Item = std::result::Result<T, E>>,
-    mut front: impl FnMut(usize),
-    on_each: Work<
-        impl Fn(&'d Any) -> Result<S> + Sync,
-        impl Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop> + Sync,
-    >,
-    mut take: impl FnMut(R) -> std::result::Result<(), E>,
+    items: &mut dyn Iterator<Item = std::result::Result<T, E>>,
+    front: &mut dyn FnMut(usize),
+    on_each: &Work<'_, 'd, T, S, R>,
+    take: &mut dyn FnMut(R) -> std::result::Result<(), E>,
 ) -> std::result::Result<Vec<S>, E> {
-    let Work { begin, work } = on_each;
+    let &Work { begin, work } = on_each;
     if let [device] = some(devices)? {
         let mut state = begin(device)?;
         for (number, item) in items.enumerate() {
@@ -99,15 +100,15 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
-            let (taken, crew, ended, begin, work) = (Arc::clone(&taken), &crew, &ended, &begin, &work);
-            let in_thread = move || worked(&taken, (crew, ended), || begin(device), work);
+            let (taken, crew, ended) = (Arc::clone(&taken), &crew, &ended);
+            let in_thread = move || worked(&taken, (crew, ended), &|| begin(device), work);
             match crew.start(scope, number, in_thread) {
                 Ok(thread) => started.push(thread),
                 Err(error) => ended.fail(crew, 0, error.into()),
             }
         }
         drop(taken);
-        let handed = handed_on(queue, ahead, items, &mut front, &crew, &mut take);
+        let handed = handed_on(queue, ahead, items, front, &crew, take);
         if handed.is_err() {
             crew.end();
         }
@@ -154,8 +155,8 @@ struct Job<T, R> {
 fn worked<T, S, R>(
     queue: &Mutex<Receiver<Job<T, R>>>,
     (crew, ended): (&Crew, &Ended),
-    begin: impl FnOnce() -> Result<S>,
-    work: &impl Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop>,
+    begin: &dyn Fn() -> Result<S>,
+    work: &ItemWork<'_, T, S, R>,
 ) -> Option<S> {
     let begun = threads::ready().map_err(Error::from).and_then(|()| begin());
     let mut state = begun.map_err(|error| ended.fail(crew, 0, error)).ok()?;
@@ -182,10 +183,10 @@ fn worked<T, S, R>(
 fn handed_on<T, R, E>(
     queue: Sender<Job<T, R>>,
     ahead: usize,
-    items: impl Iterator<Item = std::result::Result<T, E>>,
-    front: &mut impl FnMut(usize),
+    items: &mut dyn Iterator<Item = std::result::Result<T, E>>,
+    front: &mut dyn FnMut(usize),
     crew: &Crew,
-    take: &mut impl FnMut(R) -> std::result::Result<(), E>,
+    take: &mut dyn FnMut(R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut items = items.fuse().enumerate();
     let mut waiting: VecDeque<(usize, Receiver<R>)> = VecDeque::new();

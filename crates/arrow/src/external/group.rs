@@ -151,8 +151,8 @@ impl GroupBy<'_> {
             Come::Dealt(parts) => {
                 let spill = Spill::new(limit.folder())?;
                 let job = Job { side: &side, hashing, schema: &schema, limit: &each };
-                let tell = |part| (self.watch)(Stage::Part(part + 1, parts.parts.len()));
-                let runs = grouping.in_parts(devices, &job, &parts, &spill, tell)?;
+                let mut front = |part| (self.watch)(Stage::Part(part + 1, parts.parts.len()));
+                let runs = grouping.in_parts(devices, &job, &parts, &spill, &mut front)?;
                 sizes.spilled = parts.spill.bytes() + spill.bytes();
                 drop(parts);
                 (self.watch)(Stage::Merging);

@@ -84,8 +84,8 @@ impl<'a> Grouping<'a> {
         };
         let (mut all, mut overflow) = (Vec::with_capacity(pieces.len()), Overflow::default());
         let on_each = Work {
-            begin: |device| Ok(self.on(device)),
-            work: |grouping: &mut Grouping<'_>, piece, emit: Emit<'_, (Option<RecordBatch>, Overflow)>| {
+            begin: &|device| Ok(self.on(device)),
+            work: &|grouping: &mut Grouping<'_>, piece, emit: Emit<'_, (Option<RecordBatch>, Overflow)>| {
                 let mut overflow = Overflow::default();
                 let groups = overflow.or(grouping.numbered(side, piece))?;
                 emit((groups, overflow))
@@ -95,10 +95,10 @@ impl<'a> Grouping<'a> {
         shared_out(
             devices,
             count,
-            pieces.into_iter().map(Ok::<_, Error>),
-            |_| (),
-            on_each,
-            |(groups, of_piece)| {
+            &mut pieces.into_iter().map(Ok::<_, Error>),
+            &mut |_| (),
+            &on_each,
+            &mut |(groups, of_piece)| {
                 all.extend(groups);
                 overflow.add(of_piece);
                 Ok(())
@@ -115,19 +115,22 @@ impl<'a> Grouping<'a> {
         job: &Job<'_>,
         parts: &Parts,
         spill: &Spill,
-        tell: impl FnMut(usize),
+        front: &mut dyn FnMut(usize),
     ) -> Result<Vec<Run>> {
         let (mut runs, mut overflow) = (Vec::new(), Overflow::default());
         let on_each = Work {
-            begin: |device| Ok(self.on(device)),
-            work: |grouping: &mut Grouping<'_>, part, emit: Emit<'_, (Vec<Run>, Overflow)>| {
+            begin: &|device| Ok(self.on(device)),
+            work: &|grouping: &mut Grouping<'_>, part, emit: Emit<'_, (Vec<Run>, Overflow)>| {
                 let mut made = Made { spill, runs: Vec::new(), overflow: Overflow::default() };
                 job.part(grouping, parts, part, &mut made)?;
                 emit((made.runs, made.overflow))
             },
         };
         let all = parts.parts.len();
-        shared_out(devices, all, (0..all).map(Ok::<_, Error>), tell, on_each, |(of_part, overflow_of_part)| {
+        shared_out(devices, all, &mut (0..all).map(Ok::<_, Error>), front, &on_each, &mut |(
+            of_part,
+            overflow_of_part,
+        )| {
             runs.extend(of_part);
             overflow.add(overflow_of_part);
             Ok(())

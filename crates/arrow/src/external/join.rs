@@ -164,14 +164,14 @@ impl Join<'_> {
             Come::Held(held) => {
                 let rows = RightRows::new(&right_side, held.batches)?;
                 let on_each = Work {
-                    begin: |device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
-                    work: |indexed: &mut Indexed<'_>, batch: RecordBatch, emit: Emit<'_, RecordBatch>| {
+                    begin: &|device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
+                    work: &|indexed: &mut Indexed<'_>, batch: RecordBatch, emit: Emit<'_, RecordBatch>| {
                         pairing.whole(&left_side, &batch, indexed, emit)
                     },
                 };
                 // Each device has a batch, and finds another one when it is through.
-                let left = left_side.numbered(left, &mut sizes.left);
-                let indexed = shared_out(devices, 2 * devices.len(), left, |_| (), on_each, &mut take)?;
+                let mut left = left_side.numbered(left, &mut sizes.left);
+                let indexed = shared_out(devices, 2 * devices.len(), &mut left, &mut |_| (), &on_each, &mut take)?;
                 pairing.rest(&indexed, take)?;
             }
             Come::Dealt(right_parts) => {
@@ -181,16 +181,17 @@ impl Join<'_> {
                 }
                 let (files, mut runs) = (pairing.files()?, Runs::default());
                 let on_each = Work {
-                    begin: Ok,
-                    work: |device: &mut &Any, part: usize, emit: Emit<'_, Runs>| {
+                    begin: &Ok,
+                    work: &|device: &mut &Any, part: usize, emit: Emit<'_, Runs>| {
                         let mut made = Made::new(device, &files);
                         pairing.join((&left_side, &left_parts), (&right_side, &right_parts), part, &mut made)?;
                         emit(made.runs)
                     },
                 };
                 let parts = left_parts.parts.len();
-                let tell = |part| (self.watch)(Stage::Part(part + 1, parts));
-                shared_out(devices, parts, (0..parts).map(Ok::<_, E>), tell, on_each, |of_part: Runs| {
+                let mut front = |part| (self.watch)(Stage::Part(part + 1, parts));
+                let mut items = (0..parts).map(Ok::<_, E>);
+                shared_out(devices, parts, &mut items, &mut front, &on_each, &mut |of_part: Runs| {
                     runs.iter_mut().zip(of_part).for_each(|(runs, of_part)| runs.extend(of_part));
                     Ok(())
                 })?;
