@@ -25,7 +25,7 @@ use koel::scheme::{Limits, Scheme};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The number of pairs or rows of a test.
-const PAIRS: usize = if cfg!(miri) { 24 } else { 20_000 };
+const PAIRS: usize = if cfg!(miri) { 18 } else { 20_000 };
 
 /// The pool of all tests.
 fn pool() -> &'static Arc<ThreadPool> {
