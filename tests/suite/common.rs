@@ -18,8 +18,16 @@ use koel::{AnyScheme, Cpu, HashTable};
 /// A machine without OpenCL is told so on stderr; with `KOEL_REQUIRE_OPENCL` set (to a part of a platform's or device's
 /// name, or to 1 for any) its absence is a failure.
 pub fn devices() -> Vec<Any> {
-    let cpus = [1, 3].map(|threads| Any::Cpu(Cpu::with_threads(threads).expect("a thread pool")));
-    cpus.into_iter().chain(opencl_devices()).collect()
+    cpus().chain(opencl_devices()).collect()
+}
+
+/// The same for tests of one scheme: see [`opencl_for_schemes`].
+pub fn devices_for_schemes() -> Vec<Any> {
+    cpus().chain(opencl_for_schemes()).collect()
+}
+
+fn cpus() -> impl Iterator<Item = Any> {
+    [1, 3].into_iter().map(|threads| Any::Cpu(Cpu::with_threads(threads).expect("a thread pool")))
 }
 
 /// Each usable OpenCL device. They stay open from the first call on, because a device that is closed forgets what it
@@ -47,6 +55,16 @@ fn open_devices() -> Vec<Any> {
         skip("no usable OpenCL device", &device::opencl_status());
     }
     found
+}
+
+/// The OpenCL devices for tests of one scheme, which compile kernels for each set of parameters: that takes a CPU minutes,
+/// so there are none unless `KOEL_REQUIRE_OPENCL` is set. Tests of every scheme run on [`opencl_devices`].
+pub fn opencl_for_schemes() -> Vec<Any> {
+    if std::env::var_os("KOEL_REQUIRE_OPENCL").is_none() {
+        skip("parameters of schemes with OpenCL", "set KOEL_REQUIRE_OPENCL=1 to compile kernels for all of them");
+        return Vec::new();
+    }
+    opencl_devices()
 }
 
 /// Says on stderr, where the test runner does not swallow it, what is not tested and why; once.

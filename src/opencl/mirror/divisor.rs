@@ -4,7 +4,7 @@ use crate::backend::HashBackend;
 use crate::error::Result;
 use crate::opencl::runtime::program::MIRROR_DIVISOR;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{device, noise, small};
+use crate::opencl::tests::{every_kernel as device, noise, small};
 use crate::scheme::divisor::{Divisor, Factor, LongDivisor};
 
 const EDGES: [u32; 9] = [0, 1, 2, 65_535, 65_536, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX];

@@ -6,7 +6,7 @@ use crate::opencl::Buffer;
 use crate::opencl::fks;
 use crate::opencl::runtime::program::MIRROR_FKS;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{device, noise, small};
+use crate::opencl::tests::{every_kernel as device, noise, small};
 use crate::scheme::fks::{FksFamily, Functions, SUBTABLE_SLOTS, SUBTABLES, canonical, turn, tweak};
 use crate::scheme::{Fks, FksPlan, Kind, Plan, Request, Scheme, slot};
 

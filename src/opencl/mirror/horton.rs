@@ -7,7 +7,7 @@ use crate::opencl::Buffer;
 use crate::opencl::horton;
 use crate::opencl::runtime::program::MIRROR_HORTON;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{device, noise, small};
+use crate::opencl::tests::{every_kernel as device, noise, small};
 use crate::scheme::horton::{Functions, HortonFamily, jenkins6, jenkins7, tokens};
 use crate::scheme::{Horton, HortonPlan, Request, Scheme};
 

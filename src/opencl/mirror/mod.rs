@@ -13,7 +13,7 @@ use super::Buffer;
 use super::bucketized;
 use super::runtime::program::{MIRROR, MIRROR_BUCKETIZED};
 use super::runtime::sizes::GROUP;
-use super::tests::{device, small};
+use super::tests::{every_kernel as device, small};
 use crate::backend::{HashBackend, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::{ALCANTARA_PRIME, MixKeys, SplitMix64, linear_family, mix, reduce, unmix, xor_family};

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::opencl::perfect::sizes;
 use crate::opencl::runtime::program::MIRROR_PERFECT;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{device, noise, small};
+use crate::opencl::tests::{every_kernel as device, noise, small};
 use crate::scheme::{Perfect, Request, Scheme};
 
 const EDGES: [u32; 9] = [0, 1, 2, 65_535, 65_536, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX];

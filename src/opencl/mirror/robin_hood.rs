@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::opencl::Buffer;
 use crate::opencl::runtime::program::MIRROR_ROBIN_HOOD;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{device, noise, robin_hood, small};
+use crate::opencl::tests::{every_kernel as device, noise, robin_hood, small};
 use crate::scheme::hash::reduce;
 use crate::scheme::robin_hood::max_ages::MaxAges;
 use crate::scheme::robin_hood::{MOST_SLOTS, RobinHoodPlan};

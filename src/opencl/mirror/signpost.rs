@@ -6,7 +6,7 @@ use crate::opencl::bucketized::wide::DeviceKey;
 use crate::opencl::runtime::program::MIRROR_SIGNPOST;
 use crate::opencl::runtime::sizes::GROUP;
 use crate::opencl::signpost::parameters;
-use crate::opencl::tests::{device, small};
+use crate::opencl::tests::{every_kernel as device, small};
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::hash::SplitMix64;

@@ -7,7 +7,7 @@ use crate::opencl::Buffer;
 use crate::opencl::bucketized::wide::parameters;
 use crate::opencl::runtime::program::MIRROR_WIDE;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{device, small};
+use crate::opencl::tests::{every_kernel as device, small};
 use crate::scheme::bucketized::wide::SlotKey;
 use crate::scheme::hash::{MixKeys64, SplitMix64, mix_64, unmix_64};
 

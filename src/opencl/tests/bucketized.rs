@@ -1,6 +1,6 @@
 //! Bucketized tables of the device against the sequential functions of src/scheme/bucketized.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};

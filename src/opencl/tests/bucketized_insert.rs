@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bucketized::{pairs, plan, reference};
-use super::{copies, device, noise, small};
+use super::{copies, every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};

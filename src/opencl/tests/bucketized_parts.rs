@@ -1,7 +1,7 @@
 //! Bucketized tables built part by part against those of src/scheme/bucketized, and against the direct route.
 
 use super::bucketized::{pairs, plan, reference};
-use super::{copies, device, small};
+use super::{copies, every_kernel as device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};

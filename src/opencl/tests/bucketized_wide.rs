@@ -1,6 +1,6 @@
 //! Lines and columns of 64 bits on the device.
 
-use super::{device, small};
+use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::tables;
 use crate::backend::wide_tests::{self, every_layout, images};
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! Tables of lines built part by part against the scheme's own rule, and against the direct route.
 
-use super::{copies, device, small};
+use super::{copies, every_kernel as device, small};
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;

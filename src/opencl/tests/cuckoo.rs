@@ -1,6 +1,6 @@
 //! Cuckoo tables of the device against the sequential functions of src/scheme/cuckoo.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, LookupShape, OpenCl};

@@ -1,6 +1,6 @@
 //! Sets of the device against the sequential rule.
 
-use super::{device, small};
+use super::{every_kernel as device, small};
 use crate::backend::set_tests;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cuckoo tables of 64-bit keys or values on the device.
 
-use super::{device, small};
+use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::{digests_of_cuckoo_tables, tables};
 use crate::backend::wide_tests::{duplicates, every_layout, images, structures};
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! Two-level tables of the device against the sequential functions of src/scheme/fks.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Probe, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};

@@ -1,6 +1,6 @@
 //! Keys that come by the thousand, in every scheme: counts as if there were no race, images as on the CPU.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::cpu::Cpu;
 use crate::error::Result;

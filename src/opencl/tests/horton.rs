@@ -1,6 +1,6 @@
 //! Horton tables of the device against the sequential functions of src/scheme/horton.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, LookupShape, OpenCl};

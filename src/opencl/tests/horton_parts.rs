@@ -1,7 +1,7 @@
 //! Horton tables built part by part against those of src/scheme/horton.
 
 use super::horton::{canonical, crowd, expected, pairs, plan};
-use super::{copies, device, small};
+use super::{copies, every_kernel as device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};

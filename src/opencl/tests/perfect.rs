@@ -1,6 +1,6 @@
 //! Lookups, overwriting and decoding on the device against the sequential functions of src/scheme/perfect.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};

@@ -1,6 +1,6 @@
 //! Quadratic tables of the device against the sequential rule: the cuckoo table's kernels with a single function.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::scheme::cuckoo::CuckooImage as _;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};

@@ -1,6 +1,6 @@
 //! Robin Hood tables of 64-bit keys or values on the device.
 
-use super::{device, small};
+use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::{digests_of_robin_hood_tables, tables};
 use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_copies, images, structures};
 use crate::error::Result;

@@ -2,7 +2,7 @@
 
 use ocl::core::Program;
 
-use super::{device, small};
+use super::{every_kernel as device, small};
 use crate::Any;
 use crate::backend::erase_tests::Erase;
 use crate::backend::wide_table_tests::tables;

@@ -1,6 +1,6 @@
 //! Sorted tables of the device against the sequential functions of src/scheme/sorted.
 
-use super::{device, noise, small};
+use super::{every_kernel as device, noise, small};
 use crate::backend::wide_table_tests::{digests_of_sorted_tables, tables};
 use crate::backend::wide_tests::{every_layout, images, structures};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};

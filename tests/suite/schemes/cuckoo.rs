@@ -1,6 +1,6 @@
 //! The cuckoo table's own promises: loads, tiny tables, families, rules of re-insertion, restarts.
 
-use crate::common::{in_one_thread, one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
@@ -10,7 +10,7 @@ use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
 fn tiny_canonical_tables_always_build() {
     for functions in 2..=5 {
         in_one_thread(|cpu| tiny_tables(cpu, &Cuckoo::canonical(functions), u64::from(size(1000, 3))));
-        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
+        opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
     }
 }
 
@@ -20,7 +20,7 @@ fn tiny_classic_tables_always_build_with_the_papers_cures() {
         for functions in 2..=5 {
             let scheme = Cuckoo::classic(functions).reinsertion(rule);
             in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(1000, 2))));
-            opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+            opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
 }
@@ -28,7 +28,7 @@ fn tiny_classic_tables_always_build_with_the_papers_cures() {
 #[test]
 fn canonical_tables_reach_their_loads() {
     let n = size(200_000, 500);
-    let devices = [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices());
+    let devices = [Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes());
     for device in devices {
         for (functions, load_factor) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.99)] {
             for seed in 0..4 {
@@ -52,7 +52,7 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
     let n = size(50_000, 300);
     let load = Workload::new(n, 4);
     let (keys, values) = (load.keys(), load.values());
-    let devices: Vec<_> = std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()).collect();
+    let devices: Vec<_> = std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()).collect();
     for device in &devices {
         for (functions, space) in [(2, 2.3), (3, 1.15), (4, 1.25), (4, 1.05), (5, 1.02), (4, 4.5)] {
             for family in HashFamily::ALL {
@@ -75,7 +75,7 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
 fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     let load = Workload::new(40, 4);
     let (keys, values) = (load.keys(), load.values());
-    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
+    for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
         let restarted = (0..20).any(|seed| {
             let builder = HashTable::builder(Cuckoo::classic(4).chain(3)).seed(seed).slots(64);
             builder.build(&device, &keys, &values).is_ok_and(|table| table.restarts() > 0)
@@ -92,7 +92,7 @@ fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
 /// number of attempts is short and the one build fails.
 #[test]
 fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
-    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
+    for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
         let (mut rebuilt, mut refused) = (0, 0);
         for (functions, slots, n) in [(2, 34, 16), (3, 40, 37)] {
             for seed in 0..u64::from(size(150, 5)) {
@@ -126,7 +126,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
 /// The key beside the image counts once, however often it comes, and is named like any other.
 #[test]
 fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
-    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
+    for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
         let scheme = Cuckoo::classic(4);
         let pair = HashTable::builder(scheme.clone()).slots(1).build(&device, &[1, u32::MAX], &[5, 6]).unwrap();
         assert_eq!(pair.get(&[1, u32::MAX]).unwrap(), [Some(5), Some(6)]);
@@ -149,7 +149,7 @@ fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
 fn hopeless_classic_builds_end_soon() {
     let load = Workload::new(size(20_000, 200), 4);
     let (keys, values) = (load.keys(), load.values());
-    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()) {
         let builder = HashTable::builder(Cuckoo::classic(2)).load_factor(1.0).attempts(4);
         let refused = builder.build(&device, &keys, &values);
         assert!(matches!(refused, Err(Error::TooFull { attempts: 4, .. })), "{refused:?}");

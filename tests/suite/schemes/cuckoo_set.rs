@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{devices, image, in_one_thread, opencl_devices, size};
+use crate::common::{devices_for_schemes, image, in_one_thread, opencl_for_schemes, size};
 use koel::backend::{HashBackend, Kernels, Placed};
 use koel::device::Any;
 use koel::scheme::{CuckooSetPlan, Plan, Request};
@@ -42,7 +42,7 @@ fn tiny_sets(device: &Any, scheme: &CuckooSet) {
 fn slots_are_the_upper_halves_of_the_cuckoo_table() {
     for functions in 2..=5 {
         let scheme = CuckooSet::canonical(functions);
-        for device in devices() {
+        for device in devices_for_schemes() {
             for n in [0, 1, 20, 1001, size(20_000, 300)] {
                 let keys = Workload::new(n, 3).keys();
                 let zeros = vec![0; keys.len()];
@@ -82,7 +82,7 @@ fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (Cuckoo
 /// Keys that come m times each, in slots for one of each: one of each stays, and the others are counted.
 #[test]
 fn repeated_keys_are_welcome() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             for times in [1, 2, 3, 64] {
                 let distinct = Workload::new(size(3000, 100), 6).keys();
@@ -110,7 +110,7 @@ fn repeated_keys_are_welcome() {
 /// The key that marks empty slots of a classic set stands beside its image, once.
 #[test]
 fn the_empty_markers_key_is_no_exception() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let keys = [u32::MAX, 5, u32::MAX, 0, 5, u32::MAX];
             let (plan, image, placed) = placed(&device, &scheme, 20, &keys);
@@ -132,7 +132,7 @@ fn the_empty_markers_key_is_no_exception() {
 #[test]
 fn one_key_however_often_is_one_key() {
     let n = size(200_000, 500) as usize;
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             for key in [7, u32::MAX] {
                 let (plan, image, placed) = placed(&device, &scheme, 16, &vec![key; n]);
@@ -146,7 +146,7 @@ fn one_key_however_often_is_one_key() {
 /// Sets have no values: any but 0 are refused, and nothing is to be overwritten.
 #[test]
 fn values_are_refused() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let builder = HashTable::builder(scheme).duplicates(Duplicates::KeepLast);
             let refused = builder.build(&device, &[1, 2], &[0, 1]);
@@ -165,7 +165,7 @@ fn values_are_refused() {
 fn classic_sets_build_in_every_space_with_every_family_and_rule() {
     let distinct = Workload::new(size(20_000, 200), 4).keys();
     let keys = [&distinct[..], &distinct[..]].concat();
-    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()) {
         for (functions, space) in [(2, 2.3), (3, 1.15), (4, 1.25), (4, 1.05), (5, 1.02), (4, 4.5)] {
             for family in HashFamily::ALL {
                 for rule in Reinsertion::ALL {
@@ -202,7 +202,7 @@ fn half_the_bytes_of_the_table() {
 /// One slot, of which half a word is left.
 #[test]
 fn a_classic_set_of_one_slot() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         let builder = HashTable::builder(CuckooSet::classic(4)).slots(1);
         let set = builder.build(&device, &[9, u32::MAX], &[0, 0]).unwrap();
         assert_eq!((set.contains(&[9, u32::MAX, 8]).unwrap(), image(&set).len()), (vec![true, true, false], 1));

@@ -1,7 +1,7 @@
 //! The two-level table's own promises: loads, tiny tables, skewed keys, buckets that are too full or cannot be seated,
 //! and the faults of Sahu's listing that must not come back.
 
-use crate::common::{devices, size};
+use crate::common::{devices_for_schemes, size};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Placing;
@@ -26,7 +26,7 @@ fn holds(table: &HashTable<Any, Fks>, keys: &[u32], values: &[u32], at: &str) {
 
 #[test]
 fn tiny_tables_always_build() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             for n in 0..=64 {
                 for seed in 0..u64::from(size(20, 1)) {
@@ -46,7 +46,7 @@ fn tiny_tables_always_build() {
 /// From one bucket to twenty: nothing is rounded away at the seams, and seed numbers are packed right.
 #[test]
 fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             for buckets in 1..=u64::from(size(20, 3)) {
                 for per_bucket in [1, 200, 409, 425] {
@@ -68,7 +68,7 @@ fn tables_reach_the_papers_loads_and_reads() {
     let n = size(200_000, 1000);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             for load_factor in [0.5, 0.71, 0.74] {
                 let builder = HashTable::builder(scheme.clone()).load_factor(load_factor);
@@ -123,7 +123,7 @@ fn skewed_keys_are_split_as_well_as_random_ones() {
 fn seed_numbers_are_the_least_that_work() {
     // Full buckets, of which one in seventy needs a second seed number.
     let buckets: u64 = 6;
-    for device in devices() {
+    for device in devices_for_schemes() {
         let mut beyond_first = 0;
         for seed in 0..u64::from(size(40, 2)) {
             let plan = Fks::canonical().plan(koel::scheme::Request {
@@ -170,7 +170,7 @@ fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
         let crowd: Vec<u32> = of_bucket(&first_plan(&scheme, slots).functions(), 7, 513).collect();
         let builder = HashTable::builder(scheme.clone()).slots(slots as usize).seed(3);
         let mut digests = Vec::new();
-        for device in devices() {
+        for device in devices_for_schemes() {
             // As many as a bucket holds are built at once.
             let table = builder.build(&device, &crowd[1..], &crowd[1..]).unwrap();
             assert_eq!(table.restarts(), 0, "{scheme:?}");
@@ -196,7 +196,7 @@ fn a_load_beyond_all_buckets_is_a_typed_error() {
     let n = size(20_000, 2000);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             let refused = HashTable::builder(scheme).load_factor(0.88).build(&device, &keys, &values);
             match refused {
@@ -211,7 +211,7 @@ fn a_load_beyond_all_buckets_is_a_typed_error() {
 #[test]
 fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
     let (slots, room) = (3 * u64::from(BUCKET_SLOTS), 3 * 512);
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             let outside = u32::from(scheme.kind() == Kind::Classic);
             let keys: Vec<u32> = (0..room + outside + 1).collect();
@@ -234,7 +234,7 @@ fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
 #[test]
 fn too_few_rounds_are_a_typed_error() {
     let load = Workload::new(2000, 3);
-    for device in devices() {
+    for device in devices_for_schemes() {
         let builder = HashTable::builder(Fks::classic().iterations(1)).attempts(2);
         let refused = builder.build(&device, &load.keys(), &load.values());
         assert!(matches!(refused, Err(Error::TooFull { attempts: 2, unplaced: 1.., .. })), "{refused:?}");
@@ -249,7 +249,7 @@ fn sahus_tables_hold_key_0xffff_and_every_other() {
     keys.extend(
         Workload::new(size(30_000, 700), 5).keys().iter().filter(|key| **key > 0x20_0000 && **key < 0xffff_fff0),
     );
-    for device in devices() {
+    for device in devices_for_schemes() {
         let table = HashTable::builder(sahu.clone()).build(&device, &keys, &keys).unwrap();
         holds(&table, &keys, &keys, "with 0xffff");
         assert_eq!(table.get(&[0xffff]).unwrap(), [Some(0xffff)]);
@@ -288,7 +288,7 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     let mut keys: Vec<u32> = (0..SAHU_SEEDS as u32).flat_map(of_seed).collect();
     keys.sort_unstable();
     keys.dedup();
-    for device in devices() {
+    for device in devices_for_schemes() {
         let builder = HashTable::builder(sahu.clone()).slots(576).seed(3);
         let table = builder.build(&device, &keys, &keys).unwrap();
         assert_eq!(table.restarts(), 1);
@@ -307,7 +307,7 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
 fn removing_and_inserting_build_again() {
     let load = Workload::new(3000, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in schemes() {
             let builder = HashTable::builder(scheme.clone()).slots(8 * BUCKET_SLOTS as usize);
             let mut table = builder.build(&device, &keys[..2000], &values[..2000]).unwrap();

@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
-use crate::common::{in_one_thread, one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
 use koel::device::Any;
 use koel::scheme::{Plan, Scheme};
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Perfect};
 
 fn devices() -> Vec<Any> {
-    std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()).collect()
+    std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()).collect()
 }
 
 /// The keys of the cells of a plane that are set, row by row.
@@ -118,7 +118,7 @@ fn strips_lines_and_boards_build_at_the_default_load() {
 fn tiny_tables_always_build() {
     for scheme in [Perfect::default(), Perfect::plane(1000), Perfect::volume(2048, 1024)] {
         in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(300, 2))));
-        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+        opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
     }
 }
 

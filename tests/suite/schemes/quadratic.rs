@@ -1,6 +1,6 @@
 //! The quadratic table's own promises: one read, whole loads at every size, its limits, and batches.
 
-use crate::common::{devices, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{devices_for_schemes, in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
@@ -8,7 +8,7 @@ use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
 #[test]
 fn tiny_tables_always_build() {
     in_one_thread(|cpu| tiny_tables(cpu, &Quadratic, u64::from(size(300, 3))));
-    opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
+    opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
 }
 
 /// The largest table there may be, and one pair more.
@@ -17,7 +17,7 @@ fn it_reaches_its_limit_and_no_further() {
     let n = size(4096, 256);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()) {
         let table = HashTable::builder(Quadratic).build(&device, &keys, &values).unwrap();
         assert_eq!((table.capacity(), table.load_factor()), (n as usize, 1.0));
         let stats = table.stats().unwrap();
@@ -42,7 +42,7 @@ fn it_reaches_its_limit_and_no_further() {
 fn copies_are_found_before_a_size_is_refused() {
     let (keys, values): (Vec<u32>, Vec<u32>) = (vec![7; 3000], (0..3000).collect());
     let distinct = Workload::new(3000, 3).keys();
-    for device in devices() {
+    for device in devices_for_schemes() {
         let builder = HashTable::builder(Quadratic).load_factor(0.5);
         let kept = builder.clone().duplicates(Duplicates::KeepLast).build(&device, &keys, &values).unwrap();
         assert_eq!((kept.len(), kept.get(&[7]).unwrap()), (1, vec![Some(2999)]));
@@ -61,7 +61,7 @@ fn copies_are_found_before_a_size_is_refused() {
 /// There are more slots than pairs; a batch is refused all the same where one build would be.
 #[test]
 fn a_full_table_takes_no_further_pair() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         let mut table = HashTable::builder(Quadratic).slots(8).build(&device, &[1, 2, 3, 4], &[0; 4]).unwrap();
         assert_eq!(table.insert(&[5, 6, 7, 8], &[1; 4]).unwrap().added, 4);
         let before = table.digest().unwrap();
@@ -92,7 +92,7 @@ fn restarts_are_as_frequent_as_the_birthday_says() {
 /// A tombstone keeps its slot: a key that comes back finds it taken, so the table is built again.
 #[test]
 fn a_key_that_comes_back_builds_the_table_again() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         let build = |keys: &[u32]| HashTable::builder(Quadratic).slots(20).build(&device, keys, keys).unwrap();
         let mut table = build(&[1, 2, 3]);
         table.remove(&[2]).unwrap();

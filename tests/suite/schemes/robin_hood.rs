@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices, in_one_thread, size};
+use crate::common::{devices_for_schemes, in_one_thread, size};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::robin_hood::cell::{CANONICAL, PAIRS};
@@ -50,7 +50,7 @@ fn answers(table: &Table, model: &BTreeMap<u32, u32>) {
 #[test]
 fn tables_reach_their_loads() {
     let n = size(200_000, 500);
-    for (device, seed) in devices().iter().zip(0..) {
+    for (device, seed) in devices_for_schemes().iter().zip(0..) {
         let keys = Workload::new(n, seed).keys();
         for scheme in kinds_and_bits() {
             for sequence in SCATTERED {
@@ -104,7 +104,7 @@ fn images_build_whatever_their_width() {
         (0..size(1 << 17, 1 << 9)).map(|i| (i % 256, i / 256)).map(|(x, y)| 2 * x + y % 2 + side * y).collect();
     let rows: Vec<u32> = (0..8 * side).map(|i| i % side + (side << 8) * (i / side)).collect();
     let multiples: Vec<u32> = (0..size(20_000, 500)).map(|i| i * (1 << 15)).collect();
-    for device in devices() {
+    for device in devices_for_schemes() {
         for keys in [&strip, &checkerboard, &rows, &multiples] {
             for scheme in [RobinHood::canonical(), RobinHood::canonical().max_ages(4), RobinHood::classic()] {
                 for load in [0.8, 0.9] {
@@ -133,7 +133,7 @@ fn class_of(plan: &RobinHoodPlan, count: u32) -> Vec<u32> {
 
 #[test]
 fn a_class_of_the_first_modulus_is_scattered_by_the_next() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in [RobinHood::canonical(), RobinHood::canonical().max_ages(2), RobinHood::classic()] {
             for sequence in Sequence::ALL {
                 let scheme = scheme.clone().sequence(sequence);
@@ -172,7 +172,7 @@ fn failures_are_reported_and_nothing_is_lost() {
     // A prime: as many slots as pairs.
     let slots = (u64::from(n)..).find(|&slots| is_prime(slots as u32)).unwrap();
     let full = Workload::new(slots as u32, 2).keys();
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in kinds_and_bits() {
             let paper = scheme.clone().sequence(Sequence::PaperRandom);
             let refused =
@@ -194,7 +194,7 @@ fn failures_are_reported_and_nothing_is_lost() {
 
 #[test]
 fn what_is_too_wide_for_a_cell_is_refused() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         let classic = || HashTable::builder(RobinHood::classic()).slots(100);
         let alone = || HashTable::builder(RobinHood::classic().keys_alone()).slots(100);
         let most = (1 << 28) - 1;
@@ -225,7 +225,7 @@ fn keys_stand_alone_in_four_bytes() {
         .collect::<std::collections::BTreeSet<_>>()
         .into_iter()
         .collect();
-    for device in devices() {
+    for device in devices_for_schemes() {
         for bits in [0, 2, 3, 4] {
             for sequence in SCATTERED {
                 let scheme = RobinHood::classic().keys_alone().max_ages(bits).sequence(sequence);
@@ -276,7 +276,7 @@ fn maximum_ages_are_those_of_equation_1(table: &Table, exact: bool) {
 fn maximum_ages_are_exact_and_bound_every_lookup() {
     let n = size(100_000, 500);
     let keys = Workload::new(n, 9).keys();
-    for device in devices() {
+    for device in devices_for_schemes() {
         for scheme in kinds_and_bits() {
             for sequence in SCATTERED {
                 let scheme = scheme.clone().sequence(sequence);
@@ -298,7 +298,7 @@ fn maximum_ages_follow_batches_removal_and_compaction() {
     let load = Workload::new(n as u32, 9);
     let (keys, values) = (load.keys(), load.values());
     let slots = (n as u64) * 10 / 9;
-    for device in devices() {
+    for device in devices_for_schemes() {
         for bits in [2, 3, 4] {
             let builder = || HashTable::builder(RobinHood::canonical().max_ages(bits)).slots(slots as usize);
             let mut table = builder().build(&device, &keys[..n / 2], &values[..n / 2]).unwrap();
@@ -329,17 +329,17 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
     let digest = |device: &Any, keys: &[u32], values: &[u32]| {
         HashTable::builder(scheme.clone()).build(device, keys, values).unwrap().digest().unwrap()
     };
-    let first = digest(&devices()[0], &keys, &values);
+    let first = digest(&devices_for_schemes()[0], &keys, &values);
     keys.reverse();
     values.reverse();
-    assert!(devices().iter().all(|device| digest(device, &keys, &values) == first));
+    assert!(devices_for_schemes().iter().all(|device| digest(device, &keys, &values) == first));
 }
 
 /// What is asked for and what the table has: the slots asked for are rounded up to a prime, and the bytes do not tell
 /// which number of them it was.
 #[test]
 fn slots_asked_for_below_the_same_prime_give_the_same_bytes() {
-    let device = &devices()[0];
+    let device = &devices_for_schemes()[0];
     let build = |slots: u64| {
         HashTable::builder(RobinHood::canonical()).slots(slots as usize).build(device, &[1, 2], &[3, 4]).unwrap()
     };
@@ -357,7 +357,7 @@ fn tables_sized_by_key_density_take_the_bits_they_are_given() {
     for (density, key_bits) in [(1.0 / 1.2, 28), (0.7, 28)] {
         let load = RobinHood::load_for_key_density(density, key_bits, 4).unwrap();
         let builder = HashTable::builder(RobinHood::classic().keys_alone()).load_factor(load.get());
-        let table = builder.build(&devices()[1], &keys, &vec![0; keys.len()]).unwrap();
+        let table = builder.build(&devices_for_schemes()[1], &keys, &vec![0; keys.len()]).unwrap();
         let (bits, of_keys) = (64.0 * table.plan().words() as f64, f64::from(key_bits) * keys.len() as f64);
         assert!((of_keys / bits - density).abs() < 5e-3, "{} for {density}", of_keys / bits);
     }

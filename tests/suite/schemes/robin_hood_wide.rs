@@ -8,7 +8,7 @@ use koel::scheme::RobinHoodOf;
 use koel::table::read_info;
 use koel::{AnyScheme, CompactingTable, Cpu, Error, HashTable, JoinIndex, JoinKind, MultiTable, RobinHood, Sequence};
 
-use crate::common::{devices, open_mapped, size};
+use crate::common::{devices_for_schemes, open_mapped, size};
 
 type Wide = RobinHoodOf<u64, u64>;
 
@@ -32,7 +32,7 @@ fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes
     for sequence in [Sequence::Coherent, Sequence::Random] {
         let builder = HashTable::builder(RobinHood::canonical().sequence(sequence).of::<u64, u64>()).load_factor(0.99);
         let mut digests = Vec::new();
-        for device in devices() {
+        for device in devices_for_schemes() {
             let table = builder.build(&device, &keys, &values).unwrap();
             table.audit().unwrap();
             assert!(table.load_factor() > 0.9, "{}", table.load_factor());
@@ -52,7 +52,7 @@ fn crowds_fail_alike_everywhere_and_are_named() {
     let [first, second] = [1009u64, 1013];
     let class: Vec<u64> = (0..63).map(|i| (i + 1) * first + 7).collect();
     let values = vec![1; class.len()];
-    for device in devices() {
+    for device in devices_for_schemes() {
         let builder = HashTable::builder(scheme.clone()).slots(1000);
         let table = builder.build(&device, &class, &values).unwrap();
         assert_eq!((table.restarts(), table.slots()), (1, second as usize));
@@ -108,7 +108,7 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
         2 => u64::MAX - draw / 4 % 40,
         _ => 0x0fed_cba9_8765_4320 | (draw / 4 % 16),
     };
-    for device in devices() {
+    for device in devices_for_schemes() {
         for seed in 0..u64::from(size(6, 1)) {
             let mut state = seed;
             let mut next = || {
@@ -156,7 +156,7 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
 fn structures_stand_on_it_on_every_device() {
     let keys: Vec<u64> = (0..400u64).map(|i| (i % 130) << 40 | 3).collect();
     let rows: Vec<u32> = (0..400).collect();
-    for device in devices() {
+    for device in devices_for_schemes() {
         let scheme = RobinHood::canonical().of::<u64, u32>();
         let compact = CompactingTable::builder(scheme.clone()).build(&device, &keys).unwrap();
         assert_eq!(compact.unique().unwrap(), keys[..130]);
@@ -179,7 +179,7 @@ fn memory_is_told_and_parameters_are_refused() {
     let estimate = builder(RobinHood::canonical()).memory_estimate(1_000_000).unwrap();
     let image = 16 * 1_111_112 / 64 * 64;
     assert!(estimate.image >= image && estimate.image < image + image / 1000, "{estimate:?}");
-    for device in devices() {
+    for device in devices_for_schemes() {
         let table = builder(RobinHood::canonical()).build(&device, &[1, 2], &[3, 4]).unwrap();
         let stats = table.stats().unwrap();
         assert_eq!((stats.reads_per_hit, stats.bucket_bytes), (1.0, 16));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices, holds_exactly, image, open_mapped, size};
+use crate::common::{devices_for_schemes, holds_exactly, image, open_mapped, size};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Plan;
@@ -24,7 +24,7 @@ fn ascend(device: &Any, pairs: &BTreeMap<u32, u32>) {
 
 #[test]
 fn every_size_ascends_and_fills_its_slots() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         let around = (7..=14).map(|power| 1 << power).flat_map(|n| [n - 1, n, n + 1]);
         for n in (0..=70).chain(around.filter(|&n| n <= size(1 << 14, 128))) {
             let load = Workload::new(n, u64::from(n));
@@ -40,7 +40,7 @@ fn extremes_and_crowds_ascend() {
     let both_ends = (0..n).flat_map(|i| [(i, !i), (!i, i)]).collect();
     let crowd = (0..n).map(|i| (0x7000_0000 + i, i)).chain([(0, 1), (u32::MAX, 2)]).collect();
     let high = (0..n).map(|i| (i.rotate_right(16), i)).collect();
-    for device in devices() {
+    for device in devices_for_schemes() {
         for pairs in [&both_ends, &crowd, &high] {
             ascend(&device, pairs);
         }
@@ -50,7 +50,7 @@ fn extremes_and_crowds_ascend() {
 #[test]
 fn a_lookup_reads_as_many_words_whatever_the_key() {
     let n = size(1 << 16, 256);
-    for device in devices() {
+    for device in devices_for_schemes() {
         let load = Workload::new(n, 3);
         let table = HashTable::builder(Sorted).build(&device, &load.keys(), &load.values()).unwrap();
         let stats = table.stats().unwrap();
@@ -63,7 +63,7 @@ fn a_lookup_reads_as_many_words_whatever_the_key() {
 
 #[test]
 fn free_slots_are_no_pairs_and_the_seed_moves_nothing() {
-    for device in devices() {
+    for device in devices_for_schemes() {
         let build = |seed| HashTable::builder(Sorted).slots(100).seed(seed).build(&device, &[0, 5], &[0, 6]).unwrap();
         let table = build(1);
         holds_exactly(&table, &BTreeMap::from([(0, 0), (5, 6)]), "with free slots");
