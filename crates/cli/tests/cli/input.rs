@@ -255,3 +255,15 @@ fn columns_beyond_memory_are_an_error() {
     is_refused(&output, "cpu has no room for");
     assert!(!folder.path("t.koel").exists());
 }
+
+/// pyarrow 26 wrote `files/brotli.parquet`: `id` is compressed with snappy, `name` with brotli.
+#[test]
+#[cfg(feature = "parquet")]
+fn columns_compressed_with_brotli_are_refused_by_name_and_others_are_read() {
+    let folder = Folder::new();
+    folder.file("b.parquet", include_bytes!("files/brotli.parquet"));
+    let advice = "column name: it is compressed with brotli: use zstd, snappy, gzip or lz4";
+    folder.refused("unique b.parquet --on name --device cpu", advice);
+    folder.refused("unique b.parquet --on name --device cpu --memory 64M", advice);
+    assert_eq!(folder.ok("unique b.parquet --on id --columns id --device cpu"), "id\n1\n2\n3\n");
+}

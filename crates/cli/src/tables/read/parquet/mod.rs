@@ -13,6 +13,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::prelude::*;
@@ -101,6 +102,24 @@ impl Parquet {
         batches.map(|batch| Ok(batch.map_err(|error| error.to_string())?.column(0).clone())).collect()
     }
 
+    /// Refuses a column of a row group that is compressed with a codec that this command is built without.
+    fn check_codec(&self, group: usize, place: usize) -> std::result::Result<(), String> {
+        let metadata = self.metadata.metadata();
+        let roots = metadata.file_metadata().schema_descr();
+        let chunks = metadata.row_groups().get(group).map_or(&[][..], |group| group.columns());
+        for (leaf, chunk) in chunks.iter().enumerate() {
+            let codec = match chunk.compression() {
+                Compression::BROTLI(_) => "brotli",
+                Compression::LZO => "LZO",
+                _ => continue,
+            };
+            if roots.get_column_root_idx(leaf) == place {
+                return Err(format!("it is compressed with {codec}: use zstd, snappy, gzip or lz4"));
+            }
+        }
+        Ok(())
+    }
+
     /// A reader of a column of a row group, from a row on, which gives so many rows at a time.
     fn reader(
         &self,
@@ -109,6 +128,7 @@ impl Parquet {
         rows: usize,
         start: usize,
     ) -> std::result::Result<ParquetRecordBatchReader, String> {
+        self.check_codec(group, place)?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.data.clone(), self.metadata.clone());
         let mask = ProjectionMask::roots(builder.parquet_schema(), [place]);
         let builder = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(rows);
