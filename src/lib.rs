@@ -1,8 +1,9 @@
 //! Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
 //!
-//! A [`HashTable`] maps `u32` keys to `u32` values. It is built from whole arrays at once, on a device, and answers
-//! arrays of queries. There is one API for all devices: the CPU ([`Cpu`]), OpenCL devices (`OpenCl`), or whichever
-//! there is ([`auto`]).
+//! A [`HashTable`] maps keys to values. Both are `u32` by default; some schemes also have 64-bit keys or values, as in
+//! `Bucketized::canonical(4).of::<u64, u64>()`. A table is built on a device from whole arrays, and looks up arrays of
+//! keys. There is one API for all devices: the CPU ([`Cpu`]), OpenCL devices (`OpenCl`), or the best available
+//! ([`auto`]).
 //!
 //! ```
 //! use koel::{Cuckoo, HashTable, auto};
