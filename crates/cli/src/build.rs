@@ -38,7 +38,7 @@ A row of text has at most 1 MiB and 65,536 columns.
 
 Keys and values are numbers of 32 or 64 bits, with a sign or without: an array says which, of text it is the narrowest type
 that holds them all (stderr says so where that is not u32), and --keys and --values name another. Tables of 64-bit keys or
-values are canonical and bucketized; values of --table multi stand beside its table, and have 64 bits in any scheme.
+values are canonical, of --scheme bucketized, robin_hood or signpost; values of --table multi stand beside its table, and have 64 bits in any scheme.
 
 --table says what becomes of it:
   map          a value for each key

@@ -139,8 +139,10 @@ impl TableOptions {
         let narrow = "or, if all numbers fit 32 bits, give --keys u32 or --values u32";
         let name = self.scheme.as_deref().unwrap_or(Bucketized::NAME);
         if !Wide::NAMES.contains(&name) {
-            let advice = format!("leave it out, or give {} or {}, {narrow}", RobinHood::NAME, Signpost::NAME);
-            return Err(Failure::Input(format!("--scheme {name}: {wide} are bucketized: {advice}")));
+            let names = Wide::NAMES.join(", ");
+            return Err(Failure::Input(format!(
+                "--scheme {name}: {wide} have one of the schemes {names}: give one, {narrow}"
+            )));
         }
         if self.kind == Kind::Classic {
             return Err(Failure::Input(format!("--kind classic: {wide} are canonical: leave it out, {narrow}")));

@@ -441,7 +441,10 @@ fn what_wide_tables_do_not_have_is_refused() {
     let folder = Folder::new();
     folder.file("w.csv", "4294967296,1\n-3,2\n");
     for (arguments, part) in [
-        ("build w.csv -o t --scheme horton", "--scheme horton: tables of 64-bit keys or values are bucketized"),
+        (
+            "build w.csv -o t --scheme horton",
+            "--scheme horton: tables of 64-bit keys or values have one of the schemes bucketized, robin_hood, signpost",
+        ),
         ("build w.csv -o t --scheme robin_hood --kind classic", "--kind classic: tables of 64-bit keys or values"),
         ("build w.csv -o t --scheme robin_hood --max-ages 4", "tables of 64-bit keys or values have none: give 0"),
         ("build w.csv -o t --scheme robin_hood --functions 3", "--functions means nothing to canonical robin_hood"),
