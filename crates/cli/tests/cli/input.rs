@@ -264,6 +264,6 @@ fn columns_compressed_with_brotli_are_refused_by_name_and_others_are_read() {
     folder.file("b.parquet", include_bytes!("files/brotli.parquet"));
     let advice = "column name: it is compressed with brotli: use zstd, snappy, gzip or lz4";
     folder.refused("unique b.parquet --on name --device cpu", advice);
-    folder.refused("unique b.parquet --on name --device cpu --memory 64M", advice);
+    folder.refused("unique b.parquet --on name --device cpu --memory 128M", advice);
     assert_eq!(folder.ok("unique b.parquet --on id --columns id --device cpu"), "id\n1\n2\n3\n");
 }
