@@ -91,13 +91,14 @@ use block::{Workspace, Workspaces};
 
 pub use memory::Memory;
 
-/// Keys whose slots are fetched together. One core keeps gaining up to 64 to 128 lines in flight, and two blocks (one
-/// being read, one on its way) are 16 KiB of lines: little of an L2 cache, and a third of an L1 cache.
-const BLOCK: usize = 128;
+/// Keys whose slots are prefetched together. One core gains from up to 64 to 128 cache lines in flight. Two blocks (one
+/// that is read, one that is in flight) are 16 KiB of lines: a small part of an L2 cache, and a third of an L1 cache.
+/// Blocks and chunks are short under Miri, so that a few keys are the work of several threads, in little time.
+const BLOCK: usize = if cfg!(miri) { 32 } else { 128 };
 
-/// Items that a thread takes at a time: enough that handing them out costs nothing, and a multiple of 32 so that no two
-/// threads write to one word of a bitmap.
-const CHUNK: usize = 4 << 10;
+/// Items that a thread takes at a time: enough to make the overhead negligible. A multiple of 32, so that no two threads
+/// write to one word of a bitmap.
+const CHUNK: usize = if cfg!(miri) { 32 } else { 4 << 10 };
 
 /// The processors of this machine as a device, driven by a pool of threads.
 ///

@@ -9,7 +9,7 @@ use koel::{
     ShardedFile, ShardedIndex, ShardedMulti, ShardedSet, group, join, sharded,
 };
 
-use crate::{PAIRS, Temporary, column, columns, inside, new_cpu, pairs};
+use crate::{ROWS, Temporary, column, columns, inside, new_cpu, pairs};
 
 const SHARDS: usize = if cfg!(miri) { 2 } else { 5 };
 
@@ -84,7 +84,7 @@ fn table_signpost_u64_u32() {
 fn set_cuckoo_u64() {
     inside(|| {
         let (devices, path) = (devices(), Temporary::new("sharded-set"));
-        let (first, second) = (column::<u64>(PAIRS, PAIRS / 3, 1), column::<u64>(PAIRS, PAIRS / 2, 2));
+        let (first, second) = (column::<u64>(ROWS, ROWS / 3, 1), column::<u64>(ROWS, ROWS / 2, 2));
         let [one, two] = [&first, &second].map(|keys| keys.iter().copied().collect::<BTreeSet<_>>());
         let builder = ShardedSet::builder(CuckooSet::default().of::<u64>(), SHARDS);
         let mut set = builder.build(&devices, &first).expect("a set");
@@ -108,8 +108,8 @@ fn set_cuckoo_u64() {
 #[test]
 fn multi_bucketized_u64_u64() {
     inside(|| {
-        let (devices, path, half) = (devices(), Temporary::new("sharded-multi"), PAIRS / 2);
-        let (keys, values) = (column::<u64>(PAIRS, PAIRS / 3, 1), (0..PAIRS as u64).map(|row| row << 33));
+        let (devices, path, half) = (devices(), Temporary::new("sharded-multi"), ROWS / 2);
+        let (keys, values) = (column::<u64>(ROWS, ROWS / 3, 1), (0..ROWS as u64).map(|row| row << 33));
         let values: Vec<u64> = values.collect();
         let mut model: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         keys.iter().zip(&values).for_each(|(&key, &value)| model.entry(key).or_default().push(value));
@@ -138,7 +138,7 @@ where
     Cpu: Runs<K::Rows>,
 {
     let devices = devices();
-    let (left, right) = (column::<K>(PAIRS, PAIRS / 3, 1), column::<K>(PAIRS, PAIRS / 2, 2));
+    let (left, right) = (column::<K>(ROWS, ROWS / 3, 1), column::<K>(ROWS, ROWS / 2, 2));
     let index = ShardedIndex::builder(K::Rows::default(), SHARDS).build(&devices, &right).expect("an index");
     index.audit().expect("a sound index");
     for kind in [JoinKind::Inner, JoinKind::Full, JoinKind::Semi] {
@@ -170,8 +170,8 @@ fn groups<K: Key>()
 where
     Cpu: Runs<K::Rows>,
 {
-    let (devices, keys) = (devices(), column::<K>(PAIRS, PAIRS / 3, 1));
-    let values: Vec<f64> = (0..PAIRS).map(|row| row as f64 * 0.1 - 500.0).collect();
+    let (devices, keys) = (devices(), column::<K>(ROWS, ROWS / 3, 1));
+    let values: Vec<f64> = (0..ROWS).map(|row| row as f64 * 0.1 - 500.0).collect();
     for order in IdOrder::ALL {
         let one = &devices[0];
         let unique = sharded::group::unique(&devices, &keys, order).expect("keys");

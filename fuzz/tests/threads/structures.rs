@@ -11,18 +11,18 @@ use koel::{
     NO_ROW, group, join,
 };
 
-use crate::{PAIRS, Temporary, column, cpu, inside};
+use crate::{ROWS, Temporary, column, cpu, inside};
 
 /// A column in which most keys have several rows.
 fn rows<K: Word>(seed: u64) -> Vec<K> {
-    column(PAIRS, PAIRS / 3, seed)
+    column(ROWS, ROWS / 3, seed)
 }
 
 fn set<S: Scheme>(scheme: S, test: &str)
 where
     Cpu: Runs<S>,
 {
-    let (first, second) = (rows::<S::Key>(1), column(PAIRS, PAIRS / 2, 2));
+    let (first, second) = (rows::<S::Key>(1), column(ROWS, ROWS / 2, 2));
     let [one, two] = [&first, &second].map(|keys| keys.iter().copied().collect::<BTreeSet<_>>());
     let builder = HashSet::builder(scheme);
     let mut set = builder.build(cpu(), &first).expect("a set");
@@ -77,8 +77,8 @@ fn multi<S: Scheme<Value = u32>, V: Value>(scheme: S, test: &str)
 where
     Cpu: Runs<S>,
 {
-    let (keys, half) = (rows::<S::Key>(1), PAIRS / 2);
-    let values: Vec<V> = (0..PAIRS as u64).map(|row| V::low(row.wrapping_mul(0x1_0000_0001))).collect();
+    let (keys, half) = (rows::<S::Key>(1), ROWS / 2);
+    let values: Vec<V> = (0..ROWS as u64).map(|row| V::low(row.wrapping_mul(0x1_0000_0001))).collect();
     let mut model: BTreeMap<S::Key, Vec<V>> = BTreeMap::new();
     keys.iter().zip(&values).for_each(|(&key, &value)| model.entry(key).or_default().push(value));
     let builder = MultiTable::builder(scheme).values::<V>();
@@ -111,7 +111,7 @@ where
         group::wide::factorize(cpu(), &keys, IdOrder::FirstSeen).expect("ids"),
         (unique.clone(), inverse.clone())
     );
-    let (integers, doubles): (Vec<i64>, Vec<f64>) = (0..PAIRS as i64).map(|row| (row - 9, row as f64 * 0.5)).unzip();
+    let (integers, doubles): (Vec<i64>, Vec<f64>) = (0..ROWS as i64).map(|row| (row - 9, row as f64 * 0.5)).unzip();
     let (mut sums, mut counts) = (vec![0; unique.len()], vec![0; unique.len()]);
     inverse.iter().zip(&integers).for_each(|(&id, value)| sums[id as usize] += value);
     inverse.iter().for_each(|&id| counts[id as usize] += 1);
@@ -145,7 +145,7 @@ fn joins<S: Scheme<Key = K, Value = u32>, K: Key>(scheme: S)
 where
     Cpu: Runs<S> + Runs<K::Rows>,
 {
-    let (left, right) = (rows::<K>(1), column::<K>(PAIRS, PAIRS / 2, 2));
+    let (left, right) = (rows::<K>(1), column::<K>(ROWS, ROWS / 2, 2));
     let index = JoinIndex::builder(scheme).build(cpu(), &right).expect("an index");
     let column = ColumnIndex::build(cpu(), &right).expect("an index");
     for kind in [JoinKind::Inner, JoinKind::Full] {

@@ -48,8 +48,8 @@ use sorted::Sorted;
 
 pub(crate) use numbered::Numbering;
 
-/// Rows that one thread does alone: to wake others takes as long as some of that work.
-const ALONE: usize = 1 << 16;
+/// The most rows that one thread processes alone: to wake others takes as long as some of that work.
+const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };
 /// Keys of a range that are addressed directly: so many at least, and so many a row.
 const RANGE: u64 = 1 << 16;
 const RANGE_A_ROW: u64 = 4;
