@@ -109,7 +109,17 @@ pub fn reseal_behind(bytes: &mut [u8], end: usize) {
 
 /// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second for what a CPU does in a millisecond.
 pub fn size(large: u32, small: u32) -> u32 {
-    if std::env::var_os("KOEL_TEST_SMALL").is_some() { small } else { large }
+    sizes(large, large, small)
+}
+
+/// The same for tests that take long: `full` under `KOEL_TEST_FULL` only, which nightly sets, and otherwise `large`.
+pub fn sizes(full: u32, large: u32, small: u32) -> u32 {
+    let set = |name| std::env::var_os(name).is_some();
+    match (set("KOEL_TEST_SMALL"), set("KOEL_TEST_FULL")) {
+        (true, _) => small,
+        (false, true) => full,
+        (false, false) => large,
+    }
 }
 
 /// The image that the one-key-at-a-time rule builds from these pairs under `plan`; `None` if they do not fit.

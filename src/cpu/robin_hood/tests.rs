@@ -331,9 +331,9 @@ fn any_image_can_be_read_and_built_on() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let mut stream = SplitMix64::new(8);
     for scheme in every_table() {
-        let plan = planned(&scheme, 5000);
+        let plan = planned(&scheme, 1500);
         let noise: Vec<u64> = (0..plan.words()).map(|_| stream.next_u64()).collect();
-        let pairs = distinct(&scheme, 3000);
+        let pairs = distinct(&scheme, 900);
         let queries = queries(&pairs);
         for fill in [0, u64::MAX, 1, 1 << 63] {
             let image: Vec<u64> = noise.iter().map(|&noise| if fill == 1 { noise } else { fill }).collect();

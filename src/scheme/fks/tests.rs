@@ -381,10 +381,10 @@ pub(crate) fn defeating(plan: &FksPlan) -> Vec<u32> {
     let functions = plan.functions();
     let of_seed = |seed: u32| {
         let code = |key| (0..SUBTABLES).fold(0, |code, i| code * 192 + functions.location(i, seed, key));
-        let random = (0..800_000u32).map(|i| mix(i, MixKeys::default()));
+        let random = (0..500_000u32).map(|i| mix(i, MixKeys::default()));
         let mut keys: Vec<(u32, u32)> = random.map(|key| (code(key), key)).collect();
         keys.sort_unstable();
-        let four = keys.windows(4).find(|four| four[0].0 == four[3].0).expect("four of 800,000 keys");
+        let four = keys.windows(4).find(|four| four[0].0 == four[3].0).expect("four of 500,000 keys");
         four.iter().map(|&(_, key)| key).collect::<Vec<_>>()
     };
     let mut keys: Vec<u32> = (0..SAHU_SEEDS as u32).flat_map(of_seed).collect();

@@ -53,7 +53,7 @@ fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, asked: impl Itera
     assert_eq!(audit.pairs, there.len() as u64);
     let mut shuffled = pairs.clone();
     let mut stream = SplitMix64::for_attempt(seed, 1);
-    for _ in 0..3 {
+    for _ in 0..if buckets < 1000 { 3 } else { 1 } {
         for i in (1..shuffled.len()).rev() {
             shuffled.swap(i, (stream.next_u64() % (i as u64 + 1)) as usize);
         }

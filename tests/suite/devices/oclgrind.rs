@@ -70,6 +70,7 @@ fn the_detector_finds_planted_faults_and_only_those() {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "devices::oclgrind::the_detector_finds_planted_faults_and_only_those"])
             .env(KERNEL, name)
+            .env_remove("KOEL_OPENCL")
             .env("OCL_ICD_VENDORS", RUNTIME)
             .env("OCLGRIND_DATA_RACES", "1")
             .env("OCLGRIND_CHECK_API", "1")

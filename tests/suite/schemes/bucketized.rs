@@ -1,6 +1,6 @@
 //! The bucketized table's own promises: loads, tiny tables, copies in different buckets, policies of the classic table.
 
-use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
@@ -9,7 +9,7 @@ use koel::{Bucketized, Cpu, Duplicates, Error, HashTable, Insertion, LookupMode}
 #[test]
 fn tiny_canonical_tables_always_build() {
     for slots in [4, 8, 16] {
-        in_one_thread(|cpu| tiny_tables(cpu, &Bucketized::canonical(slots), u64::from(size(1000, 2))));
+        in_one_thread(|cpu| tiny_tables(cpu, &Bucketized::canonical(slots), u64::from(sizes(1000, 100, 2))));
         opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Bucketized::canonical(slots), 1));
     }
 }
@@ -19,7 +19,7 @@ fn tiny_classic_tables_always_build() {
     for (functions, slots) in [(2, 4), (2, 8), (3, 8), (4, 16)] {
         for insertion in Insertion::ALL {
             let scheme = Bucketized::classic(functions, slots).insertion(insertion);
-            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(1000, 1))));
+            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
             opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }

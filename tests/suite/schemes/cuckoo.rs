@@ -1,6 +1,6 @@
 //! The cuckoo table's own promises: loads, tiny tables, families, rules of re-insertion, restarts.
 
-use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
@@ -9,7 +9,7 @@ use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
 #[test]
 fn tiny_canonical_tables_always_build() {
     for functions in 2..=5 {
-        in_one_thread(|cpu| tiny_tables(cpu, &Cuckoo::canonical(functions), u64::from(size(1000, 3))));
+        in_one_thread(|cpu| tiny_tables(cpu, &Cuckoo::canonical(functions), u64::from(sizes(1000, 100, 3))));
         opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
     }
 }
@@ -19,7 +19,7 @@ fn tiny_classic_tables_always_build_with_the_papers_cures() {
     for rule in [Reinsertion::SkipSameSlot, Reinsertion::RandomFunction] {
         for functions in 2..=5 {
             let scheme = Cuckoo::classic(functions).reinsertion(rule);
-            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(1000, 2))));
+            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 2))));
             opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }

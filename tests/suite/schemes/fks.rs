@@ -1,7 +1,7 @@
 //! The two-level table's own promises: loads, tiny tables, skewed keys, buckets that are too full or cannot be seated,
 //! and the faults of Sahu's listing that must not come back.
 
-use crate::common::{devices_for_schemes, size};
+use crate::common::{devices_for_schemes, size, sizes};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Placing;
@@ -65,7 +65,7 @@ fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
 /// The poster's and Sahu's 1.42 N and less, at most three reads, and bytes that a factor of 1.41 promises.
 #[test]
 fn tables_reach_the_papers_loads_and_reads() {
-    let n = size(200_000, 1000);
+    let n = sizes(200_000, 40_000, 1000);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
     for device in devices_for_schemes() {
@@ -277,12 +277,12 @@ fn sahus_buckets_are_not_more_than_his_prime() {
 fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
     let functions = first_plan(&sahu, 576).functions();
-    let random: Vec<u32> = (0..800_000u32).map(|i| mix(i, MixKeys::default())).collect();
+    let random: Vec<u32> = (0..500_000u32).map(|i| mix(i, MixKeys::default())).collect();
     let of_seed = |seed: u32| {
         let code = |&key: &u32| (0..3).fold(0, |code, i| code * 192 + functions.location(i, seed, key));
         let mut keys: Vec<(u32, u32)> = random.iter().map(|key| (code(key), *key)).collect();
         keys.sort_unstable();
-        let four = keys.windows(4).find(|four| four[0].0 == four[3].0).expect("four of 800,000");
+        let four = keys.windows(4).find(|four| four[0].0 == four[3].0).expect("four of 500,000");
         four.iter().map(|&(_, key)| key).collect::<Vec<_>>()
     };
     let mut keys: Vec<u32> = (0..SAHU_SEEDS as u32).flat_map(of_seed).collect();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
+use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::hash::SplitMix64;
@@ -15,12 +15,12 @@ use koel::{Cpu, HashTable, Horton};
 fn tiny_tables_always_build() {
     for slots in [4, 8, 16] {
         for scheme in [Horton::canonical(slots), Horton::classic(slots)] {
-            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(1000, 1))));
+            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
             opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
     let jenkins = Horton::classic(8).family(HortonFamily::Jenkins);
-    in_one_thread(|cpu| tiny_tables(cpu, &jenkins, u64::from(size(1000, 1))));
+    in_one_thread(|cpu| tiny_tables(cpu, &jenkins, u64::from(sizes(1000, 100, 1))));
 }
 
 /// Every key placed at the loads the paper reaches, without a restart, at the costs it promises.
@@ -71,7 +71,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     let mut draw = SplitMix64::new(1);
     let mut fresh = all[n as usize..].chunks(n as usize / 2);
     let mut rebuilds = 0;
-    for round in 0..size(100, 5) {
+    for round in 0..sizes(100, 30, 5) {
         let mut order: Vec<u32> = model.keys().copied().collect();
         order.sort_by_cached_key(|key| key.wrapping_mul(draw.next_u32() | 1));
         let gone: Vec<u32> = order.into_iter().take(n as usize / 2).collect();

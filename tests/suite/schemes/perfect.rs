@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
 use koel::device::Any;
 use koel::scheme::{Plan, Scheme};
 use koel::workload::Workload;
@@ -53,8 +53,8 @@ fn holds(scheme: Perfect, load: f64, keys: &[u32]) -> HashTable<Any, Perfect> {
 
 #[test]
 fn pictures_and_voxels_build_up_to_full_tables() {
-    let width = size(2048, 64);
-    let side = size(256, 24);
+    let width = sizes(2048, 512, 64);
+    let side = sizes(256, 64, 24);
     for load in [0.8, 0.9, 0.99] {
         holds(Perfect::plane(width), load, &disc(width, width / 3));
         holds(Perfect::volume(side, side), load, &sphere(side));
@@ -117,7 +117,7 @@ fn strips_lines_and_boards_build_at_the_default_load() {
 #[test]
 fn tiny_tables_always_build() {
     for scheme in [Perfect::default(), Perfect::plane(1000), Perfect::volume(2048, 1024)] {
-        in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(300, 2))));
+        in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(300, 60, 2))));
         opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
     }
 }

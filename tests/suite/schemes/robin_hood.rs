@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices_for_schemes, in_one_thread, size};
+use crate::common::{devices_for_schemes, in_one_thread, size, sizes};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::robin_hood::cell::{CANONICAL, PAIRS};
@@ -49,7 +49,7 @@ fn answers(table: &Table, model: &BTreeMap<u32, u32>) {
 
 #[test]
 fn tables_reach_their_loads() {
-    let n = size(200_000, 500);
+    let n = sizes(200_000, 20_000, 500);
     for (device, seed) in devices_for_schemes().iter().zip(0..) {
         let keys = Workload::new(n, seed).keys();
         for scheme in kinds_and_bits() {
@@ -83,7 +83,7 @@ fn tiny_tables_always_build() {
 
 fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
     for n in 1..=64 {
-        for seed in 0..u64::from(size(100, 2)) {
+        for seed in 0..u64::from(sizes(100, 16, 2)) {
             let load = Workload::new(n, seed ^ 0xabc);
             let (keys, values) = (load.keys(), narrow(&load.values()));
             let built = HashTable::builder(scheme.clone()).seed(seed).build(device, &keys, &values);
@@ -98,12 +98,14 @@ fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
 /// What an image leaves: columns and rows of it, every second pixel, and a stride that is the capacity.
 #[test]
 fn images_build_whatever_their_width() {
-    let side = size(8192, 256);
+    let side = sizes(8192, 1024, 256);
     let strip: Vec<u32> = (0..8 * side).map(|i| i % 8 + side * (i / 8)).collect();
-    let checkerboard: Vec<u32> =
-        (0..size(1 << 17, 1 << 9)).map(|i| (i % 256, i / 256)).map(|(x, y)| 2 * x + y % 2 + side * y).collect();
+    let checkerboard: Vec<u32> = (0..sizes(1 << 17, 1 << 14, 1 << 9))
+        .map(|i| (i % 256, i / 256))
+        .map(|(x, y)| 2 * x + y % 2 + side * y)
+        .collect();
     let rows: Vec<u32> = (0..8 * side).map(|i| i % side + (side << 8) * (i / side)).collect();
-    let multiples: Vec<u32> = (0..size(20_000, 500)).map(|i| i * (1 << 15)).collect();
+    let multiples: Vec<u32> = (0..sizes(20_000, 5000, 500)).map(|i| i * (1 << 15)).collect();
     for device in devices_for_schemes() {
         for keys in [&strip, &checkerboard, &rows, &multiples] {
             for scheme in [RobinHood::canonical(), RobinHood::canonical().max_ages(4), RobinHood::classic()] {
@@ -166,7 +168,7 @@ fn a_class_of_the_first_modulus_is_scattered_by_the_next() {
 
 #[test]
 fn failures_are_reported_and_nothing_is_lost() {
-    let n = size(50_000, 3000);
+    let n = sizes(50_000, 6000, 3000);
     let load = Workload::new(n, 1);
     let (keys, values) = (load.keys(), narrow(&load.values()));
     // A prime: as many slots as pairs.
@@ -217,7 +219,7 @@ fn what_is_too_wide_for_a_cell_is_refused() {
 
 #[test]
 fn keys_stand_alone_in_four_bytes() {
-    let n = size(100_000, 600);
+    let n = sizes(100_000, 20_000, 600);
     let keys: Vec<u32> = Workload::new(n, 3)
         .keys()
         .iter()
@@ -274,7 +276,7 @@ fn maximum_ages_are_those_of_equation_1(table: &Table, exact: bool) {
 
 #[test]
 fn maximum_ages_are_exact_and_bound_every_lookup() {
-    let n = size(100_000, 500);
+    let n = sizes(100_000, 20_000, 500);
     let keys = Workload::new(n, 9).keys();
     for device in devices_for_schemes() {
         for scheme in kinds_and_bits() {

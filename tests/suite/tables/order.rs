@@ -1,6 +1,6 @@
 //! One set, one digest: whatever the order of the input, its split into batches, the number of threads or the device.
 
-use crate::common::{most_pairs, opencl_devices, size};
+use crate::common::{most_pairs, opencl_devices, size, sizes};
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{
@@ -27,7 +27,7 @@ fn nothing_but_the_set_matters(scheme: impl Into<AnyScheme>, load_factor: f64) {
 }
 
 fn one_digest(scheme: &AnyScheme, load_factor: f64) {
-    let n = size(40_000, 300).min(most_pairs(scheme));
+    let n = sizes(40_000, 10_000, 300).min(most_pairs(scheme));
     let load = Workload::new(n, 21);
     let values = load.values().into_iter().map(|value| value & scheme.limits().greatest_value());
     let pairs: Vec<_> = load.keys().into_iter().zip(values).collect();

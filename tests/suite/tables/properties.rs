@@ -140,7 +140,7 @@ impl crate::common::Check for Sequences {
                 let devices = devices.clone();
                 // quickcheck takes function pointers: the setting travels through a thread-local.
                 SETTING.with(|setting| *setting.borrow_mut() = Some((scheme.clone(), devices, rule, fixed)));
-                let tests = u64::from(crate::common::size(25, 2));
+                let tests = u64::from(crate::common::sizes(25, 8, 2));
                 QuickCheck::new().tests(tests).quickcheck(run_one as fn(Vec<Step>) -> bool);
             }
         }

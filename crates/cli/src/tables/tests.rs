@@ -181,14 +181,12 @@ fn damage_anywhere_is_no_panic() {
             }
         };
         check(&whole, "as it is");
-        let step = (whole.len() / 1500).max(1);
-        for at in (0..whole.len()).step_by(step) {
+        let step = (whole.len() / 400).max(1);
+        for (at, xor) in (0..whole.len()).step_by(step).zip([0x01, 0x80, 0xff].into_iter().cycle()) {
             check(&whole[..at], &format!("{name} cut at {at}"));
-            for xor in [0x01, 0x80, 0xff] {
-                let mut bytes = whole.clone();
-                bytes[at] ^= xor;
-                check(&bytes, &format!("{name}, byte {at} with {xor}"));
-            }
+            let mut bytes = whole.clone();
+            bytes[at] ^= xor;
+            check(&bytes, &format!("{name}, byte {at} with {xor}"));
         }
     }
 }
