@@ -71,7 +71,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     let mut draw = SplitMix64::new(1);
     let mut fresh = all[n as usize..].chunks(n as usize / 2);
     let mut rebuilds = 0;
-    for round in 0..sizes(100, 30, 5) {
+    for round in 0..size(100, 5) {
         let mut order: Vec<u32> = model.keys().copied().collect();
         order.sort_by_cached_key(|key| key.wrapping_mul(draw.next_u32() | 1));
         let gone: Vec<u32> = order.into_iter().take(n as usize / 2).collect();

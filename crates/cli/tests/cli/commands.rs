@@ -347,7 +347,7 @@ fn verify_compares_devices_with_the_reference() {
 #[test]
 fn verify_takes_the_smallest_tables() {
     let folder = Folder::new();
-    for n in [0, 1] {
+    for n in [0, 1, 2, 3] {
         folder.ok(&format!("verify --n {n} --kind canonical"));
     }
 }

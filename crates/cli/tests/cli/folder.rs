@@ -102,3 +102,8 @@ pub fn array(code: &str, shape: &str, data: &[i128]) -> Vec<u8> {
     data.iter().for_each(|number| file.extend(&number.to_le_bytes()[..width]));
     file
 }
+
+/// Whether tests take all combinations, which takes minutes more (`KOEL_TEST_FULL`).
+pub fn full() -> bool {
+    std::env::var_os("KOEL_TEST_FULL").is_some()
+}

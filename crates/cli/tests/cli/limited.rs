@@ -41,6 +41,7 @@ fn what_does_not_fit_gives_the_same_bytes() {
     for (arguments, output) in [
         ("join left.parquet right.parquet --on k", "parquet"),
         ("join left.csv right.csv --on k --how full", "csv"),
+        ("join left.parquet right.csv --on k=c --how right", "csv"),
         ("join left.parquet right.parquet --on k --how anti --nulls-equal", "csv"),
         ("groupby right.csv --by c,d --agg count,sum:k,mean:k", "parquet"),
         ("unique right.parquet --on k,c --columns d,k --counts --ids ascending", "parquet"),
@@ -211,11 +212,11 @@ fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.starts_with("koel: temporary files in ") && said.contains("TMPDIR"), "{said}");
     is_clean();
-    for kill in 0..20 {
+    for kill in 0..50 {
         let mut command = folder.command(arguments);
         let command = command.env("TMPDIR", folder.path("temporary")).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(17 * kill));
+        std::thread::sleep(Duration::from_millis(7 * kill));
         let signal = ["-INT", "-TERM", "-KILL"][kill as usize % 3];
         let sent = Command::new("kill").arg(signal).arg(child.id().to_string()).stderr(Stdio::null()).status();
         assert!(sent.is_ok());

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::folder::{Folder, stderr};
+use crate::folder::{Folder, full, stderr};
 
 /// Runs the command under a limit of the shell.
 fn limited(folder: &Folder, limit: &str, arguments: &str) -> Output {
@@ -46,7 +46,7 @@ fn short_memory_is_an_error_with_a_message() {
         let (mut failed, mut went) = (0, 0);
         // Room for threads and all that is small, and less or more than the rows need: without the former std and the
         // system's linker end the process, as they like.
-        for more in [16, 32, 48, 1024] {
+        for more in if full() { &[16, 20, 24, 32, 40, 48, 64, 1024][..] } else { &[16, 32, 48, 1024] } {
             let limit = format!("-v {}", least + (more << 10));
             let output = limited(&folder, &limit, arguments);
             let said = stderr(&output);
