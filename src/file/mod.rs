@@ -161,7 +161,7 @@ fn keep_mode_and_owner(file: &File, old: &Metadata) {
 fn keep_mode_and_owner(_: &File, _: &Metadata) {}
 
 /// Makes a file's new name last.
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         // A folder may be writable and not readable, and not every file system synchronizes folders.
@@ -177,7 +177,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-#[cfg(not(unix))]
+/// Miri cannot synchronise a folder.
+#[cfg(any(not(unix), miri))]
 fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }

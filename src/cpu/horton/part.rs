@@ -95,25 +95,23 @@ impl<const S: usize> Room<S> {
         let nobody = counts.len();
         let (table, counts, late, last) = (&mut table[..=nobody], &mut counts[..], &mut late[..], &mut last[..=nobody]);
         let mut lates = 0;
-        let mut visit = |word: u64, home: u32| {
-            let bucket = (home - start) as usize;
-            let Some(count) = counts.get_mut(bucket) else { return };
-            let rank = *count as usize;
-            *count += 1;
-            let is_late = rank >= S;
-            table[if is_late { nobody } else { bucket }][rank.min(S - 1)] = word;
-            late[lates] = Late { word, before: last[bucket] };
-            last[if is_late { bucket } else { nobody }] = lates as u32;
-            lates += usize::from(is_late);
-        };
-        for words in [&dealt[0].0[..dealt[0].1], &dealt[1].0[..dealt[1].1], escapes] {
-            let (lines, rest) = words.as_chunks::<LINE>();
-            for line in lines {
-                let homes = functions.mixed_home(u32x8::new(line.map(tokens::key))).0.to_array();
-                (0..LINE).for_each(|i| visit(line[i], homes[i]));
-            }
-            rest.iter().for_each(|&word| visit(word, functions.mixed_home(tokens::key(word)).0));
-        }
+        let words = [&dealt[0].0[..dealt[0].1], &dealt[1].0[..dealt[1].1], escapes];
+        each_home(
+            functions,
+            words,
+            #[inline(always)]
+            |word, home| {
+                let bucket = (home - start) as usize;
+                let Some(count) = counts.get_mut(bucket) else { return };
+                let rank = *count as usize;
+                *count += 1;
+                let is_late = rank >= S;
+                table[if is_late { nobody } else { bucket }][rank.min(S - 1)] = word;
+                late[lates] = Late { word, before: last[bucket] };
+                last[if is_late { bucket } else { nobody }] = lates as u32;
+                lates += usize::from(is_late);
+            },
+        );
         Some(())
     }
 
@@ -172,6 +170,23 @@ impl<const S: usize> Room<S> {
             start += 1 + keys as u32;
         }
         Some(())
+    }
+}
+
+/// Calls `visit` with each word and its home. Plain loops, because `for_each` is not always inlined.
+#[inline(always)]
+fn each_home(functions: &Functions, columns: [&[u64]; 3], mut visit: impl FnMut(u64, u32)) {
+    for words in columns {
+        let (lines, rest) = words.as_chunks::<LINE>();
+        for line in lines {
+            let homes = functions.mixed_home(u32x8::new(line.map(tokens::key))).0.to_array();
+            for (&word, home) in line.iter().zip(homes) {
+                visit(word, home);
+            }
+        }
+        for &word in rest {
+            visit(word, functions.mixed_home(tokens::key(word)).0);
+        }
     }
 }
 

@@ -109,7 +109,8 @@ impl<L: Layout> Batch for Rows<'_, L> {
 }
 
 impl<L: Layout> Rows<'_, L> {
-    /// Calls `each` for the rows of a part: those in its slice, and others.
+    /// Calls `each` for the rows of a part: those in its slice, and others. Plain loops, because `for_each` is not always
+    /// inlined.
     #[inline(always)]
     pub(in crate::cpu) fn each_of(
         dealt: [(&[u64], usize); 2],
@@ -118,10 +119,20 @@ impl<L: Layout> Rows<'_, L> {
     ) {
         for (words, count) in dealt {
             let (whole, rest) = lines(words).split_at(count / L::SLOTS);
-            whole.iter().for_each(|line| (0..L::SLOTS).for_each(|i| each(Self::row(line, i))));
-            rest.iter().take(1).for_each(|line| (0..count % L::SLOTS).for_each(|i| each(Self::row(line, i))));
+            for line in whole {
+                for i in 0..L::SLOTS {
+                    each(Self::row(line, i));
+                }
+            }
+            if let Some(line) = rest.first() {
+                for i in 0..count % L::SLOTS {
+                    each(Self::row(line, i));
+                }
+            }
         }
-        others.iter().for_each(|&row| each(row));
+        for &row in others {
+            each(row);
+        }
     }
 }
 
