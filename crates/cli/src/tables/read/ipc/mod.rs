@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! messages.rs    the messages of a stream, one in memory at a time
-//! claims.rs      lengths that messages claim, before a decoder believes them
+//! claims.rs      checks of messages before they are decoded
 //! ```
 
 mod claims;
 mod messages;
+#[cfg(test)]
+mod tests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -56,7 +59,9 @@ impl Ipc {
             let start = end.checked_sub(size).ok_or("its footer is longer than the file")?;
             let bytes = range(start, size)?;
             let footer = root_as_footer(&bytes).map_err(|error| error.to_string())?;
-            let schema = convert::fb_to_schema(footer.schema().ok_or("its footer has no schema")?);
+            let schema = footer.schema().ok_or("its footer has no schema")?;
+            claims::check_endianness(schema)?;
+            let schema = convert::fb_to_schema(schema);
             let blocks = |blocks: Option<flat::Blocks<'_>>| blocks.into_iter().flatten().copied().collect();
             let (dictionaries, batches) = (blocks(footer.dictionaries()), blocks(footer.recordBatches()));
             Ok((schema, Footer { version: footer.version(), dictionaries, batches }))
@@ -114,8 +119,13 @@ impl Ipc {
     fn decoder(&self, footer: &Footer, wanted: &Wanted) -> std::result::Result<FileDecoder, String> {
         let mut decoder =
             FileDecoder::new(self.schema.clone(), footer.version).with_projection(wanted.ascending.clone());
+        let mut replaced = HashSet::new();
         for block in &footer.dictionaries {
             let bytes = self.block(block)?;
+            // Batches of a file are read in any order, so that all of them have the same dictionary; pieces may be added.
+            if guarded(|| claims::replaced_dictionary(&bytes))?.is_some_and(|id| !replaced.insert(id)) {
+                return Err("a dictionary is replaced, which streams alone may do".into());
+            }
             guarded(|| decoder.read_dictionary(block, &bytes).map_err(|error| error.to_string()))?;
         }
         Ok(decoder)
