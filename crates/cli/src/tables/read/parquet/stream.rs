@@ -5,8 +5,7 @@
 //! are opened anew at the row where they are: with fewer rows as often as it takes, which halves at least, and with more of
 //! them once a row group, as rows in front of a reader are skipped by going over their pages.
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_array::RecordBatch;
 use koel_arrow::external::row_bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::Type;
@@ -14,7 +13,7 @@ use rayon::prelude::*;
 
 use super::super::guarded::guarded;
 use super::super::stream::{self, Stream};
-use super::{Parquet, batch_of, failed, rows_of};
+use super::{Chosen, Parquet, failed, rows_of};
 use crate::failure::Result;
 use crate::input::Name;
 
@@ -26,12 +25,12 @@ const TEXTS: usize = 1 << 14;
 
 impl Parquet {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
-        let schema = self.projected(name, places)?;
+        let chosen = self.chosen(name, places)?;
+        let schema = chosen.schema.clone();
         let steps = Steps {
             parquet: self,
             name,
-            schema: schema.clone(),
-            places: places.to_vec(),
+            chosen,
             group: 0,
             next: 0,
             size: FIRST,
@@ -43,12 +42,14 @@ impl Parquet {
     }
 
     /// The most rows of a row group that a step may have, and how many fit a batch, as its metadata have it.
-    fn fitting(&self, group: usize, places: &[usize]) -> (usize, usize) {
+    fn fitting(&self, group: usize, parts: &[Vec<usize>]) -> (usize, usize) {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
         let (mut most, mut bytes) = (stream::ROWS, 0u64);
+        let mut is_wanted = vec![false; self.schema().fields().len()];
+        parts.iter().flatten().for_each(|&place| is_wanted[place] = true);
         for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
-            if places.contains(&leaves.get_column_root_idx(leaf)) {
+            if is_wanted[leaves.get_column_root_idx(leaf)] {
                 // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
                 let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
                 bytes = bytes.saturating_add(u64::try_from(long).unwrap_or(0));
@@ -66,15 +67,14 @@ impl Parquet {
 struct Steps<'a> {
     parquet: &'a Parquet,
     name: &'a Name,
-    schema: SchemaRef,
-    places: Vec<usize>,
+    chosen: Chosen,
     /// The row group that is being read, and its next row.
     group: usize,
     next: usize,
     /// Rows of a step, and the most that it may have.
     size: usize,
     most: usize,
-    /// One a column; none before a row group is begun, and where steps become others.
+    /// One a part of the columns; none before a row group is begun, and where steps become others.
     readers: Vec<ParquetRecordBatchReader>,
     /// Whether steps of this row group may become longer.
     may_grow: bool,
@@ -90,7 +90,9 @@ impl Iterator for Steps<'_> {
                 let count = self.size.min(rows - self.next);
                 return Some(self.step(count));
             }
-            self.readers.clear();
+            if let Err(failure) = self.check_end() {
+                return Some(Err(failure));
+            }
             (self.group, self.next, self.may_grow) = (self.group + 1, 0, true);
         }
     }
@@ -99,9 +101,9 @@ impl Iterator for Steps<'_> {
 impl Steps<'_> {
     /// The next rows.
     fn step(&mut self, mut count: usize) -> Result<RecordBatch> {
-        if self.readers.len() < self.places.len() {
+        if self.readers.len() < self.chosen.parts.len() {
             if self.next == 0 {
-                let metadata = || Ok(self.parquet.fitting(self.group, &self.places));
+                let metadata = || Ok(self.parquet.fitting(self.group, &self.chosen.parts));
                 let (most, fitting) = guarded(metadata).map_err(|reason| failed(self.name, &reason))?;
                 self.most = most;
                 self.size = self.size.min(most).min(fitting);
@@ -109,20 +111,24 @@ impl Steps<'_> {
             }
             self.open()?;
         }
-        let arrays = self.readers.par_iter_mut().zip(&self.places).map(|(reader, &place)| {
+        let found = self.readers.par_iter_mut().zip(&self.chosen.parts).map(|(reader, part)| {
             guarded(|| {
                 let batch = reader.next().transpose().map_err(|error| error.to_string())?;
-                Ok(batch.map(|batch| batch.column(0).clone()).filter(|column| column.len() >= count))
+                Ok(batch.filter(|batch| batch.num_rows() >= count))
             })
-            .map_err(|reason| self.parquet.column_failed(self.name, self.group, place, &reason))
+            .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
         });
         // Of several faults the first column's.
-        let arrays = arrays.collect::<Vec<_>>().into_iter().collect::<Result<Option<Vec<ArrayRef>>>>()?;
-        let batch = batch_of(self.name, self.group, &self.schema, arrays, count)?;
+        let found = found.collect::<Vec<_>>().into_iter().collect::<Result<Option<Vec<RecordBatch>>>>()?;
+        let batch = self.chosen.batch(self.name, self.group, found.iter().flatten(), count)?;
         self.next += count;
         let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
-        if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
+        // The readers of the last rows are needed to see that these are the last.
+        let is_last = self.next == rows_of(self.parquet.metadata.metadata().row_group(self.group));
+        if is_last {
+            self.size = self.size.min(fitting);
+        } else if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
             self.readers.clear();
             self.size = fitting;
             self.may_grow &= is_too_long;
@@ -130,11 +136,28 @@ impl Steps<'_> {
         Ok(batch)
     }
 
+    /// Checks that nothing follows the last row of a row group, as where all of it is read at once.
+    fn check_end(&mut self) -> Result<()> {
+        // A row group may have no rows at all.
+        if self.readers.len() < self.chosen.parts.len() {
+            self.open()?;
+        }
+        for (mut reader, part) in std::mem::take(&mut self.readers).into_iter().zip(&self.chosen.parts) {
+            let more = guarded(|| match reader.next() {
+                None => Ok(()),
+                Some(Ok(batch)) => super::check_rows(self.next, self.next + batch.num_rows()),
+                Some(Err(error)) => Err(error.to_string()),
+            });
+            more.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))?;
+        }
+        Ok(())
+    }
+
     /// Readers of all columns, from the next row on.
     fn open(&mut self) -> Result<()> {
-        let readers = self.places.iter().map(|&place| {
-            guarded(|| self.parquet.reader(self.group, place, self.size, self.next))
-                .map_err(|reason| self.parquet.column_failed(self.name, self.group, place, &reason))
+        let readers = self.chosen.parts.iter().map(|part| {
+            guarded(|| self.parquet.reader(&self.chosen, self.group, part, self.size, self.next))
+                .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
         });
         self.readers = readers.collect::<Result<_>>()?;
         Ok(())
