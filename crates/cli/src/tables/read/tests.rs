@@ -186,14 +186,16 @@ fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
     write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("room");
     let bytes = std::fs::read(&path).expect("a file");
     // Field 3 of the footer, after the schema: 4 in zigzag.
-    let footer = bytes.len() - 8 - u32::from_le_bytes(*bytes[bytes.len() - 8..].first_chunk().expect("4 bytes")) as usize;
+    let footer =
+        bytes.len() - 8 - u32::from_le_bytes(*bytes[bytes.len() - 8..].first_chunk().expect("4 bytes")) as usize;
     let at = footer + bytes[footer..].windows(2).position(|two| two == [0x16, 8]).expect("4 rows");
     for rows in [0, 3, 5, 63] {
         let mut miscounted = bytes.clone();
         miscounted[at + 1] = 2 * rows;
         std::fs::write(&path, miscounted).expect("room");
         check(&path, None, &TableReading::default());
-        let rows = Source::open(&path, &TableReading::default()).and_then(|source| source.read(None)).map(|table| table.rows);
+        let rows =
+            Source::open(&path, &TableReading::default()).and_then(|source| source.read(None)).map(|table| table.rows);
         assert_eq!(rows.ok(), Some(4));
     }
 }

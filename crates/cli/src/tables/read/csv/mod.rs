@@ -231,8 +231,7 @@ impl Csv {
             Stop::Fault(fault) => fault,
             Stop::Io(error) => return name.io(&error),
         };
-        let column =
-            fault.column.map_or(String::new(), |column| format!("column {}: ", shown(&self.names[column])));
+        let column = fault.column.map_or(String::new(), |column| format!("column {}: ", shown(&self.names[column])));
         match text.line(fault.at) {
             Ok(line) => name.at(line, format!("{column}{}", fault.what)),
             Err(error) => name.io(&error),

@@ -37,6 +37,7 @@ impl Parquet {
             most: stream::ROWS,
             readers: Vec::new(),
             may_grow: true,
+            is_checked: false,
         };
         Ok(Stream::of(schema, steps))
     }
@@ -78,6 +79,8 @@ struct Steps<'a> {
     readers: Vec<ParquetRecordBatchReader>,
     /// Whether steps of this row group may become longer.
     may_grow: bool,
+    /// Whether it is known that nothing follows the last row of this row group.
+    is_checked: bool,
 }
 
 impl Iterator for Steps<'_> {
@@ -108,20 +111,19 @@ impl Steps<'_> {
                 self.most = most;
                 self.size = self.size.min(most).min(fitting);
                 count = count.min(self.size);
+                // One reader after the other, where none is needed again.
+                if count == rows_of(self.parquet.metadata.metadata().row_group(self.group)) {
+                    return self.whole(count);
+                }
             }
             self.open()?;
         }
         let found = self.readers.par_iter_mut().zip(&self.chosen.parts).map(|(reader, part)| {
-            guarded(|| {
-                let batch = reader.next().transpose().map_err(|error| error.to_string())?;
-                Ok(batch.filter(|batch| batch.num_rows() >= count))
-            })
-            .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
+            let found = guarded(|| next_of(reader, count));
+            found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
         });
-        // Of several faults the first column's.
-        let found = found.collect::<Vec<_>>().into_iter().collect::<Result<Option<Vec<RecordBatch>>>>()?;
-        let batch = self.chosen.batch(self.name, self.group, found.iter().flatten(), count)?;
-        self.next += count;
+        let found = found.collect();
+        let batch = self.batch(found, count)?;
         let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
         // The readers of the last rows are needed to see that these are the last.
@@ -136,20 +138,43 @@ impl Steps<'_> {
         Ok(batch)
     }
 
+    /// All rows of a row group that has so few.
+    fn whole(&mut self, rows: usize) -> Result<RecordBatch> {
+        let found = self.chosen.parts.par_iter().map(|part| {
+            let found = guarded(|| {
+                let mut reader = self.parquet.reader(&self.chosen, self.group, part, self.size, 0)?;
+                let batch = next_of(&mut reader, rows)?;
+                check_end(&mut reader, rows)?;
+                Ok(batch)
+            });
+            found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
+        });
+        let found = found.collect();
+        let batch = self.batch(found, rows)?;
+        self.is_checked = true;
+        self.size = stream::rows_of(row_bytes(&batch).div_ceil(rows)).min(self.most);
+        Ok(batch)
+    }
+
+    /// The next rows, of what each reader found. Of several faults the first column's.
+    fn batch(&mut self, found: Vec<Result<Option<RecordBatch>>>, rows: usize) -> Result<RecordBatch> {
+        let found = found.into_iter().collect::<Result<Option<Vec<RecordBatch>>>>()?;
+        let batch = self.chosen.batch(self.name, self.group, found.iter().flatten(), rows)?;
+        self.next += rows;
+        Ok(batch)
+    }
+
     /// Checks that nothing follows the last row of a row group, as where all of it is read at once.
     fn check_end(&mut self) -> Result<()> {
         // A row group may have no rows at all.
-        if self.readers.len() < self.chosen.parts.len() {
+        if !self.is_checked && self.readers.len() < self.chosen.parts.len() {
             self.open()?;
         }
         for (mut reader, part) in std::mem::take(&mut self.readers).into_iter().zip(&self.chosen.parts) {
-            let more = guarded(|| match reader.next() {
-                None => Ok(()),
-                Some(Ok(batch)) => super::check_rows(self.next, self.next + batch.num_rows()),
-                Some(Err(error)) => Err(error.to_string()),
-            });
-            more.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))?;
+            guarded(|| check_end(&mut reader, self.next))
+                .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))?;
         }
+        self.is_checked = false;
         Ok(())
     }
 
@@ -161,5 +186,20 @@ impl Steps<'_> {
         });
         self.readers = readers.collect::<Result<_>>()?;
         Ok(())
+    }
+}
+
+/// The next rows of a part, unless it has fewer.
+fn next_of(reader: &mut ParquetRecordBatchReader, rows: usize) -> std::result::Result<Option<RecordBatch>, String> {
+    let batch = reader.next().transpose().map_err(|error| error.to_string())?;
+    Ok(batch.filter(|batch| batch.num_rows() >= rows))
+}
+
+/// Checks that a part has no more rows than these.
+fn check_end(reader: &mut ParquetRecordBatchReader, rows: usize) -> std::result::Result<(), String> {
+    match reader.next() {
+        None => Ok(()),
+        Some(Ok(batch)) => super::check_rows(rows, rows + batch.num_rows()),
+        Some(Err(error)) => Err(error.to_string()),
     }
 }
