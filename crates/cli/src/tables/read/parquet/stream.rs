@@ -102,6 +102,11 @@ impl Iterator for Steps<'_> {
 }
 
 impl Steps<'_> {
+    /// The rows of the row group.
+    fn rows(&self) -> usize {
+        self.parquet.metadata.metadata().row_groups().get(self.group).map_or(0, rows_of)
+    }
+
     /// The next rows.
     fn step(&mut self, mut count: usize) -> Result<RecordBatch> {
         if self.readers.len() < self.chosen.parts.len() {
@@ -112,14 +117,15 @@ impl Steps<'_> {
                 self.size = self.size.min(most).min(fitting);
                 count = count.min(self.size);
                 // One reader after the other, where none is needed again.
-                if count == rows_of(self.parquet.metadata.metadata().row_group(self.group)) {
+                if count == self.rows() {
                     return self.whole(count);
                 }
             }
             self.open()?;
         }
+        let rows = self.rows();
         let found = self.readers.par_iter_mut().zip(&self.chosen.parts).map(|(reader, part)| {
-            let found = guarded(|| next_of(reader, count));
+            let found = guarded(|| next_of(reader, self.next, count, rows));
             found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
         });
         let found = found.collect();
@@ -127,8 +133,7 @@ impl Steps<'_> {
         let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
         // The readers of the last rows are needed to see that these are the last.
-        let is_last = self.next == rows_of(self.parquet.metadata.metadata().row_group(self.group));
-        if is_last {
+        if self.next == self.rows() {
             self.size = self.size.min(fitting);
         } else if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
             self.readers.clear();
@@ -143,8 +148,8 @@ impl Steps<'_> {
         let found = self.chosen.parts.par_iter().map(|part| {
             let found = guarded(|| {
                 let mut reader = self.parquet.reader(&self.chosen, self.group, part, self.size, 0)?;
-                let batch = next_of(&mut reader, rows)?;
-                check_end(&mut reader, rows)?;
+                let batch = next_of(&mut reader, 0, rows, rows)?;
+                check_end(reader, rows)?;
                 Ok(batch)
             });
             found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
@@ -157,9 +162,9 @@ impl Steps<'_> {
     }
 
     /// The next rows, of what each reader found. Of several faults the first column's.
-    fn batch(&mut self, found: Vec<Result<Option<RecordBatch>>>, rows: usize) -> Result<RecordBatch> {
-        let found = found.into_iter().collect::<Result<Option<Vec<RecordBatch>>>>()?;
-        let batch = self.chosen.batch(self.name, self.group, found.iter().flatten(), rows)?;
+    fn batch(&mut self, found: Vec<Result<RecordBatch>>, rows: usize) -> Result<RecordBatch> {
+        let found = found.into_iter().collect::<Result<Vec<RecordBatch>>>()?;
+        let batch = self.chosen.batch(self.name, self.group, found.iter(), rows)?;
         self.next += rows;
         Ok(batch)
     }
@@ -170,8 +175,8 @@ impl Steps<'_> {
         if !self.is_checked && self.readers.len() < self.chosen.parts.len() {
             self.open()?;
         }
-        for (mut reader, part) in std::mem::take(&mut self.readers).into_iter().zip(&self.chosen.parts) {
-            guarded(|| check_end(&mut reader, self.next))
+        for (reader, part) in std::mem::take(&mut self.readers).into_iter().zip(&self.chosen.parts) {
+            guarded(|| check_end(reader, self.next))
                 .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))?;
         }
         self.is_checked = false;
@@ -189,17 +194,24 @@ impl Steps<'_> {
     }
 }
 
-/// The next rows of a part, unless it has fewer.
-fn next_of(reader: &mut ParquetRecordBatchReader, rows: usize) -> std::result::Result<Option<RecordBatch>, String> {
-    let batch = reader.next().transpose().map_err(|error| error.to_string())?;
-    Ok(batch.filter(|batch| batch.num_rows() >= rows))
+/// The next `count` rows of a part, after so many others, of all of its row group.
+fn next_of(
+    reader: &mut ParquetRecordBatchReader,
+    before: usize,
+    count: usize,
+    of_group: usize,
+) -> std::result::Result<RecordBatch, String> {
+    match reader.next().transpose().map_err(|error| error.to_string())? {
+        Some(batch) if batch.num_rows() >= count => Ok(batch),
+        ended => {
+            super::check_rows(of_group, before + ended.map_or(0, |batch| batch.num_rows()))?;
+            Err("it ends too early".into())
+        }
+    }
 }
 
 /// Checks that a part has no more rows than these.
-fn check_end(reader: &mut ParquetRecordBatchReader, rows: usize) -> std::result::Result<(), String> {
-    match reader.next() {
-        None => Ok(()),
-        Some(Ok(batch)) => super::check_rows(rows, rows + batch.num_rows()),
-        Some(Err(error)) => Err(error.to_string()),
-    }
+fn check_end(reader: ParquetRecordBatchReader, rows: usize) -> std::result::Result<(), String> {
+    let all = reader.into_iter().try_fold(rows, |rows, batch| Ok(rows + batch?.num_rows()));
+    super::check_rows(rows, all.map_err(|error: arrow_schema::ArrowError| error.to_string())?)
 }
