@@ -42,6 +42,9 @@ pub(super) fn holds(text: &[u8]) -> bool {
     let Some(double) = std::str::from_utf8(number).ok().and_then(|number| number.parse::<f64>().ok()) else {
         return false;
     };
+    if is_nearest(significant, digits, exponent, double) {
+        return true;
+    }
     let mut room = [0u8; MOST + 16];
     let mut is = |text: std::fmt::Arguments<'_>| {
         let mut rest = &mut room[..];
@@ -54,6 +57,22 @@ pub(super) fn holds(text: &[u8]) -> bool {
     digits <= MOST
         && double.is_finite()
         && (is(format_args!("{double:e}")) || is(format_args!("{double:.*e}", digits - 1)))
+}
+
+/// Whether the difference of a double and a number is at most half a unit of the number's last digit: the usual cases,
+/// in which 128 bits hold both in common units.
+fn is_nearest(significant: &[u8], digits: usize, exponent: i64, double: f64) -> bool {
+    let bits = double.to_bits();
+    // double = mantissa / 2^halvings
+    let (mantissa, halvings) = ((bits & ((1 << 52) - 1)) | 1 << 52, 1075 - (bits >> 52) as i64);
+    let decimals = digits as i64 - 1 - exponent;
+    if digits > 19 || !(1..=22).contains(&decimals) || !(1..=126).contains(&halvings) {
+        return false;
+    }
+    let digit = |number: u128, &byte: &u8| if byte == b'.' { number } else { 10 * number + u128::from(byte - b'0') };
+    let number = significant.iter().fold(0, digit) << halvings;
+    let double = u128::from(mantissa) * 10u128.pow(decimals as u32);
+    double.abs_diff(number) <= 1 << (halvings - 1)
 }
 
 /// Whether a double holds a whole number.

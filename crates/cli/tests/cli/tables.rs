@@ -201,3 +201,18 @@ fn names_that_two_columns_have_matter_where_they_are_wanted() {
     folder.refused("convert a.csv -", "two columns are called Allele");
     assert_eq!(folder.ok("convert a.csv - --columns ST"), "ST\n8\n9\n");
 }
+
+#[test]
+fn names_in_messages_are_escaped_and_cut() {
+    let folder = Folder::new();
+    let long = "x".repeat(1_000_000);
+    folder.file("a.csv", format!("k,a\u{1b}[2Jb,{long}\n1,2,y\n"));
+    folder.file("b\u{7}.csv", "k\n1\n");
+    for command in ["unique a.csv --on q", "groupby a.csv --by k --agg sum:q", "join a.csv a.csv --on q"] {
+        folder.refused(command, "a\\u{1b}[2Jb");
+        let output = folder.koel(command);
+        assert!(output.stderr.len() < 500 && !output.stderr.contains(&0x1b), "{command}");
+    }
+    folder.refused(&format!("groupby a.csv --by k --agg sum:{}", &long[..1000]), &("x".repeat(80) + "..."));
+    folder.refused("unique b\u{7}.csv --on q", "b\\u{7}.csv: there is no column q");
+}

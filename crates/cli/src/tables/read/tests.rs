@@ -200,6 +200,29 @@ fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
     }
 }
 
+/// What follows the last row that a row group says is seen in a stream as well.
+#[cfg(feature = "parquet")]
+#[test]
+fn row_groups_that_miscount_rows_are_refused_at_once_and_in_streams() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..60));
+    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("room");
+    let bytes = std::fs::read(&path).expect("a file");
+    // The rows of the row group are the last field of the footer with this number, 60 in zigzag.
+    let at = 1 + bytes.windows(2).rposition(|two| two == [0x16, 120]).expect("60 rows");
+    for rows in [0, 1, 59, 61, 63] {
+        let mut miscounted = bytes.clone();
+        miscounted[at] = 2 * rows;
+        std::fs::write(&path, miscounted).expect("room");
+        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        let whole = source.read(None).err().map(|failure| failure.to_string());
+        let streamed = source.stream(None).and_then(|stream| stream.collect::<Result<Vec<_>>>());
+        assert_eq!(streamed.err().map(|failure| failure.to_string()), whole, "{rows}");
+        assert!(whole.is_some_and(|error| error.contains(&format!("60 rows, and the row group {rows}"))), "{rows}");
+    }
+}
+
 /// What INT96 holds is read as nanoseconds, microseconds or not at all. Nulls and lists do not matter.
 #[cfg(feature = "parquet")]
 #[test]
@@ -298,6 +321,8 @@ fn what_is_packed_is_unpacked_into_a_file_as_into_memory() {
     for (name, bytes) in [
         ("a.csv.gz", [gzip(&first), gzip(""), gzip(&second)].concat()),
         ("a.csv.zst", [zstd(&first), zstd(""), zstd(&second)].concat()),
+        // pzstd begins with a frame that is skipped.
+        ("b.csv.zst", [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&first), &zstd(&second)].concat()),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, &bytes).expect("room");

@@ -229,11 +229,11 @@ fn check_rows(of_group: usize, rows: usize) -> std::result::Result<(), String> {
     if rows == of_group { Ok(()) } else { Err(format!("it has {rows} rows, and the row group {of_group}")) }
 }
 
-/// The metadata with the number of rows that the row groups have, where the file says another one: the decoder returns no
-/// more rows at a time than that.
+/// The metadata with the number of rows that the row groups have, or 1 if they have none, where the file says another one:
+/// the decoder returns no more rows at a time than that.
 fn counted(metadata: &ParquetMetaData) -> Option<ParquetMetaData> {
     let (groups, file) = (metadata.row_groups(), metadata.file_metadata());
-    let rows = groups.iter().try_fold(0i64, |rows, group| rows.checked_add(group.num_rows()))?;
+    let rows = groups.iter().try_fold(0i64, |rows, group| rows.checked_add(group.num_rows()))?.max(1);
     (rows != file.num_rows()).then(|| {
         let file = FileMetaData::new(
             file.version(),
