@@ -1,8 +1,8 @@
-//! Which decimal numbers a double holds: those that come out of it with the digits that were written.
+//! Which decimal numbers a double holds: those that it returns with the digits that were written.
 //!
-//! Up to 15 significant digits always do. Of more, the double that is nearest to the number must round to these digits.
-//! So numbers are held that programs print of doubles, at any precision: `0.30000000000000004`, or
-//! `1.000000000000000056e-01` of NumPy's `savetxt`. `12345678901234567890.12`, `1e400` and `1e-400` are not.
+//! A double holds any 15 significant digits. With more digits, the nearest double, rounded to as many, must have the same
+//! digits. All numbers that programs print for doubles are held, at any precision: `0.30000000000000004`, or
+//! `1.000000000000000056e-01` by NumPy's `savetxt`. `12345678901234567890.12`, `1e400` and `1e-400` are not.
 
 use std::io::Write;
 

@@ -36,10 +36,10 @@ const CONVERT: &str = "convert it to Parquet or CSV first";
 const PYTHON: &str = "write the table as Parquet in Python, e.g. with `to_parquet`";
 const DOWNLOAD: &str = "download the file again";
 
-/// What a file is that begins so, and what to do, if it is of a format that is known and not read.
+/// The format of a file with these first bytes, and what to do, if the format is known and cannot be read.
 pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if let Some(&(_, what, advice)) = FORMATS.iter().find(|(start, ..)| head.starts_with(start)) {
-        // A name of a column may begin like some of them.
+        // The first column of CSV may be named like this.
         let is_binary = head.contains(&0) || !is_utf8(head);
         return (is_binary || head.starts_with(b"<") || head.starts_with(b"%")).then_some((what, advice));
     }
@@ -61,14 +61,14 @@ pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
     json(head)
 }
 
-/// Whether the first line is JSON: an object or an array, or the begin of one that has lines of its own.
+/// Detects JSON by the first line: an object or an array, or the start of one that spans several lines.
 fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const ADVICE: &str = "convert it to Parquet or CSV first, e.g. with DuckDB: COPY (FROM 'x.json') TO 'x.parquet'";
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     let end = memchr::memchr(b'\n', head);
     let line = head.get(..end.unwrap_or(head.len()))?.trim_ascii_end();
     let is_whole = || serde_json::from_slice::<serde_json::Value>(line).is_ok();
-    // A line that is longer than what is looked at, by how it begins.
+    // The line may be longer than the bytes that were read.
     let is_begun = |begins: [&[u8]; 3]| end.is_none() && begins.iter().any(|begin| line.starts_with(begin));
     match line {
         b"{" | b"[" | b"[{" => Some(("is JSON", ADVICE)),
@@ -80,8 +80,8 @@ fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Whether bytes that may be text are none: not UTF-8 and not without zeros, or zeros at least every other byte, as in
-/// UTF-16. Some zeros may be in texts.
+/// Whether the first bytes are not text: they contain zeros and are not UTF-8, or half of them are zeros, as in UTF-16.
+/// Fields of text may contain a few zeros.
 pub(super) fn is_binary(head: &[u8]) -> bool {
     let zeros = memchr::memchr_iter(0, head).count();
     zeros > 0 && (2 * zeros + 1 >= head.len() || !is_utf8(head))

@@ -1,5 +1,5 @@
-//! Text that can be read once is refused as soon as a line is longer than any row may be, and not when all of it has been
-//! unpacked into memory or into a file.
+//! Refuses text with a line longer than the longest row while it is decompressed or read from a pipe: otherwise all of it
+//! would be in memory or in a temporary file first.
 
 use std::io::{self, Read};
 

@@ -152,11 +152,11 @@ impl Source {
         matches!(self.form, Form::Csv(_))
     }
 
-    /// Reads columns of CSV as the text that they are, but for these and those whose types the user names: to write them
-    /// as they were.
-    pub(crate) fn keep_text(&mut self, but: &[String]) {
+    /// Reads the columns of CSV as text, so that they can be written as they were, except these and those whose types the
+    /// user named.
+    pub(crate) fn keep_text(&mut self, except: &[String]) {
         if let Form::Csv(csv) = &mut self.form {
-            csv.keep_text(but);
+            csv.keep_text(except);
         }
     }
 
@@ -219,7 +219,7 @@ impl Source {
     }
 }
 
-/// Whether what begins so may be text. What begins with too few bytes to tell is not taken for it.
+/// Whether a file with these first bytes may be text; false if they are too few to tell.
 fn may_be_text(head: &[u8]) -> bool {
     const TABLES: [&[u8]; 6] = [b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff", b"\x93NUMPY"];
     head.len() >= 8 && packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))

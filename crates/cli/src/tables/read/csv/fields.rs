@@ -145,7 +145,7 @@ pub(super) fn row(text: &[u8], start: usize, delimiter: u8) -> Result<(Vec<Field
     }
 }
 
-/// Where the last row of a text begins, or the first one that is faulty.
+/// Returns where the last row of a text begins, or the first row with an error.
 pub(super) fn last_row(text: &[u8], delimiter: u8) -> usize {
     let (mut row, mut at) = (0, 0);
     while let Ok((_, end, next)) = field(text, at, delimiter) {

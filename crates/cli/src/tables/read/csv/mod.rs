@@ -104,9 +104,9 @@ impl Csv {
         &self.names
     }
 
-    /// Takes all columns as text but these, and those whose types the user names.
-    pub(super) fn keep_text(&mut self, but: &[String]) {
-        let typed: HashSet<&String> = but.iter().collect();
+    /// Reads columns as text, except these and those whose types the user named.
+    pub(super) fn keep_text(&mut self, except: &[String]) {
+        let typed: HashSet<&String> = except.iter().collect();
         for (column, kind) in self.names.iter().zip(&mut self.types) {
             if !typed.contains(column) {
                 kind.get_or_insert(Kind::Utf8);
@@ -198,7 +198,10 @@ impl Csv {
         Ok((pieces, ranges))
     }
 
-    /// What is found in a range of rows, unless the last of them is too long to be read.
+    /// Returns what `find` returns for a range of rows.
+    ///
+    /// # Errors
+    /// If the last row is too long to be read into memory.
     fn look<T>(
         &self,
         text: &Text<'_>,
