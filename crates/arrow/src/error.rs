@@ -2,6 +2,8 @@
 
 use arrow_schema::{ArrowError, DataType};
 
+use crate::name::shown_name;
+
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -10,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A column that is not there.
-    #[error("there is no column `{column}`: there are {}", listed(there))]
+    #[error("there is no column `{}`: there are {}", shown_name(column), listed(there))]
     MissingColumn {
         /// The name asked for.
         column: String,
@@ -18,7 +20,7 @@ pub enum Error {
         there: Vec<String>,
     },
     /// A name that two columns have.
-    #[error("two columns are called `{column}`: rename one of them")]
+    #[error("two columns are called `{}`: rename one of them", shown_name(column))]
     AmbiguousColumn {
         /// The name.
         column: String,
@@ -34,7 +36,10 @@ pub enum Error {
         right: usize,
     },
     /// Columns that belong together and differ in length.
-    #[error("column `{column}` has {rows} rows where {expected} are needed: columns of one table are equally long")]
+    #[error(
+        "column `{}` has {rows} rows where {expected} are needed: columns of one table are equally long",
+        shown_name(column)
+    )]
     Uneven {
         /// The column.
         column: String,
@@ -44,7 +49,7 @@ pub enum Error {
         expected: usize,
     },
     /// A type that keys cannot have.
-    #[error("column `{column}` has type {found}, which keys cannot have: {advice}")]
+    #[error("column `{}` has type {found}, which keys cannot have: {advice}", shown_name(column))]
     UnsupportedKey {
         /// The column.
         column: String,
@@ -55,7 +60,9 @@ pub enum Error {
     },
     /// Keys of both sides whose types cannot be equal.
     #[error(
-        "left key `{left}` is {left_type} and right key `{right}` is {right_type}: {}",
+        "left key `{}` is {left_type} and right key `{}` is {right_type}: {}",
+        shown_name(left),
+        shown_name(right),
         cast.as_ref().map_or("cast both to one type that holds the values of both".into(), ToString::to_string)
     )]
     TypeMismatch {
@@ -71,7 +78,7 @@ pub enum Error {
         cast: Option<Box<Cast>>,
     },
     /// A type that an aggregate cannot be taken of.
-    #[error("{function} of column `{column}` is not possible: it has type {found}; {advice}")]
+    #[error("{function} of column `{}` is not possible: it has type {found}; {advice}", shown_name(column))]
     UnsupportedValue {
         /// The aggregate.
         function: &'static str,
@@ -84,8 +91,9 @@ pub enum Error {
     },
     /// A sum that its type does not hold.
     #[error(
-        "the sum of column `{column}` in the group of row {row} does not fit {sum}: cast the column to {}Float64 if sums may \
+        "the sum of column `{}` in the group of row {row} does not fit {sum}: cast the column to {}Float64 if sums may \
          be rounded",
+        shown_name(column),
         if sum.is_integer() { "Decimal128, or to " } else { "" }
     )]
     Overflow {
@@ -130,14 +138,14 @@ pub struct Cast {
 impl std::fmt::Display for Cast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rounds = if self.to == DataType::Float64 { " (which rounds whole numbers beyond 2^53)" } else { "" };
-        write!(f, "cast `{}` to {}{rounds}", self.column, self.to)
+        write!(f, "cast `{}` to {}{rounds}", shown_name(&self.column), self.to)
     }
 }
 
 /// Names for a message, the first ones if there are many.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 20;
-    let mut text = names.iter().take(MOST).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut text = names.iter().take(MOST).map(|name| format!("`{}`", shown_name(name))).collect::<Vec<_>>().join(", ");
     if names.len() > MOST {
         text += &format!(" and {} more", names.len() - MOST);
     }

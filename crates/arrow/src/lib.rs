@@ -71,6 +71,7 @@ mod join;
 mod keys;
 mod kind;
 mod leaf;
+mod name;
 mod own;
 mod plain;
 mod probe;
@@ -89,5 +90,7 @@ pub use join::{Joined, RightKeys, is_in, join};
 pub use keys::{Column, Keys};
 pub use kind::{can_be_equal, check_types};
 pub use koel::{IdOrder, JoinKind};
+#[doc(hidden)]
+pub use name::shown_name;
 pub use plain::plain_type;
 pub use probe::{FirstKeys, Probe, check_key};

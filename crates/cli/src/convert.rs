@@ -6,14 +6,15 @@ use super::failure::{Result, Verdict};
 use super::progress::Progress;
 use super::tables::TableReading;
 use super::tables::read::Source;
-use super::tables::write::{Sink, output_file};
+use super::tables::write::{Sink, is_text, output_file};
 use super::{files, out, text};
 
 const EXAMPLES: &str = "\
 INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy, whatever its name: the first bytes tell; `-` is
 stdin. It may be packed by gzip or zstd.
 OUTPUT is what its extension says: .parquet, .arrow, .arrows (a stream), .npy, .csv or .tsv, the last two also with .gz or
-.zst; `-` is CSV on stdout. A column of CSV has the type that all its rows fit; an empty field is a null.
+.zst; `-` is CSV on stdout. A column of CSV has the type that all its rows fit, and from CSV to CSV
+it is written as it was; an empty field is a null.
 
 Examples:
   koel convert orders.csv orders.parquet
@@ -41,8 +42,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let output = Some(args.output.as_path()).filter(|output| output.as_os_str() != "-");
     files::check(&[&args.input], &[("OUTPUT", output)])?;
-    let source = Source::open(&args.input, &args.reading)?;
+    let mut source = Source::open(&args.input, &args.reading)?;
     args.reading.check(&[&source])?;
+    if is_text(output) {
+        source.keep_text(&[]);
+    }
     let columns = args.columns.as_deref();
     // A file that cannot hold the columns is refused before they are read. Nothing goes to stdout as early.
     let early = match (output, source.schema(columns)?) {
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     drop(progress);
     if let Some(output) = output {
         let columns = text::counted(table.schema.fields().len() as u64, "column");
-        out::summary(&format!("{}: {} of {columns}", output.display(), text::counted(rows, "row")));
+        out::summary(&format!("{}: {} of {columns}", text::path(output), text::counted(rows, "row")));
     }
     Ok(Verdict::Fine)
 }

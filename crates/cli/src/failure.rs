@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use super::text;
+
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, Failure>;
 
@@ -30,7 +32,7 @@ pub enum Failure {
 impl Failure {
     /// An error of the system on a file.
     pub fn io(path: &Path, error: &io::Error) -> Failure {
-        Failure::Input(format!("{}: {error}", path.display()))
+        Failure::Input(format!("{}: {error}", text::path(path)))
     }
 
     /// The exit code.
@@ -51,7 +53,7 @@ impl fmt::Display for Failure {
             Failure::Koel(koel::Error::Spill { folder, source }) => write!(
                 f,
                 "temporary files in {}: {source}: free some space there, or set TMPDIR to another folder",
-                folder.display()
+                text::path(folder)
             ),
             Failure::Koel(error) => error.fmt(f),
             Failure::Input(message) | Failure::Wrong(message) => f.write_str(message),

@@ -141,10 +141,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let mut devices = args.device.open(&[&args.left, &args.right])?;
     let progress = Progress::line();
     let start = Instant::now();
-    progress.say(format!("reading {}", args.left.display()));
+    progress.say(format!("reading {}", text::path(&args.left)));
     if let Some(limit) = memory {
         let left = Spooled::read(left.into(), &args.reading_of(), args.wanted(!args.rows))?;
-        progress.say(format!("reading {}", args.right.display()));
+        progress.say(format!("reading {}", text::path(&args.right)));
         let right = Spooled::read(right.into(), &args.reading_of(), args.wanted(!args.rows && args.how.has_right()))?;
         let kind = common([&left, &right].map(|rows| (rows.types().0, rows.span_of_keys())))?;
         let job = limited::joined::Joined {
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     let device = devices.swap_remove(0);
     let left = args.read(left, !args.rows)?;
-    progress.say(format!("reading {}", args.right.display()));
+    progress.say(format!("reading {}", text::path(&args.right)));
     let right = args.read(right, !args.rows && args.how.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
     let kind = common([&left.keys, &right.keys].map(|keys| (keys.kind(), keys.span())))?;

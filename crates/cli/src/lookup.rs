@@ -130,7 +130,7 @@ impl Args {
 
     /// Refuses records and offsets of what are no places, or where they cannot be written.
     fn check_places(&self, info: &FileInfo) -> Result<()> {
-        let path = self.table.display();
+        let path = text::path(&self.table);
         let why = if self.places.is_empty() {
             return Ok(());
         } else if k_of(info.key_type).is_none() {
@@ -154,11 +154,11 @@ impl Args {
     fn check(&self, info: &FileInfo) -> Result<()> {
         self.check_places(info)?;
         if self.mapped && info.shards.is_some() {
-            let path = self.table.display();
+            let path = text::path(&self.table);
             return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: leave it out")));
         }
         if self.memory.is_some() && (info.shards.is_none() || info.contents != Contents::Map) {
-            let path = self.table.display();
+            let path = text::path(&self.table);
             return Err(Failure::Input(format!(
                 "{path}: --memory is for maps in shards (`koel build --shards` or `--memory`): leave it out"
             )));
@@ -171,7 +171,7 @@ impl Args {
         let Some((option, _, whose)) = own.iter().find(|&&(_, given, whose)| given && info.contents != whose) else {
             return Ok(());
         };
-        let (path, whose, is) = (self.table.display(), whose.name(), info.contents.name());
+        let (path, whose, is) = (text::path(&self.table), whose.name(), info.contents.name());
         Err(Failure::Input(format!(
             "{path}: --{option} is for tables of --table {whose}, and this is one of {is}: leave it out"
         )))
@@ -315,7 +315,7 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
         || json!({ "queries": asked, "found": asked - missed, "missed": missed }),
     )?;
     if args.strict && missed > 0 {
-        out::complain(&format!("{missed} of {asked} queries are not in {}", args.table.display()));
+        out::complain(&format!("{missed} of {asked} queries are not in {}", text::path(&args.table)));
         return Ok(Verdict::CheckFailed);
     }
     Ok(Verdict::Fine)

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Result};
 use super::number::Type;
-use super::progress;
+use super::{progress, text};
 use batch::Batch;
 use format::Format;
 use window::{Sequences, Windows};
@@ -203,7 +203,7 @@ impl Name {
     }
 
     pub(crate) fn shown(&self) -> String {
-        if self.0.as_os_str() == "-" { "stdin".into() } else { self.0.display().to_string() }
+        if self.0.as_os_str() == "-" { "stdin".into() } else { text::path(&self.0) }
     }
 
     /// An error on this file.

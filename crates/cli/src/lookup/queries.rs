@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{Inputs, ReadOptions};
 use crate::number::Type;
 use crate::structure::Types;
+use crate::text;
 
 /// A file of queries, and how it is read.
 pub(super) struct Queries<'a> {
@@ -24,7 +25,7 @@ impl<'a> Queries<'a> {
         let are = if args.reverse {
             "the queries of --reverse are ids, which are numbers".into()
         } else {
-            format!("the keys of {} are {}", args.table.display(), Types::of(info).keys_said())
+            format!("the keys of {} are {}", text::path(&args.table), Types::of(info).keys_said())
         };
         // Older tables do not know that their keys are k-mers: there the user may say so.
         let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;

@@ -93,7 +93,7 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::groupby::run(self, &of, &limit, progress);
         }
-        let Opened { device, table, is_text, read_seconds } = self.table.open(&of)?;
+        let Opened { device, table, is_text, read_seconds } = self.table.open(&of, &of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
@@ -148,10 +148,14 @@ impl Job<'_> {
 /// The error, with what helps on the command line: text can be read as other types.
 pub(super) fn told(error: Error, is_text: bool) -> Failure {
     match &error {
-        Error::UnsupportedValue { column, .. } if is_text => Failure::Input(format!(
-            "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64)"
-        )),
+        Error::UnsupportedValue { column, .. } if is_text => {
+            let column = text::name(column);
+            Failure::Input(format!(
+                "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64)"
+            ))
+        }
         Error::Overflow { column, .. } if is_text => {
+            let column = text::name(column);
             Failure::Input(format!("{error} (here by --types {column}=decimal(38,s), or {column}=float64)"))
         }
         _ => error.into(),

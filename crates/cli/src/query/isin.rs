@@ -19,7 +19,7 @@ use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
-use crate::tables::write::Sink;
+use crate::tables::write::{Sink, is_text};
 use crate::text;
 
 const EXAMPLES: &str = "\
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.output.check_tables(&[&args.table, &args.keys], &[])?;
     // Threads are started as they are asked for before the first file is read by them.
     let device = args.device.open(&[&args.table, &args.keys])?;
-    let (table_source, keys_source) =
+    let (mut table_source, keys_source) =
         (Source::open(&args.table, &args.reading)?, Source::open(&args.keys, &args.reading)?);
     args.reading.check(&[&table_source, &keys_source])?;
     super::check_on(&args.on, [&table_source, &keys_source])?;
@@ -76,17 +76,22 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     };
     if table_source.columns().contains(&name.as_str()) && shown.contains(name) {
         return Err(Failure::Input(format!(
-            "{} has a column `{name}` already: call the one that tells otherwise, by --name",
-            table_source.name().shown()
+            "{} has a column `{}` already: call the one that tells otherwise, by --name",
+            table_source.name().shown(),
+            text::name(name)
         )));
     }
     check_distinct("--columns", &shown)?;
     let at = shown.iter().position(|shown| shown == name).ok_or_else(|| {
+        let name = text::name(name);
         Failure::Input(format!("--columns leaves out `{name}`, which tells whether keys are there: add it"))
     })?;
     shown.remove(at);
     let left: Vec<String> = args.on.iter().map(|on| on.left.clone()).collect();
     let right: Vec<String> = args.on.iter().map(|on| on.right.clone()).collect();
+    if is_text(args.output.output.as_deref()) {
+        table_source.keep_text(&left);
+    }
     let progress = Progress::line();
     let start = Instant::now();
     let mut table = Loaded::read(&table_source, &wanted_columns(&shown, &left), Pieces::Many)?;

@@ -7,6 +7,7 @@
 //! semi, anti columns of the left side alone
 //! ```
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +31,7 @@ use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
-use crate::tables::write::Sink;
+use crate::tables::write::{Sink, is_text};
 use crate::text;
 
 /// What is for rows `key,value` alone: how they are read, and the table that is made of their keys.
@@ -124,8 +125,12 @@ impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Threads are started as they are asked for before the first file is read by them.
         let mut devices = self.device.open(&[self.left, self.right])?;
-        let (left_source, right_source) =
+        let (mut left_source, mut right_source) =
             (Source::open(self.left, self.reading)?, Source::open(self.right, self.reading)?);
+        if is_text(self.output.output.as_deref()) {
+            left_source.keep_text(&self.on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
+            right_source.keep_text(&self.on.iter().map(|on| on.right.clone()).collect::<Vec<_>>());
+        }
         let sources = [&left_source, &right_source];
         self.reading.check(&sources)?;
         super::check_on(self.on, sources)?;
@@ -191,12 +196,13 @@ impl Job<'_> {
             let key = self.on.iter().position(|on| on.left == name).filter(is_either);
             outs.push(Out { name: name.into(), from: key.map_or_else(|| From::Left(name.into()), From::Key) });
         }
+        let of_left: HashSet<&str> = left.columns().into_iter().collect();
         for name in right.columns() {
             let key = self.on.iter().position(|on| on.right == name);
             if !self.how.has_right() || key.is_some_and(|key| !self.how.keeps_right() || is_either(&key)) {
                 continue;
             }
-            let taken = left.columns().contains(&name);
+            let taken = of_left.contains(name);
             let shown = if taken { format!("{name}{}", self.options.suffix) } else { name.into() };
             outs.push(Out { name: shown, from: From::Right(name.into()) });
         }

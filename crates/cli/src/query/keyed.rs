@@ -14,6 +14,7 @@ use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
+use crate::tables::write::is_text;
 
 /// What becomes of rows with a null in their key.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -56,8 +57,8 @@ pub(super) struct Opened {
 }
 
 impl KeyedTable<'_> {
-    /// The devices, and the file.
-    pub(super) fn source(&self) -> Result<(Vec<Any>, Source)> {
+    /// The devices, and the file. Columns that are neither keys nor `aggregated` are shown as they are.
+    pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
         let [input] = self.inputs else {
             let option = self.option;
             return Err(Failure::Input(format!(
@@ -66,14 +67,17 @@ impl KeyedTable<'_> {
         };
         // Threads are started as they are asked for before the first file is read by them.
         let devices = self.device.open(&[input])?;
-        let source = Source::open(input, self.reading)?;
+        let mut source = Source::open(input, self.reading)?;
         self.reading.check(&[&source])?;
+        if is_text(self.output.output.as_deref()) {
+            source.keep_text(&wanted_columns(aggregated, self.by));
+        }
         Ok((devices, source))
     }
 
     /// Reads the key columns and these, for one device.
-    pub(super) fn open(&self, columns: &[String]) -> Result<Opened> {
-        let (mut devices, source) = self.source()?;
+    pub(super) fn open(&self, columns: &[String], aggregated: &[String]) -> Result<Opened> {
+        let (mut devices, source) = self.source(aggregated)?;
         let device = devices.swap_remove(0);
         let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;

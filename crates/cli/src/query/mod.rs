@@ -31,6 +31,7 @@ use super::failure::{Failure, Result};
 use super::input::ReadOptions;
 use super::tables::TableReading;
 use super::tables::read::{Source, wanted};
+use super::text;
 
 use columns::{Loaded, Picked, wanted_columns};
 pub(crate) use keyed::KeyedTable;
@@ -89,11 +90,8 @@ pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if extension.is_some_and(|extension| TABLES.contains(&extension.as_str())) {
             let source = Source::open(path, &TableReading::default())?;
-            let there = source.columns().join(", ");
-            return Err(Failure::Input(format!(
-                "{}: say which columns by {option}: there are {there}",
-                path.display()
-            )));
+            let there = wanted::listed(&source.columns());
+            return Err(source.name().fail(format!("say which columns by {option}: there are {there}")));
         }
     }
     Ok(())
@@ -126,6 +124,6 @@ fn check_unused(option: &str, unused: &str, is_given: bool) -> Result<()> {
 fn check_distinct(option: &str, names: &[String]) -> Result<()> {
     let again = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
     again.map_or(Ok(()), |(_, name)| {
-        Err(Failure::Input(format!("{option} names column `{name}` twice: leave one of them out")))
+        Err(Failure::Input(format!("{option} names column `{}` twice: leave one of them out", text::name(name))))
     })
 }

@@ -7,6 +7,7 @@ use super::{Loaded, On};
 use crate::failure::{Failure, Result};
 use crate::tables::kind_of;
 use crate::tables::read::Source;
+use crate::text;
 
 /// The keys of both sides, whose types can be equal.
 ///
@@ -48,11 +49,15 @@ pub(super) fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> F
     let choices = wider.into_iter().chain([(0, right_type), (1, left_type)]);
     let read_as = choices.into_iter().find_map(|(side, to)| {
         let (source, column) = sides[side];
-        kind_of(to).filter(|_| source.is_text()).map(|kind| (format!("--types {column}={kind}"), kind == "float64"))
+        kind_of(to)
+            .filter(|_| source.is_text())
+            .map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
     });
     match read_as {
         Some((option, rounds)) => Failure::Input(format!(
-            "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give {option}{}",
+            "left key `{}` is {left_type} and right key `{}` is {right_type}: give {option}{}",
+            text::name(left),
+            text::name(right),
             if rounds { " (which rounds whole numbers beyond 2^53)" } else { "" }
         )),
         None => error.into(),

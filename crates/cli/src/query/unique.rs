@@ -65,7 +65,7 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::unique::run(self, shown, &limit, progress);
         }
-        let Opened { device, table, read_seconds, .. } = self.table.open(shown)?;
+        let Opened { device, table, read_seconds, .. } = self.table.open(shown, &[])?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();

@@ -30,7 +30,7 @@ pub struct TextReading {
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
     /// Types of columns of CSV, as name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp,
-    /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit]
+    /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit; text if float64 would change a number]
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
     pub(crate) types: Option<Types>,
     /// Bytes of text that a thread parses at a time, where a test says so.

@@ -206,7 +206,7 @@ fn a_reader_that_leaves_loses_no_numbers() {
 fn hostile_sizes_are_refused_or_read_within_memory() {
     let folder = Folder::new();
     folder.file("wide.csv", format!("{}\n", (0..65_537).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")));
-    folder.refused("unique wide.csv --on c7", "65537 columns, and at most 65536 are read");
+    folder.refused("unique wide.csv --on c7", "more than 65536 fields");
     let mut nothing = array("|u0", "(4611686018427387904,)", &[]);
     let at = nothing.windows(3).position(|bytes| bytes == b"|u0").unwrap();
     nothing[at + 1] = b'S';

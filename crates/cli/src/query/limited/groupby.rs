@@ -19,7 +19,7 @@ use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
-    let (devices, source) = table.source()?;
+    let (devices, source) = table.source(of)?;
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
     // Text without values tells no type, and the sum of no numbers is none.

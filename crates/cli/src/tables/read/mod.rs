@@ -8,13 +8,16 @@
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
 //! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are damaged files
-//! wanted.rs    columns by name, and near names
+//! lines.rs     text without line ends
+//! wanted.rs    columns by name, and near names            foreign.rs  formats that are not read, to name them
 //! ```
 
 mod csv;
 mod data;
+pub(crate) mod foreign;
 mod guarded;
 mod ipc;
+mod lines;
 mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
@@ -107,6 +110,9 @@ impl Source {
     }
 
     fn text(name: &Name, data: Data, head: &[u8], options: &TableReading) -> Result<Form> {
+        if let Some((what, advice)) = foreign::format_of(head) {
+            return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
+        }
         for (extensions, format) in [
             (&["parquet", "pq"][..], "Parquet"),
             (&["arrow", "feather", "ipc", "arrows"], "Arrow IPC"),
@@ -120,7 +126,7 @@ impl Source {
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
         }
-        if head.contains(&0) {
+        if foreign::is_binary(head) {
             return Err(name.fail("this is binary, and none of Parquet, Arrow IPC, CSV, TSV and .npy"));
         }
         Ok(Form::Csv(csv::Csv::open(name, data, head, options)?))
@@ -146,6 +152,14 @@ impl Source {
         matches!(self.form, Form::Csv(_))
     }
 
+    /// Reads the columns of CSV as text, so that they can be written as they were, except these and those whose types the
+    /// user named.
+    pub(crate) fn keep_text(&mut self, except: &[String]) {
+        if let Form::Csv(csv) = &mut self.form {
+            csv.keep_text(except);
+        }
+    }
+
     /// The names of the columns.
     pub(crate) fn columns(&self) -> Vec<&str> {
         match &self.form {
@@ -161,7 +175,7 @@ impl Source {
     pub(crate) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
         let schema = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => parquet.schema(),
+            Form::Parquet(parquet) => return parquet.schema_of(&self.name, &self.places(columns)?).map(Some),
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
             Form::Csv(_) => return Ok(None),
@@ -172,9 +186,7 @@ impl Source {
 
     /// The places of the columns of these names, or of all.
     fn places(&self, columns: Option<&[String]>) -> Result<Vec<usize>> {
-        let there = self.columns();
-        wanted::check_distinct(&self.name, &there)?;
-        wanted::places(&self.name, &there, columns)
+        wanted::places(&self.name, &self.columns(), columns)
     }
 
     /// Reads the columns of these names, in this order, or all of them.
@@ -205,6 +217,12 @@ impl Source {
         // Who reads it twice has to find the same.
         Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))
     }
+}
+
+/// Whether a file with these first bytes may be text; false if they are too few to tell.
+fn may_be_text(head: &[u8]) -> bool {
+    const TABLES: [&[u8]; 6] = [b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff", b"\x93NUMPY"];
+    head.len() >= 8 && packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
 }
 
 fn names(schema: &SchemaRef) -> Vec<&str> {

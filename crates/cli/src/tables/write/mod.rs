@@ -28,7 +28,7 @@ use koel::file::WholeFile;
 
 use super::Table;
 use crate::failure::{Failure, Result};
-use crate::{out, progress};
+use crate::{out, progress, text};
 
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,11 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         ("npy", Packing::Not) => Some(Form::Npy),
         _ => None,
     }
+}
+
+/// Whether a table that goes there is written as text; stdout if there is no path.
+pub(crate) fn is_text(output: Option<&Path>) -> bool {
+    output.is_none_or(|path| matches!(form_of(path), Some(Form::Text { .. })))
 }
 
 /// The name of an output, for options.
@@ -232,6 +237,6 @@ fn failed(target: Option<&Target>, why: Unwritten) -> Failure {
         (Some(_), Unwritten::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
         (Some(target), Unwritten::Io(error)) => Failure::io(&target.path, &error),
         (None, Unwritten::Because(why)) => Failure::Input(format!("stdout: {why}")),
-        (Some(target), Unwritten::Because(why)) => Failure::Input(format!("{}: {why}", target.path.display())),
+        (Some(target), Unwritten::Because(why)) => Failure::Input(format!("{}: {why}", text::path(&target.path))),
     }
 }

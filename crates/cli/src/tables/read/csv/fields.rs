@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::COLUMNS;
+
 /// What stands between two separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field<'a> {
@@ -121,6 +123,9 @@ fn stop(text: &[u8], start: usize, delimiter: u8) -> usize {
     at + rest.iter().position(|&byte| byte == delimiter || byte == b'\n').unwrap_or(rest.len())
 }
 
+/// Why the fields of a row with more than [`COLUMNS`] are not returned.
+pub(super) const TOO_MANY: &str = "this row has more than 65536 fields, the most that koel reads";
+
 /// The fields of the row that begins at a place, and what follows it.
 ///
 /// # Errors
@@ -129,12 +134,30 @@ pub(super) fn row(text: &[u8], start: usize, delimiter: u8) -> Result<(Vec<Field
     let (mut fields, mut at) = (Vec::new(), start);
     loop {
         let (field, end, next) = field(text, at, delimiter).map_err(|reason| (at, reason))?;
+        if fields.len() == COLUMNS {
+            return Err((at, TOO_MANY));
+        }
         fields.push(field);
         at = next;
         if end == End::Row {
             return Ok((fields, at));
         }
     }
+}
+
+/// Returns where the last row of a text begins, or the first row with an error.
+pub(super) fn last_row(text: &[u8], delimiter: u8) -> usize {
+    let (mut row, mut at) = (0, 0);
+    while let Ok((_, end, next)) = field(text, at, delimiter) {
+        at = next;
+        if at >= text.len() {
+            break;
+        }
+        if end == End::Row {
+            row = at;
+        }
+    }
+    row
 }
 
 #[cfg(test)]
@@ -156,6 +179,9 @@ mod tests {
         assert_eq!(text("\"\"\r\n"), Ok((vec![String::new()], 4)));
         assert_eq!(text("a,\"b"), Err(2));
         assert_eq!(text("\"a\"b,c"), Err(0));
+        assert_eq!([&b"a,b\nc,d\ne,f"[..], b"a\n\"b\nc", b"a\n"].map(|text| last_row(text, b',')), [8, 2, 0]);
+        assert!(row(&[b','; COLUMNS - 1], 0, b',').is_ok_and(|(fields, _)| fields.len() == COLUMNS));
+        assert_eq!(row(&[b','; COLUMNS], 0, b',').err(), Some((COLUMNS, TOO_MANY)));
         let (fields, _) = row(b",\"\"", 0, b',').expect("two fields");
         assert!(fields[0].is_null() && !fields[1].is_null());
     }

@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use super::super::super::kinds::{Kind, Seen};
 use super::column::{Cells, Refusal};
 use super::fields::{self, End, Field};
+use super::{LONGEST, TOO_LONG};
 use crate::number::digits;
 
 /// Rows that types are guessed from.
@@ -144,6 +145,9 @@ impl<'a> Pass<'a> {
                 }
             }
             rows += 1;
+            if at - row > LONGEST {
+                return Err(Fault { at: row, column: None, what: TOO_LONG.into() });
+            }
         }
         Ok(rows)
     }
@@ -193,6 +197,7 @@ impl<'a> Pass<'a> {
                 );
                 Fault { at: row, column: None, what }
             }
+            Err((_, what @ fields::TOO_MANY)) => Fault { at: row, column: None, what: what.into() },
             Err((at, what)) => Fault { at, column: None, what: what.into() },
         }
     }
@@ -265,14 +270,15 @@ fn about_rows(text: &[u8], width: usize) -> usize {
 
 /// Whether a column of a type takes fields of a class.
 fn fits(class: Seen, kind: Kind) -> bool {
+    let is = |classes: &[Seen]| class.is_within(classes);
     match kind {
-        Kind::Int64 => class == Seen::WHOLE || class == Seen::NEGATIVE,
-        Kind::UInt64 => class == Seen::WHOLE || class == Seen::BIG,
-        Kind::Float64 => [Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT].contains(&class),
-        Kind::Bool => class == Seen::BOOL,
-        Kind::Date32 => class == Seen::DATE,
-        Kind::Timestamp { is_utc: false } => class == Seen::DATE || class == Seen::TIME,
-        Kind::Timestamp { is_utc: true } => class == Seen::UTC,
+        Kind::Int64 => is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::WIDE]),
+        Kind::UInt64 => is(&[Seen::WHOLE, Seen::BIG, Seen::WIDE]),
+        Kind::Float64 => is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT]),
+        Kind::Bool => is(&[Seen::BOOL]),
+        Kind::Date32 => is(&[Seen::DATE]),
+        Kind::Timestamp { is_utc: false } => is(&[Seen::DATE, Seen::TIME]),
+        Kind::Timestamp { is_utc: true } => is(&[Seen::UTC]),
         _ => true,
     }
 }

@@ -62,17 +62,20 @@ impl Csv {
         while next < ranges.len() {
             let some = &ranges[next..ranges.len().min(next + at_once() * FOR_EACH)];
             let classes = |range: &Range<usize>| {
-                text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                self.look(text, range, |bytes| match memchr::memchr(b'"', bytes) {
                     Some(_) if !has_quotes => Ok(None),
                     _ => self.counted(range, bytes, wants).map(|piece| {
                         let are_there =
                             |array: &Option<ArrayRef>| array.as_ref().is_some_and(|of| of.null_count() < of.len());
                         Some((piece.seen, piece.arrays.iter().map(are_there).collect::<Vec<_>>()))
                     }),
-                })?
+                })
             };
+            // Ranges are longer where rows are.
+            let longest = some.iter().map(Range::len).max().unwrap_or(0);
+            let threads = at_once().min((AT_ONCE * LEAST / longest.max(1)).max(1));
             let found: Vec<_> = some
-                .par_chunks(some.len().div_ceil(at_once()))
+                .par_chunks(some.len().div_ceil(threads))
                 .flat_map_iter(|pieces| pieces.iter().map(classes))
                 .collect();
             for classes in found {
@@ -115,7 +118,13 @@ impl Iterator for Pieces<'_> {
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         if self.ready.is_empty() {
-            let ranges: Vec<_> = self.ranges.by_ref().take(at_once()).collect();
+            let mut bytes = 0;
+            let mut is_little = |range: &Range<usize>| {
+                bytes += range.len();
+                bytes <= AT_ONCE * LEAST
+            };
+            let count = self.ranges.as_slice().iter().take(at_once()).take_while(|range| is_little(range)).count();
+            let ranges: Vec<_> = self.ranges.by_ref().take(count.max(1)).collect();
             match self.read(&ranges) {
                 Ok(batches) => self.ready = batches,
                 Err(failure) => return Some(Err(failure)),
@@ -128,10 +137,7 @@ impl Iterator for Pieces<'_> {
 impl Pieces<'_> {
     fn read(&self, ranges: &[Range<usize>]) -> Result<VecDeque<RecordBatch>> {
         let piece = |range: &Range<usize>| {
-            self.text
-                .look(range.clone(), |bytes| self.csv.counted(range, bytes, &self.wants))
-                .map_err(Stop::from)
-                .flatten()
+            self.csv.look(&self.text, range, |bytes| self.csv.counted(range, bytes, &self.wants))
         };
         let found: Vec<_> = ranges.par_iter().map(piece).collect();
         // What was seen before and what was read now have to go together; where they do not, faults are no wonder.
