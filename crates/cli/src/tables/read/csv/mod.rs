@@ -20,6 +20,8 @@ mod stream;
 mod tests;
 mod text;
 
+pub(super) use stream::Survey;
+
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,8 +37,10 @@ use crate::input::{Header, Name};
 use crate::progress;
 
 use super::super::kinds::{Kind, Seen};
+use super::super::options::Quote;
 use super::super::{Table, TableReading};
 use super::{Data, wanted};
+use fields::Dialect;
 use piece::{Fault, Piece, Want};
 use text::Text;
 
@@ -53,6 +57,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Csv {
     data: Data,
     delimiter: u8,
+    has_quotes: bool,
+    /// Texts that are nulls, besides an empty field.
+    nulls: Vec<String>,
     names: Vec<String>,
     /// The types that the user names.
     types: Vec<Option<Kind>>,
@@ -71,7 +78,10 @@ impl Csv {
         };
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
         let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
-        let (first, next) = first_row(name, &data, head, mark, delimiter)?;
+        let has_quotes = options.text.quote != Some(Quote::None);
+        // What is a null in a column may be the name of one.
+        let dialect = Dialect { delimiter, has_quotes, nulls: &[] };
+        let (first, next) = first_row(name, &data, head, mark, dialect)?;
         if first.len() > COLUMNS {
             return Err(name.at(1, format!("{} columns, and at most {COLUMNS} are read", first.len())));
         }
@@ -99,7 +109,12 @@ impl Csv {
                 types[place] = Some(*kind);
             }
         }
-        Ok(Csv { data, delimiter, names, types, start: if has_header { next } else { mark }, size: options.text.piece })
+        let (start, nulls) = (if has_header { next } else { mark }, options.text.null_values.clone());
+        Ok(Csv { data, delimiter, has_quotes, nulls, names, types, start, size: options.text.piece })
+    }
+
+    fn dialect(&self) -> Dialect<'_> {
+        Dialect { delimiter: self.delimiter, has_quotes: self.has_quotes, nulls: &self.nulls }
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -166,7 +181,7 @@ impl Csv {
                 if last.load(Ordering::Relaxed) < i {
                     return Ok(None);
                 }
-                let found = text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                let found = text.look(range.clone(), |bytes| match self.dialect().first_quote(bytes) {
                     Some(_) => Ok(None),
                     None => self.counted(range, bytes, wants).map(Some),
                 });
@@ -201,7 +216,7 @@ impl Csv {
     }
 
     fn piece(&self, range: &Range<usize>, bytes: &[u8], wants: &[Want]) -> std::result::Result<Piece, Stop> {
-        piece::read(bytes, self.delimiter, wants)
+        piece::read(bytes, self.dialect(), wants)
             .map_err(|fault| Stop::Fault(Fault { at: range.start + fault.at, ..fault }))
     }
 
@@ -277,7 +292,13 @@ fn widened(
 }
 
 /// The fields of the first row, and what follows it. It may be longer than what was looked at.
-fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8) -> Result<(Vec<String>, usize)> {
+fn first_row(
+    name: &Name,
+    data: &Data,
+    head: &[u8],
+    start: usize,
+    dialect: Dialect<'_>,
+) -> Result<(Vec<String>, usize)> {
     let mut longer = Bytes::new();
     let mut length = head.len();
     loop {
@@ -285,7 +306,7 @@ fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8)
         let is_all = length as u64 == data.length();
         // Blank lines in front of it are none of its.
         let blank = head[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        match fields::row(head, start + blank, delimiter) {
+        match fields::row(head, start + blank, dialect) {
             Ok((fields, next)) if is_all || (next < head.len() || head.ends_with(b"\n")) => {
                 let texts = fields.iter().map(|field| String::from_utf8(field.text().into_owned()));
                 let texts = texts.collect::<std::result::Result<Vec<_>, _>>();
@@ -293,7 +314,7 @@ fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8)
                     name.at(1, "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`")
                 });
             }
-            Err((_, reason)) if is_all || !reason.contains("never closed") => return Err(name.at(1, reason)),
+            Err((_, reason)) if is_all || reason != fields::NEVER_CLOSED => return Err(name.at(1, reason)),
             _ => {
                 length = usize::try_from(data.length()).map_or(4 * length, |all| all.min(4 * length));
                 longer = data.range(0, length).map_err(|error| Failure::Input(error.to_string()))?;
