@@ -53,14 +53,14 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Rows `key,value`; `-` is stdin. Several files are read as one
+    /// A table (--by), or rows `key,value`; `-` is stdin. Several files are read as one
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
     /// The aggregates of each key's values, separated by commas
     #[arg(long, value_name = "NAMES", default_value = "count")]
     #[arg(value_parser = query::groupby::asked)]
     agg: Vec<names::List<Asked>>,
-    /// Leave out keys that come fewer times
+    /// Leave out keys with fewer rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
     /// Keys as they first appear, or ascending

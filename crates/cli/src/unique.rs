@@ -44,13 +44,13 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A column of keys; `-` is stdin. Several files are read as one
+    /// A table (--on), or a column of keys; `-` is stdin. Several files are read as one
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Also how often each key comes
+    /// Also the number of rows of each key
     #[arg(long)]
     counts: bool,
-    /// Leave out keys that come fewer times
+    /// Leave out keys with fewer rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
     /// Keys as they first appear, or ascending

@@ -25,7 +25,7 @@ pub struct ReadOptions {
     /// are the upper and the lower half of a key of 64
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters"])]
-    pub(crate) key: Option<Vec<names::List<String>>>,
+    pub key: Option<Vec<names::List<String>>>,
     /// Values are this column of the table [default: the numbers of rows]
     #[arg(long, value_name = "NAME", requires = "key")]
     pub value: Option<String>,
