@@ -48,7 +48,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Koel(error @ koel::Error::DuplicateKey { .. }) => write!(f, "{error} (--duplicates first|last)"),
+            Failure::Koel(koel::Error::DuplicateKey { key }) => f.write_str(&given_twice(key)),
             Failure::Koel(error @ koel::Error::NoDevice { .. }) => write!(f, "{error} (`koel devices` lists them)"),
             Failure::Koel(koel::Error::Spill { folder, source }) => write!(
                 f,
@@ -60,6 +60,14 @@ impl fmt::Display for Failure {
             Failure::ClosedPipe => f.write_str("the output was closed"),
         }
     }
+}
+
+/// That a key has two values, where one is wanted.
+pub fn given_twice(key: impl fmt::Display) -> String {
+    format!(
+        "key {key} is given more than once (it is the smallest such key): remove the duplicates, or give --duplicates \
+         first or --duplicates last"
+    )
 }
 
 impl From<koel::Error> for Failure {

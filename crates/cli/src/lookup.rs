@@ -31,10 +31,11 @@ use queries::{Queries, k_of};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; of several columns the first is used. A
-table that was built from FASTA or FASTQ knows its K, and whether its k-mers are canonical: then letters are of either strand,
-and come out as the key that they have. Numbers are keys as they are. Queries may be of another type than the table's keys: those that it cannot hold are misses.
-Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel build`; of
+several columns the first is used. A table of k-mers (`koel build --kmer`) records K, and whether they are canonical:
+then letters are of either strand, and written as their key. Numbers are keys as they are. A table of numbers cannot be
+queried with letters. Queries may be of another type than the table's keys: those that it cannot hold are misses. Output
+is in the order of the queries. What a row is depends on what TABLE was built as (--table):
   map          `key,value`, the value empty for a miss
   set          `key,found`: 1 or 0
   compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`

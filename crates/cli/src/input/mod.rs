@@ -27,6 +27,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use koel::KeyType;
+
 use super::failure::{Failure, Result};
 use super::number::Type;
 use super::{progress, text};
@@ -62,12 +64,18 @@ pub enum Want {
 pub struct Named {
     pub keys: Option<Type>,
     pub values: Option<Type>,
+    /// What numbers must be that are k-mers.
+    pub(crate) kmers: Option<KeyType>,
 }
 
 impl Named {
     /// Of these options, and where they say nothing of the file.
     fn of(options: &ReadOptions, file: Named) -> Named {
-        Named { keys: options.keys.or(file.keys), values: options.values.or(file.values) }
+        Named {
+            keys: options.keys.or(file.keys),
+            values: options.values.or(file.values),
+            kmers: options.are_kmers.then(|| options.key_type_of_kmers()),
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use koel_arrow::NullKeys;
 
 use super::columns::Pieces;
 use super::{Loaded, wanted_columns};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::input;
 use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
@@ -35,11 +36,9 @@ impl NullRows {
     }
 }
 
-/// A table, its key columns, and where the result goes.
+/// A table, of one file or of several, its key columns, and where the result goes.
 pub(crate) struct KeyedTable<'a> {
     pub(crate) inputs: &'a [PathBuf],
-    /// The option that names the key columns.
-    pub(crate) option: &'static str,
     pub(crate) by: &'a [String],
     pub(crate) order: IdOrder,
     pub(crate) reading: &'a TableReading,
@@ -57,17 +56,11 @@ pub(super) struct Opened {
 }
 
 impl KeyedTable<'_> {
-    /// The devices, and the file. Columns that are neither keys nor `aggregated` are shown as they are.
+    /// The devices, and the files. Columns that are neither keys nor `aggregated` are shown as they are.
     pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
-        let [input] = self.inputs else {
-            let option = self.option;
-            return Err(Failure::Input(format!(
-                "{option} takes one file: give one, or put the tables behind each other first"
-            )));
-        };
         // Threads are started as they are asked for before the first file is read by them.
-        let devices = self.device.open(&[input])?;
-        let mut source = Source::open(input, self.reading)?;
+        let devices = self.device.open(&input::paths(self.inputs))?;
+        let mut source = Source::open_all(self.inputs, self.reading)?;
         self.reading.check(&[&source])?;
         if is_text(self.output.output.as_deref()) {
             source.keep_text(&wanted_columns(aggregated, self.by));

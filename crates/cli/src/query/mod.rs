@@ -29,6 +29,7 @@ use koel_arrow::NullEquality;
 
 use super::failure::{Failure, Result};
 use super::input::ReadOptions;
+use super::options::names;
 use super::tables::TableReading;
 use super::tables::read::{Source, wanted};
 use super::text;
@@ -63,12 +64,14 @@ pub(crate) struct On {
 }
 
 /// Takes `--on` apart.
-pub(crate) fn on(text: &str) -> std::result::Result<On, String> {
-    let (left, right) = text.split_once('=').unwrap_or((text, text));
-    if left.is_empty() || right.is_empty() {
-        return Err("a column has no name: give NAME, or LEFT=RIGHT where the names differ".into());
-    }
-    Ok(On { left: left.into(), right: right.into() })
+pub(crate) fn on(text: &str) -> std::result::Result<names::List<On>, String> {
+    names::items(text, &['='], |item| {
+        let (left, right) = names::split_once(item, '=', &[])?.unwrap_or((item, item));
+        if left.is_empty() || right.is_empty() {
+            return Err("a column has no name: give NAME, or LEFT=RIGHT where the names differ".into());
+        }
+        Ok(On { left: names::name(left)?, right: names::name(right)? })
+    })
 }
 
 impl From<koel_arrow::Error> for Failure {

@@ -17,7 +17,7 @@ mod kinds;
 #[doc(hidden)]
 pub mod memory;
 mod moments;
-mod options;
+pub(crate) mod options;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;

@@ -101,8 +101,10 @@ fn letters_are_no_numbers() {
     folder.ok("build t.csv -o t.koel --device cpu");
     folder.file("q.csv", "query\nACGT\n");
     let output = folder.koel("lookup t.koel q.csv --device cpu");
-    is_refused(&output, "q.csv, line 2: the key `ACGT` is no whole number");
-    is_refused(&output, "letters are keys of tables of k-mers alone, or of FASTA files");
+    is_refused(
+        &output,
+        "q.csv, line 2: the key `ACGT` is not a whole number: for a table of k-mers give `koel build` --kmer 4",
+    );
 }
 
 #[test]

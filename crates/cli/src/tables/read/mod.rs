@@ -8,8 +8,8 @@
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
 //! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are damaged files
-//! lines.rs     text without line ends
-//! wanted.rs    columns by name, and near names            foreign.rs  formats that are not read, to name them
+//! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
+//! lines.rs     text without line ends                 wanted.rs   columns by name, and near names
 //! ```
 
 mod csv;
@@ -22,13 +22,14 @@ mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub(crate) mod several;
 mod spool;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wanted;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
 
@@ -55,6 +56,7 @@ enum Form {
     Ipc(ipc::Ipc),
     Npy(npy::Npy),
     Csv(csv::Csv),
+    Several(several::Several),
 }
 
 impl Source {
@@ -64,6 +66,15 @@ impl Source {
         let name = Name::of(path);
         let data = Data::open(path, options.spool).map_err(|error| name.io(&error))?;
         Source::of(name, data, options)
+    }
+
+    /// Opens files with the same columns as one table.
+    pub(crate) fn open_all(paths: &[PathBuf], options: &TableReading) -> Result<Source> {
+        if let [path] = paths {
+            return Source::open(path, options);
+        }
+        let several = several::Several::open(paths, options)?;
+        Ok(Source { name: several.first().name.clone(), form: Form::Several(several) })
     }
 
     /// A file that was read already.
@@ -144,19 +155,26 @@ impl Source {
             Form::Ipc(_) => "Arrow IPC",
             Form::Npy(_) => ".npy",
             Form::Csv(_) => "CSV",
+            Form::Several(several) => several.first().format(),
         }
     }
 
     /// Whether it is CSV or TSV, whose columns have no types before all of them are read.
     pub(crate) fn is_text(&self) -> bool {
-        matches!(self.form, Form::Csv(_))
+        match &self.form {
+            Form::Csv(_) => true,
+            Form::Several(several) => several.first().is_text(),
+            _ => false,
+        }
     }
 
     /// Reads the columns of CSV as text, so that they can be written as they were, except these and those whose types the
     /// user named.
     pub(crate) fn keep_text(&mut self, except: &[String]) {
-        if let Form::Csv(csv) = &mut self.form {
-            csv.keep_text(except);
+        match &mut self.form {
+            Form::Csv(csv) => csv.keep_text(except),
+            Form::Several(several) => several.keep_text(except),
+            _ => (),
         }
     }
 
@@ -164,6 +182,7 @@ impl Source {
     pub(crate) fn columns(&self) -> Vec<&str> {
         match &self.form {
             Form::Csv(csv) => csv.names().iter().map(String::as_str).collect(),
+            Form::Several(several) => several.first().columns(),
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => names(parquet.schema()),
             Form::Ipc(ipc) => names(ipc.schema()),
@@ -179,6 +198,7 @@ impl Source {
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
             Form::Csv(_) => return Ok(None),
+            Form::Several(several) => return several.schema(columns),
         };
         let projected = schema.project(&self.places(columns)?).map_err(|error| self.name.fail(error))?;
         Ok(Some(projected.into()))
@@ -199,6 +219,7 @@ impl Source {
             Form::Ipc(ipc) => ipc.read(&self.name, &places),
             Form::Npy(npy) => npy.read(&self.name, &places),
             Form::Csv(csv) => csv.read(&self.name, &places),
+            Form::Several(several) => several.read(columns),
         }
     }
 
@@ -213,6 +234,7 @@ impl Source {
             Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
             Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
             Form::Csv(csv) => return csv.stream(&self.name, &places),
+            Form::Several(several) => return several.stream(columns),
         };
         // Who reads it twice has to find the same.
         Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))

@@ -40,7 +40,11 @@ pub(crate) fn missing(name: &Name, there: &[&str], column: &str) -> Failure {
     let near = there.iter().map(|&other| (distance(&other.to_lowercase(), &column.to_lowercase()), other)).min();
     // One letter in three may be another.
     let near = near.filter(|&(distance, other)| distance <= other.chars().count().max(column.chars().count()) / 3);
-    let meant = near.map_or(String::new(), |(_, other)| format!("did you mean {}? ", text::name(other)));
+    let mut meant = near.map_or(String::new(), |(_, other)| format!("did you mean {}? ", text::name(other)));
+    let is_part = |other: &&&str| other.contains(',') && other.split(',').any(|part| part.trim() == column.trim());
+    if let Some(other) = there.iter().find(is_part) {
+        meant = format!("write a name with a comma in quotes, as in '\"{}\"': ", text::name(other));
+    }
     let listed = listed(there);
     name.fail(format!("there is no column {}: {meant}the columns are {listed}", text::name(column)))
 }
@@ -85,6 +89,8 @@ mod tests {
             error,
             "a.csv: there is no column o_OrderKeys: did you mean o_orderkey? the columns are o_orderkey, price"
         );
+        let comma = missing(&name, &["last, first", "v"], "last").to_string();
+        assert!(comma.contains("in quotes, as in '\"last, first\"'"), "{comma}");
         assert!(said(&["zzz"]).is_err_and(|error| !error.contains("mean")));
         assert!(said(&["price", "price"]).is_err_and(|error| error.contains("twice")));
         let twice = ["a", "b", "a"];

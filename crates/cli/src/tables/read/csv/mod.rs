@@ -20,6 +20,8 @@ mod stream;
 mod tests;
 mod text;
 
+pub(super) use stream::Survey;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
@@ -37,8 +39,10 @@ use crate::progress;
 use crate::text::name as shown;
 
 use super::super::kinds::{Kind, Seen};
+use super::super::options::Quote;
 use super::super::{Table, TableReading};
 use super::Data;
+use fields::Dialect;
 use piece::{Fault, Piece, Want};
 use text::Text;
 
@@ -59,6 +63,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Csv {
     data: Data,
     delimiter: u8,
+    has_quotes: bool,
+    /// Texts that are nulls, besides an empty field.
+    nulls: Vec<String>,
     names: Vec<String>,
     /// The types that the user names.
     types: Vec<Option<Kind>>,
@@ -77,7 +84,10 @@ impl Csv {
         };
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
         let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
-        let (first, next) = first_row(name, &data, head, mark, delimiter)?;
+        let has_quotes = options.text.quote != Some(Quote::None);
+        // What is a null in a column may be the name of one.
+        let dialect = Dialect { delimiter, has_quotes, nulls: &[] };
+        let (first, next) = first_row(name, &data, head, mark, dialect)?;
         if first.iter().any(|field| field.contains('\r')) {
             return Err(name.fail("its lines end in CR alone: end them in LF, e.g. with `tr '\\r' '\\n'`"));
         }
@@ -97,7 +107,12 @@ impl Csv {
         let named: HashMap<&str, Kind> =
             options.text.types.iter().flat_map(|types| &types.0).map(|(name, kind)| (name.as_str(), *kind)).collect();
         let types = names.iter().map(|column| named.get(column.as_str()).copied()).collect();
-        Ok(Csv { data, delimiter, names, types, start: if has_header { next } else { mark }, size: options.text.piece })
+        let (start, nulls) = (if has_header { next } else { mark }, options.text.null_values.clone());
+        Ok(Csv { data, delimiter, has_quotes, nulls, names, types, start, size: options.text.piece })
+    }
+
+    fn dialect(&self) -> Dialect<'_> {
+        Dialect { delimiter: self.delimiter, has_quotes: self.has_quotes, nulls: &self.nulls }
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -171,7 +186,7 @@ impl Csv {
                 if last.load(Ordering::Relaxed) < i {
                     return Ok(None);
                 }
-                let found = self.look(text, range, |bytes| match memchr::memchr(b'"', bytes) {
+                let found = self.look(text, range, |bytes| match self.dialect().first_quote(bytes) {
                     Some(_) => Ok(None),
                     None => self.counted(range, bytes, wants).map(Some),
                 });
@@ -213,7 +228,7 @@ impl Csv {
         if range.len() <= most {
             return text.look(range.clone(), find)?;
         }
-        let row = text.look(range.start..range.start + most, |bytes| fields::last_row(bytes, self.delimiter))?;
+        let row = text.look(range.start..range.start + most, |bytes| fields::last_row(bytes, self.dialect()))?;
         Err(Stop::Fault(Fault { at: range.start + row, column: None, what: TOO_LONG.into() }))
     }
 
@@ -224,7 +239,7 @@ impl Csv {
     }
 
     fn piece(&self, range: &Range<usize>, bytes: &[u8], wants: &[Want]) -> std::result::Result<Piece, Stop> {
-        piece::read(bytes, self.delimiter, wants)
+        piece::read(bytes, self.dialect(), wants)
             .map_err(|fault| Stop::Fault(Fault { at: range.start + fault.at, ..fault }))
     }
 
@@ -300,7 +315,13 @@ fn widened(
 }
 
 /// The fields of the first row, and what follows it. It may be longer than what was looked at.
-fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8) -> Result<(Vec<String>, usize)> {
+fn first_row(
+    name: &Name,
+    data: &Data,
+    head: &[u8],
+    start: usize,
+    dialect: Dialect<'_>,
+) -> Result<(Vec<String>, usize)> {
     let mut longer = Bytes::new();
     let mut length = head.len();
     loop {
@@ -308,7 +329,7 @@ fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8)
         let is_all = length as u64 == data.length();
         // Blank lines in front of it are none of its.
         let blank = head[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        match fields::row(head, start + blank, delimiter) {
+        match fields::row(head, start + blank, dialect) {
             Ok((_, next)) if next - start - blank > LONGEST => return Err(name.at(1, TOO_LONG)),
             Ok((fields, next)) if is_all || (next < head.len() || head.ends_with(b"\n")) => {
                 let texts = fields.iter().map(|field| String::from_utf8(field.text().into_owned()));
@@ -317,7 +338,7 @@ fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8)
                     name.at(1, "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`")
                 });
             }
-            Err((_, reason)) if is_all || !reason.contains("never closed") => return Err(name.at(1, reason)),
+            Err((_, reason)) if is_all || reason != fields::NEVER_CLOSED => return Err(name.at(1, reason)),
             _ if length > start + blank + LONGEST => return Err(name.at(1, TOO_LONG)),
             _ => {
                 length = usize::try_from(data.length()).map_or(4 * length, |all| all.min(4 * length));

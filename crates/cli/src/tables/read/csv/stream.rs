@@ -23,9 +23,25 @@ const FOR_EACH: usize = 16;
 
 impl Csv {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
+        let survey = self.survey(name, places)?;
+        self.stream_of(name, places, survey)
+    }
+
+    /// The first pass.
+    pub(in super::super) fn survey(&self, name: &Name, places: &[usize]) -> Result<Survey> {
+        let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
+        self.classes(&text, &self.wants(places)).map_err(|stop| self.told(name, &text, stop))
+    }
+
+    /// The second pass.
+    pub(in super::super) fn stream_of<'a>(
+        &'a self,
+        name: &'a Name,
+        places: &[usize],
+        Survey { seen, has_values, ranges }: Survey,
+    ) -> Result<Stream<'a>> {
         let wants = self.wants(places);
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
-        let (seen, has_values, ranges) = self.classes(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
         let kinds = kinds(&wants, &seen);
         let schema = self.schema(places, &kinds);
         let untyped =
@@ -50,7 +66,7 @@ impl Csv {
 
     /// The classes of all fields of each column whose type is to fit, whether a wanted column has a value, and where pieces of
     /// whole rows are.
-    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Classes, Stop> {
+    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Survey, Stop> {
         let start = self.start.min(text.length());
         let size = self.size.unwrap_or(LEAST);
         progress::bytes(text.length() as u64);
@@ -62,7 +78,7 @@ impl Csv {
         while next < ranges.len() {
             let some = &ranges[next..ranges.len().min(next + at_once() * FOR_EACH)];
             let classes = |range: &Range<usize>| {
-                self.look(text, range, |bytes| match memchr::memchr(b'"', bytes) {
+                self.look(text, range, |bytes| match self.dialect().first_quote(bytes) {
                     Some(_) if !has_quotes => Ok(None),
                     _ => self.counted(range, bytes, wants).map(|piece| {
                         let are_there =
@@ -93,12 +109,33 @@ impl Csv {
                 next += 1;
             }
         }
-        Ok((seen, has_values, ranges))
+        Ok(Survey { seen, has_values, ranges })
     }
 }
 
-/// What the first pass keeps.
-type Classes = (Vec<Seen>, Vec<bool>, Vec<Range<usize>>);
+/// What the first pass keeps: the classes of the fields of each column, whether it has a value, and where pieces are.
+pub(in super::super) struct Survey {
+    seen: Vec<Seen>,
+    has_values: Vec<bool>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Survey {
+    /// Gives columns of several files, wanted from these places of each, the types that the fields of all fit.
+    pub(in super::super) fn unite(surveys: &mut [(Survey, Vec<usize>)]) {
+        let wanted = surveys.first().map_or(0, |(_, places)| places.len());
+        for i in 0..wanted {
+            let (mut seen, mut has_values) = (Seen::default(), false);
+            for (survey, places) in &*surveys {
+                seen = seen.and(survey.seen[places[i]]);
+                has_values |= survey.has_values[places[i]];
+            }
+            for (survey, places) in &mut *surveys {
+                (survey.seen[places[i]], survey.has_values[places[i]]) = (seen, has_values);
+            }
+        }
+    }
+}
 
 /// The pieces that are left.
 struct Pieces<'a> {

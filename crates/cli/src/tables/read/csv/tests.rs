@@ -243,7 +243,7 @@ fn options_say_what_text_does_not() {
     assert_eq!(types(&batch), ["Utf8", "Decimal128(5, 2)", "Int32", "Boolean", "Timestamp(\u{b5}s)"]);
     assert!(batch.columns().iter().all(|column| column.is_null(1) && column.is_valid(0)));
     let error = read(b"a,b\n1,2\n1,x\n", &reading(&["--types", "b=int64"]), 1).expect_err("no number");
-    assert!(error.starts_with("a.csv, line 3: column b: `x` is no int64"), "{error}");
+    assert!(error.starts_with("a.csv, line 3: column b: `x` is not of the type int64"), "{error}");
 }
 
 #[test]
