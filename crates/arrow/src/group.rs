@@ -193,11 +193,11 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
 fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
     let ([column], [array]) = (keys.columns(), columns) else { return Ok(None) };
     // What consists of several columns, and text, have no such words.
-    if leaf::count(column.name(), array.data_type())? != 1 || !plain_type(array.data_type()).is_primitive() {
+    if leaf::scales(column.name(), array.data_type())?.len() != 1 || !plain_type(array.data_type()).is_primitive() {
         return Ok(None);
     }
     let leaves = leaves(column.name(), array.data_type(), std::slice::from_ref(array))?;
-    let [Leaf { pieces }] = &leaves[..] else { return Ok(None) };
+    let [Leaf { pieces, .. }] = &leaves[..] else { return Ok(None) };
     let [piece] = &pieces[..] else { return Ok(None) };
     with_values!(&piece.values, |values| ranked(device, values, piece.nulls.as_ref()), |_bytes| Ok(None))
 }

@@ -25,8 +25,9 @@
 //! and binary of every layout, dictionaries of any of these, structs, and several columns together. Answers are exact: hashes
 //! find rows, and values decide.
 //!
-//! Both sides of a join may have other types of one kind: integers of any width, text of any layout, timestamps of one unit
-//! whatever their zones. Types of two kinds are [`Error::TypeMismatch`], with the cast that helps.
+//! The sides of a join may differ in type, but not in kind: integers of any width, text of any layout, decimals of any scale,
+//! times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms equals 1500 us, and no number of seconds.
+//! A column of nulls alone joins with any type. Types of two kinds are [`Error::TypeMismatch`], with the cast that helps.
 //!
 //! # Order
 //!
@@ -75,6 +76,8 @@ mod own;
 mod plain;
 mod probe;
 mod sizes;
+#[cfg(test)]
+mod scale_tests;
 mod strings;
 mod take;
 #[cfg(test)]

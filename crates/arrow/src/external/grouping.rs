@@ -147,7 +147,7 @@ fn dealt(batches: Vec<RecordBatch>, side: &Side, hashing: Hashing, count: usize)
     for batch in batches {
         let Some(&first) = numbers(&batch).first() else { continue };
         let mut rows = vec![Vec::new(); count];
-        for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, first)?) {
+        for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, None, first)?) {
             rows[(hash % count as u64) as usize].push(row);
         }
         let taken = rows.into_par_iter().map(|rows| Ok(take_record_batch(&batch, &UInt32Array::from(rows))?));
