@@ -34,7 +34,8 @@ pub(crate) const DIGITS: u8 = 38;
 pub enum Function {
     /// How many there are, as Int64.
     Count,
-    /// Their sum: of integers with a sign Int64, of others UInt64, of floats Float64, of decimals Decimal128 with 38 digits.
+    /// Their sum: of integers with a sign Int64, of others UInt64, of floats Float64, of decimals Decimal128 with 38 digits; of
+    /// booleans how many are true, as Int64.
     Sum,
     /// The least one. Of floats NaN, if one of them is; of text by its bytes.
     Min,
@@ -225,7 +226,7 @@ impl Job<'_> {
                 let means = sums.iter().zip(counts.iter().flatten()).map(|(sum, &count)| sum / count as f64);
                 Ok(Arc::new(Float64Array::new(means.collect(), nulls)))
             }
-            (Function::Min | Function::Max, Numbers::Other) => {
+            (Function::Min | Function::Max, numbers) if self.is_boolean() || matches!(numbers, Numbers::Other) => {
                 let greatest = self.function == Function::Max;
                 match best_rows(self.column, self.groups.codes.values(), self.groups.len(), greatest) {
                     Some(rows) => self.column.take(&rows),
@@ -250,9 +251,14 @@ impl Job<'_> {
         }
     }
 
-    /// Whether values are numbers, and not days or moments.
+    /// Whether values are numbers, and not days or moments; or booleans, which are counted where they are true.
     fn may_be_added(&self) -> bool {
-        self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..))
+        let is_number = self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..));
+        is_number || self.is_boolean()
+    }
+
+    fn is_boolean(&self) -> bool {
+        *self.plain_type() == DataType::Boolean
     }
 
     fn of<V: group::Number>(&self, ids: &[u32], values: &[V], of: Aggregate) -> Result<group::Groups<u32, V>> {
