@@ -52,6 +52,7 @@
 //! external/               joins and groups under a memory limit
 //! sizes.rs                what rows take in memory
 //! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
+//! wide.rs                 results that exceed their types: text of more than 2 GiB
 //! ```
 //!
 //! Cost: a pass over each key column besides what koel does with words ([`koel::group`], [`mod@koel::join`]); a column of 32-bit or
@@ -75,14 +76,15 @@ mod leaf;
 mod own;
 mod plain;
 mod probe;
-mod sizes;
 #[cfg(test)]
 mod scale_tests;
+mod sizes;
 mod strings;
 mod take;
 #[cfg(test)]
 mod tests;
 mod values;
+mod wide;
 
 pub use aggregate::{Aggregation, Function, group_by};
 pub use encode::NullEquality;
