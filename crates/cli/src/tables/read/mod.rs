@@ -7,13 +7,13 @@
 //! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
-//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are damaged files
+//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
 //! wanted.rs    columns by name, and near names
 //! ```
 
 mod csv;
 mod data;
-mod guarded;
+pub(super) mod guarded;
 mod ipc;
 mod npy;
 mod packed;
