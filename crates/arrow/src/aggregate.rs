@@ -34,8 +34,8 @@ pub(crate) const DIGITS: u8 = 38;
 pub enum Function {
     /// How many there are, as Int64.
     Count,
-    /// Their sum: of integers with a sign Int64, of others UInt64, of floats Float64, of decimals Decimal128 with 38 digits; of
-    /// booleans how many are true, as Int64.
+    /// Their sum: of integers with a sign Int64, of others UInt64, of floats Float64, of decimals Decimal128 with 38
+    /// digits; of booleans how many are true, as Int64.
     Sum,
     /// The least one. Of floats NaN, if one of them is; of text by its bytes.
     Min,
@@ -128,8 +128,8 @@ impl Aggregation {
 /// # Ok::<(), koel_arrow::Error>(())
 /// ```
 ///
-/// Columns of keys and values have their own types, or wider ones ([`Column::take_wide`]) where the groups have more than 2 GiB
-/// of text.
+/// Columns of keys and values have their own types, or wider ones ([`Column::take_wide`]) where the groups have more
+/// than 2 GiB of text.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`], [`Error::UnsupportedValue`], [`Error::Uneven`], [`Error::Overflow`], or what koel reports.

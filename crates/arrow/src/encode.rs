@@ -10,9 +10,9 @@
 //!               (finder.rs), so that they are fewer than 2^32. A range of values that is too wide is cut in two halves
 //! ```
 //!
-//! All is made from the keys of one side, the right one of a join. Keys of the other side get the words that equal keys have
-//! there; a value that is not there gets a word that no key has, so its type may be wider. Decimals and moments of another
-//! scale are first converted to that of this side; those that are not whole there equal none.
+//! All is made from the keys of one side, the right one of a join. Keys of the other side get the words that equal keys
+//! have there; a value that is not there gets a word that no key has, so its type may be wider. Decimals and moments of
+//! another scale are first converted to that of this side; those that are not whole there equal none.
 //!
 //! What it is not: a hash. No two keys share a word, and no key has to be looked at again.
 
@@ -101,8 +101,8 @@ impl Encoder {
         Ok((Encoder::Packed(packed), words))
     }
 
-    /// The words of left keys, for the right keys of [`fit`](Self::fit). Rows whose keys equal none on the right share a word
-    /// that no right row has.
+    /// The words of left keys, for the right keys of [`fit`](Self::fit). Rows whose keys equal none on the right share
+    /// a word that no right row has.
     pub(crate) fn encode(&self, left: &Keys, right: &Keys) -> Result<Words> {
         let mut columns = Vec::new();
         for (left, right) in left.columns().iter().zip(right.columns()) {

@@ -88,8 +88,8 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
-    /// Values of a column that one array of its type cannot hold: more than 2 GiB of text, or more values of dictionaries than
-    /// their keys can number.
+    /// Values of a column that one array of its type cannot hold: more than 2 GiB of text, or more values of
+    /// dictionaries than their keys can number.
     #[error(
         "the values of column {} do not fit one array of {}: {}take fewer rows at a time",
         named(column),

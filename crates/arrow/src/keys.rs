@@ -92,8 +92,9 @@ impl Column {
     /// The rows with these numbers, in one piece; null where a number is null.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for more than 2 GiB of text, and for pieces whose
-    /// dictionaries together have more values than their keys can number ([`take_wide`](Self::take_wide) has neither limit).
+    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for more than 2 GiB of text, and for
+    /// pieces whose dictionaries together have more values than their keys can number ([`take_wide`](Self::take_wide)
+    /// has neither limit).
     pub fn take(&self, rows: &UInt32Array) -> Result<ArrayRef> {
         if let Some((_, row)) = ends(rows).filter(|&(_, row)| row as usize >= self.rows) {
             let what = format!("row {row} of column {}, which has {} rows", named(&self.name), self.rows);
@@ -103,12 +104,12 @@ impl Column {
         taken.and_then(within_offsets).map_err(|error| self.refused(error))
     }
 
-    /// As [`take`](Self::take), where the result may have another type: rows that do not fit the type of the column come with
-    /// offsets of 64 bits (LargeUtf8, LargeBinary, LargeList), and dictionaries with keys of 32 bits.
+    /// As [`take`](Self::take), where the result may have another type: rows that do not fit the type of the column
+    /// come with offsets of 64 bits (LargeUtf8, LargeBinary, LargeList), and dictionaries with keys of 32 bits.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for what does not fit these types either, as maps
-    /// of more than 2^31 entries.
+    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for what does not fit these types either,
+    /// as maps of more than 2^31 entries.
     pub fn take_wide(&self, rows: &UInt32Array) -> Result<ArrayRef> {
         match self.take(rows) {
             Err(error) if error.is_too_long() && wide_type(&self.data_type) != self.data_type => {
@@ -131,8 +132,8 @@ impl Column {
     /// The same rows in one piece.
     ///
     /// # Errors
-    /// [`Error::NotOneArray`] for more than 2 GiB of text, and for pieces whose dictionaries together have more values than
-    /// their keys can number ([`plain`](Self::plain) helps).
+    /// [`Error::NotOneArray`] for more than 2 GiB of text, and for pieces whose dictionaries together have more values
+    /// than their keys can number ([`plain`](Self::plain) helps).
     pub fn one_piece(&self) -> Result<Self> {
         let whole = match &self.chunks[..] {
             [one] => Arc::clone(one),

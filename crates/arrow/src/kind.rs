@@ -58,8 +58,8 @@ impl Kind {
     }
 }
 
-/// Refuses two sides of a join whose keys cannot be equal: what [`join`](fn@crate::join) does before anything is built. A
-/// column whose rows are all null, or of type Null, is compared with one of any type.
+/// Refuses two sides of a join whose keys cannot be equal: what [`join`](fn@crate::join) does before anything is built.
+/// A column whose rows are all null, or of type Null, is compared with one of any type.
 ///
 /// Cost: where two types differ, a look at the nulls of both columns.
 ///
@@ -86,8 +86,9 @@ pub(crate) fn common_scales(left: &Keys, right: &Keys) -> Result<Option<Vec<i8>>
     Ok((left != right).then(|| left.into_iter().zip(right).map(|(left, right)| left.max(right)).collect()))
 }
 
-/// Whether values of two types can be equal. Decimals of up to 128 bits, times, timestamps and durations are compared by value,
-/// whatever their scale or unit. Types that keys cannot have are left to [`Error::UnsupportedKey`], which says more.
+/// Whether values of two types can be equal. Decimals of up to 128 bits, times, timestamps and durations are compared
+/// by value, whatever their scale or unit. Types that keys cannot have are left to [`Error::UnsupportedKey`], which
+/// says more.
 pub fn can_be_equal(left: &DataType, right: &DataType) -> bool {
     Kind::of(left) == Kind::of(right)
 }

@@ -234,7 +234,8 @@ impl Leaf {
         [upper, lower].map(|pieces| Leaf { pieces, scale: self.scale })
     }
 
-    /// The same numbers at another scale. One that is not a whole number there, or exceeds 128 bits, becomes [`NO_NUMBER`].
+    /// The same numbers at another scale. One that is not a whole number there, or exceeds 128 bits, becomes
+    /// [`NO_NUMBER`].
     pub(crate) fn at_scale(&self, scale: i8) -> Leaf {
         fn scaled<T: Fixed>(values: &[T], steps: i32) -> Values {
             let factor = 10_i128.checked_pow(steps.unsigned_abs());
@@ -259,7 +260,8 @@ impl Leaf {
     }
 }
 
-/// In place of a number that a scale cannot hold. No decimal equals it, because decimals of 128 bits have at most 38 digits.
+/// In place of a number that a scale cannot hold. No decimal equals it, because decimals of 128 bits have at most 38
+/// digits.
 const NO_NUMBER: i128 = i128::MAX;
 
 /// What is said of types that Arrow has no arrays of.
@@ -285,8 +287,9 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     Ok(leaves)
 }
 
-/// The columns of plain values of a left column, for a right column of another kind, where one of the two has no values: those
-/// that nulls of the right type have. A left value, if there is one, equals no right one, because there is none.
+/// The columns of plain values of a left column, for a right column of another kind, where one of the two has no
+/// values: those that nulls of the right type have. A left value, if there is one, equals no right one, because there
+/// is none.
 pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
     let missing = new_null_array(right, left.len());
     let mut leaves = leaves(left.name(), right, &[missing])?;

@@ -25,9 +25,10 @@
 //! and binary of every layout, dictionaries of any of these, structs, and several columns together. Answers are exact: hashes
 //! find rows, and values decide.
 //!
-//! The sides of a join may differ in type, but not in kind: integers of any width, text of any layout, decimals of any scale,
-//! times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms equals 1500 us, and no number of seconds.
-//! A column of nulls alone joins with any type. Types of two kinds are [`Error::TypeMismatch`], with the cast that helps.
+//! The sides of a join may differ in type, but not in kind: integers of any width, text of any layout, decimals of any
+//! scale, times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms equals 1500 us, and no
+//! number of seconds. A column of nulls alone joins with any type. Types of two kinds are [`Error::TypeMismatch`], with
+//! the cast that helps.
 //!
 //! # Order
 //!

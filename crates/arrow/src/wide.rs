@@ -1,7 +1,8 @@
 //! Results that do not fit their type: text of more than 2 GiB, or more dictionary values than the keys can number.
 //!
-//! Arrow's text, binary and lists address 2^31 bytes or values with offsets of 32 bits. The rule, for results that may have any
-//! type ([`Column::take_wide`](crate::Column::take_wide)): the column's own type if the rows fit it, and else [`wide_type`].
+//! Arrow's text, binary and lists address 2^31 bytes or values with offsets of 32 bits. The rule, for results that may
+//! have any type ([`Column::take_wide`](crate::Column::take_wide)): the column's own type if the rows fit it, and else
+//! [`wide_type`].
 
 use std::sync::Arc;
 

@@ -4,9 +4,10 @@
 //! hash = mix( mix( mix(seed + value of the first column) + value of the second ) + .. )
 //! ```
 //!
-//! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; decimals and moments are taken at
-//! the finer scale of both tables; of text the value is a hash of its bytes. A null has a value of its own; where nulls equal nothing, rows with one are dealt by their numbers, because
-//! they belong nowhere and would fill one part.
+//! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; decimals and moments are
+//! taken at the finer scale of both tables; of text the value is a hash of its bytes. A null has a value of its own;
+//! where nulls equal nothing, rows with one are dealt by their numbers, because they belong nowhere and would fill one
+//! part.
 //!
 //! What it is not: a proof of equality. Two keys may share a hash, and are in one part then.
 

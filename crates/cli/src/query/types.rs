@@ -10,8 +10,8 @@ use crate::tables::read::Source;
 
 /// The keys of both sides, whose types can be equal.
 ///
-/// A column without values has no type of its own in CSV, and neither has one of type Null, or of a dictionary of such: it is
-/// taken as nulls of the other side's type.
+/// A column without values has no type of its own in CSV, and neither has one of type Null, or of a dictionary of such:
+/// it is taken as nulls of the other side's type.
 pub(super) fn both_keys(
     sources: [&Source; 2],
     left: &mut Loaded,
