@@ -8,21 +8,22 @@ const MOST: usize = 80;
 /// A name, as messages show it: its control characters are escaped, and it is cut if it is long.
 #[doc(hidden)]
 pub fn shown_name(name: &str) -> impl fmt::Display + '_ {
-    struct Shown<'a>(&'a str);
-    impl fmt::Display for Shown<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            let mut letters = self.0.chars();
-            for letter in letters.by_ref().take(MOST) {
-                if letter.is_control() || is_invisible(letter) {
-                    write!(f, "{}", letter.escape_default())?;
-                } else {
-                    f.write_char(letter)?;
-                }
+    shown(name, MOST)
+}
+
+/// The first `most` characters of a text, with control characters escaped.
+pub(crate) fn shown(text: &str, most: usize) -> impl fmt::Display + '_ {
+    fmt::from_fn(move |f| {
+        let mut letters = text.chars();
+        for letter in letters.by_ref().take(most) {
+            if letter.is_control() || is_invisible(letter) {
+                write!(f, "{}", letter.escape_default())?;
+            } else {
+                f.write_char(letter)?;
             }
-            if letters.next().is_some() { f.write_str("...") } else { Ok(()) }
         }
-    }
-    Shown(name)
+        if letters.next().is_some() { f.write_str("...") } else { Ok(()) }
+    })
 }
 
 /// Characters that are not controls, and show nothing or turn the direction of text.

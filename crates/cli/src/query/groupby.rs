@@ -147,10 +147,10 @@ impl Job<'_> {
         let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys())
             .map_err(|error| told(error, is_text))?;
         let rows = groups.num_rows();
-        // Of key columns the file may say more than their type.
+        // Of key columns the file may say more than their type, which is wider for much text.
         let mut fields: Vec<Field> = groups.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         for (field, name) in fields.iter_mut().zip(by) {
-            *field = table.field(name)?.clone();
+            *field = table.field(name)?.clone().with_data_type(field.data_type().clone());
         }
         let schema = schema_of(fields);
         let mut sink = Sink::create(output.output.as_deref(), &schema)?;

@@ -1,7 +1,7 @@
 //! Keys of two tables: what of their types can be made equal, and what is said where that cannot be.
 
 use arrow_schema::DataType;
-use koel_arrow::{Column, Error, Keys, can_be_equal, check_types};
+use koel_arrow::{Column, Error, Keys, can_be_equal, check_types, plain_type};
 
 use super::{Loaded, On};
 use crate::failure::{Failure, Result};
@@ -11,7 +11,8 @@ use crate::text;
 
 /// The keys of both sides, whose types can be equal.
 ///
-/// Neither CSV nor the type Null tells the type of a column without values: it is taken as nulls of the other side's type.
+/// A column without values has no type of its own in CSV, and neither has one of type Null, or of a dictionary of such:
+/// it is taken as nulls of the other side's type.
 pub(super) fn both_keys(
     sources: [&Source; 2],
     left: &mut Loaded,
@@ -25,7 +26,7 @@ pub(super) fn both_keys(
             continue;
         }
         let is_open = |side: usize, column: &Column| {
-            !column.has_values() && (sources[side].is_text() || *column.data_type() == DataType::Null)
+            !column.has_values() && (sources[side].is_text() || plain_type(column.data_type()) == DataType::Null)
         };
         if is_open(0, &of_left) {
             left.put_nulls(&on.left, right_type);

@@ -84,7 +84,7 @@ fn open_types([left, right]: &[Stream<'_>; 2], on: &[(usize, usize)]) -> [Vec<(u
         let (own_field, other_field) = (left.schema().field(own), right.schema().field(other));
         let (own_type, other_type) = (own_field.data_type(), other_field.data_type());
         let is_open = |stream: &Stream<'_>, field: &Field| {
-            stream.is_untyped(field.name()) || *field.data_type() == DataType::Null
+            stream.is_untyped(field.name()) || plain_type(field.data_type()) == DataType::Null
         };
         if can_be_equal(own_type, other_type) {
         } else if is_open(left, own_field) {

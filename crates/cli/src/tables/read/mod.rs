@@ -7,7 +7,7 @@
 //! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
-//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are damaged files
+//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
 //! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
 //! lines.rs     text without line ends                 wanted.rs   columns by name, and near names
 //! ```
@@ -15,7 +15,7 @@
 mod csv;
 mod data;
 pub(crate) mod foreign;
-mod guarded;
+pub(super) mod guarded;
 mod ipc;
 mod lines;
 mod npy;

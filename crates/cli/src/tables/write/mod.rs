@@ -15,6 +15,8 @@ mod ipc;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,6 +29,7 @@ use arrow_schema::SchemaRef;
 use koel::file::WholeFile;
 
 use super::Table;
+use super::read::guarded::caught;
 use crate::failure::{Failure, Result};
 use crate::{out, progress, text};
 
@@ -115,6 +118,12 @@ enum Unwritten {
     Because(String),
 }
 
+/// What a writer returns; a panic, as of a type that it does not know, is an error.
+fn guarded<T>(write: impl FnOnce() -> std::result::Result<T, Unwritten>) -> std::result::Result<T, Unwritten> {
+    let because = |reason| Err(Unwritten::Because(format!("{reason}: write another format")));
+    caught(write).unwrap_or_else(because)
+}
+
 impl From<io::Error> for Unwritten {
     fn from(error: io::Error) -> Unwritten {
         Unwritten::Io(error)
@@ -133,19 +142,19 @@ impl Sink {
         let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
         let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
         let target = Some(Target { path: path.into(), file: whole });
-        let writer = Writer::new(form, file, schema).map_err(|why| failed(target.as_ref(), why))?;
+        let writer = guarded(|| Writer::new(form, file, schema)).map_err(|why| failed(target.as_ref(), why))?;
         Ok(Sink { writer, target, rows: 0 })
     }
 
     /// Writes the rows of a batch, after those before.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let written = match &mut self.writer {
+        let written = guarded(|| match &mut self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.write(batch),
             Writer::Ipc(writer) => writer.write(batch),
             Writer::Npy(writer) => writer.write(batch),
             Writer::Csv(writer) => writer.write(batch),
-        };
+        });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
         progress::advance(batch.num_rows() as u64);
         self.rows += batch.num_rows() as u64;
@@ -159,13 +168,13 @@ impl Sink {
 
     /// Writes what is left.
     pub(crate) fn flush(self) -> Result<Flushed> {
-        let written = match self.writer {
+        let written = guarded(|| match self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.finish(),
             Writer::Ipc(writer) => writer.finish(),
             Writer::Npy(writer) => writer.finish(),
             Writer::Csv(writer) => writer.finish(),
-        };
+        });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
         Ok(Flushed { target: self.target, rows: self.rows })
     }
