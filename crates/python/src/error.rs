@@ -14,13 +14,13 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyMemoryError, PyOSError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(koel, KoelError, PyException, "An error without a class in Python; the base class of the others here.");
 create_exception!(
     koel,
-    DeviceError,
     KoelError,
-    "A device is missing or failed. Calls with device=\"cpu\" need none."
+    PyException,
+    "An error without a class in Python; the base class of the others here."
 );
+create_exception!(koel, DeviceError, KoelError, "A device is missing or failed. Calls with device=\"cpu\" need none.");
 create_exception!(koel, FileError, KoelError, "A file does not contain a usable table.");
 
 /// What went wrong below a call.

@@ -207,13 +207,19 @@ impl<'py> Objects<'py> {
             Some(Kind::Text) => {
                 let (items, bytes) = self.sizes(|item| Ok(self.text(item)?.len()))?;
                 let mut array = LargeStringBuilder::with_capacity(items, bytes);
-                self.each(|item| Ok(array.append_option(item.map(|item| self.text(item)).transpose()?)))?;
+                self.each(|item| {
+                    array.append_option(item.map(|item| self.text(item)).transpose()?);
+                    Ok(())
+                })?;
                 Arc::new(array.finish())
             }
             Some(Kind::Bytes) => {
                 let (items, bytes) = self.sizes(|item| Ok(item.cast::<PyBytes>()?.as_bytes().len()))?;
                 let mut array = LargeBinaryBuilder::with_capacity(items, bytes);
-                self.each(|item| Ok(array.append_option(item.map(|item| item.extract::<&[u8]>()).transpose()?)))?;
+                self.each(|item| {
+                    array.append_option(item.map(|item| item.extract::<&[u8]>()).transpose()?);
+                    Ok(())
+                })?;
                 Arc::new(array.finish())
             }
             Some(Kind::Other(..)) => return Ok(None),
@@ -249,14 +255,20 @@ impl<'py> Objects<'py> {
 
     fn values<T>(&self, of: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<Vec<Option<T>>> {
         let mut values = Vec::with_capacity(self.items.len());
-        self.each(|item| Ok(values.push(item.map(&of).transpose()?)))?;
+        self.each(|item| {
+            values.push(item.map(&of).transpose()?);
+            Ok(())
+        })?;
         Ok(values)
     }
 
     /// Checks the memory that text or bytes take, of which `len` gives the length; their number and length.
     fn sizes(&self, len: impl Fn(&Bound<'py, PyAny>) -> PyResult<usize>) -> PyResult<(usize, usize)> {
         let mut bytes = 0;
-        self.each(|item| Ok(bytes += item.map_or(Ok(0), &len)?))?;
+        self.each(|item| {
+            bytes += item.map_or(Ok(0), &len)?;
+            Ok(())
+        })?;
         memory::check_rows(self.items.len(), bytes as u64)?;
         Ok((self.items.len(), bytes))
     }
