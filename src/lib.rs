@@ -58,7 +58,7 @@
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
 //! | [`scheme`] | layouts and arithmetic: the reference for every backend |
-//! | [`layout`] | keys for the cells of pictures and boxes of voxels |
+//! | [`layout`] | keys for the cells of pictures and boxes of voxels, and for k-mers; readers of FASTA and FASTQ |
 //! | [`Error`] | everything that can go wrong, with what to do |
 //! | [`prelude`] | the names that most programs need |
 //!

@@ -1,4 +1,4 @@
-"""Bulk hash tables for columns: one answer, in one order, on CPU and GPU."""
+"""Bulk hash tables for columns: the same result, in the same order, on CPU and GPU."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 __version__: str
 
 class ArrowArray(Protocol):
-    """An Arrow column: of polars, pyarrow, pandas with Arrow's types, or koel."""
+    """An Arrow column: of polars, pyarrow, pandas with Arrow types, or koel."""
 
     def __arrow_c_array__(self, requested_schema: object | None = ...) -> tuple[object, object]: ...
 
@@ -28,9 +28,20 @@ class PandasLike(Protocol):
     @property
     def array(self) -> Any: ...
 
+class ArrayLike(Protocol):
+    """An array that NumPy reads, such as a tensor on the CPU."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+class DLPackLike(Protocol):
+    """An array on the CPU with DLPack's interface."""
+
+    def __dlpack__(self, *, stream: None = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
 ArrowLike: TypeAlias = ArrowArray | ArrowStream
-NumpyLike: TypeAlias = NDArray[Any] | list[Any] | PandasLike
-ColumnLike: TypeAlias = NumpyLike | ArrowLike
+NumpyLike: TypeAlias = NDArray[Any] | list[Any] | range | PandasLike
+ColumnLike: TypeAlias = NumpyLike | ArrowLike | ArrayLike | DLPackLike
 KeysLike: TypeAlias = ColumnLike | tuple[ColumnLike, ...]
 Integers: TypeAlias = NDArray[np.integer[Any]] | list[int] | PandasLike | ArrowLike
 Path: TypeAlias = str | os.PathLike[str]
@@ -38,29 +49,37 @@ Rows: TypeAlias = NDArray[np.int64]
 Pairs: TypeAlias = Literal["inner", "left", "right", "outer", "full"]
 Lefts: TypeAlias = Literal["semi", "anti"]
 Names: TypeAlias = str | Sequence[str]
-Function: TypeAlias = Literal["sum", "min", "max", "mean", "count", "nunique"]
+Function: TypeAlias = Literal[
+    "sum", "min", "max", "mean", "avg", "count", "nunique", "count_distinct", "first", "last"
+]
 
 class KoelError(Exception):
-    """A fault that Python has no class for; the base of the others here."""
+    """An error without a class in Python; the base class of the others here."""
 
 class DeviceError(KoelError):
-    """A device that is not there, or that failed."""
+    """A device is missing or failed."""
 
 class FileError(KoelError):
-    """A file that holds no usable table."""
+    """A file does not contain a usable table."""
 
 @final
 class Column:
-    """An Arrow column, for whichever library reads the PyCapsule interface."""
+    """A column of an Arrow type."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
     def to_numpy(self) -> NDArray[Any]: ...
+    def to_pandas(self) -> Any: ...
+    def to_polars(self) -> Any: ...
     def to_pyarrow(self) -> Any: ...
     def to_pylist(self) -> list[Any]: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    @overload
     def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Column: ...
 
 @final
 class Device:
@@ -81,7 +100,8 @@ class Device:
 
 def devices() -> list[Device]: ...
 
-# What comes out follows what goes in: of a tuple or a table a tuple, of an Arrow column a Column, of anything else an array.
+# Values have the form of the argument: a tuple for a tuple or a table, a Column for an Arrow column, else an array. Row numbers,
+# codes, counts and flags are always arrays.
 @overload
 def unique(
     a: NumpyLike,
@@ -107,18 +127,14 @@ def factorize(
     a: NumpyLike, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
 ) -> tuple[Rows, NDArray[Any]]: ...
 @overload
-def factorize(a: KeysLike, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto") -> tuple[Any, Any]: ...
-@overload
-def isin(a: NumpyLike, values: KeysLike, *, device: str = "auto") -> NDArray[np.bool_]: ...
-@overload
-def isin(a: KeysLike, values: KeysLike, *, device: str = "auto") -> Any: ...
-@overload
-def get_indexer(index: KeysLike | Index, keys: NumpyLike, *, device: str = "auto") -> Rows: ...
-@overload
-def get_indexer(index: KeysLike | Index, keys: KeysLike, *, device: str = "auto") -> Any: ...
+def factorize(
+    a: KeysLike, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
+) -> tuple[Rows, Any]: ...
+def isin(a: KeysLike, values: KeysLike, *, device: str = "auto") -> NDArray[np.bool_]: ...
+def get_indexer(index: KeysLike | Index, keys: KeysLike, *, device: str = "auto") -> Rows: ...
 @overload
 def join(
-    left: NumpyLike,
+    left: KeysLike,
     right: KeysLike,
     how: Pairs = "inner",
     *,
@@ -127,17 +143,13 @@ def join(
 ) -> tuple[Rows, Rows]: ...
 @overload
 def join(
-    left: NumpyLike,
+    left: KeysLike,
     right: KeysLike,
     how: Lefts,
     *,
     nulls_equal: bool = True,
     device: str = "auto",
 ) -> tuple[Rows, None]: ...
-@overload
-def join(
-    left: KeysLike, right: KeysLike, how: Pairs | Lefts = "inner", *, nulls_equal: bool = True, device: str = "auto"
-) -> tuple[Any, Any]: ...
 @overload
 def group_by(
     keys: NumpyLike,
@@ -159,23 +171,28 @@ def group_by(
 
 @final
 class Batch:
-    """Some rows of a result, for whichever library reads the PyCapsule interface."""
+    """Some rows of a result."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
     @property
     def column_names(self) -> list[str]: ...
+    def to_pandas(self) -> Any: ...
+    def to_polars(self) -> Any: ...
     def to_pyarrow(self) -> Any: ...
     def __getitem__(self, name: str) -> Column: ...
     def __len__(self) -> int: ...
 
 @final
 class BatchReader(Iterator[Batch]):
-    """A result that comes batch by batch, for whichever library reads the PyCapsule interface."""
+    """The rows of a result, batch by batch."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __next__(self) -> Batch: ...
+    def to_pandas(self) -> Any: ...
+    def to_polars(self) -> Any: ...
+    def to_pyarrow(self) -> Any: ...
     @property
     def column_names(self) -> list[str]: ...
     @property
@@ -224,16 +241,16 @@ def unique_stream(
     device: str = "auto",
 ) -> BatchReader: ...
 def voxelize(
-    points: NDArray[np.float32] | NDArray[np.float64],
-    size: tuple[float, float, float] | Sequence[float],
+    points: NDArray[np.float32] | NDArray[np.float64] | ArrayLike | DLPackLike,
+    size: float | Sequence[float] | NDArray[Any],
     max_points: int,
     max_voxels: int,
     *,
-    range: tuple[float, float, float, float, float, float] | Sequence[float] | None = None,
+    range: Sequence[float] | NDArray[Any] | None = None,
     device: str = "auto",
 ) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]: ...
 def neighbours(
-    places: NDArray[np.int32] | NDArray[np.int64], kernel: int = 3, *, device: str = "auto"
+    places: NDArray[np.int32] | NDArray[np.int64] | ArrayLike | DLPackLike, kernel: int = 3, *, device: str = "auto"
 ) -> NDArray[np.int32]: ...
 def kmers(
     sequence: str | bytes | os.PathLike[str], k: int, canonical: bool = True, *, device: str = "auto"
@@ -296,7 +313,7 @@ class Set:
 
 @final
 class Index:
-    """The right side of joins: integer keys, of which it knows the rows."""
+    """The right side of joins: the rows of integer keys."""
 
     def __new__(
         cls, keys: Integers, *, load_factor: float | None = None, seed: int | None = None, device: str = "auto"

@@ -7,9 +7,11 @@ use std::sync::{Mutex, PoisonError};
 
 use koel::backend::DeviceKind;
 use koel::{Any, Cpu, DeviceInfo, HashBackend as _};
+use koel_arrow::Column;
 use pyo3::prelude::*;
 
 use crate::error::{DeviceError, Result};
+use crate::memory;
 use crate::run::detached;
 
 /// Rows from which `auto` takes a GPU, if there is one: fewer are done on the CPU before a GPU has them.
@@ -113,6 +115,12 @@ pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
     };
     open.insert(name.into(), found.clone());
     Ok(Chosen(found))
+}
+
+/// The device of this name for columns of keys, and memory for what is made of them.
+pub(crate) fn for_columns<'a>(name: &str, columns: impl IntoIterator<Item = &'a Column> + Clone) -> Result<Chosen> {
+    memory::check_columns(columns.clone())?;
+    device(name, columns.into_iter().map(Column::len).max().unwrap_or(0))
 }
 
 /// The process that began to share work out among devices; 0 before. Their threads work in rayon's own pool, which a child of a

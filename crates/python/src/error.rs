@@ -3,8 +3,8 @@
 //! ```text
 //! TypeError, ValueError, OverflowError, MemoryError, OSError     what NumPy and Python raise for the same faults
 //! koel.KoelError                                                 all others, and the base of the next ones
-//! koel.DeviceError                                               a device that is not there, or that failed
-//! koel.FileError                                                 a file that holds no usable table
+//! koel.DeviceError                                               a device is missing or failed
+//! koel.FileError                                                 a file does not contain a usable table
 //! ```
 
 use std::path::Path;
@@ -14,14 +14,14 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyMemoryError, PyOSError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(koel, KoelError, PyException, "A fault that Python has no class for; the base of the others here.");
 create_exception!(
     koel,
-    DeviceError,
     KoelError,
-    "A device that is not there, or that failed. Calls with device=\"cpu\" need none."
+    PyException,
+    "An error without a class in Python; the base class of the others here."
 );
-create_exception!(koel, FileError, KoelError, "A file that holds no usable table.");
+create_exception!(koel, DeviceError, KoelError, "A device is missing or failed. Calls with device=\"cpu\" need none.");
+create_exception!(koel, FileError, KoelError, "A file does not contain a usable table.");
 
 /// What went wrong below a call.
 #[derive(Debug)]

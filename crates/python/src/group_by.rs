@@ -8,13 +8,14 @@ use arrow_schema::{DataType, TimeUnit};
 use koel::IdOrder;
 use koel_arrow::{Aggregation, Column, Function, NullKeys, group_by as grouped};
 use numpy::{Element, PyArray1, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::device::for_columns;
 use crate::error::Failure;
 use crate::input::{Given, GivenKeys, Nan, Origin};
-use crate::output::{ArrowColumn, Numbers, Taken};
+use crate::output::{ArrowColumn, Taken, array, numbers};
 use crate::run::detached_on;
 
 /// The name of the aggregate that holds each group's first row, by which keys are taken.
@@ -25,15 +26,17 @@ const ROW: &str = "row";
 /// Args:
 ///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
 ///     aggregates: for each name of a result its column and function: {"total": (price, "sum")}. Functions are "sum", "min", "max",
-///         "mean", "count" (values that are not missing) and "nunique" (different ones); "size" alone is the number of rows.
-///     sort: whether groups ascend by key; else they come in the order in which they first appear.
-///     dropna: whether rows with a missing key (NaN in NumPy, NaT, null) are in no group.
+///         "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are not
+///         missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the number
+///         of rows.
+///     sort: whether groups ascend by key; otherwise they are in the order of their first rows.
+///     dropna: whether to leave out rows with a missing key (NaN in NumPy, NaT, null).
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The keys of the groups, in the form in which keys were given, and a dict of results, each in the form of its column. Missing
-///     values are passed over: a group of nothing else has NaN and the sum 0, in Arrow null. Sums are int64, uint64 or float64, and those of floats have the same bits on
-///     every device, thread count and run.
+///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column. Missing values are
+///     ignored, except by "first" and "last": a group without others has NaN and the sum 0, in Arrow null. Sums are int64, uint64
+///     or float64; those of floats have the same bits on every device, thread count and run.
 ///
 /// Raises:
 ///     OverflowError: if a sum of integers does not fit 64 bits.
@@ -54,11 +57,7 @@ pub(crate) fn group_by<'py>(
     let py = keys.py();
     let given = GivenKeys::of("keys", keys, if dropna { Nan::Missing } else { Nan::Value })?;
     let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
-    let mut wanted = Vec::new();
-    for item in aggregates.call_method0("items")?.try_iter()? {
-        let (name, what): (String, Bound<'py, PyAny>) = item?.extract()?;
-        wanted.push(Wanted::of(name, &what)?);
-    }
+    let wanted = items(aggregates)?.iter().map(|(name, what)| Wanted::of(name, what)).collect::<PyResult<Vec<_>>>()?;
     let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
     let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
@@ -68,15 +67,17 @@ pub(crate) fn group_by<'py>(
         aggregations.push(Aggregation::new(Function::First, Column::new(ROW, numbers)).named(ROW));
     }
     let asked = wanted.len();
-    let open = || crate::device::device(device, keys.len());
+    let values = wanted.iter().filter_map(|wanted| Some(&wanted.given.as_ref()?.column));
+    let columns: Vec<&Column> = keys.columns().iter().chain(values).collect();
+    let open = || for_columns(device, columns.iter().copied());
     let (rows, taken, arrays) = detached_on(py, open, |device, _| {
         let mut arrays = grouped(&device, &keys, &aggregations, order, nulls)?.columns().to_vec();
         let results = arrays.split_off(keys.columns().len());
         let rows = results.get(asked).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
         let rows = rows.cloned().unwrap_or_else(|| UInt32Array::new_null(0));
-        Ok((Numbers::of(rows, false), Taken::done(arrays, &form), results))
+        Ok((numbers(&rows), Taken::done(arrays, &form), results))
     })?;
-    let rows = rows.into_python(py, ROW)?;
+    let rows = array(py, rows);
     let results = PyDict::new(py);
     for (wanted, array) in wanted.iter().zip(arrays) {
         results.set_item(&wanted.name, wanted.result(py, array, is_arrow)?)?;
@@ -94,31 +95,38 @@ struct Wanted<'py> {
 }
 
 impl<'py> Wanted<'py> {
-    fn of(name: String, what: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let bad = |found: &str| {
-            PyValueError::new_err(format!(
-                "aggregate {name:?} is {found}: give (column, \"sum\"), with sum, min, max, mean, count or nunique, or \"size\""
-            ))
+    fn of(name: &str, what: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let bad = |found: String| {
+            let text =
+                format!("aggregate {name:?} is {found}: give (column, \"sum\") or \"size\"; functions are {FUNCTIONS}");
+            PyValueError::new_err(text)
         };
         if let Ok(text) = what.extract::<String>() {
             if text != "size" {
-                return Err(bad(&format!("{text:?}")));
+                return Err(bad(format!("{text:?}")));
             }
-            let aggregation = Aggregation::rows().named(&name);
-            return Ok(Wanted { name, aggregation, given: None, function: None });
+            let aggregation = Aggregation::rows().named(name);
+            return Ok(Wanted { name: name.into(), aggregation, given: None, function: None });
         }
         let Ok((column, function)) = what.extract::<(Bound<'py, PyAny>, String)>() else {
-            return Err(bad("of another form"));
+            return Err(bad(format!("a {}", what.get_type().name()?)));
         };
         let Some(function) = self::function(&function) else {
-            return Err(bad(&format!("{function:?} of a column")));
+            return Err(bad(format!("{function:?} of a column")));
         };
-        let mut given = Given::of(&name, &column, Nan::Missing)?;
+        if let Ok(column) = column.extract::<String>() {
+            let text = format!(
+                "aggregate {name:?} has a name for a column: give the column {column:?} itself, or use koel.group_by_stream, which \
+                 takes names"
+            );
+            return Err(PyTypeError::new_err(text));
+        }
+        let mut given = Given::of(name, &column, Nan::Missing)?;
         if matches!(function, Function::Sum | Function::Mean) && *given.column.data_type() == DataType::Boolean {
             given.column = as_numbers(&given.column)?;
         }
-        let aggregation = Aggregation::new(function, given.column.clone()).named(&name);
-        Ok(Wanted { name, aggregation, given: Some(given), function: Some(function) })
+        let aggregation = Aggregation::new(function, given.column.clone()).named(name);
+        Ok(Wanted { name: name.into(), aggregation, given: Some(given), function: Some(function) })
     }
 
     /// In the form of its column; numbers of rows in that of the keys.
@@ -128,11 +136,12 @@ impl<'py> Wanted<'py> {
             return Ok(Bound::new(py, ArrowColumn::named(&self.name, array))?.into_any());
         }
         let result = to_numpy(py, &self.name, &array, self.function == Some(Function::Sum))?;
-        // Extremes of moments have the unit that was given, and not the one they were compared in.
+        // Moments have the unit that was given, and not the one in which they were compared.
         match (&self.given, self.function) {
-            (Some(Given { origin: Origin::Numpy(from), .. }), Some(Function::Min | Function::Max))
-                if [b'M', b'm'].contains(&numpy::PyArrayDescrMethods::kind(&from.dtype())) =>
-            {
+            (
+                Some(Given { origin: Origin::Numpy(from), .. }),
+                Some(Function::Min | Function::Max | Function::First | Function::Last),
+            ) if [b'M', b'm'].contains(&numpy::PyArrayDescrMethods::kind(&from.dtype())) => {
                 result.call_method1("astype", (from.dtype(),))
             }
             _ => Ok(result),
@@ -140,10 +149,28 @@ impl<'py> Wanted<'py> {
     }
 }
 
-/// The function of this name, if it is offered.
+/// The functions, for messages.
+pub(crate) const FUNCTIONS: &str = "sum, min, max, mean, count, nunique, first and last";
+
+/// The function of this name or alias.
 pub(crate) fn function(name: &str) -> Option<Function> {
-    use Function::*;
-    [Sum, Min, Max, Mean, Count, DistinctCount].into_iter().find(|offered| offered.name() == name)
+    let name = match name {
+        "avg" => "mean",
+        "count_distinct" => "nunique",
+        name => name,
+    };
+    Function::ALL.into_iter().find(|function| function.name() == name)
+}
+
+/// The items of the dict of aggregates.
+pub(crate) fn items<'py>(aggregates: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let advice = "give a dict of results, such as {\"total\": (column, \"sum\"), \"rows\": \"size\"}";
+    let text = format!("aggregates is a {}: {advice}", aggregates.get_type().name()?);
+    let wrong = || PyTypeError::new_err(text.clone());
+    if !aggregates.hasattr("items")? {
+        return Err(wrong());
+    }
+    aggregates.call_method0("items")?.try_iter()?.map(|item| item?.extract().map_err(|_| wrong())).collect()
 }
 
 /// Flags as the numbers 0 and 1.

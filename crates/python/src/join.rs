@@ -1,4 +1,4 @@
-//! Joins: numbers of the rows of both sides that belong together.
+//! Joins: row numbers of both sides.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -10,9 +10,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::device::for_columns;
 use crate::error::{Failure, Result};
 use crate::input::{GivenKeys, Nan, agree};
-use crate::output::Numbers;
+use crate::memory;
+use crate::output::{array, numbers};
 use crate::run::{PIECE, Stop, detached_on};
 
 /// What a join is called, and whether its sides are exchanged.
@@ -36,15 +38,15 @@ pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
 ///
 /// Args:
 ///     left: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     right: the other keys, in the same form. Let it be the smaller side.
+///     right: the other keys, in the same form; preferably the smaller side.
 ///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and has their order; "outer", which
 ///         keeps all, right rows without a partner last; "semi" and "anti", the left rows with and without a partner.
 ///     nulls_equal: whether missing values (NaT, null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     Row numbers of both sides, for `take`; -1 (in Arrow: null) where a side has no partner. Of semi and anti joins the right
-///     ones are None. It is one result, in one order, on every device, thread count and run.
+///     Row numbers of both sides as int64 arrays, for `take` or `iloc`; -1 where a row has no partner. For semi and anti joins the
+///     second is None. The result and its order are the same on every device, thread count and run.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]))
@@ -64,13 +66,13 @@ pub(crate) fn join<'py>(
     let (how, is_exchanged) = kind(how)?;
     let (mut left, mut right) = (GivenKeys::of("left", left, Nan::Value)?, GivenKeys::of("right", right, Nan::Value)?);
     agree(&mut left, &mut right)?;
-    let (left_keys, right_keys, is_arrow) = (left.keys()?, right.keys()?, left.is_arrow());
+    let (left_keys, right_keys) = (left.keys()?, right.keys()?);
     let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
     let open = || {
         check_types(&left_keys, &right_keys)?;
-        crate::device::device(device, left_keys.len().max(right_keys.len()))
+        for_columns(device, left_keys.columns().iter().chain(right_keys.columns()))
     };
-    let (left, right) = detached_on(py, open, |device, stop| {
+    let sides = detached_on(py, open, |device, stop| {
         let (mut asked, mut index) = (&left_keys, &right_keys);
         if is_exchanged {
             std::mem::swap(&mut asked, &mut index);
@@ -78,11 +80,9 @@ pub(crate) fn join<'py>(
         let rows = rows(&RightKeys::new(&device, index, nulls)?, asked, how, stop)?;
         let (left, right) = (Some(rows.left), rows.right);
         let (left, right) = if is_exchanged { (right, left) } else { (left, right) };
-        let numbers = |rows| Numbers::of(rows, is_arrow);
-        Ok((left.map(numbers), right.map(numbers)))
+        Ok([left, right].map(|rows| rows.map(|rows| numbers(&rows))))
     })?;
-    let side = |rows: Option<Numbers>, name| rows.map(|rows| rows.into_python(py, name)).transpose();
-    PyTuple::new(py, [side(left, "left")?, side(right, "right")?])
+    PyTuple::new(py, sides.map(|rows| rows.map(|rows| array(py, rows))))
 }
 
 /// The rows of a join; a long result piece by piece.
@@ -108,11 +108,12 @@ fn rows(index: &RightKeys, left: &Keys, how: JoinKind, stop: &Stop) -> Result<Jo
     Ok(Joined { left, right: right.transpose()? })
 }
 
-/// Refuses a result that is longer than any column can be, before it is made.
+/// Refuses a result that is longer than a column can be, or than memory allows, before it is made.
 pub(crate) fn check_result(rows: u64) -> Result<()> {
     let most = u64::from(u32::MAX) - 1;
     if rows <= most {
-        return Ok(());
+        // Numbers of both sides, in pieces and as a whole, and as int64.
+        return memory::check(rows * 40);
     }
     Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", asked: rows, most }.into())
 }

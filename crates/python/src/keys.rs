@@ -1,4 +1,4 @@
-//! Functions of columns: distinct values, numbers for them, which are among others.
+//! Functions of columns: distinct values, codes for them, membership.
 
 use arrow_array::UInt32Array;
 use koel::{IdOrder, NO_ROW};
@@ -7,18 +7,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::device::for_columns;
 use crate::input::{GivenKeys, Nan, agree};
-use crate::output::{Flags, Numbers, Taken};
+use crate::output::{Taken, array, flags, found, numbers};
 use crate::run::detached_on;
 use crate::tables::Index;
 
 /// The distinct values of a column, as `numpy.unique` gives them.
 ///
-/// They ascend, NaN and nulls last; with `sorted=False` they come in the order in which they first appear, which takes less
-/// time. -0.0 and 0.0 are one value, and so are all NaNs.
+/// They ascend, NaN and nulls last; with `sorted=False` they are in the order of their first rows, which takes less time. -0.0
+/// and 0.0 are one value, and so are all NaNs.
 ///
 /// Args:
-///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose rows are told apart.
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose distinct rows are found.
 ///     return_index: also the first row of each value.
 ///     return_inverse: also the number of each row's value.
 ///     return_counts: also how many rows have each value.
@@ -26,7 +27,7 @@ use crate::tables::Index;
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The values, or a tuple of them and of what was asked for, in this order. A tuple of columns gives one of values.
+///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in the order of the options.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.unique(np.array([3, 1, 3, 2]))
@@ -45,10 +46,10 @@ pub(crate) fn unique<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = a.py();
     let given = GivenKeys::of("a", a, Nan::Value)?;
-    let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
+    let (keys, form) = (given.keys()?, given.form());
     let order = if sorted { IdOrder::Ascending } else { IdOrder::FirstSeen };
-    let open = || crate::device::device(device, keys.len());
-    let (rows, taken, index, inverse, counts) = detached_on(py, open, |device, _| {
+    let open = || for_columns(device, keys.columns());
+    let (rows, taken, inverse, counts) = detached_on(py, open, |device, _| {
         let (rows, codes) = if return_inverse || return_counts {
             let groups = factorized(&device, &keys, order, NullKeys::Group)?;
             (groups.rows, Some(groups.codes))
@@ -57,33 +58,27 @@ pub(crate) fn unique<'py>(
         };
         let taken = Taken::of(&keys, &form, &rows)?;
         let counts = codes.as_ref().filter(|_| return_counts).map(|codes| counted(codes, rows.len()));
-        let counts = counts.map(|counts| Numbers::of(counts, is_arrow));
-        let inverse = codes.filter(|_| return_inverse).map(|codes| Numbers::of(codes, is_arrow));
-        let index = return_index.then(|| Numbers::of(rows.clone(), is_arrow));
-        Ok((Numbers::of(rows, false), taken, index, inverse, counts))
+        let inverse = codes.filter(|_| return_inverse).map(|codes| numbers(&codes));
+        Ok((numbers(&rows), taken, inverse, counts))
     })?;
-    let values = taken.into_python(py, &given, &rows.into_python(py, "rows")?)?;
+    let rows = array(py, rows);
+    let values = taken.into_python(py, &given, &rows)?;
     if !(return_index || return_inverse || return_counts) {
         return Ok(values);
     }
     let mut all = vec![values];
-    if let Some(index) = index {
-        all.push(index.into_python(py, "index")?);
+    if return_index {
+        all.push(rows);
     }
-    if let Some(inverse) = inverse {
-        all.push(inverse.into_python(py, "inverse")?);
-    }
-    if let Some(counts) = counts {
-        all.push(counts.into_python(py, "counts")?);
-    }
+    all.extend([inverse, counts].into_iter().flatten().map(|numbers| array(py, numbers)));
     Ok(PyTuple::new(py, all)?.into_any())
 }
 
 /// How many rows each group has.
-fn counted(codes: &UInt32Array, groups: usize) -> UInt32Array {
+fn counted(codes: &UInt32Array, groups: usize) -> Vec<i64> {
     let mut counts = vec![0; groups];
     codes.values().iter().for_each(|&code| counts[code as usize] += 1);
-    counts.into()
+    counts
 }
 
 /// Numbers for the values of a column, as `pandas.factorize` gives them.
@@ -110,28 +105,28 @@ pub(crate) fn factorize<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = a.py();
     let given = GivenKeys::of("a", a, Nan::Missing)?;
-    let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
+    let (keys, form) = (given.keys()?, given.form());
     let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
-    let open = || crate::device::device(device, keys.len());
+    let open = || for_columns(device, keys.columns());
     let (codes, rows, taken) = detached_on(py, open, |device, _| {
         let groups = factorized(&device, &keys, order, nulls)?;
         let taken = Taken::of(&keys, &form, &groups.rows)?;
-        Ok((Numbers::of(groups.codes, is_arrow), Numbers::of(groups.rows, false), taken))
+        Ok((numbers(&groups.codes), numbers(&groups.rows), taken))
     })?;
-    let values = taken.into_python(py, &given, &rows.into_python(py, "rows")?)?;
-    PyTuple::new(py, [codes.into_python(py, "codes")?, values])
+    let values = taken.into_python(py, &given, &array(py, rows))?;
+    PyTuple::new(py, [array(py, codes), values])
 }
 
-/// For each row whether its value is among others, as `pandas.Series.isin` tells. Missing values are equal to each other.
+/// For each row whether its value is among others, as `pandas.Series.isin` returns it. Missing values equal each other.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     values: what is looked for, in the same form.
+///     values: the values to look among, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     An array of bool, or an Arrow column where `a` is one.
+///     A NumPy array of bool.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.isin(np.array([3, 1, 4]), [1, 4])
@@ -146,24 +141,24 @@ pub(crate) fn isin<'py>(
     let py = a.py();
     let (mut given, mut values) = (GivenKeys::of("a", a, Nan::Value)?, GivenKeys::of("values", values, Nan::Value)?);
     agree(&mut given, &mut values)?;
-    let (left, right, is_arrow) = (given.keys()?, values.keys()?, given.is_arrow());
-    let open = || crate::device::device(device, left.len().max(right.len()));
-    let flags = detached_on(py, open, |device, _| {
+    let (left, right) = (given.keys()?, values.keys()?);
+    let open = || for_columns(device, left.columns().iter().chain(right.columns()));
+    let found = detached_on(py, open, |device, _| {
         let rows = FirstKeys::new(&device, &right, NullEquality::NullEquals)?.find(&left)?;
-        Ok(Flags::of(rows.len(), |i| rows[i] != NO_ROW, is_arrow))
+        Ok(flags(rows.len(), |i| rows[i] != NO_ROW))
     })?;
-    flags.into_python(py, "isin")
+    Ok(array(py, found))
 }
 
-/// Where each key stands among others, as `pandas.Index.get_indexer` tells; -1 (in Arrow: null) where it does not.
+/// The position of each key among others, as `pandas.Index.get_indexer` returns it: int64, -1 for a key that is not there.
 ///
 /// Args:
 ///     index: the keys to look among, each once: a column, a tuple of columns, or a `koel.Index`.
-///     keys: those to look for, in the same form.
+///     keys: the keys to look up, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Raises:
-///     ValueError: if `index` has a key more than once. `koel.join` takes such.
+///     ValueError: if `index` has a key more than once. `koel.join` returns all positions.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.get_indexer(np.array([30, 10, 20]), np.array([10, 5, 30]))
@@ -181,23 +176,23 @@ pub(crate) fn get_indexer<'py>(
     }
     let (mut index, mut given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
     agree(&mut given, &mut index)?;
-    let (right, left, is_arrow) = (index.keys()?, given.keys()?, given.is_arrow());
-    let open = || crate::device::device(device, left.len().max(right.len()));
+    let (right, left) = (index.keys()?, given.keys()?);
+    let open = || for_columns(device, left.columns().iter().chain(right.columns()));
     let rows = detached_on(py, open, |device, _| {
         let first = FirstKeys::new(&device, &right, NullEquality::NullEquals)?;
         check_once(&first.rows()?)?;
-        Ok(Numbers::of_found(first.find(&left)?, is_arrow))
+        Ok(found(&first.find(&left)?))
     })?;
-    rows.into_python(py, "rows")
+    Ok(array(py, rows))
 }
 
-/// Refuses keys of which one comes again.
+/// Refuses keys with a duplicate.
 fn check_once(first: &[u32]) -> crate::error::Result<()> {
     match (0..).zip(first).find(|&(row, &first): &(u32, _)| row != first) {
         None => Ok(()),
         Some((row, first)) => Err(PyValueError::new_err(format!(
-            "rows {first} and {row} of the index have one key, so it has no single place: take koel.unique of them first, or \
-             koel.join for all places"
+            "rows {first} and {row} of the index have the same key: make it unique with koel.unique, or use koel.join, which \
+             returns all rows of a key"
         ))
         .into()),
     }

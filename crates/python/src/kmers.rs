@@ -4,26 +4,31 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use flate2::bufread::MultiGzDecoder;
 use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
+use koel::layout::sequences::{Sequences, Unread, fasta, fastq};
 use koel::{IdOrder, group};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::error::{Result, of_io};
+use crate::error::{Failure, Result, of_io};
+use crate::memory;
 use crate::run::{Stop, detached, detached_on};
 
-/// Letters that are read between two looks whether to stop.
+/// Letters between two checks whether to stop.
 const LETTERS: usize = 1 << 22;
+/// Bytes that are read from a file at a time.
+const PIECE: usize = 64 << 10;
 
-/// The k-mers of a sequence or of a FASTA file, and how often each occurs.
+/// The k-mers of a sequence, or of a FASTA or FASTQ file, and how often each occurs.
 ///
 /// A k-mer is a number of 2 k bits: A C G T = 0 1 2 3, the first letter most significant; U is T, and upper and lower case are one. No
 /// k-mer spans the border of two records, or a letter that stands for several bases (N, R, Y, ..).
 ///
 /// Args:
-///     sequence: letters, as str or bytes; or a pathlib.Path of a FASTA file.
+///     sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which may be compressed by gzip.
 ///     k: letters of a k-mer, 1 to 32.
 ///     canonical: whether a k-mer and its reverse complement are one, the lesser number of the two.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
@@ -32,7 +37,7 @@ const LETTERS: usize = 1 << 22;
 ///     The k-mers ascending, as uint64, and how often each occurs, as int64.
 ///
 /// Raises:
-///     ValueError: for letters that are of no DNA or RNA.
+///     ValueError: for letters that are not of DNA or RNA.
 ///
 /// >>> import koel
 /// >>> koel.kmers("ACGTACG", 3, canonical=False)
@@ -56,10 +61,15 @@ pub(crate) fn kmers<'py>(
     } else if let Ok(path) = sequence.extract::<PathBuf>() {
         detached(py, |stop| of_file(&path, window, stop))?
     } else {
-        return Err(PyTypeError::new_err("give the sequence as str or bytes, or a pathlib.Path of a FASTA file"));
+        return Err(PyTypeError::new_err(
+            "give the sequence as str or bytes, or a file of FASTA or FASTQ as pathlib.Path(..)",
+        ));
     };
     let windows = keys.len();
-    let open = || crate::device::device(device, windows);
+    let open = || {
+        memory::check_rows(windows, 0)?;
+        crate::device::device(device, windows)
+    };
     let (unique, counts) = detached_on(py, open, |device, _| {
         let (unique, counts) = group::value_counts(&device, keys, 1, IdOrder::Ascending)?;
         Ok((unique, counts.into_iter().map(i64::from).collect::<Vec<i64>>()))
@@ -71,11 +81,10 @@ fn of_letters(letters: &[u8], mut window: Window, stop: &Stop) -> Result<Vec<u64
     let mut keys = Vec::new();
     for (piece, start) in letters.chunks(LETTERS).zip((0..).step_by(LETTERS)) {
         for (&letter, at) in piece.iter().zip(start..) {
-            push(letter, &mut window, &mut keys).map_err(|()| {
+            push(letter, &mut window, &mut keys).map_err(|wrong| {
                 let shown = letter.escape_ascii();
-                PyValueError::new_err(format!(
-                    "letter {at} is `{shown}`, which is no DNA or RNA: a file is given as pathlib.Path(..)"
-                ))
+                let advice = "give the name of a file as pathlib.Path(..)";
+                wrong.error(|| format!("letter {at} is `{shown}`, which is not one of DNA or RNA: {advice}"))
             })?;
         }
         stop.check()?;
@@ -83,61 +92,90 @@ fn of_letters(letters: &[u8], mut window: Window, stop: &Stop) -> Result<Vec<u64
     Ok(keys)
 }
 
-/// Lines `>name`, and lines of letters; `;` begins a comment. A line ends in `\n`, `\r\n` or, as it once did on one system, `\r`.
-fn of_file(path: &Path, mut window: Window, stop: &Stop) -> Result<Vec<u64>> {
+/// FASTA or FASTQ, which gzip may have compressed: both are known by their first bytes.
+fn of_file(path: &Path, window: Window, stop: &Stop) -> Result<Vec<u64>> {
     let failed = |error: std::io::Error| of_io(path, &error);
-    let mut reader = BufReader::with_capacity(LETTERS, File::open(path).map_err(failed)?);
-    let (mut keys, mut number, mut is_begun, mut place) = (Vec::new(), 1_u64, false, Place::Start);
-    loop {
-        let letters = reader.fill_buf().map_err(failed)?;
-        if letters.is_empty() {
-            return Ok(keys);
-        }
-        for &letter in letters {
-            let refused = |what: String| PyValueError::new_err(format!("{}, line {number}: {what}", path.display()));
-            match (letter, place) {
-                (b'\n' | b'\r', _) => {
-                    number += u64::from(letter == b'\n');
-                    place = Place::Start;
-                }
-                (_, Place::Passed) => (),
-                (b'>', Place::Start) => {
-                    window.clear();
-                    (place, is_begun) = (Place::Passed, true);
-                }
-                (b';', Place::Start) => place = Place::Passed,
-                (letter, _) if letter.is_ascii_whitespace() => (),
-                _ if !is_begun => {
-                    return Err(refused("a FASTA file begins with a line `>name`; this one does not".into()).into());
-                }
-                (letter, _) => {
-                    place = Place::Letters;
-                    let no_letter = || refused(format!("`{}` is no letter of DNA or RNA", letter.escape_ascii()));
-                    push(letter, &mut window, &mut keys).map_err(|()| no_letter())?;
-                }
-            }
-        }
-        let read = letters.len();
-        reader.consume(read);
-        stop.check()?;
+    let mut reader = BufReader::with_capacity(PIECE, File::open(path).map_err(failed)?);
+    let is_packed = reader.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+    let mut reader: Box<dyn BufRead> = if is_packed {
+        Box::new(BufReader::with_capacity(PIECE, MultiGzDecoder::new(reader)))
+    } else {
+        Box::new(reader)
+    };
+    let head = reader.fill_buf().map_err(failed)?;
+    let mark = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let is_fastq = head[mark..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'@');
+    reader.consume(mark);
+    let mut kmers = Kmers { path, window, keys: Vec::new(), stop };
+    let read = if is_fastq { fastq(reader, &mut kmers) } else { fasta(reader, &mut kmers) };
+    match read {
+        Ok(()) => Ok(kmers.keys),
+        Err(Unread::Io(error)) => Err(failed(error).into()),
+        Err(Unread::Format { line, reason }) => Err(PyValueError::new_err(at(path, line, &reason)).into()),
+        Err(Unread::Stopped(failure)) => Err(failure),
     }
 }
 
-/// Where in a line of FASTA.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Start,
-    /// In a name or a comment.
-    Passed,
-    Letters,
+fn at(path: &Path, line: u64, reason: &str) -> String {
+    format!("{}, line {line}: {reason}", path.display())
 }
 
-/// Goes on by a letter.
-fn push(letter: u8, window: &mut Window, keys: &mut Vec<u64>) -> std::result::Result<(), ()> {
+/// The keys of a file.
+struct Kmers<'a> {
+    path: &'a Path,
+    window: Window,
+    keys: Vec<u64>,
+    stop: &'a Stop,
+}
+
+impl Sequences for Kmers<'_> {
+    type Error = Failure;
+
+    fn record(&mut self) -> Result<()> {
+        self.window.clear();
+        Ok(())
+    }
+
+    fn letter(&mut self, letter: u8, line: u64) -> Result<()> {
+        Ok(push(letter, &mut self.window, &mut self.keys).map_err(|wrong| {
+            wrong.error(|| at(self.path, line, &format!("`{}` is not a letter of DNA or RNA", letter.escape_ascii())))
+        })?)
+    }
+
+    fn progress(&mut self) -> Result<()> {
+        self.stop.check()
+    }
+}
+
+/// Why a letter is not taken.
+enum Wrong {
+    Letter,
+    Memory,
+}
+
+impl Wrong {
+    /// The error, of which a letter has this text.
+    fn error(self, text: impl FnOnce() -> String) -> PyErr {
+        match self {
+            Wrong::Letter => PyValueError::new_err(text()),
+            Wrong::Memory => {
+                PyMemoryError::new_err("there is no memory for so many k-mers: give fewer letters at a time")
+            }
+        }
+    }
+}
+
+/// Adds a letter.
+fn push(letter: u8, window: &mut Window, keys: &mut Vec<u64>) -> std::result::Result<(), Wrong> {
     match Base::of(letter) {
-        Some(base) => keys.extend(window.push(base)),
+        Some(base) => {
+            if let Some(key) = window.push(base) {
+                keys.try_reserve(1).map_err(|_| Wrong::Memory)?;
+                keys.push(key);
+            }
+        }
         None if is_ambiguous(letter) => window.clear(),
-        None => return Err(()),
+        None => return Err(Wrong::Letter),
     }
     Ok(())
 }

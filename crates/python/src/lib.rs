@@ -1,18 +1,20 @@
 //! koel for Python: the module `koel`.
 //!
 //! ```text
-//! input.rs      what callers give, as Arrow columns (text.rs: text and objects of NumPy)
-//! output.rs     what they get, as NumPy's or Arrow's
+//! input.rs      arguments as Arrow columns (arrays.rs: NumPy, text.rs: its text, objects.rs: lists, arrow.rs: Arrow)
+//! output.rs     results as NumPy arrays or Arrow columns
 //! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
 //! voxels.rs, kmers.rs   point clouds, sequences
 //! tables/       Table, Set, Index, MultiTable
-//! stream/       join_stream, group_by_stream, unique_stream: tables that come batch by batch, under a memory limit
+//! stream/       join_stream, group_by_stream, unique_stream: tables batch by batch, under a memory limit
 //! device.rs     devices by name                               run.rs       without the interpreter's lock, and after forks
-//! error.rs      exceptions
+//! memory.rs     whether there is memory for a call               error.rs      exceptions
 //! ```
 //!
-//! What it is not: an engine. Columns are koel-arrow's and tables koel's; here they meet Python's names, types and errors.
+//! Columns are koel-arrow's and tables koel's; this crate has Python's names, types and errors.
 
+mod arrays;
+mod arrow;
 mod device;
 mod error;
 mod group_by;
@@ -20,6 +22,8 @@ mod input;
 mod join;
 mod keys;
 mod kmers;
+mod memory;
+mod objects;
 mod output;
 mod run;
 mod stream;
@@ -29,10 +33,10 @@ mod voxels;
 
 use pyo3::prelude::*;
 
-/// Bulk hash tables for columns: one answer, in one order, on CPU and GPU.
+/// Bulk hash tables for columns: the same result, in the same order, on CPU and GPU.
 ///
-/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, Arrow columns (of polars, pyarrow, DuckDB, pandas) and
-/// tuples of columns. The same call gives the same result on every device, thread count and run.
+/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow columns (of polars, pyarrow, DuckDB,
+/// pandas) and tuples of columns. The same call gives the same result on every device, thread count and run.
 #[pymodule]
 fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! functions {

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
-use arrow_buffer::BooleanBuffer;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_schema::{DataType, Field, FieldRef};
 use koel::NO_ROW;
 use koel_arrow::{Column, Keys};
-use numpy::PyArray1;
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use numpy::{Element, PyArray1};
+use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyCFunction, PyCapsule, PyDict, PySlice, PySliceMethods, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 use rayon::prelude::*;
 
@@ -18,12 +19,12 @@ use crate::error::{KoelError, Result};
 use crate::input::{Given, GivenKeys, Origin};
 use crate::run::CHUNK;
 
-/// An Arrow column, for whichever library reads the PyCapsule interface: `polars.Series(column)`, `pyarrow.array(column)`,
-/// and by `numpy.asarray(column)` for NumPy.
+/// A column of an Arrow type. It converts by `to_pandas`, `to_polars`, `to_pyarrow` and `to_numpy`, and is read by
+/// `pandas.Series(column)`, `polars.Series(column)`, `pyarrow.array(column)` and `numpy.asarray(column)`.
 ///
 /// >>> import koel, pyarrow
 /// >>> column = koel.unique(pyarrow.array(["plum", "fig", "plum"]))
-/// >>> pyarrow.array(column).to_pylist()
+/// >>> column.to_pandas().tolist()
 /// ['fig', 'plum']
 #[pyclass(frozen, module = "koel", name = "Column")]
 pub(crate) struct ArrowColumn {
@@ -60,7 +61,7 @@ impl ArrowColumn {
         Ok(to_schema_pycapsule(py, self.field.as_ref())?)
     }
 
-    /// For `numpy.asarray`. Columns with nulls, and of types that NumPy has not, go through pyarrow.
+    /// For `numpy.asarray`.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -70,39 +71,50 @@ impl ArrowColumn {
         if copy == Some(false) {
             return Err(PyValueError::new_err("an array of this column is a copy: leave out copy=False"));
         }
-        let array = slf.call_method0("to_numpy")?;
+        let array = Self::to_numpy(slf)?;
         match dtype.filter(|dtype| !dtype.is_none()) {
             Some(dtype) => array.call_method1("astype", (dtype,)),
             None => Ok(array),
         }
     }
 
-    /// The column as an array of NumPy.
+    /// The column as a NumPy array. Nulls are NaN or NaT; integers with nulls are objects if float64 does not hold them exactly.
     ///
     /// >>> import koel, pyarrow
-    /// >>> left, right = koel.join(pyarrow.array([1, 2]), pyarrow.array([2, 2]))
-    /// >>> right.to_numpy()
-    /// array([0, 1], dtype=uint32)
+    /// >>> koel.unique(pyarrow.array([2, 1, 2])).to_numpy()
+    /// array([1, 2])
     fn to_numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let this = slf.get();
-        if this.array.null_count() == 0 {
-            if let Some(rows) = this.array.as_any().downcast_ref::<UInt32Array>() {
-                return Ok(PyArray1::from_slice(py, rows.values()).into_any());
-            }
-            if let Some(flags) = this.array.as_any().downcast_ref::<BooleanArray>() {
-                return Ok(PyArray1::from_vec(py, flags.values().iter().collect()).into_any());
-            }
-        }
-        let array = slf.call_method0("to_pyarrow")?;
-        let keywords = PyDict::new(py);
-        keywords.set_item("zero_copy_only", false)?;
-        array.call_method("to_numpy", (), Some(&keywords)).or_else(|_| {
-            // pyarrow has no way to NumPy for some types, such as dictionaries of views.
-            let keywords = PyDict::new(py);
-            keywords.set_item("dtype", "object")?;
+        let array = Self::to_pyarrow(slf)?;
+        let objects = |array: &Bound<'py, PyAny>| {
+            let keywords = [("dtype", "object")].into_py_dict(py)?;
             py.import("numpy")?.call_method("array", (array.call_method0("to_pylist")?,), Some(&keywords))
-        })
+        };
+        let this = slf.get();
+        if this.array.null_count() > 0 && !fits_floats(&this.array) {
+            return objects(&array);
+        }
+        let keywords = [("zero_copy_only", false)].into_py_dict(py)?;
+        // pyarrow cannot convert some types to NumPy, such as dictionaries of views.
+        array.call_method("to_numpy", (), Some(&keywords)).or_else(|_| objects(&array))
+    }
+
+    /// The column as a Series of pandas. Integers with nulls have a nullable type, such as Int64.
+    ///
+    /// >>> import koel, pyarrow
+    /// >>> koel.unique(pyarrow.array(["plum", "fig", "plum"])).to_pandas().tolist()
+    /// ['fig', 'plum']
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        series(&Self::to_pyarrow(slf)?, slf.get().field.name())
+    }
+
+    /// The column as a Series of polars.
+    ///
+    /// >>> import koel, polars
+    /// >>> koel.unique(polars.Series(["plum", "fig", "plum"])).to_polars().to_list()
+    /// ['fig', 'plum']
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        library(slf.py(), "polars")?.call_method1("Series", (slf,))
     }
 
     /// The column as an array of pyarrow.
@@ -111,33 +123,44 @@ impl ArrowColumn {
     /// >>> koel.unique(pyarrow.array(["plum", "fig"])).to_pyarrow().type
     /// DataType(string)
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let pyarrow = slf.py().import("pyarrow").map_err(|_| {
-            PyTypeError::new_err("this needs pyarrow, which is not installed; polars.Series(column) does without")
-        })?;
-        pyarrow.call_method1("array", (slf,))
+        library(slf.py(), "pyarrow")?.call_method1("array", (slf,))
     }
 
-    /// The values as Python's.
+    /// The values as a list.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array(["plum", None, "fig"])).to_pylist()
     /// ['fig', 'plum', None]
     fn to_pylist<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.call_method0("to_pyarrow")?.call_method0("to_pylist")
+        Self::to_pyarrow(slf)?.call_method0("to_pylist")
     }
 
     fn __len__(&self) -> usize {
         self.array.len()
     }
 
-    fn __getitem__<'py>(slf: &Bound<'py, Self>, at: isize) -> PyResult<Bound<'py, PyAny>> {
-        let len = slf.get().array.len();
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Self::to_pylist(slf)?.try_iter()?.into_any())
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let len = this.array.len();
+        if let Ok(slice) = at.cast::<PySlice>() {
+            let pyo3::types::slice::PySliceIndices { start, step, slicelength, .. } = slice.indices(len as isize)?;
+            if step == 1 {
+                let part = this.array.slice(start as usize, slicelength);
+                return Ok(Bound::new(py, ArrowColumn::new(part, this.field.clone()))?.into_any());
+            }
+            return Err(PyValueError::new_err("a column has slices of step 1 only: use column.to_pyarrow().take(..)"));
+        }
+        let at: isize =
+            at.extract().map_err(|_| PyTypeError::new_err("a column is indexed by a row number or a slice"))?;
         let place = if at < 0 { len.checked_add_signed(at) } else { usize::try_from(at).ok() };
         let place = place.filter(|&place| place < len);
         let place = place.ok_or_else(|| PyIndexError::new_err(format!("row {at} of a column of {len}")))?;
-        let this = slf.get();
-        let one = Bound::new(slf.py(), ArrowColumn::new(this.array.slice(place, 1), this.field.clone()))?;
-        one.call_method0("to_pylist")?.get_item(0)
+        let one = Bound::new(py, ArrowColumn::new(this.array.slice(place, 1), this.field.clone()))?;
+        Self::to_pylist(&one)?.get_item(0)
     }
 
     fn __repr__(&self) -> String {
@@ -145,35 +168,43 @@ impl ArrowColumn {
     }
 }
 
-/// Numbers of rows or groups: int64 with -1 where there is none, or a column with nulls there. They are made in the pool, as all
-/// here that takes all threads.
-pub(crate) enum Numbers {
-    Numpy(Vec<i64>),
-    Arrow(UInt32Array),
+/// A library that a method needs.
+pub(crate) fn library<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
+    let missing = |_| PyImportError::new_err(format!("this needs {name}, which is not installed: pip install {name}"));
+    py.import(name).map_err(missing)
 }
 
-impl Numbers {
-    pub(crate) fn of(rows: UInt32Array, is_arrow: bool) -> Self {
-        if is_arrow { Numbers::Arrow(rows) } else { Numbers::Numpy(with_minus_one(&rows)) }
+/// An array of pyarrow as a Series of pandas, with the same values.
+pub(crate) fn series<'py>(array: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let pandas = library(py, "pandas")?;
+    let keywords = PyDict::new(py);
+    let of = array.getattr("type")?.str()?.to_string();
+    // Without this, integers with nulls become floats.
+    let is_integer = of.strip_prefix('u').unwrap_or(&of).starts_with("int");
+    if is_integer && array.getattr("null_count")?.extract::<usize>()? > 0 {
+        let capital = if of.starts_with('u') { of.replacen("ui", "UI", 1) } else { of.replacen('i', "I", 1) };
+        let dtype = pandas.getattr(format!("{capital}Dtype"))?.call0()?.unbind();
+        let mapper = PyCFunction::new_closure(py, None, None, move |_, _| Python::attach(|py| dtype.clone_ref(py)))?;
+        keywords.set_item("types_mapper", mapper)?;
     }
+    let series = array.call_method("to_pandas", (), Some(&keywords))?;
+    series.setattr("name", if name.is_empty() { None } else { Some(name) })?;
+    Ok(series)
+}
 
-    pub(crate) fn of_found(rows: Vec<u32>, is_arrow: bool) -> Self {
-        if is_arrow {
-            return Numbers::Arrow(rows.iter().map(|&row| (row != NO_ROW).then_some(row)).collect());
-        }
-        let number = |&row: &u32| if row == NO_ROW { -1 } else { i64::from(row) };
-        Numbers::Numpy(rows.par_iter().with_min_len(CHUNK).map(number).collect())
-    }
-
-    pub(crate) fn into_python<'py>(self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Numbers::Numpy(rows) => Ok(PyArray1::from_vec(py, rows).into_any()),
-            Numbers::Arrow(rows) => Ok(Bound::new(py, ArrowColumn::named(name, Arc::new(rows)))?.into_any()),
-        }
+/// Whether float64 holds all values, if they are integers.
+fn fits_floats(array: &ArrayRef) -> bool {
+    const MOST: u64 = 1 << 53;
+    match array.data_type() {
+        DataType::Int64 => array.as_primitive::<Int64Type>().iter().flatten().all(|value| value.unsigned_abs() <= MOST),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().iter().flatten().all(|value| value <= MOST),
+        _ => true,
     }
 }
 
-fn with_minus_one(rows: &UInt32Array) -> Vec<i64> {
+/// Row numbers as int64, with -1 for nulls. To be called in the pool, as it uses all threads.
+pub(crate) fn numbers(rows: &UInt32Array) -> Vec<i64> {
     let values = rows.values().par_iter().with_min_len(CHUNK);
     match rows.nulls().filter(|nulls| nulls.null_count() > 0) {
         None => values.map(|&row| i64::from(row)).collect(),
@@ -183,27 +214,20 @@ fn with_minus_one(rows: &UInt32Array) -> Vec<i64> {
     }
 }
 
-/// Answers by yes and no.
-pub(crate) enum Flags {
-    Numpy(Vec<bool>),
-    Arrow(BooleanArray),
+/// Row numbers that were found as int64, with -1 for those that were not.
+pub(crate) fn found(rows: &[u32]) -> Vec<i64> {
+    let number = |&row: &u32| if row == NO_ROW { -1 } else { i64::from(row) };
+    rows.par_iter().with_min_len(CHUNK).map(number).collect()
 }
 
-impl Flags {
-    /// Of so many rows.
-    pub(crate) fn of(rows: usize, is: impl Fn(usize) -> bool + Send + Sync, is_arrow: bool) -> Self {
-        if is_arrow {
-            return Flags::Arrow(BooleanArray::new(BooleanBuffer::collect_bool(rows, is), None));
-        }
-        Flags::Numpy((0..rows).into_par_iter().with_min_len(CHUNK).map(is).collect())
-    }
+/// For each row whether something is true.
+pub(crate) fn flags(rows: usize, is: impl Fn(usize) -> bool + Send + Sync) -> Vec<bool> {
+    (0..rows).into_par_iter().with_min_len(CHUNK).map(is).collect()
+}
 
-    pub(crate) fn into_python<'py>(self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Flags::Numpy(flags) => Ok(PyArray1::from_vec(py, flags).into_any()),
-            Flags::Arrow(flags) => Ok(Bound::new(py, ArrowColumn::named(name, Arc::new(flags)))?.into_any()),
-        }
-    }
+/// A result as an array of NumPy.
+pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+    PyArray1::from_vec(py, values).into_any()
 }
 
 /// What was taken out of the columns of a key: nothing yet of NumPy's, because its own `take` knows all of its types.

@@ -25,6 +25,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::Chosen;
 use crate::error::{DeviceError, Failure, KoelError, Result};
+use crate::memory;
 
 /// Elements that a thread turns at a time, where a loop over a column is cut for threads.
 pub(crate) const CHUNK: usize = 1 << 14;
@@ -128,6 +129,10 @@ fn pool() -> Result<&'static ThreadPool> {
 /// As many threads as the process may use.
 pub(crate) fn threads(name: &'static str) -> Result<ThreadPool> {
     ThreadPoolBuilder::new().thread_name(move |i| format!("{name}-{i}")).build().map_err(|error| {
+        // The stacks of threads are the first that does not fit.
+        if let Err(no_memory) = memory::check(32 << 20) {
+            return no_memory;
+        }
         let advice = "allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads";
         DeviceError::new_err(format!("cpu, while starting threads: {error}: {advice}")).into()
     })

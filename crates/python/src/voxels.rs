@@ -3,24 +3,25 @@
 //! The rule is that of mmcv's deterministic `hard_voxelize`:
 //!
 //! ```text
-//! cell    floor((point - least) / size) on each axis, in the precision of the points, where `least` and `size` are float32; points
-//!         outside the range have none, nor those with a NaN or an infinity
-//! voxel   a cell that a point is in; voxels are numbered as their first points come, and those after `max_voxels` are left out
+//! cell    floor((point - least) / size) on each axis, all of them in the precision of the points; points outside the range have
+//!         none, nor those with a NaN or an infinity
+//! voxel   a cell with a point; voxels are numbered by their first points, and those after `max_voxels` are left out
 //! points  of a voxel in the order of the input, the first `max_points` of them
 //! ```
 //!
 //! The numbers are koel's factorize of cells, and so the same on every device; the points are copied by one pass in their order.
 
 use koel::{Any, IdOrder, NO_ROW, group};
-use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rayon::prelude::*;
 
+use crate::arrays::{self, refuse_masked};
 use crate::device::device as device_of;
 use crate::error::Result;
-use crate::input::refuse_masked;
+use crate::memory;
 use crate::run::{CHUNK, Stop, detached_on};
 
 /// Bits of a cell's place on an axis, and how far places may be from 0.
@@ -29,8 +30,10 @@ const FAR: i64 = 1 << (BITS - 1);
 /// What stands for points in no cell: no cell has the top bit.
 const OUTSIDE: u64 = u64::MAX;
 /// What coordinates can be.
-trait Coordinate: Element + Copy + Send + Sync + Default {
-    fn of(value: f32) -> Self;
+trait Coordinate: Element + Copy + Send + Sync + Default + PartialOrd {
+    fn of(value: f64) -> Self;
+    /// How many steps of a size are between two coordinates, rounded.
+    fn steps(from: Self, to: Self, size: Self) -> f64;
     /// The cell of a coordinate, or one that is as far as all that is too far; none of NaN and infinities.
     fn cell(self, least: Self, size: Self) -> Option<i64>;
 }
@@ -38,8 +41,11 @@ trait Coordinate: Element + Copy + Send + Sync + Default {
 macro_rules! coordinate {
     ($float:ty) => {
         impl Coordinate for $float {
-            fn of(value: f32) -> Self {
-                value.into()
+            fn of(value: f64) -> Self {
+                value as $float
+            }
+            fn steps(from: Self, to: Self, size: Self) -> f64 {
+                f64::from((to - from) / size).round()
             }
             fn cell(self, least: Self, size: Self) -> Option<i64> {
                 let place = ((self - least) / size).floor();
@@ -54,22 +60,26 @@ coordinate!(f64);
 
 /// The cells of space.
 #[derive(Clone, Copy)]
-struct Grid {
-    size: [f32; 3],
-    least: [f32; 3],
+struct Grid<T> {
+    size: [T; 3],
+    least: [T; 3],
     /// Cells on each axis; none where space has no end.
     cells: Option<[i64; 3]>,
 }
 
-impl Grid {
-    fn of(size: [f32; 3], range: Option<[f32; 6]>) -> PyResult<Self> {
-        if !size.iter().all(|size| *size > 0.0 && size.is_finite()) {
-            return Err(PyValueError::new_err(format!("size is {size:?}: give three lengths above 0")));
+impl<T: Coordinate> Grid<T> {
+    fn of(size: [f64; 3], range: Option<[f64; 6]>) -> PyResult<Self> {
+        let given = size;
+        let size = size.map(T::of);
+        if !size.iter().all(|size| *size > T::default() && *size < T::of(f64::INFINITY)) {
+            return Err(PyValueError::new_err(format!("size is {given:?}: give lengths above 0")));
         }
-        let Some(range) = range else { return Ok(Grid { size, least: [0.0; 3], cells: None }) };
+        let Some(range) = range.map(|range| range.map(T::of)) else {
+            return Ok(Grid { size, least: [T::default(); 3], cells: None });
+        };
         let mut cells = [0; 3];
         for axis in 0..3 {
-            let count = f64::from((range[3 + axis] - range[axis]) / size[axis]).round();
+            let count = T::steps(range[axis], range[3 + axis], size[axis]);
             if !(count >= 1.0 && count <= (1_u32 << BITS) as f64) {
                 let text = format!(
                     "range and size make {count} cells on an axis: give a range from (x, y, z) to (x, y, z) of 1 to 2^21 cells"
@@ -82,10 +92,10 @@ impl Grid {
     }
 
     /// The key of a point's cell, or [`OUTSIDE`]; none if it is too far for a key.
-    fn key<T: Coordinate>(&self, point: &[T]) -> Option<u64> {
+    fn key(&self, point: &[T]) -> Option<u64> {
         let mut key = 0;
         for axis in (0..3).rev() {
-            let place = point[axis].cell(T::of(self.least[axis]), T::of(self.size[axis]));
+            let place = point[axis].cell(self.least[axis], self.size[axis]);
             let place = match (self.cells, place) {
                 (Some(cells), Some(place)) if (0..cells[axis]).contains(&place) => place,
                 (None, Some(place)) if (-FAR..FAR).contains(&place) => place + FAR,
@@ -105,6 +115,22 @@ impl Grid {
     }
 }
 
+/// Numbers of an argument. One is enough for three.
+fn numbers<const COUNT: usize>(name: &str, given: &Bound<'_, PyAny>, what: &str) -> PyResult<[f64; COUNT]> {
+    if COUNT == 3
+        && given.len().is_err()
+        && let Ok(one) = given.extract::<f64>()
+    {
+        return Ok([one; COUNT]);
+    }
+    // Of an array too, or a tensor on the CPU.
+    let array = arrays::array(name, given)?;
+    let items = array.as_ref().map_or(given, |array| array.as_any());
+    let numbers = items.try_iter().and_then(|items| items.map(|item| item?.extract()).collect::<PyResult<Vec<f64>>>());
+    let wrong = PyTypeError::new_err(format!("{name} is a {}: give {what}", given.get_type().name()?));
+    numbers.ok().and_then(|numbers| numbers.try_into().ok()).ok_or(wrong)
+}
+
 /// Voxels.
 struct Voxels<T> {
     points: Vec<T>,
@@ -116,11 +142,12 @@ struct Voxels<T> {
 ///
 /// Args:
 ///     points: an array of N points by C >= 3 numbers, float32 or float64, of which the first three are x, y, z.
-///     size: the lengths of a voxel along x, y, z.
-///     max_points: how many points of a voxel are kept: the first ones.
-///     max_voxels: how many voxels are kept: those whose first points come first; -1 for all.
-///     range: (x, y, z, x, y, z), the least corner and the greatest; points outside are left out. Without it voxels are counted from
-///         0, and reach 2^20 of them each way. Points with a NaN or an infinity are left out always. `range` and `size` are float32.
+///     size: the lengths of a voxel along x, y, z, or one length for all of them.
+///     max_points: the most points of a voxel; later ones are left out.
+///     max_voxels: the most voxels; later ones are left out. -1 for all.
+///     range: (x, y, z, x, y, z), the least corner and the greatest; points outside are left out. Without it, voxels are counted from
+///         0, up to 2^20 in each direction. Points with a NaN or an infinity are always left out. `range` and `size` have the
+///         precision of the points.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -136,34 +163,51 @@ struct Voxels<T> {
 #[pyo3(signature = (points, size, max_points, max_voxels, *, range=None, device="auto"))]
 pub(crate) fn voxelize<'py>(
     points: &Bound<'py, PyAny>,
-    size: [f32; 3],
+    size: &Bound<'py, PyAny>,
     max_points: i64,
     max_voxels: i64,
-    range: Option<[f32; 6]>,
+    range: Option<&Bound<'py, PyAny>>,
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    refuse_masked("points", points)?;
-    let grid = Grid::of(size, range)?;
+    let size = numbers("size", size, "one length or three, for x, y, z")?;
+    let range =
+        range.map(|range| numbers("range", range, "six numbers, the least x, y, z and the greatest")).transpose()?;
     if max_points < 1 || max_voxels == 0 || max_voxels < -1 {
         return Err(PyValueError::new_err(
             "max_points and max_voxels are numbers from 1 on (max_voxels: or -1 for all)",
         ));
     }
     let [max_points, most] = [max_points, max_voxels].map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-    if let Ok(points) = points.extract::<PyReadonlyArray2<'_, f32>>() {
-        return of_points(&points, grid, max_points, most, device);
+    if let Some(array) = matrix("points", points)? {
+        if let Ok(points) = array.extract::<PyReadonlyArray2<'_, f32>>() {
+            return of_points(&points, Grid::of(size, range)?, max_points, most, device);
+        }
+        if let Ok(points) = array.extract::<PyReadonlyArray2<'_, f64>>() {
+            return of_points(&points, Grid::of(size, range)?, max_points, most, device);
+        }
     }
-    if let Ok(points) = points.extract::<PyReadonlyArray2<'_, f64>>() {
-        return of_points(&points, grid, max_points, most, device);
-    }
-    Err(PyTypeError::new_err(
-        "points are an array of N by C numbers, float32 or float64: give points.astype(numpy.float32)",
-    ))
+    let advice = "give an array of N by C numbers, such as numpy.asarray(points, numpy.float32) or numpy.float64";
+    Err(PyTypeError::new_err(format!("points is {}: {advice}", shown(points)?)))
+}
+
+/// An array that is not masked.
+fn matrix<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
+    refuse_masked(name, given)?;
+    arrays::array(name, given)
+}
+
+/// The type of an object, and of an array its dtype and shape.
+fn shown(given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let of = given.get_type();
+    Ok(match (given.getattr_opt("dtype")?, given.getattr_opt("shape")?) {
+        (Some(dtype), Some(shape)) => format!("a {} of dtype {dtype} and shape {shape}", of.name()?),
+        _ => format!("a {}", of.name()?),
+    })
 }
 
 fn of_points<'py, T: Coordinate>(
     given: &PyReadonlyArray2<'py, T>,
-    grid: Grid,
+    grid: Grid<T>,
     max_points: usize,
     max_voxels: usize,
     device: &str,
@@ -193,7 +237,7 @@ fn of_points<'py, T: Coordinate>(
 fn gathered<T: Coordinate>(
     points: &[T],
     width: usize,
-    grid: Grid,
+    grid: Grid<T>,
     max_points: usize,
     max_voxels: usize,
     device: &Any,
@@ -202,6 +246,7 @@ fn gathered<T: Coordinate>(
     if asked > most {
         return Err(koel::Error::TooLarge { what: "points", asked, most }.into());
     }
+    memory::check_rows(points.len() / width, 0)?;
     let rows = points.par_chunks_exact(width).with_min_len(CHUNK);
     let keys: Option<Vec<u64>> = rows.map(|point| grid.key(point)).collect();
     let keys = keys.ok_or_else(|| {
@@ -261,16 +306,17 @@ fn gathered<T: Coordinate>(
 #[pyo3(signature = (places, kernel=3, *, device="auto"))]
 pub(crate) fn neighbours<'py>(places: &Bound<'py, PyAny>, kernel: u32, device: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = places.py();
-    refuse_masked("places", places)?;
     if kernel.is_multiple_of(2) || kernel > 15 {
         return Err(PyValueError::new_err(format!("kernel is {kernel}: give an odd number up to 15")));
     }
-    let places = match places.extract::<PyReadonlyArray2<'_, i32>>() {
-        Ok(places) => places.to_owned_array().mapv(i64::from),
-        Err(_) => places
-            .extract::<PyReadonlyArray2<'_, i64>>()
-            .map_err(|_| PyTypeError::new_err("places are an array of M by 3 integers, int32 or int64, along z, y, x"))?
-            .to_owned_array(),
+    let array = matrix("places", places)?;
+    let narrow = array.as_ref().and_then(|array| array.extract::<PyReadonlyArray2<'_, i32>>().ok());
+    let wide = array.as_ref().and_then(|array| array.extract::<PyReadonlyArray2<'_, i64>>().ok());
+    let Some(places) =
+        narrow.map(|places| places.to_owned_array().mapv(i64::from)).or(wide.map(|places| places.to_owned_array()))
+    else {
+        let advice = "give an array of M by 3 integers along z, y, x, such as numpy.asarray(places, numpy.int32)";
+        return Err(PyTypeError::new_err(format!("places is {}: {advice}", shown(places)?)));
     };
     if places.ncols() != 3 {
         return Err(PyValueError::new_err(format!(
@@ -299,6 +345,7 @@ fn key(place: &[i64], offset: [i64; 3]) -> Option<u64> {
 }
 
 fn numbered(places: &[i64], reach: i64, device: &Any, stop: &Stop) -> Result<Vec<i32>> {
+    memory::check_rows(places.len() / 3, 0)?;
     let voxels = places.par_chunks_exact(3).with_min_len(CHUNK);
     let keys: Option<Vec<u64>> = voxels.clone().map(|place| key(place, [0; 3])).collect();
     let keys = keys.ok_or_else(|| PyValueError::new_err("places are from -2^20 to 2^20 - 1"))?;

@@ -262,7 +262,7 @@ def test_errors_say_what_to_do():
 
 def test_a_timestamp_of_another_zone_is_the_same_moment():
     moments = pd.Series(pd.to_datetime(["2020-01-01T12:00Z", "2020-01-01T13:00Z"]))
-    assert koel.isin(moments, moments.dt.tz_convert("Europe/Oslo")[:1]).to_pylist() == [True, False]
+    assert koel.isin(moments, moments.dt.tz_convert("Europe/Oslo")[:1]).tolist() == [True, False]
     assert koel.unique([datetime.datetime(2020, 1, 1)] * 2).tolist() == [datetime.datetime(2020, 1, 1)]
 
 
@@ -272,6 +272,9 @@ def test_sides_without_values_have_the_other_sides_type():
         assert koel.isin(a, []).tolist() == koel.isin(a, [None]).tolist() == [False, False]
         assert [part.tolist() for part in koel.join([], a, "outer")] == [[-1, -1], [0, 1]]
         assert koel.get_indexer([], a).tolist() == [-1, -1]
+        for empty in (pd.Categorical([]), pd.Series(pd.Categorical([None])), pd.Categorical([None], categories=["x"])):
+            assert koel.isin(a, empty).tolist() == koel.isin(a, pd.Series([None])).tolist() == [False, False]
+            assert koel.join(a, empty)[0].tolist() == []
 
 
 def test_text_of_fixed_width_ends_in_zeros_that_are_none_of_its_own():

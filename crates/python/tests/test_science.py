@@ -1,6 +1,7 @@
 """Voxels against a plain loop of mmcv's rule, and k-mers against a plain count."""
 
 import collections
+import gzip
 import random
 
 import numpy as np
@@ -14,11 +15,11 @@ import koel
 def by_loop(points, size, max_points, max_voxels, reach=None):
     """mmcv's hard_voxelize, point after point, in the precision of the points."""
     dtype = points.dtype.type
-    least = [dtype(0)] * 3 if reach is None else [dtype(np.float32(x)) for x in reach[:3]]
-    size = [dtype(np.float32(x)) for x in size]
+    least = [dtype(0)] * 3 if reach is None else [dtype(x) for x in reach[:3]]
+    size = [dtype(x) for x in size]
     if reach is not None:
-        lengths = [np.float32(reach[3 + i]) - np.float32(reach[i]) for i in range(3)]
-        cells = [round(float(lengths[i] / np.float32(size[i]))) for i in range(3)]
+        lengths = [dtype(reach[3 + i]) - least[i] for i in range(3)]
+        cells = [round(float(lengths[i] / size[i])) for i in range(3)]
     numbers, voxels, places, counts = {}, [], [], []
     for point in points:
         place = [np.floor((point[i] - least[i]) / size[i]) for i in range(3)]
@@ -69,6 +70,40 @@ def test_few_points(count, width, max_points, max_voxels, reach, dtype, seed):
     # Strided, as a slice of columns is.
     points = np.asfortranarray(points) if seed % 2 else points
     check(koel.voxelize(points, (3, 3, 1.5), max_points, max_voxels, range=reach), by_loop(points, (3, 3, 1.5), max_points, max_voxels, reach))
+
+
+def test_sizes_and_ranges_have_the_precision_of_the_points():
+    """Cells of 0.1 up to 3: the 0.1 of float32 is greater than that of float64, and puts points into other cells."""
+    points = np.repeat(np.arange(0, 30)[:, None] / 10, 3, axis=1)
+    for reach in (None, (0, 0, 0, 3, 3, 3), (0.1, 0.1, 0.1, 2.9, 2.9, 2.9)):
+        for of in (points, points.astype("float32")):
+            check(koel.voxelize(of, 0.1, 1, -1, range=reach), by_loop(of, (0.1, 0.1, 0.1), 1, -1, reach))
+    places = koel.voxelize(points, 0.1, 1, -1)[1][:, 0]
+    assert places.tolist() == np.unique(np.floor(points[:, 0] / 0.1)).tolist()
+
+
+def test_forms_of_sizes_and_ranges():
+    points = np.random.default_rng(5).normal(0, 30, (50, 3))
+    expected = koel.voxelize(points, (2.0, 2.0, 2.0), 2, -1, range=RANGE)
+    for size in (2, 2.0, np.float32(2), np.array(2.0), [2, 2, 2], np.array([2, 2, 2]), np.float32([2, 2, 2])):
+        check(koel.voxelize(points, size, 2, -1, range=np.array(RANGE)), expected)
+    for size in ("2", (2, 2), [2, "2", 2], None, {"x": 2}):
+        with pytest.raises(TypeError, match="size is.*one length or three"):
+            koel.voxelize(points, size, 2, -1)
+    for reach in (1, (1, 2, 3), "text"):
+        with pytest.raises(TypeError, match="range is.*six numbers"):
+            koel.voxelize(points, 1, 2, -1, range=reach)
+    for size in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="size"):
+            koel.voxelize(points, size, 2, -1)
+    with pytest.raises(ValueError, match="size"):
+        koel.voxelize(points.astype("float32"), 1e-50, 2, -1)
+    with pytest.raises(TypeError, match="points is a list.*numpy.asarray"):
+        koel.voxelize(points.tolist(), 1, 2, -1)
+    # The advice.
+    check(koel.voxelize(np.asarray(points.tolist(), np.float64), (2, 2, 2), 2, -1, range=RANGE), expected)
+    with pytest.raises(TypeError, match="places is a list.*numpy.asarray"):
+        koel.neighbours([[0, 0, 0]])
 
 
 def test_what_no_voxels_are_made_of():
@@ -159,6 +194,26 @@ def test_kmers_of_a_file(tmp_path, device):
     # No window spans two records, and lines are joined.
     expected = collections.Counter(dict(counted("ACGTNACGG", 3, False))) + collections.Counter(dict(counted("TTTTAC", 3, False)))
     assert dict(zip(found.tolist(), counts.tolist())) == expected
+
+
+def test_fastq_and_gzip(tmp_path, device):
+    fasta = b">r\nACGT\nAC\n>s\nNACGG\n"
+    fastq = b"@r\nACGTAC\n+\nIIIIII\n@s\nNACGG\n+\n@@@@@\n"
+    expected = [part.tolist() for part in koel.kmers("ACGTACNACGG", 3, False)]
+    for name, content in (("a", fasta), ("b", fastq), ("c", b"\xef\xbb\xbf" + fastq), ("d", b"\xef\xbb\xbf" + fasta), ("e", b"\n" + fastq)):
+        (tmp_path / name).write_bytes(content)
+        packed = tmp_path / f"{name}.gz"
+        # Members one behind the other, as bgzip writes them.
+        packed.write_bytes(gzip.compress(content[:9]) + gzip.compress(content[9:]))
+        for path in (tmp_path / name, packed):
+            assert [part.tolist() for part in koel.kmers(path, 3, False, device=device)] == expected
+    cut = tmp_path / "cut.fq.gz"
+    cut.write_bytes(gzip.compress(fastq)[:-9])
+    with pytest.raises(OSError, match="cut.fq.gz"):
+        koel.kmers(cut, 3)
+    (tmp_path / "short.fq").write_bytes(fastq[:-3])
+    with pytest.raises(ValueError, match="short.fq, line 8: .*cut short"):
+        koel.kmers(tmp_path / "short.fq", 3)
 
 
 def test_what_has_no_kmers(tmp_path):

@@ -257,7 +257,7 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
     join, group_by, unique = koel.join_stream, koel.group_by_stream, koel.unique_stream
     (tmp_path / "file").touch()
     for error, match, call in [
-        (TypeError, "dict and no table", lambda: join({}, table, "k")),
+        (TypeError, "left is a dict: give a table", lambda: join({}, table, "k")),
         (TypeError, "cannot be read as a table", lambda: join(table["n"], table, "k")),
         (KeyError, "no column `x`: there are `k`, `n`", lambda: join(table, table, "x")),
         (TypeError, "cast", lambda: join(table, table, left_on="k", right_on="n")),

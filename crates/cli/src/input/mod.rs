@@ -9,8 +9,6 @@
 mod batch;
 mod blocks;
 mod columns;
-mod fasta;
-mod fastq;
 mod format;
 mod gzip;
 mod inputs;
@@ -28,13 +26,14 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use koel::KeyType;
+use koel::layout::sequences::{Sequences, Unread, fasta, fastq};
 
 use super::failure::{Failure, Result};
 use super::number::Type;
 use super::{progress, text};
 use batch::Batch;
 use format::Format;
-use window::{Sequences, Windows};
+use window::Windows;
 
 pub use batch::{Pairs, Sink};
 pub use inputs::{Inputs, note_types, paths};
@@ -197,8 +196,18 @@ impl<'a> Input<'a> {
 }
 
 /// Hands on the records of sequences.
-fn records_of(format: Format, reader: impl BufRead, name: &Name, to: &mut impl Sequences) -> Result<()> {
-    if format == Format::Fastq { fastq::read(reader, name, to) } else { fasta::read(reader, name, to) }
+fn records_of(
+    format: Format,
+    reader: impl BufRead,
+    name: &Name,
+    to: &mut impl Sequences<Error = Failure>,
+) -> Result<()> {
+    let read = if format == Format::Fastq { fastq(reader, to) } else { fasta(reader, to) };
+    read.map_err(|error| match error {
+        Unread::Io(error) => name.io(&error),
+        Unread::Format { line, reason } => name.at(line, reason),
+        Unread::Stopped(failure) => failure,
+    })
 }
 
 /// What a file is called in messages.

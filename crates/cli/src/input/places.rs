@@ -6,7 +6,8 @@
 
 use std::path::PathBuf;
 
-use super::window::Sequences;
+use koel::layout::sequences::Sequences;
+
 use super::{Inputs, records_of};
 use crate::failure::{Failure, Result};
 use crate::number::Number;
@@ -86,6 +87,8 @@ impl Places {
 }
 
 impl Sequences for Places {
+    type Error = Failure;
+
     fn record(&mut self) -> Result<()> {
         self.records.push(Begin { letters: self.letters, name: self.names.len() });
         Ok(())

@@ -11,22 +11,11 @@
 //! they are an error, or treated as N where that is asked for. So are files of records without a key.
 
 use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
+use koel::layout::sequences::Sequences;
 
 use super::{Batch, Name, Named, OtherLetters, ReadOptions, Want};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::number::Type;
-
-/// What a reader of records hands on of them, in their order.
-pub(super) trait Sequences {
-    /// A record begins.
-    fn record(&mut self) -> Result<()>;
-
-    /// A byte of its name, which ends at the first blank.
-    fn name(&mut self, byte: u8, line: u64) -> Result<()>;
-
-    /// A letter of its sequence, on this line.
-    fn letter(&mut self, letter: u8, line: u64) -> Result<()>;
-}
 
 /// The last K letters, and where their keys go.
 pub(super) struct Windows<'a, 's> {
@@ -68,15 +57,12 @@ impl<'a, 's> Windows<'a, 's> {
 }
 
 impl Sequences for Windows<'_, '_> {
+    type Error = Failure;
+
     fn record(&mut self) -> Result<()> {
         self.window.clear();
         self.records += 1;
         self.sink.records += 1;
-        Ok(())
-    }
-
-    #[inline]
-    fn name(&mut self, _: u8, _: u64) -> Result<()> {
         Ok(())
     }
 
@@ -147,6 +133,8 @@ mod tests {
         assert_eq!(kmers(">r\nACGNACG\n", 3), Ok(vec![(6, 0), (6, 4)]), "N takes a place and breaks windows");
         assert_eq!(kmers(">a\nAC\n>b\nGACG\n", 3), Ok(vec![(33, 2), (6, 3)]), "records break windows, places go on");
         assert_eq!(kmers(">r\nA\nC", 1), Ok(vec![(0, 0), (1, 1)]));
+        let fastq = b"\xef\xbb\xbf@r\nACGT\n+\nIIII\n@s\nACG\n+\nIII\n";
+        assert_eq!(pairs("x.fastq", fastq, Some(3)), Ok(vec![(6, 0), (27, 1), (6, 4)]), "and in FASTQ");
         assert_eq!(kmers(">r\nTTTTTTTTTTTTTTTT", 16), Ok(vec![(u32::MAX.into(), 0)]));
         let long = ">r\nTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTA";
         let most = Number::from(u64::MAX);

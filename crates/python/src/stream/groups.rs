@@ -1,4 +1,4 @@
-//! Groups and distinct rows of tables that come batch by batch.
+//! Groups and distinct rows of tables that are read batch by batch.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,37 +18,39 @@ use super::table::{As, Picked, Table};
 use super::work::{Counts, Job};
 use super::{check_names, devices_of, memory, names, schema_of};
 use crate::error::Result;
-use crate::group_by::function;
+use crate::group_by::{FUNCTIONS, function, items};
 use crate::run::detached;
 
-/// Aggregates by key of a table that may be larger than memory: a row a group.
+/// Aggregates by key of a table that may be larger than memory: a row for each group.
 ///
-/// Nothing is read before the first batch of the result is. If the table does not fit in memory, it is dealt to temporary files
-/// without names, and grouped part by part. The result is the same, in the same order.
+/// Reading begins with the first batch of the result. A table that does not fit in memory is partitioned by key into temporary
+/// files, and grouped one partition at a time. The result and its order are the same.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a relation of DuckDB, or what else has
-///         `__arrow_c_stream__` or, for a struct, `__arrow_c_array__`.
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
+///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
 ///     by: the name of the key column, or a list of names.
-///     aggregates: for each name of a result its column and function: {"total": ("price", "sum")}. Functions are "sum", "min", "max",
-///         "mean", "count" (values that are not missing) and "nunique" (different ones); "size" alone is the number of rows.
-///     sort: whether groups ascend by key; else they come in the order in which they first appear.
-///     dropna: whether rows with a missing key (null) are in no group. NaN is a value.
-///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
-///         device's memory, and half of that is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME"; also
-///         several, separated by commas, or "gpus": they share out the rows, and the result is that of one.
+///     aggregates: for each name of a result its column and function: {"total": ("price", "sum")}. Functions are "sum", "min",
+///         "max", "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are
+///         not missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the
+///         number of rows.
+///     sort: whether groups ascend by key; otherwise they are in the order of their first rows.
+///     dropna: whether to leave out rows with a missing key (null). NaN is a value.
+///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///         memory, or less if the process may not allocate as much; half of it is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
+///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
+///         several, separated by commas, or "gpus", which share the work. The result is the same.
 ///
 /// Returns:
-///     A `koel.BatchReader` of the key columns and the results. Missing values are passed over: a group of nothing else has null.
-///     Sums are int64, uint64, float64 or decimal, and those of floats have the same bits on every device, thread count and run,
-///     under every limit.
+///     A `koel.BatchReader` of the key columns and the results. Missing values are ignored, except by "first" and "last": a group
+///     without others has null. Sums are int64, uint64, float64 or decimal; those of floats have the same bits on every device,
+///     thread count and run, with any limit.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> sales = pa.table({"city": ["Oslo", "Bern", "Oslo"], "price": [0.5, 1.0, 2.0]})
 /// >>> groups = koel.group_by_stream(sales, "city", {"total": ("price", "sum"), "rows": "size"}, memory_limit="1GB")
-/// >>> pa.table(groups).to_pydict()
+/// >>> groups.to_pyarrow().to_pydict()
 /// {'city': ['Oslo', 'Bern'], 'total': [2.5, 1.0], 'rows': [2, 1]}
 #[pyfunction]
 #[pyo3(signature = (table, by, aggregates, *, sort=false, dropna=true, memory_limit=None, temp_dir=None, device="auto"))]
@@ -66,7 +68,7 @@ pub(crate) fn group_by_stream(
 ) -> PyResult<BatchReader> {
     let by = names("by", by)?;
     let wanted = wanted(aggregates)?;
-    check_names(by.iter().chain(wanted.iter().map(|of| &of.0)).map(String::as_str), "give another name")?;
+    check_names(by.iter().chain(wanted.iter().map(|of| &of.0)).map(String::as_str), "give one of them another name")?;
     let limit = memory::limit(memory_limit, temp_dir)?;
     let table = Table::of("table", table)?;
     let mut picks = Vec::new();
@@ -95,26 +97,26 @@ pub(crate) fn group_by_stream(
 
 /// The distinct rows of a table that may be larger than memory, or the first row of each key.
 ///
-/// Nothing is read before the first batch of the result is. If the table does not fit in memory, it is dealt to temporary files
-/// without names. The result is the same, in the same order.
+/// Reading begins with the first batch of the result. A table that does not fit in memory is partitioned by key into temporary
+/// files. The result and its order are the same.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a relation of DuckDB, or what else has
-///         `__arrow_c_stream__` or, for a struct, `__arrow_c_array__`.
-///     on: the name of the key column, or a list of names; else all columns are the key. Missing values equal each other.
-///     sort: whether rows ascend by key; else they come in the order of the table.
-///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
-///         device's memory, and half of that is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME"; also
-///         several, separated by commas, or "gpus": they share out the rows, and the result is that of one.
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
+///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
+///     on: the name of the key column, or a list of names; by default all columns. Missing values equal each other.
+///     sort: whether rows ascend by key; otherwise they are in the order of the table.
+///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///         memory, or less if the process may not allocate as much; half of it is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
+///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
+///         several, separated by commas, or "gpus", which share the work. The result is the same.
 ///
 /// Returns:
 ///     A `koel.BatchReader` with the columns of the table.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> visits = pa.table({"city": ["Oslo", "Bern", "Oslo"], "year": [2024, 2020, 2022]})
-/// >>> pa.table(koel.unique_stream(visits, "city")).to_pydict()
+/// >>> koel.unique_stream(visits, "city").to_pyarrow().to_pydict()
 /// {'city': ['Oslo', 'Bern'], 'year': [2024, 2020]}
 #[pyfunction]
 #[pyo3(signature = (table, on=None, *, sort=false, memory_limit=None, temp_dir=None, device="auto"))]
@@ -159,19 +161,17 @@ pub(crate) fn unique_stream(
 type Wanted = (String, Option<(String, Function)>);
 
 fn wanted(aggregates: &Bound<'_, PyAny>) -> PyResult<Vec<Wanted>> {
-    let mut wanted = Vec::new();
-    for item in aggregates.call_method0("items")?.try_iter()? {
-        let (name, what): (String, Bound<'_, PyAny>) = item?.extract()?;
+    let of = |(name, what): (String, Bound<'_, PyAny>)| {
         let of = what.extract::<(String, String)>().ok().and_then(|(column, of)| Some((column, function(&of)?)));
         if of.is_none() && !what.extract::<String>().is_ok_and(|text| text == "size") {
             return Err(PyValueError::new_err(format!(
-                "aggregate {name:?} is {}: give (\"column\", \"sum\"), with sum, min, max, mean, count or nunique, or \"size\"",
+                "aggregate {name:?} is {}: give (\"column\", \"sum\") or \"size\"; functions are {FUNCTIONS}",
                 what.repr()?
             )));
         }
-        wanted.push((name, of));
-    }
-    Ok(wanted)
+        Ok((name, of))
+    };
+    items(aggregates)?.into_iter().map(of).collect()
 }
 
 /// Where a column is among those that are needed, which it becomes one of.
@@ -210,6 +210,7 @@ struct Grouping {
 impl Grouping {
     fn reader(self, py: Python<'_>, schema: SchemaRef, device: &str) -> PyResult<BatchReader> {
         let (devices, result) = (devices_of(py, device, self.table.many())?, Arc::clone(&schema));
+        let limit = self.plan.limit.clone();
         let job: Job = Box::new(move |outlet| {
             let devices = devices.devices();
             let Grouping { plan, table, columns, counted } = self;
@@ -220,7 +221,7 @@ impl Grouping {
             results.flush()?;
             Ok(counts(&found, counted))
         });
-        Ok(BatchReader::new(job, schema))
+        Ok(BatchReader::new(job, schema, &limit))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Joins of tables that come batch by batch.
+//! Joins of tables that are read batch by batch.
 
 use std::path::PathBuf;
 
@@ -23,36 +23,42 @@ use crate::run::detached;
 /// Joins two tables that may be larger than memory: rows of both sides whose keys are equal, in the order of left rows, then of
 /// right rows.
 ///
-/// Nothing is read before the first batch of the result is. If the right table fits in memory, left rows go through as they come;
-/// else both are dealt to temporary files without names, and joined part by part. The result is the same, in the same order.
+/// Reading begins with the first batch of the result. If the right table fits in memory, left rows are joined as they are read;
+/// otherwise both are partitioned by key into temporary files, and joined one partition at a time. The result and its order are
+/// the same.
 ///
 /// Args:
-///     left: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a relation of DuckDB, or what else has
-///         `__arrow_c_stream__` or, for a struct, `__arrow_c_array__`.
-///     right: the other table. Let it be the smaller one.
+///     left: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
+///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
+///     right: the other table, preferably the smaller one.
 ///     on: the name of the key column in both tables, or a list of names.
 ///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and has their order; "outer", which
 ///         keeps all, right rows without a partner last; "semi" and "anti", the left rows with and without a partner.
-///     left_on: in place of `on`, the names in the left table.
+///     left_on: the names of the key columns in the left table, instead of `on`.
 ///     right_on: as many names in the right table.
-///     columns: the columns of the result, by the names that they have there; else left ones, then right ones without the keys. In
-///         "right" and "outer" the left key columns have the keys of right rows too; if their types differ, the right ones come too.
-///     suffix: what is put behind the name of a right column that a left one has too.
+///     columns: the columns of the result, by their names there; by default those of the left table, then those of the right table
+///         without the keys. With "right" and "outer" the left key columns have the keys of right rows too; if the types of the keys
+///         differ, the right key columns are included.
+///     suffix: appended to the name of a right column if a left column has the same name.
 ///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
-///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
-///         device's memory, and half of that is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME"; also
-///         several, separated by commas, or "gpus": they share out the rows, and the result is that of one.
+///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///         memory, or less if the process may not allocate as much; half of it is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
+///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
+///         several, separated by commas, or "gpus", which share the work. The result is the same.
 ///
 /// Returns:
-///     A `koel.BatchReader`. Columns of dictionaries come out as their values.
+///     A `koel.BatchReader`. Dictionary columns are returned as their values.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> people = pa.table({"name": ["Ada", "Max", "Eva"], "city": [20, None, 10]})
 /// >>> cities = pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]})
-/// >>> pa.table(koel.join_stream(people, cities, "city", "left", nulls_equal=False, memory_limit="1GB")).to_pydict()
+/// >>> koel.join_stream(people, cities, "city", "left", nulls_equal=False).to_pyarrow().to_pydict()
 /// {'name': ['Ada', 'Max', 'Eva'], 'city': [20, None, 10], 'name_right': ['Oslo', None, 'Bern']}
+/// >>> koel.join_stream(people, cities, "city", columns=["name", "name_right"]).to_pandas()
+///   name name_right
+/// 0  Ada       Oslo
+/// 1  Eva       Bern
 #[pyfunction]
 #[pyo3(signature = (left, right, on=None, how="inner", *, left_on=None, right_on=None, columns=None, suffix="_right",
     nulls_equal=true, memory_limit=None, temp_dir=None, device="auto"))]
@@ -103,6 +109,7 @@ pub(crate) fn join_stream(
     let schema = schema_of(join.fields().iter().zip(&outs).map(named).collect());
     let devices = devices_of(py, device, rows)?;
     let result = schema.clone();
+    let limit = plan.limit.clone();
     let job: Job = Box::new(move |outlet| {
         let devices = devices.devices();
         let watch = |_| outlet.check_or_unwind();
@@ -118,7 +125,7 @@ pub(crate) fn join_stream(
             ("spilled_bytes", found.spilled),
         ])
     });
-    Ok(BatchReader::new(job, schema))
+    Ok(BatchReader::new(job, schema, &limit))
 }
 
 /// The names of key columns, left and right.
@@ -245,7 +252,8 @@ impl Asking<'_> {
 /// Those that are asked for, in that order, or all.
 fn chosen(mut outs: Vec<Out>, asked: Option<Vec<String>>) -> Result<Vec<Out>> {
     let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
-    check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), "give another suffix")?;
+    let advice = "rename one of them, give another suffix, or leave both out with columns=[..]";
+    check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), advice)?;
     let Some(asked) = asked else { return Ok(outs) };
     check_names(asked.iter().map(String::as_str), "name each once")?;
     let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();

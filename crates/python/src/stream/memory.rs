@@ -1,4 +1,4 @@
-//! How much memory a stream's work may use, and where its temporary files are.
+//! How much memory the work of a stream may use, and where its temporary files are.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,25 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
 use crate::error::of_io;
+use crate::memory::{check, half, obtainable};
 
 /// With less, a table becomes very many small pieces.
 const LEAST: u64 = 1 << 20;
 
-/// The limit that a caller gives.
+/// What work takes besides its limit.
+const BESIDES: u64 = 64 << 20;
+
+/// The limit that a caller gives. It is lowered to a third of what the system gives beyond that, so that neither the work
+/// nor the reader of its result runs out of memory.
 pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
     // No more than half of a device's memory, and of this machine's, is used anyway.
     let bytes = memory.map_or(Ok(u64::MAX), bytes)?;
+    check(BESIDES + 3 * LEAST)?;
+    let bytes = match obtainable(bytes.saturating_mul(3).saturating_add(BESIDES)) {
+        // No limit of the process is near.
+        given if given >= half() => bytes,
+        given => bytes.min((given - BESIDES.min(given)) / 3).max(LEAST),
+    };
     let Some(folder) = folder else { return Ok(Limit::new(bytes)) };
     let found = std::fs::metadata(&folder).map_err(|error| of_io(&folder, &error))?;
     if !found.is_dir() {
@@ -23,6 +34,11 @@ pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) 
         return Err(PyNotADirectoryError::new_err(text));
     }
     Ok(Limit::new(bytes).in_folder(folder))
+}
+
+/// How much memory the work may take between two batches.
+pub(crate) fn needs(limit: &Limit) -> u64 {
+    limit.bytes().min(half() / 4).saturating_add(BESIDES / 2)
 }
 
 fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {

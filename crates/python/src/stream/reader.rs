@@ -1,22 +1,23 @@
-//! What a stream gives: a reader of batches.
+//! Results of streams: a reader of batches.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, FieldRef, SchemaRef};
+use koel_arrow::external::Limit;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 
 use super::work::{Job, Work, gone};
-use crate::output::ArrowColumn;
+use crate::output::{ArrowColumn, library, series};
 
-/// A result that comes batch by batch, for whichever library reads Arrow's PyCapsule interface:
-/// `pyarrow.RecordBatchReader.from_stream(reader)`, `polars.DataFrame(reader)`, DuckDB; or by iteration.
+/// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them all; DuckDB and other libraries
+/// read Arrow's PyCapsule interface; iteration gives one `koel.Batch` at a time.
 ///
-/// Work begins when the first batch is asked for, and stays a few batches ahead of who reads. Rows are read once. A reader that is
-/// closed or dropped before its end stops its work, and temporary files are gone then.
+/// Work begins with the first batch and stays a few batches ahead of the reader. Rows are read once. Closing or dropping a
+/// reader before its end stops its work and deletes its temporary files.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> with koel.unique_stream(pa.table({"k": [3, 1, 3]})) as reader:
@@ -30,8 +31,23 @@ pub(crate) struct BatchReader {
 }
 
 impl BatchReader {
-    pub(crate) fn new(job: Job, schema: SchemaRef) -> Self {
-        BatchReader { work: Arc::new(Work::new(job)), schema }
+    pub(crate) fn new(job: Job, schema: SchemaRef, limit: &Limit) -> Self {
+        BatchReader { work: Arc::new(Work::new(job, super::memory::needs(limit))), schema }
+    }
+
+    /// All batches, and at least one.
+    ///
+    /// Libraries that read the stream themselves let go of the interpreter's lock, of which pyo3 knows nothing in a method.
+    fn batches<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Batch>>> {
+        py.detach(|| self.work.check_unread())?;
+        let mut batches = Vec::new();
+        while let Some(batch) = py.detach(|| self.work.next())? {
+            batches.push(Bound::new(py, Batch(batch))?);
+        }
+        if batches.is_empty() {
+            batches.push(Bound::new(py, Batch(RecordBatch::new_empty(Arc::clone(&self.schema))))?);
+        }
+        Ok(batches)
     }
 }
 
@@ -56,6 +72,47 @@ impl BatchReader {
         Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
     }
 
+    /// All rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as Int64.
+    ///
+    /// >>> import koel, pandas as pd
+    /// >>> koel.unique_stream(pd.DataFrame({"k": [3, 1, 3]})).to_pandas()["k"].tolist()
+    /// [3, 1]
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frame(&Self::to_pyarrow(slf)?)
+    }
+
+    /// All rows as a DataFrame of polars.
+    ///
+    /// >>> import koel, polars as pl
+    /// >>> koel.unique_stream(pl.DataFrame({"k": [3, 1, 3]})).to_polars()["k"].to_list()
+    /// [3, 1]
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let polars = library(slf.py(), "polars")?;
+        let batches = slf.get().batches(slf.py())?;
+        let frames = batches.iter().map(|batch| polars.call_method1("DataFrame", (batch,)));
+        polars.call_method1("concat", (frames.collect::<PyResult<Vec<_>>>()?,))
+    }
+
+    /// All rows as a Table of pyarrow.
+    ///
+    /// >>> import koel, pyarrow as pa
+    /// >>> koel.unique_stream(pa.table({"k": [3, 1, 3]})).to_pyarrow().to_pydict()
+    /// {'k': [3, 1]}
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = library(slf.py(), "pyarrow")?;
+        let batches = slf.get().batches(slf.py())?;
+        let batches = batches.iter().map(Batch::to_pyarrow).collect::<PyResult<Vec<_>>>()?;
+        pyarrow.getattr("Table")?.call_method1("from_batches", (batches,))
+    }
+
+    /// Refuses, for libraries such as pandas that would make an array of the batches.
+    #[pyo3(signature = (*_arguments, **_keywords))]
+    fn __array__(&self, _arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a koel.BatchReader is not an array: use its to_pandas(), to_polars() or to_pyarrow()",
+        ))
+    }
+
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
@@ -73,7 +130,7 @@ impl BatchReader {
     /// The columns, as a schema of pyarrow. Libraries that read the PyCapsule interface do without.
     #[getter]
     fn schema<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        pyarrow(slf.py())?.call_method1("schema", (slf,))
+        library(slf.py(), "pyarrow")?.call_method1("schema", (slf,))
     }
 
     /// When all rows have been made, a dict that says how many there were on the way in and out, and `spilled_bytes`, the bytes written
@@ -157,8 +214,8 @@ fn told(py: Python<'_>, error: &PyErr) -> ArrowError {
     ArrowError::ExternalError(text.into())
 }
 
-/// Some rows of a result, for whichever library reads Arrow's PyCapsule interface: `pyarrow.record_batch(batch)`,
-/// `polars.DataFrame(batch)`; `batch["name"]` is a `koel.Column`.
+/// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other libraries read Arrow's PyCapsule
+/// interface; `batch["name"]` is a `koel.Column`.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> batch = next(koel.unique_stream(pa.table({"k": [3, 1, 3]})))
@@ -197,14 +254,38 @@ impl Batch {
     /// >>> next(koel.unique_stream(pa.table({"k": [3, 1, 3]}))).to_pyarrow().num_rows
     /// 2
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        pyarrow(slf.py())?.call_method1("record_batch", (slf,))
+        library(slf.py(), "pyarrow")?.call_method1("record_batch", (slf,))
+    }
+
+    /// The rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as Int64.
+    ///
+    /// >>> import koel, pandas as pd
+    /// >>> next(koel.unique_stream(pd.DataFrame({"k": [3, 1, 3]}))).to_pandas()["k"].tolist()
+    /// [3, 1]
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frame(&Self::to_pyarrow(slf)?)
+    }
+
+    /// The rows as a DataFrame of polars.
+    ///
+    /// >>> import koel, polars as pl
+    /// >>> next(koel.unique_stream(pl.DataFrame({"k": [3, 1, 3]}))).to_polars()["k"].to_list()
+    /// [3, 1]
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        library(slf.py(), "polars")?.call_method1("DataFrame", (slf,))
     }
 
     fn __getitem__(&self, name: &str) -> PyResult<ArrowColumn> {
         let schema = self.0.schema_ref();
-        let place = schema.index_of(name).map_err(|_| {
-            PyKeyError::new_err(format!("there is no column {name:?}: there are {}", names(schema).join(", ")))
-        })?;
+        let mut places = (0..).zip(schema.fields()).filter(|(_, field)| field.name() == name).map(|(place, _)| place);
+        let Some(place) = places.next() else {
+            let text = format!("there is no column {name:?}: there are {}", names(schema).join(", "));
+            return Err(PyKeyError::new_err(text));
+        };
+        if places.next().is_some() {
+            let text = format!("there are several columns {name:?}: use to_pyarrow(), whose columns have numbers");
+            return Err(PyKeyError::new_err(text));
+        }
         Ok(ArrowColumn::new(Arc::clone(self.0.column(place)), Arc::clone(&schema.fields()[place])))
     }
 
@@ -226,8 +307,15 @@ fn row_field(schema: &SchemaRef) -> FieldRef {
     Arc::new(Field::new_struct("", schema.fields().clone(), false))
 }
 
-fn pyarrow(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("pyarrow").map_err(|_| {
-        PyTypeError::new_err("this needs pyarrow, which is not installed; polars.DataFrame(..) does without")
-    })
+/// A table or batch of pyarrow as a frame of pandas, with the same values.
+fn frame<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let columns = PyDict::new(table.py());
+    let names: Vec<String> = table.getattr("schema")?.getattr("names")?.extract()?;
+    for (at, name) in names.iter().enumerate() {
+        columns.set_item(at, series(&table.call_method1("column", (at,))?, name)?)?;
+    }
+    let frame = library(table.py(), "pandas")?.call_method1("DataFrame", (columns,))?;
+    // Two columns may have one name.
+    frame.setattr("columns", names)?;
+    Ok(frame)
 }

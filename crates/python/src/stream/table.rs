@@ -11,19 +11,17 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
-    new_null_array,
+    Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, RecordBatchOptions, RecordBatchReader, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use koel_arrow::external::Batches;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
 use super::work::Outlet;
 use crate::error::{Failure, KoelError, Result};
-use crate::input::is_of_pandas;
+use crate::input::is_frame;
 
 /// A table as it came.
 pub(crate) struct Table {
@@ -73,10 +71,7 @@ impl Table {
 }
 
 fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
-    let no_table = |error: PyErr| {
-        PyTypeError::new_err(format!("{name} cannot be read as a table ({error}): give a table with named columns"))
-    };
-    if is_of_pandas(given)? && given.hasattr("columns")? {
+    if is_frame(given)? {
         let pyarrow = given.py().import("pyarrow").map_err(|_| {
             PyTypeError::new_err(format!("{name} is of pandas, which koel reads through pyarrow: install pyarrow"))
         })?;
@@ -86,21 +81,16 @@ fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBat
         let table = pyarrow.getattr("Table")?.call_method("from_pandas", (given,), Some(&keywords))?;
         return reader_of(name, &table);
     }
-    if given.hasattr("__arrow_c_stream__")? {
-        // What goes wrong in the library that gives the stream is told in its own words.
-        let stream = given.call_method0("__arrow_c_stream__")?;
-        return PyRecordBatchReader::from_arrow_pycapsule(stream.cast()?)
-            .and_then(PyRecordBatchReader::into_reader)
-            .map_err(no_table);
-    }
-    if given.hasattr("__arrow_c_array__")? {
-        let batch = given.extract::<PyRecordBatch>().map_err(no_table)?.into_inner();
-        let schema = batch.schema();
-        return Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
+    let table = crate::arrow::table(given).map_err(|error| {
+        let advice = "give a table with named columns";
+        PyTypeError::new_err(format!("{name} cannot be read as a table: {}: {advice}", error.value(given.py())))
+    })?;
+    if let Some(table) = table {
+        return Ok(table);
     }
     let text = format!(
-        "{name} is a {} and no table: give a Table or RecordBatchReader of pyarrow, a DataFrame of polars or pandas, a relation of \
-         DuckDB, or what else has __arrow_c_stream__",
+        "{name} is a {}: give a table, such as a DataFrame of polars or pandas, a pyarrow Table or RecordBatchReader, a DuckDB \
+         relation, or another object with __arrow_c_stream__",
         given.get_type().name()?
     );
     Err(PyTypeError::new_err(text))
@@ -156,8 +146,9 @@ impl Picked {
             if let Err(stopped) = outlet.check() {
                 return Some(Err(stopped));
             }
-            let batch = reader.next()?;
-            Some(batch.map_err(|error| unread(name, error)).and_then(|batch| picked(&columns, &schema, &batch)))
+            let batch = reader.next()?.map_err(|error| unread(name, error));
+            let batch = batch.and_then(|batch| picked(&columns, &schema, &batch));
+            Some(batch.and_then(|batch| outlet.check_for(&batch).map(|()| batch)))
         };
         Batches::new(of_table, std::iter::from_fn(next))
     }
@@ -178,11 +169,7 @@ fn picked(columns: &[(usize, As)], schema: &SchemaRef, batch: &RecordBatch) -> R
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(koel_arrow::Error::from)?)
 }
 
-/// The error of whoever gives the rows: through the C interface it is text.
+/// An error of the library that gives the rows: the C interface has its text.
 fn unread(name: &str, error: ArrowError) -> Failure {
-    let text = match error {
-        ArrowError::CDataInterface(text) => text,
-        other => other.to_string(),
-    };
-    KoelError::new_err(format!("{name} could not be read to its end: {text}")).into()
+    KoelError::new_err(format!("{name} could not be read to its end: {}", crate::arrow::text(error))).into()
 }

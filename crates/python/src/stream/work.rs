@@ -26,7 +26,8 @@ use arrow_array::RecordBatch;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::{KoelError, Result};
+use crate::error::{Failure, KoelError, Result};
+use crate::memory;
 use crate::run::{PATIENCE, panicked, threads};
 
 /// Batches that wait for their reader.
@@ -43,6 +44,8 @@ pub(crate) struct Work(Arc<Shared>);
 struct Shared {
     /// The process that has the threads.
     process: u32,
+    /// Bytes of memory that the work may take between two checks.
+    needs: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -106,9 +109,9 @@ pub(crate) fn gone() -> PyErr {
 }
 
 impl Work {
-    pub(crate) fn new(job: Job) -> Self {
+    pub(crate) fn new(job: Job, needs: u64) -> Self {
         let state = State { job: Some(job), ..State::default() };
-        Work(Arc::new(Shared { process: process::id(), state: Mutex::new(state), changed: Condvar::new() }))
+        Work(Arc::new(Shared { process: process::id(), needs, state: Mutex::new(state), changed: Condvar::new() }))
     }
 
     /// The next batch, none behind the last one. To be called without the interpreter's lock.
@@ -203,7 +206,7 @@ impl Work {
         pool.spawn(move || {
             shared.lock().worker = Some(thread::current().id());
             let outlet = Outlet(shared);
-            let done = catch_unwind(AssertUnwindSafe(|| job(&outlet))).unwrap_or_else(|panic| Err(unwound(&*panic)));
+            let done = catch_unwind(AssertUnwindSafe(|| job(&outlet))).unwrap_or_else(|panic| Err(unwound(panic)));
             outlet.0.lock().end = Some(done.map_err(|error| Arc::new(error.into())));
             outlet.0.changed.notify_all();
         });
@@ -220,15 +223,18 @@ impl Drop for Work {
     }
 }
 
-/// Why work ended that nobody wants any more.
-struct Stopped;
+/// Why work ended early, where that is no panic.
+struct Stopped(Failure);
 
 fn stopped() -> PyErr {
     KoelError::new_err("stopped")
 }
 
-fn unwound(panic: &(dyn Any + Send)) -> crate::error::Failure {
-    if panic.is::<Stopped>() { stopped().into() } else { panicked(panic).into() }
+fn unwound(panic: Box<dyn Any + Send>) -> Failure {
+    match panic.downcast::<Stopped>() {
+        Ok(stopped) => stopped.0,
+        Err(panic) => panicked(&*panic).into(),
+    }
 }
 
 /// Where the work's batches go.
@@ -237,6 +243,7 @@ pub(crate) struct Outlet(Arc<Shared>);
 impl Outlet {
     /// Hands a batch on, when there is room.
     pub(crate) fn push(&self, batch: RecordBatch) -> Result<()> {
+        self.check()?;
         let mut state = self.0.lock();
         while state.batches.len() >= WAITING && !state.is_stopped {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -252,15 +259,20 @@ impl Outlet {
         Ok(())
     }
 
-    /// Ends work that is wanted no more.
+    /// Ends work that is no longer wanted, or for which there is no memory until the next check.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.0.lock().is_stopped { Err(stopped().into()) } else { Ok(()) }
+        if self.0.lock().is_stopped { Err(stopped().into()) } else { memory::check(self.0.needs) }
+    }
+
+    /// The same before work on a batch, of which copies are made.
+    pub(crate) fn check_for(&self, batch: &RecordBatch) -> Result<()> {
+        memory::check(self.0.needs.saturating_add(memory::bytes(batch.columns()).saturating_mul(4)))
     }
 
     /// The same where no error can be handed on: between parts, of which each may take long. It is no panic, and none is told.
     pub(crate) fn check_or_unwind(&self) {
-        if self.check().is_err() {
-            resume_unwind(Box::new(Stopped));
+        if let Err(failure) = self.check() {
+            resume_unwind(Box::new(Stopped(failure)));
         }
     }
 }

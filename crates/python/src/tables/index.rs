@@ -15,7 +15,7 @@ use super::{check_load, info, told, with_settings};
 use crate::device::shown;
 use crate::error::Result;
 use crate::join::{self, check_result};
-use crate::output::Numbers;
+use crate::output::{array, found};
 use crate::run::{PIECE, Stop, detached, detached_on};
 
 enum Held {
@@ -23,12 +23,12 @@ enum Held {
     Wide(JoinIndex<Any, BucketizedOf<u64, u32>>),
 }
 
-/// The right side of joins: integer keys, of which it knows the rows. It is made once, joined with any number of left sides, and kept
-/// in a file. For text and other keys, and for one join alone, take `koel.join`.
+/// The right side of joins: the rows of integer keys. It is built once, joined with any number of left sides, and saved to a
+/// file. For text and other keys, and for a single join, use `koel.join`.
 ///
 /// Args:
-///     keys: integers, each any number of times; those of 8 to 32 bits are kept in 32, others in 64.
-///     load_factor: how full the table of the keys is, above 0 and up to 1; otherwise what its kind is best at.
+///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
+///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default chosen for its kind.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
@@ -65,18 +65,17 @@ impl Index {
         })
     }
 
-    /// Where each key stands, for `koel.get_indexer`.
+    /// The row of each key, for `koel.get_indexer`.
     pub(crate) fn indexer<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let Integers { column, .. } = integers("keys", keys)?;
         let rows = detached(py, |stop| {
             if with_keys!(&self.held, |index, K| index.keys_len() < index.len()) {
-                let text =
-                    "the index has a key more than once, so it has no single place: take its join for all places";
+                let text = "the index has a key more than once: use its join, which returns all rows of a key";
                 return Err(PyValueError::new_err(text).into());
             }
-            Ok(Numbers::of_found(self.rows(&column, JoinKind::Left, stop)?.right, is_arrow))
+            Ok(found(&self.rows(&column, JoinKind::Left, stop)?.right))
         })?;
-        rows.into_python(py, "rows")
+        Ok(array(py, rows))
     }
 }
 
@@ -111,10 +110,10 @@ impl Index {
         Ok(Index { held, keys: of, device })
     }
 
-    /// Opens a file, and checks everything in it.
+    /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if it holds no index, or a damaged one.
+    ///     koel.FileError: if the file is damaged or has no index.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -152,20 +151,18 @@ impl Index {
     fn join<'py>(&self, py: Python<'py>, left: &Bound<'py, PyAny>, how: &str) -> PyResult<Bound<'py, PyTuple>> {
         let (kind, is_exchanged) = join::kind(how)?;
         if is_exchanged {
-            let text = "an index has no join by right rows: take \"outer\", or koel.join(left, right, \"right\")";
+            let text = "an index has no \"right\" join: use \"outer\", or koel.join(left, right, \"right\")";
             return Err(PyValueError::new_err(text));
         }
-        let Integers { column, is_arrow, .. } = integers("left", left)?;
-        let (left, right) = detached(py, |stop| {
+        let Integers { column, .. } = integers("left", left)?;
+        let sides = detached(py, |stop| {
             let rows = self.rows(&column, kind, stop)?;
-            let left = Numbers::of_found(rows.left, is_arrow);
-            Ok((left, kind.has_right().then(|| Numbers::of_found(rows.right, is_arrow))))
+            Ok([Some(found(&rows.left)), kind.has_right().then(|| found(&rows.right))])
         })?;
-        let right = right.map(|rows| rows.into_python(py, "right")).transpose()?;
-        PyTuple::new(py, [Some(left.into_python(py, "left")?), right])
+        PyTuple::new(py, sides.map(|rows| rows.map(|rows| array(py, rows))))
     }
 
-    /// Writes the index to a file, in whose place it comes as a whole or not at all; its digest.
+    /// Writes the index to a file, which is replaced as a whole or not at all. Returns the digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> index = koel.Index([30, 10])
@@ -176,7 +173,7 @@ impl Index {
         detached(py, |_| with_keys!(&self.held, |index, K| Ok(index.save(&path)?.to_string())))
     }
 
-    /// A number for all that the index holds: equal indices have equal ones, on every device.
+    /// A checksum of the contents: equal indices have the same one on every device.
     ///
     /// >>> import koel
     /// >>> koel.Index([30, 10]).digest() == koel.Index([30, 10]).digest()
@@ -185,7 +182,7 @@ impl Index {
         detached(py, |_| with_keys!(&self.held, |index, K| Ok(index.digest()?.to_string())))
     }
 
-    /// Where it is: "cpu", "opencl:0", ..
+    /// The device: "cpu", "opencl:0", ..
     #[getter]
     fn device(&self) -> &str {
         &self.device
@@ -197,7 +194,7 @@ impl Index {
         dtype(py, self.keys)
     }
 
-    /// Whether no key comes twice.
+    /// Whether there are no duplicate keys.
     #[getter]
     fn is_unique(&self) -> bool {
         with_keys!(&self.held, |index, K| index.keys_len() == index.len())

@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use crate::error::{Failure, Result};
 use crate::input::{Given, Nan, Origin};
+use crate::memory;
 use crate::output::ArrowColumn;
 use crate::run::CHUNK;
 
@@ -163,6 +164,7 @@ pub(super) fn integers(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Integer
     }
     // Too many rows are refused before they are copied.
     Keys::new(vec![column.clone()]).map_err(Failure::from)?;
+    memory::check_columns([&column])?;
     // What `[]` is to NumPy and to Arrow.
     let is_untyped = column.is_empty() && matches!(column.data_type(), DataType::Float64 | DataType::Null);
     let of = if is_untyped { Type { bits: 64, is_signed: true } } else { Type::of(&column)? };

@@ -158,7 +158,7 @@ fn info(path: &PathBuf, wanted: Contents, class: &str) -> Result<(FileInfo, Type
             Contents::Multi => "koel.MultiTable, or of koel.Index",
             _ => "the command koel",
         };
-        let text = format!("{} is a file of {class_of}, and not of {class}", path.display());
+        let text = format!("{} is a file of {class_of}, not of {class}", path.display());
         return Err(FileError::new_err(text).into());
     }
     Ok((info, keys))
@@ -178,12 +178,12 @@ fn check_load(load_factor: Option<f64>) -> PyResult<()> {
 fn told(failure: Failure, keys: Type) -> Failure {
     match failure {
         Failure::Koel(Error::DuplicateKey { key }) => PyValueError::new_err(format!(
-            "key {} occurs more than once: remove the copies, or give duplicates=\"first\" or \"last\"",
+            "key {} occurs more than once: remove the duplicates, or give duplicates=\"first\" or \"last\"",
             keys.shown(key)
         ))
         .into(),
         Failure::Koel(Error::TooFull { pairs, slots, .. }) => PyValueError::new_err(format!(
-            "{pairs} keys do not fit {slots} slots: give a lower load_factor, or another seed"
+            "{pairs} keys do not fit {slots} slots: give a lower load_factor or another seed"
         ))
         .into(),
         other => other,

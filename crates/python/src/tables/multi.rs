@@ -1,20 +1,18 @@
 //! `koel.MultiTable`: from integers to any number of integers each.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow_array::Int64Array;
 use koel::scheme::BucketizedOf;
 use koel::table::Contents;
 use koel::{Any, AnyScheme, Bucketized, MultiTable as Multi, ValueType};
-use numpy::{PyArray1, PyArrayDescr};
+use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
 use super::{check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::output::{ArrowColumn, Flags, Numbers};
+use crate::output::{array, flags};
 use crate::run::{detached, detached_on};
 
 enum Held {
@@ -24,12 +22,12 @@ enum Held {
     Wide(Multi<Any, BucketizedOf<u64, u32>, u64>),
 }
 
-/// A table from integer keys to any number of integer values each, which keep the order in which they were given.
+/// A table from integer keys to any number of integer values each, in the order of the rows.
 ///
 /// Args:
-///     keys: integers, each any number of times; those of 8 to 32 bits are kept in 32, others in 64.
+///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
 ///     values: as many integers.
-///     load_factor: how full the table of the keys is, above 0 and up to 1; otherwise what its kind is best at.
+///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default chosen for its kind.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
@@ -46,18 +44,18 @@ pub(crate) struct MultiTable {
 }
 
 impl MultiTable {
-    /// What becomes of the number of values of each key, and whether results are Arrow's.
+    /// What becomes of the number of values of each key.
     fn counted<T: Send>(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
-        of: impl FnOnce(Vec<u32>, bool) -> T + Send,
+        of: impl FnOnce(Vec<u32>) -> T + Send,
     ) -> PyResult<T> {
-        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let Integers { column, .. } = integers("keys", keys)?;
         detached(py, |_| {
             with_table!(&self.held, |table, K, V| {
                 let keys = asked::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
-                Ok(of(table.count(&keys)?, is_arrow))
+                Ok(of(table.count(&keys)?))
             })
         })
     }
@@ -102,10 +100,10 @@ impl MultiTable {
         Ok(MultiTable { held, keys: of_keys, values: of_values, device })
     }
 
-    /// Opens a file, and checks everything in it.
+    /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if it holds no such table, or a damaged one.
+    ///     koel.FileError: if the file is damaged or has no such table.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +130,7 @@ impl MultiTable {
         )
     }
 
-    /// All values of each key: where those of each begin, with the end of the last one behind them, and the values.
+    /// All values of each key: the offset of each key's values, with the end of the last one behind them, and the values.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -149,11 +147,7 @@ impl MultiTable {
                 Ok((offsets, V::column(found.values)))
             })
         })?;
-        let offsets = match is_arrow {
-            true => Bound::new(py, ArrowColumn::named("offsets", Arc::new(Int64Array::from(offsets))))?.into_any(),
-            false => PyArray1::from_vec(py, offsets).into_any(),
-        };
-        PyTuple::new(py, [offsets, values.into_python(py, self.values, Role::Value, is_arrow)?])
+        PyTuple::new(py, [array(py, offsets), values.into_python(py, self.values, Role::Value, is_arrow)?])
     }
 
     /// How many values each key has.
@@ -163,8 +157,7 @@ impl MultiTable {
     /// >>> table.count([7, 6])
     /// array([2, 0])
     fn count<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let counts = self.counted(py, keys, |counts, is_arrow| Numbers::of(counts.into(), is_arrow))?;
-        counts.into_python(py, "counts")
+        Ok(array(py, self.counted(py, keys, |counts: Vec<u32>| counts.into_iter().map(i64::from).collect())?))
     }
 
     /// For each key whether it has values.
@@ -174,11 +167,10 @@ impl MultiTable {
     /// >>> table.contains([7, 6])
     /// array([ True, False])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let found = |counts: Vec<u32>, is_arrow| Flags::of(counts.len(), |i| counts[i] > 0, is_arrow);
-        self.counted(py, keys, found)?.into_python(py, "found")
+        Ok(array(py, self.counted(py, keys, |counts| flags(counts.len(), |i| counts[i] > 0))?))
     }
 
-    /// All keys and their values, a row each: by key, those of one in the order in which they were given.
+    /// All keys and their values, a row each, by key; the values of a key in the order of the rows.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -195,7 +187,7 @@ impl MultiTable {
         PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
-    /// Writes the table to a file, in whose place it comes as a whole or not at all; its digest.
+    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> table = koel.MultiTable([7, 7], [1, 2])
@@ -206,7 +198,7 @@ impl MultiTable {
         detached(py, |_| with_table!(&self.held, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
-    /// A number for all that the table holds: equal tables have equal ones, on every device.
+    /// A checksum of the contents: equal tables have the same one on every device.
     ///
     /// >>> import koel
     /// >>> koel.MultiTable([7, 5], [1, 2]).digest() == koel.MultiTable([5, 7], [2, 1]).digest()
@@ -215,7 +207,7 @@ impl MultiTable {
         detached(py, |_| with_table!(&self.held, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
-    /// Where it is: "cpu", "opencl:0", ..
+    /// The device: "cpu", "opencl:0", ..
     #[getter]
     fn device(&self) -> &str {
         &self.device

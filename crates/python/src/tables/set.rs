@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
 use super::{Shared, check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::output::Flags;
+use crate::output::array;
 use crate::run::detached_on;
 
 enum Held {
@@ -20,11 +20,11 @@ enum Held {
     Wide(HashSet<Any, BucketizedOf<u64, ()>>),
 }
 
-/// A set of integers: built at once, asked in bulk, combined with others, kept in a file.
+/// A set of integers: built and queried in bulk, combined with other sets, saved to a file.
 ///
 /// Args:
-///     keys: integers, each any number of times; those of 8 to 32 bits are kept in 32, others in 64.
-///     load_factor: how full its table is, above 0 and up to 1; otherwise what its kind is best at.
+///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
+///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default chosen for its kind.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
@@ -111,10 +111,10 @@ impl Set {
         Ok(Set { held: Shared::new(held), keys: of, device })
     }
 
-    /// Opens a file, and checks everything in it.
+    /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if it holds no set, or a damaged one.
+    ///     koel.FileError: if the file is damaged or has no set.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -145,17 +145,17 @@ impl Set {
     /// >>> primes.contains(np.array([4, 5]))
     /// array([False,  True])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let Integers { column, .. } = integers("keys", keys)?;
         let found = self.held.read(py, |held, _| {
             with_keys!(held, |set, K| {
                 let found = set.contains(&asked::<K>(&column, self.keys, |keys| Ok(set.contains(keys)?))?)?;
-                Ok(Flags::of(found.len(), |i| found[i], is_arrow))
+                Ok(found)
             })
         })?;
-        found.into_python(py, "found")
+        Ok(array(py, found))
     }
 
-    /// Adds keys; how many of them were not there.
+    /// Adds keys. Returns how many of them are new.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
@@ -171,7 +171,7 @@ impl Set {
         })
     }
 
-    /// Takes keys away; how many of them were there.
+    /// Removes keys. Returns how many of them were there.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
@@ -187,7 +187,7 @@ impl Set {
         })
     }
 
-    /// All keys, in the order in which the set holds them: the same on every device.
+    /// All keys, in the order of the set's slots, which is the same on every device.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
@@ -214,7 +214,7 @@ impl Set {
         self.with(py, other, Algebra::Either)
     }
 
-    /// Writes the set to a file, in whose place it comes as a whole or not at all; its digest.
+    /// Writes the set to a file, which is replaced as a whole or not at all. Returns the digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -225,7 +225,7 @@ impl Set {
         self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(set.save(&path)?.to_string())))
     }
 
-    /// A number for all that the set holds: equal sets have equal ones, on every device.
+    /// A checksum of the contents: equal sets have the same one on every device.
     ///
     /// >>> import koel
     /// >>> koel.Set([2, 3]).digest() == koel.Set([3, 2, 3]).digest()
@@ -234,7 +234,7 @@ impl Set {
         self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(set.digest()?.to_string())))
     }
 
-    /// Where it is: "cpu", "opencl:0", ..
+    /// The device: "cpu", "opencl:0", ..
     #[getter]
     fn device(&self) -> &str {
         &self.device

@@ -13,7 +13,7 @@ use pyo3::types::PyTuple;
 use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
 use super::{Shared, check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::output::Flags;
+use crate::output::{array, flags};
 use crate::run::detached_on;
 
 enum Held {
@@ -97,10 +97,10 @@ impl Table {
         Ok(Table { held: Shared::new(held), keys: of_keys, values: of_values, device })
     }
 
-    /// Opens a file, and checks everything in it.
+    /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if it holds no table, or a damaged one.
+    ///     koel.FileError: if the file is damaged or has no table.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +127,7 @@ impl Table {
         )
     }
 
-    /// The value of each key, and whether it is there; the value of one that is not is 0.
+    /// The value of each key, and whether it is there; the value of a missing key is 0.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -140,12 +140,12 @@ impl Table {
                 let keys = asked::<K>(&column, self.keys, |keys| Ok(table.contains(keys)?))?;
                 let (mut values, mut found) = (vec![0; keys.len()], vec![0; keys.len().div_ceil(32)]);
                 table.get_into(&keys, &mut values, &mut found)?;
-                let found = Flags::of(keys.len(), |i| found[i / 32] >> (i % 32) & 1 == 1, is_arrow);
+                let found = flags(keys.len(), |i| found[i / 32] >> (i % 32) & 1 == 1);
                 Ok((V::column(values), found))
             })
         })?;
         let values = values.into_python(py, self.values, Role::Value, is_arrow)?;
-        PyTuple::new(py, [values, found.into_python(py, "found")?])
+        PyTuple::new(py, [values, array(py, found)])
     }
 
     /// For each key whether it is there.
@@ -155,17 +155,17 @@ impl Table {
     /// >>> table.contains(np.array([20, 5]))
     /// array([ True, False])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let Integers { column, .. } = integers("keys", keys)?;
         let found = self.held.read(py, |held, _| {
             with_table!(held, |table, K, V| {
                 let found = table.contains(&asked::<K>(&column, self.keys, |keys| Ok(table.contains(keys)?))?)?;
-                Ok(Flags::of(found.len(), |i| found[i], is_arrow))
+                Ok(found)
             })
         })?;
-        found.into_python(py, "found")
+        Ok(array(py, found))
     }
 
-    /// Adds pairs, and puts another value where a key is there; of a key that comes again the last one stays.
+    /// Adds pairs, and replaces the values of keys that are there. Of duplicate keys the last pair counts.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -184,7 +184,7 @@ impl Table {
         })
     }
 
-    /// Takes keys away; how many of them were there.
+    /// Removes keys. Returns how many of them were there.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -200,7 +200,7 @@ impl Table {
         })
     }
 
-    /// All keys and their values, in the order in which the table holds them: the same on every device.
+    /// All keys and their values, in the order of the table's slots, which is the same on every device.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -218,7 +218,7 @@ impl Table {
         PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
-    /// Writes the table to a file, in whose place it comes as a whole or not at all; its digest.
+    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -229,7 +229,7 @@ impl Table {
         self.held.read(py, |held, _| with_table!(held, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
-    /// A number for all that the table holds: equal tables have equal ones, on every device.
+    /// A checksum of the contents: equal tables have the same one on every device.
     ///
     /// >>> import koel
     /// >>> koel.Table([10, 20], [1, 2]).digest() == koel.Table([20, 10], [2, 1]).digest()
@@ -238,7 +238,7 @@ impl Table {
         self.held.read(py, |held, _| with_table!(held, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
-    /// Where it is: "cpu", "opencl:0", ..
+    /// The device: "cpu", "opencl:0", ..
     #[getter]
     fn device(&self) -> &str {
         &self.device

@@ -1,22 +1,19 @@
-//! FASTQ: records of a name, letters, and as many characters of quality, which nobody looks at.
+//! FASTQ: records of a name, letters, and as many characters of quality, which are checked and ignored.
 //!
 //! ```text
-//! @name what else is said           a line
+//! @name description                 a line
 //! ACGTN..                           lines, up to one that begins with +
 //! +                                 a line, of which the rest is the name again or nothing
 //! IIII#..                           lines, until there are as many characters as letters
 //! ```
 //!
-//! A line of quality may begin with `@` or `+`, so it is told by its place alone: by how many characters are missing.
-//! Letters and quality may have as many lines as they like; blank lines are nothing. A record is held nowhere: what is
-//! known of it is where it begins, and how many letters and characters it had so far. What becomes of the letters:
-//! `window.rs`.
+//! A line of quality may begin with `@` or `+`, so where quality ends is known by counting its characters. Letters and
+//! quality may have any number of lines, and blank lines are ignored. Of a record only its line and these two counts are
+//! kept.
 
 use std::io::BufRead;
 
-use super::Name;
-use super::window::Sequences;
-use crate::failure::{Failure, Result};
+use super::{Sequences, Unread};
 
 /// What a byte belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,14 +42,17 @@ struct Record {
     quality: u64,
 }
 
-/// Hands on the records of a text.
-pub(super) fn read(mut reader: impl BufRead, file: &Name, sequences: &mut impl Sequences) -> Result<()> {
+/// Reads FASTQ.
+///
+/// # Errors
+/// [`Unread`], if the file is damaged or cannot be read, or if `sequences` returns an error.
+pub fn read<S: Sequences>(mut reader: impl BufRead, sequences: &mut S) -> Result<(), Unread<S::Error>> {
     let (mut place, mut line) = (Place::Between, 1u64);
     let mut record = Record::default();
     loop {
-        let chunk = reader.fill_buf().map_err(|error| file.io(&error))?;
+        let chunk = reader.fill_buf()?;
         if chunk.is_empty() {
-            return record.ended(place).map_err(|reason| file.at(line, reason));
+            return record.ended(place).map_err(|reason| Unread::at(line, reason));
         }
         for &byte in chunk {
             // As in FASTA, a carriage return ends a line whether or not a line feed follows.
@@ -61,16 +61,16 @@ pub(super) fn read(mut reader: impl BufRead, file: &Name, sequences: &mut impl S
                 Place::Name | Place::Title if is_end => Place::LineStart,
                 Place::Name if byte.is_ascii_whitespace() => Place::Title,
                 Place::Name => {
-                    sequences.name(byte, line)?;
+                    sequences.name(byte, line).map_err(Unread::Stopped)?;
                     Place::Name
                 }
                 Place::Title => Place::Title,
                 Place::LineStart | Place::Sequence if is_end => Place::LineStart,
                 Place::LineStart if byte == b'+' => Place::Plus,
-                Place::LineStart if byte == b'@' => return Err(record.lacks_plus(file, line)),
+                Place::LineStart if byte == b'@' => return Err(Unread::at(line, record.lacks_plus())),
                 Place::Between | Place::LineStart | Place::Sequence if byte.is_ascii_whitespace() => place,
                 Place::LineStart | Place::Sequence => {
-                    sequences.letter(byte, line)?;
+                    sequences.letter(byte, line).map_err(Unread::Stopped)?;
                     record.letters += 1;
                     Place::Sequence
                 }
@@ -84,26 +84,27 @@ pub(super) fn read(mut reader: impl BufRead, file: &Name, sequences: &mut impl S
                 }
                 Place::Plus | Place::Quality => {
                     record.quality += 1;
-                    record.check(byte).map_err(|reason| file.at(line, reason))?;
+                    record.check(byte).map_err(|reason| Unread::at(line, reason))?;
                     Place::Quality
                 }
                 Place::Between if byte == b'@' => {
                     record = Record { line, ..Record::default() };
-                    sequences.record()?;
+                    sequences.record().map_err(Unread::Stopped)?;
                     Place::Name
                 }
-                Place::Between => return Err(record.not_followed(file, line)),
+                Place::Between => return Err(Unread::at(line, record.not_followed())),
             };
             line += u64::from(byte == b'\n');
         }
         let read = chunk.len();
         reader.consume(read);
+        sequences.progress().map_err(Unread::Stopped)?;
     }
 }
 
 impl Record {
     /// Refuses a character of quality that is none, or that is one too many.
-    fn check(&self, character: u8) -> std::result::Result<(), String> {
+    fn check(&self, character: u8) -> Result<(), String> {
         let Record { line, letters, .. } = self;
         if !character.is_ascii_graphic() {
             let shown = character.escape_ascii();
@@ -119,23 +120,23 @@ impl Record {
     }
 
     /// A record begins before this one has its quality.
-    fn lacks_plus(&self, file: &Name, line: u64) -> Failure {
+    fn lacks_plus(&self) -> String {
         let advice = "a line `+` and the quality belong before the next `@name`";
-        file.at(line, format!("the record of line {} has no quality: {advice}", self.line))
+        format!("the record of line {} has no quality: {advice}", self.line)
     }
 
     /// Something else than a record stands where one begins.
-    fn not_followed(&self, file: &Name, line: u64) -> Failure {
-        if self.line == 0 {
-            return file.at(line, "a FASTQ file begins with a line `@name`; this one does not");
+    fn not_followed(&self) -> String {
+        let Record { line, letters, .. } = self;
+        if *line == 0 {
+            return "a FASTQ file begins with a line `@name`; this one does not".into();
         }
-        let Record { line: begun, letters, .. } = self;
         let advice = "a line `@name` must follow";
-        file.at(line, format!("the record of line {begun} has all {letters} characters of its quality: {advice}"))
+        format!("the record of line {line} has all {letters} characters of its quality: {advice}")
     }
 
     /// Whether the text may end here; if not, why.
-    fn ended(&self, place: Place) -> std::result::Result<(), String> {
+    fn ended(&self, place: Place) -> Result<(), String> {
         let Record { line, letters, quality } = self;
         match place {
             Place::Between => Ok(()),
@@ -153,29 +154,27 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::pairs;
-    use crate::number::Number;
+    use super::super::tests::{Texts, texts};
+    use super::read;
 
-    fn kmers(text: &str) -> Result<Vec<(Number, Number)>, String> {
-        pairs("reads", text.as_bytes(), Some(3))
+    fn fastq(text: &str) -> Texts {
+        texts(|sequences| read(text.as_bytes(), sequences))
     }
 
     #[test]
     fn records_are_read_whatever_their_lines() {
-        // ACG = 6, CGT = 27, GAC = 33
-        let both = Ok(vec![(6, 0), (27, 1), (33, 4), (6, 5)]);
+        let both = [("a", "ACGT"), ("b", "GACG")].map(|(name, letters)| (name.into(), letters.into())).to_vec();
         for text in [
             "@a\nACGT\n+\nIIII\n@b\nGACG\n+\nIIII\n",
-            "@a x\nacgt\n+a x\n@+@+\n@b\nGACG\n+\n+@@@",
+            "@a x\nACGT\n+a x\n@+@+\n@b\nGACG\n+\n+@@@",
             "@a\r\nAC\r\nGT\r\n+\r\nII\r\n@I\r\n@b\r\nGA\r\nCG\r\n+\r\n+I\r\n\r\nII\r\n",
-            "\n @a\nACGT\n+\nI\nI\nI\nI\n\n\n@empty\n\n+\n\n@b\nGACG\n+\nIIII\n@none\n+",
-            "@a\rACGU\r+\rIIII\r@b\rGACG\r+\rIIII",
+            "\n @a\nACGT\n+\nI\nI\nI\nI\n\n\n@b\nGACG\n+\nIIII\n",
+            "@a\rACGT\r+\rIIII\r@b\rGACG\r+\rIIII",
         ] {
-            assert_eq!(kmers(text), both, "{text:?}");
+            assert_eq!(fastq(text), Ok(both.clone()), "{text:?}");
         }
-        assert_eq!(kmers("@a\nACGNACG\n+\nIIIIIII\n"), Ok(vec![(6, 0), (6, 4)]), "N takes a place");
-        assert_eq!(pairs("x.fq", b"", Some(3)), Ok(vec![]));
-        assert_eq!(pairs("x.fastq", b"\xef\xbb\xbf@a\nACG\n+\nIII", Some(3)), Ok(vec![(6, 0)]));
+        assert_eq!(fastq(""), Ok(vec![]));
+        assert_eq!(fastq("@empty\n\n+\n\n@none\n+").map(|records| records.len()), Ok(2));
     }
 
     #[test]
@@ -193,13 +192,11 @@ mod tests {
             ("@a\nACGT\n@b\nACGT\n+\nIIII\n", 3, "the record of line 1 has no quality"),
             ("@a\nACGT\n+\nIIII\nACGT\n", 5, "a line `@name` must follow"),
             ("@a\nACGT\n+\nII I\n", 4, "no character of quality"),
-            ("@a\nAC?T\n+\nIIII\n", 2, "`?` is no letter"),
-            ("@a\nACET\n+\nIIII\n", 2, "--other-letters skip"),
+            ("1,2\n", 1, "a FASTQ file begins with"),
         ] {
-            let error = kmers(text).expect_err(text);
-            assert!(error.starts_with(&format!("reads, line {line}: ")) && error.contains(part), "{text:?}: {error}");
+            let error = fastq(text).expect_err(text);
+            assert!(error.starts_with(&format!("line {line}: ")) && error.contains(part), "{text:?}: {error}");
         }
-        let error = pairs("x.fq", b"1,2\n", Some(3)).expect_err("text");
-        assert!(error.starts_with("x.fq, line 1: a FASTQ file begins with"), "{error}");
+        assert_eq!(fastq("@a\nAC!T\n+\nIIII\n"), Err("stopped at line 2".into()));
     }
 }

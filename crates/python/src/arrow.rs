@@ -1,0 +1,327 @@
+//! Columns and tables that come through the Arrow C data interface.
+//!
+//! arrow-rs trusts these structures and asserts what it needs. A failed assertion is a panic, and pyo3 raises it as an
+//! exception that `except Exception` does not catch. Each structure is therefore checked first:
+//!
+//! ```text
+//! schema    not released, has a format; as many children as it says, to a bounded depth
+//! array     not released, lengths from 0 on; the buffers, children and dictionary that its type has
+//! ```
+//!
+//! The contents of buffers are not checked, except for the offsets that give the length of another buffer: reading a
+//! buffer is as safe as the library that made it.
+
+use std::ffi::{CStr, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, make_array};
+use arrow_data::layout;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+type Result<T> = std::result::Result<T, ArrowError>;
+
+/// Levels of nested types, and fields of one: more than any library has.
+const DEEPEST: usize = 64;
+const WIDEST: i64 = 1 << 20;
+
+/// The chunks of an object with `__arrow_c_array__` or `__arrow_c_stream__`; `None` if it has neither.
+pub(crate) fn column(given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
+    if given.hasattr("__arrow_c_array__")? {
+        let pair = given.call_method0("__arrow_c_array__")?;
+        let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.cast::<PyTuple>()?.extract()?;
+        let (schema, array) = (pointer(&schema, c"arrow_schema")?, pointer(&array, c"arrow_array")?);
+        // SAFETY: capsules of these names point to these structures, which live as long as the capsules do; an array is
+        // moved out of its capsule, and left released there.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let (schema, array) =
+            unsafe { (schema.cast::<FFI_ArrowSchema>().as_ref(), FFI_ArrowArray::from_raw(array.cast().as_ptr())) };
+        let read = field_of(schema).and_then(|field| Ok((vec![imported(array, field.data_type())?], field)));
+        return Ok(Some(read.map_err(refused)?));
+    }
+    if !given.hasattr("__arrow_c_stream__")? {
+        return Ok(None);
+    }
+    let mut stream = Stream::of(given)?;
+    let chunks = stream.by_ref().collect::<Result<Vec<_>>>().map_err(refused)?;
+    Ok(Some((chunks, stream.field)))
+}
+
+/// The batches of an object with `__arrow_c_stream__` or `__arrow_c_array__`, whose rows are structs; `None` if it has neither.
+pub(crate) fn table(given: &Bound<'_, PyAny>) -> PyResult<Option<Box<dyn RecordBatchReader + Send>>> {
+    let (field, arrays): (FieldRef, Box<dyn Iterator<Item = Result<ArrayRef>> + Send>) =
+        if given.hasattr("__arrow_c_stream__")? {
+            let stream = Stream::of(given)?;
+            (stream.field.clone(), Box::new(stream))
+        } else if let Some((chunks, field)) = column(given)? {
+            (field, Box::new(chunks.into_iter().map(Ok)))
+        } else {
+            return Ok(None);
+        };
+    let DataType::Struct(fields) = field.data_type() else {
+        return Err(PyTypeError::new_err(format!("it is a column of type {}", field.data_type())));
+    };
+    let schema = Arc::new(Schema::new(fields.clone()).with_metadata(field.metadata().clone()));
+    Ok(Some(Box::new(Rows { schema, arrays })))
+}
+
+fn refused(error: ArrowError) -> PyErr {
+    PyTypeError::new_err(text(error))
+}
+
+/// The text of an error, without the name of its kind where it is one of this interface.
+pub(crate) fn text(error: ArrowError) -> String {
+    match error {
+        ArrowError::CDataInterface(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn pointer(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<c_void>> {
+    let capsule = capsule.cast::<PyCapsule>();
+    let capsule = capsule.map_err(|_| PyTypeError::new_err("its Arrow interface does not return capsules"))?;
+    let wrong = |_| PyTypeError::new_err(format!("its Arrow interface returns no capsule {name:?}"));
+    capsule.pointer_checked(Some(name)).map_err(wrong)
+}
+
+/// Arrays of one type, in the order of a stream. They may be read without the interpreter's lock.
+struct Stream {
+    stream: FFI_ArrowArrayStream,
+    field: FieldRef,
+}
+
+impl Stream {
+    fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let capsule = given.call_method0("__arrow_c_stream__")?;
+        let stream = pointer(&capsule, c"arrow_array_stream")?;
+        // SAFETY: a capsule of this name points to a stream, which is moved out of it and left released there.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.cast().as_ptr()) };
+        let mut schema = FFI_ArrowSchema::empty();
+        let (Some(_), Some(get), Some(_)) = (stream.release, stream.get_schema, stream.get_next) else {
+            return Err(PyTypeError::new_err("its Arrow stream was read before: give one that was not"));
+        };
+        // SAFETY: the stream is not released, and the schema is a valid place to write to.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let code = unsafe { get(&mut stream, &mut schema) };
+        if code != 0 {
+            return Err(refused(last_error(&mut stream, code)));
+        }
+        let field = field_of(&schema).map_err(refused)?;
+        Ok(Stream { stream, field })
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Result<ArrayRef>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let get = self.stream.get_next?;
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: the stream is not released, and the array is a valid place to write to.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let code = unsafe { get(&mut self.stream, &mut array) };
+        if code != 0 {
+            return Some(Err(last_error(&mut self.stream, code)));
+        }
+        // A released array is the end of the stream.
+        (!array.is_released()).then(|| imported(array, self.field.data_type()))
+    }
+}
+
+fn last_error(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
+    let text = stream.get_last_error.and_then(|get| {
+        // SAFETY: the stream is not released; its text is valid until the next call, and copied before.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let text = unsafe {
+            let text = get(stream);
+            (!text.is_null()).then(|| CStr::from_ptr(text))
+        };
+        text.map(|text| text.to_string_lossy().into_owned())
+    });
+    ArrowError::CDataInterface(text.unwrap_or_else(|| format!("its Arrow stream failed with code {code}")))
+}
+
+/// Structs as batches of rows.
+struct Rows {
+    schema: SchemaRef,
+    arrays: Box<dyn Iterator<Item = Result<ArrayRef>> + Send>,
+}
+
+impl Iterator for Rows {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = |array: ArrayRef| {
+            let rows = array.as_struct();
+            if rows.null_count() > 0 {
+                let text = "it has structs that are null: give its fields as the columns of a table";
+                return Err(ArrowError::CDataInterface(text.into()));
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+            RecordBatch::try_new_with_options(self.schema.clone(), rows.columns().to_vec(), &options)
+        };
+        Some(self.arrays.next()?.and_then(rows))
+    }
+}
+
+impl RecordBatchReader for Rows {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+fn wrong<T>(text: impl Into<String>) -> Result<T> {
+    Err(ArrowError::CDataInterface(format!("its Arrow structure is not valid: {}", text.into())))
+}
+
+/// Runs code of arrow-rs that may panic.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        wrong(text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default())
+    })
+}
+
+fn field_of(schema: &FFI_ArrowSchema) -> Result<FieldRef> {
+    check_schema(schema, DEEPEST)?;
+    guarded(|| Field::try_from(schema)).map(Arc::new)
+}
+
+fn check_schema(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
+    if schema.release.is_none() {
+        return wrong("its schema was released");
+    }
+    if schema.format.is_null() {
+        return wrong("its schema has no format");
+    }
+    if depth == 0 {
+        return wrong(format!("its type has more than {DEEPEST} levels"));
+    }
+    if !(0..=WIDEST).contains(&schema.n_children) || (schema.n_children > 0 && schema.children.is_null()) {
+        return wrong(format!("a type has {} fields", schema.n_children));
+    }
+    for at in 0..schema.n_children as usize {
+        // SAFETY: there are so many pointers, each to a schema or null.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let Some(child) = (unsafe { schema.children.add(at).read_unaligned().as_ref() }) else {
+            return wrong(format!("field {at} of a type is missing"));
+        };
+        check_schema(child, depth - 1)?;
+    }
+    schema.dictionary().map_or(Ok(()), |values| check_schema(values, depth - 1))
+}
+
+/// An array whose structure was checked.
+fn imported(mut array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef> {
+    guarded(|| {
+        check_array(&mut array, of)?;
+        // SAFETY: the structure is as the interface has it; its buffers are valid if its producer is.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let data = unsafe { from_ffi_and_data_type(array, of.clone()) }?;
+        Ok(make_array(data))
+    })
+}
+
+fn check_array(array: &mut FFI_ArrowArray, of: &DataType) -> Result<()> {
+    if array.is_released() {
+        return wrong(format!("its array of {of} was released"));
+    }
+    let FFI_ArrowArray { length, offset, null_count, n_buffers, n_children, .. } = *array;
+    let end = length.checked_add(offset).filter(|_| length >= 0 && offset >= 0);
+    // The largest items have 32 bytes.
+    let Some(end) = end.filter(|end| end.checked_mul(32).is_some()) else {
+        return wrong(format!("an array of {of} has length {length} and offset {offset}"));
+    };
+    if null_count > length {
+        return wrong(format!("{null_count} of the {length} values of an array of {of} are null"));
+    }
+    if *of == DataType::Null {
+        // Some libraries give it a buffer, as all types once had; arrow-rs has none for it.
+        array.n_buffers = 0;
+    } else {
+        let layout = layout(of);
+        let needed = (layout.buffers.len() + usize::from(layout.can_contain_null_mask)) as i64;
+        // A view has the lengths of its further buffers behind them.
+        let is_right = if layout.variadic { n_buffers > needed } else { n_buffers == needed };
+        if !is_right || (n_buffers > 0 && array.buffers.is_null()) {
+            return wrong(format!("an array of {of} has {n_buffers} buffers"));
+        }
+        if layout.variadic && n_buffers > needed + 1 && array.buffer(n_buffers as usize - 1).is_null() {
+            return wrong(format!("an array of {of} lacks the lengths of its buffers"));
+        }
+    }
+    check_offsets(array, of, end as usize)?;
+    let children = children_of(of);
+    if n_children != children.len() as i64 || (n_children > 0 && array.children.is_null()) {
+        return wrong(format!("an array of {of} has {n_children} children"));
+    }
+    for (at, of) in children.into_iter().enumerate() {
+        // SAFETY: there are so many pointers, each to an array or null.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        let Some(child) = (unsafe { array.children.add(at).read_unaligned().as_mut() }) else {
+            return wrong(format!("child {at} of an array is missing"));
+        };
+        check_array(child, of)?;
+    }
+    let DataType::Dictionary(_, values) = of else { return Ok(()) };
+    // SAFETY: a pointer to an array or null.
+    #[expect(unsafe_code, reason = "the interface is one of pointers")]
+    match unsafe { array.dictionary.as_mut() } {
+        Some(dictionary) => check_array(dictionary, values),
+        None => wrong("an array of a dictionary has no dictionary"),
+    }
+}
+
+/// The types of an array's children.
+fn children_of(of: &DataType) -> Vec<&DataType> {
+    match of {
+        DataType::List(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::Map(field, _) => vec![field.data_type()],
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+        DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
+        _ => Vec::new(),
+    }
+}
+
+/// The last offset of text is the length of its bytes.
+fn check_offsets(array: &FFI_ArrowArray, of: &DataType, end: usize) -> Result<()> {
+    let is_wide = match of {
+        DataType::Utf8 | DataType::Binary => false,
+        DataType::LargeUtf8 | DataType::LargeBinary => true,
+        _ => return Ok(()),
+    };
+    let offsets = array.buffer(1);
+    // That the pointer is null is an error of arrow-rs.
+    if array.is_empty() || offsets.is_null() {
+        return Ok(());
+    }
+    let offset = |at: usize| -> i64 {
+        // SAFETY: an array of so many values has one offset more.
+        #[expect(unsafe_code, reason = "the interface is one of pointers")]
+        unsafe {
+            if is_wide {
+                offsets.cast::<i64>().add(at).read_unaligned()
+            } else {
+                offsets.cast::<i32>().add(at).read_unaligned().into()
+            }
+        }
+    };
+    let (first, last) = (offset(array.offset()), offset(end));
+    if first < 0 || last < first {
+        return wrong(format!("an array of {of} has offsets from {first} to {last}"));
+    }
+    Ok(())
+}
