@@ -269,11 +269,6 @@ impl Relational for Cpu {
         self.run_accumulate_wide(ids.words(), values.words(), of, groups, wanted)
     }
 
-    fn tree_sums(&self, values: &Memory<u64>, offsets: &Memory<u64>) -> Result<Memory<u64>> {
-        self.ledger().kernel("tree_sums", values.len());
-        self.run_tree_sums(values.words(), offsets.words())
-    }
-
     fn interleave(
         &self,
         cells: &Memory<u64>,
