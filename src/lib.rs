@@ -116,8 +116,9 @@ pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use scheme::{
-    AnyScheme, AnySchemeOf, Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion,
-    Kind, Load, LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
+    AnyScheme, AnySchemeOf, Bucketized, BucketizedOf, Cuckoo, CuckooOf, CuckooSet, Fks, FksFamily, HashFamily, Horton,
+    HortonFamily, Insertion, Kind, Load, LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, RobinHoodOf, Scheme,
+    Sequence, Signpost, SignpostOf, Sorted, SortedOf,
 };
 pub use set::{HashSet, SetBuilder};
 pub use sharded::{

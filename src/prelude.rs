@@ -11,6 +11,7 @@
 #[cfg(feature = "opencl")]
 pub use crate::OpenCl;
 pub use crate::{
-    AnyScheme, Bucketized, CompactingTable, Cpu, Cuckoo, CuckooSet, DeviceBuffer, Duplicates, HashBackend, HashTable,
-    Horton, JoinIndex, JoinKind, Kind, MultiTable, NO_ROW, RobinHood, Runs, Scheme, Sharded, Signpost, auto,
+    AnyScheme, Bucketized, BucketizedOf, CompactingTable, Cpu, Cuckoo, CuckooOf, CuckooSet, DeviceBuffer, Duplicates,
+    HashBackend, HashTable, Horton, JoinIndex, JoinKind, Kind, MultiTable, NO_ROW, RobinHood, RobinHoodOf, Runs,
+    Scheme, Sharded, Signpost, SignpostOf, Sorted, SortedOf, auto,
 };

@@ -115,6 +115,7 @@ fn check_pairs(keys: &impl DeviceBuffer, values: &impl DeviceBuffer) -> Result<(
     Error::check_length("the values", values.len(), keys.len())
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
     fn build(
         &self,

@@ -109,6 +109,11 @@ pub fn bitmap_words(len: usize) -> usize {
 
 /// Memory and data-parallel primitives of one device. Sealed, like [`Relational`], [`Kernels`] and [`Probe`]: name it in
 /// bounds; the backends of this crate implement it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a device",
+    label = "not a device",
+    note = "`koel::auto()` has the device in its field `backend`: pass `&koel::auto().backend`"
+)]
 pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// Memory there, freed on drop.
     type Buffer<T: Word>: DeviceBuffer;
@@ -319,5 +324,22 @@ pub struct Removed {
 
 /// A backend that can hold tables of scheme `S`: it runs `S`, the table by which duplicates of its keys are told apart,
 /// and the passes that group and join.
+///
+/// [`Cpu`], [`Any`](crate::Any) and `OpenCl` run all schemes. Where another type is given, the compiler says so:
+///
+/// ```compile_fail,E0277
+/// # use koel::prelude::*;
+/// // error: tables of `Cuckoo` cannot be built on `Choice`
+/// // note: `koel::auto()` has the device in its field `backend`: pass `&koel::auto().backend`
+/// let table = HashTable::builder(Cuckoo::canonical(4)).build(&auto(), &[1], &[10]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "tables of `{S}` cannot be built on `{Self}`",
+    label = "not a device that runs `{S}`",
+    note = "devices are `koel::Cpu`, `koel::OpenCl` and `koel::Any`, which is one of these",
+    note = "`koel::auto()` has the device in its field `backend`: pass `&koel::auto().backend`",
+    note = "generic code states what it needs, such as `B: Runs<Cuckoo>`"
+)]
 pub trait Runs<S: Scheme>: Kernels<S> + Kernels<<S::Key as Key>::Rows> + Relational {}
+#[diagnostic::do_not_recommend]
 impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<<S::Key as Key>::Rows> + Relational {}

@@ -7,6 +7,10 @@ use super::{BucketizedOf, Cuckoo, Scheme};
 use crate::backend::Word;
 
 /// The keys that tables can have: `u32` and `u64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a key: keys are `u32` or `u64`",
+    note = "cast other integers: `key as u32` and `key as u64` keep keys of 32 and 64 bits distinct"
+)]
 pub trait Key: Word + Hash + Default + fmt::Display {
     /// The table by which keys of a column are told apart and numbered: a row number for each. Its builds leave a key that
     /// comes again in one cell, with the greatest of its values.
@@ -14,6 +18,10 @@ pub trait Key: Word + Hash + Default + fmt::Display {
 }
 
 /// The values that tables can have: `u32` and `u64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a value: values are `u32` or `u64`",
+    note = "store row numbers, or the bits of the values: `value as u32`, `value.to_bits()`"
+)]
 pub trait Value: Word + Default + fmt::Display {}
 
 impl Key for u32 {

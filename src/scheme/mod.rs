@@ -275,6 +275,11 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 /// bounds for **any** image that is as long as the plan says.
 ///
 /// Sealed: the schemes of this crate implement it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a scheme",
+    note = "schemes are `koel::Bucketized`, `koel::Cuckoo`, `koel::Signpost` and others, with keys and values of `u32`",
+    note = "for `u64` take `koel::BucketizedOf<K, V>` or another one of `koel::scheme` with types of keys and values"
+)]
 pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The one name: type, files, kernels, command line.
     const NAME: &'static str;

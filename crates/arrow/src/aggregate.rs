@@ -35,7 +35,7 @@ pub enum Function {
     /// How many there are, as Int64.
     Count,
     /// Their sum: of integers with a sign Int64, of others UInt64, of decimals Decimal128 with 38 digits; of floats the exact
-    /// sum, rounded once to Float64.
+    /// sum, rounded once to Float64; of booleans how many are true, as Int64.
     Sum,
     /// The least one. Of floats NaN, if one of them is; of text by its bytes.
     Min,
@@ -128,6 +128,9 @@ impl Aggregation {
 /// # Ok::<(), koel_arrow::Error>(())
 /// ```
 ///
+/// Columns of keys and values have their own types, or wider ones ([`Column::take_wide`]) where the groups have more
+/// than 2 GiB of text.
+///
 /// # Errors
 /// [`Error::UnsupportedKey`], [`Error::UnsupportedValue`], [`Error::Uneven`], [`Error::Overflow`], or what koel reports.
 pub fn group_by(
@@ -137,13 +140,28 @@ pub fn group_by(
     order: IdOrder,
     nulls: NullKeys,
 ) -> Result<RecordBatch> {
+    grouped(device, keys, aggregations, order, nulls, Column::take_wide)
+}
+
+/// Takes rows of a column by number.
+type Take = fn(&Column, &UInt32Array) -> Result<ArrayRef>;
+
+/// The same, with columns made by `take`: [`Column::take`] for batches of one schema, whatever their rows.
+pub(crate) fn grouped(
+    device: &Any,
+    keys: &Keys,
+    aggregations: &[Aggregation],
+    order: IdOrder,
+    nulls: NullKeys,
+    take: Take,
+) -> Result<RecordBatch> {
     let columns = aggregations.iter().filter_map(|aggregation| aggregation.column.as_ref());
     if let Some(column) = columns.into_iter().find(|column| column.len() != keys.len()) {
         return Err(Error::Uneven { column: column.name().into(), rows: column.len(), expected: keys.len() });
     }
     let groups = factorize(device, keys, order, nulls)?;
     let mut fields = Vec::new();
-    let mut arrays = groups.keys(keys)?;
+    let mut arrays = keys.columns().iter().map(|column| take(column, &groups.rows)).collect::<Result<Vec<_>>>()?;
     for (column, array) in keys.columns().iter().zip(&arrays) {
         fields.push(Field::new(column.name(), array.data_type().clone(), true));
     }
@@ -154,7 +172,7 @@ pub fn group_by(
         aggregations.iter().enumerate().partition(|(_, aggregation)| aggregation.column.is_some());
     let mut found = Vec::with_capacity(aggregations.len());
     for (place, aggregation) in of_columns.into_iter().chain(of_rows) {
-        found.push((place, &aggregation.name, aggregated(device, &groups, aggregation, rows)?));
+        found.push((place, &aggregation.name, aggregated(device, &groups, aggregation, rows, take)?));
     }
     found.sort_unstable_by_key(|&(place, ..)| place);
     for (_, name, array) in found {
@@ -170,6 +188,7 @@ fn aggregated(
     groups: &Factorized,
     aggregation: &Aggregation,
     rows: Option<&OnceCell<Vec<u32>>>,
+    take: Take,
 ) -> Result<ArrayRef> {
     let ids = groups.codes.values();
     let Some(column) = &aggregation.column else {
@@ -184,8 +203,8 @@ fn aggregated(
             let there = present(column, ids).ids;
             return Ok(Arc::new(Int64Array::from(counts(device, &there, groups.len())?)));
         }
-        Function::First => return column.take(&groups.rows),
-        Function::Last => return column.take(&last_rows(ids, groups.len())),
+        Function::First => return take(column, &groups.rows),
+        Function::Last => return take(column, &last_rows(ids, groups.len())),
         Function::DistinctCount => {
             let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
             // A struct with a null in it is a value, and one that is null is none.
@@ -197,7 +216,7 @@ fn aggregated(
         }
         _ => (),
     }
-    Job { device, groups, column, function: aggregation.function, rows }.run(Values::of(column, ids))
+    Job { device, groups, column, function: aggregation.function, rows, take }.run(Values::of(column, ids))
 }
 
 struct Job<'a> {
@@ -207,6 +226,7 @@ struct Job<'a> {
     function: Function,
     /// For the numbers of the groups' rows, if somebody wants them.
     rows: Option<&'a OnceCell<Vec<u32>>>,
+    take: Take,
 }
 
 impl Job<'_> {
@@ -225,10 +245,10 @@ impl Job<'_> {
                 let means = self.means(ids, numbers, counts.as_deref().unwrap_or(&[]))?;
                 Ok(Arc::new(Float64Array::new(means.into(), nulls)))
             }
-            (Function::Min | Function::Max, Numbers::Other) => {
+            (Function::Min | Function::Max, numbers) if self.is_boolean() || matches!(numbers, Numbers::Other) => {
                 let greatest = self.function == Function::Max;
                 match best_rows(self.column, self.groups.codes.values(), self.groups.len(), greatest) {
-                    Some(rows) => self.column.take(&rows),
+                    Some(rows) => (self.take)(self.column, &rows),
                     None => Err(self.unsupported("cast it to a type of numbers or text")),
                 }
             }
@@ -250,9 +270,14 @@ impl Job<'_> {
         }
     }
 
-    /// Whether values are numbers, and not days or moments.
+    /// Whether values are numbers, and not days or moments; or booleans, which are counted where they are true.
     fn may_be_added(&self) -> bool {
-        self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..))
+        let is_number = self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..));
+        is_number || self.is_boolean()
+    }
+
+    fn is_boolean(&self) -> bool {
+        *self.plain_type() == DataType::Boolean
     }
 
     fn of<V: group::Number>(&self, ids: &[u32], values: &[V], of: Aggregate) -> Result<group::Groups<u32, V>> {

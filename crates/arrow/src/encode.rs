@@ -10,8 +10,9 @@
 //!               (finder.rs), so that they are fewer than 2^32. A range of values that is too wide is cut in two halves
 //! ```
 //!
-//! All is made from the keys of one side, the right one of a join. Keys of the other side get the words that equal keys have
-//! there; a value that is not there gets a word that no key has, so its type may be wider.
+//! All is made from the keys of one side, the right one of a join. Keys of the other side get the words that equal keys
+//! have there; a value that is not there gets a word that no key has, so its type may be wider. Decimals and moments of
+//! another scale are first converted to that of this side; those that are not whole there equal none.
 //!
 //! What it is not: a hash. No two keys share a word, and no key has to be looked at again.
 
@@ -24,7 +25,8 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::finder::Finder;
 use crate::keys::Keys;
-use crate::leaf::{Fixed, Leaf, Piece, leaves, with_values};
+use crate::kind::can_be_equal;
+use crate::leaf::{Fixed, Leaf, Piece, leaves, nulls_like, scales, with_values};
 use crate::own::Own;
 use crate::strings::{StringColumn, StringNumbers};
 
@@ -99,9 +101,19 @@ impl Encoder {
         Ok((Encoder::Packed(packed), words))
     }
 
-    /// The words of left keys. Rows whose keys equal none on the right share a word that no right row has.
-    pub(crate) fn encode(&self, keys: &Keys) -> Result<Words> {
-        let columns = all_leaves(keys)?;
+    /// The words of left keys, for the right keys of [`fit`](Self::fit). Rows whose keys equal none on the right share
+    /// a word that no right row has.
+    pub(crate) fn encode(&self, left: &Keys, right: &Keys) -> Result<Words> {
+        let mut columns = Vec::new();
+        for (left, right) in left.columns().iter().zip(right.columns()) {
+            if !can_be_equal(left.data_type(), right.data_type()) {
+                columns.extend(nulls_like(left, right.data_type())?);
+                continue;
+            }
+            let scales = scales(right.name(), right.data_type())?;
+            let leaves = leaves(left.name(), left.data_type(), left.chunks())?;
+            columns.extend(leaves.iter().zip(scales).map(|(leaf, scale)| leaf.at_scale(scale)));
+        }
         match self {
             Encoder::Own(own) => Ok(own.encode(&columns[0])),
             Encoder::Packed(packed) => packed.encode(&columns),

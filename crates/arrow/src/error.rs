@@ -2,6 +2,9 @@
 
 use arrow_schema::{ArrowError, DataType};
 
+use crate::name::{shown, shown_name};
+use crate::wide::{is_too_narrow, wide_type};
+
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -10,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A column that is not there.
-    #[error("there is no column `{column}`: there are {}", listed(there))]
+    #[error("there is no column {}: there are {}", named(column), listed(there))]
     MissingColumn {
         /// The name asked for.
         column: String,
@@ -18,7 +21,7 @@ pub enum Error {
         there: Vec<String>,
     },
     /// A name that two columns have.
-    #[error("two columns are called `{column}`: rename one of them")]
+    #[error("two columns are called {}: rename one of them", named(column))]
     AmbiguousColumn {
         /// The name.
         column: String,
@@ -34,7 +37,10 @@ pub enum Error {
         right: usize,
     },
     /// Columns that belong together and differ in length.
-    #[error("column `{column}` has {rows} rows where {expected} are needed: columns of one table are equally long")]
+    #[error(
+        "column {} has {rows} rows where {expected} are needed: columns of one table are equally long",
+        named(column)
+    )]
     Uneven {
         /// The column.
         column: String,
@@ -44,7 +50,7 @@ pub enum Error {
         expected: usize,
     },
     /// A type that keys cannot have.
-    #[error("column `{column}` has type {found}, which keys cannot have: {advice}")]
+    #[error("column {} has type {}, which keys cannot have: {advice}", named(column), typed(found))]
     UnsupportedKey {
         /// The column.
         column: String,
@@ -55,7 +61,8 @@ pub enum Error {
     },
     /// Keys of both sides whose types cannot be equal.
     #[error(
-        "left key `{left}` is {left_type} and right key `{right}` is {right_type}: {}",
+        "left key {} is {} and right key {} is {}: {}",
+        named(left), typed(left_type), named(right), typed(right_type),
         cast.as_ref().map_or("cast both to one type that holds the values of both".into(), ToString::to_string)
     )]
     TypeMismatch {
@@ -71,7 +78,7 @@ pub enum Error {
         cast: Option<Box<Cast>>,
     },
     /// A type that an aggregate cannot be taken of.
-    #[error("{function} of column `{column}` is not possible: it has type {found}; {advice}")]
+    #[error("{function} of column {} is not possible: it has type {}; {advice}", named(column), typed(found))]
     UnsupportedValue {
         /// The aggregate.
         function: &'static str,
@@ -82,10 +89,25 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
+    /// Values of a column that one array of its type cannot hold: more than 2 GiB of text, or more values of
+    /// dictionaries than their keys can number.
+    #[error(
+        "the values of column {} do not fit one array of {}: {}take fewer rows at a time",
+        named(column),
+        typed(found),
+        wider(found)
+    )]
+    NotOneArray {
+        /// The column.
+        column: String,
+        /// Its type.
+        found: DataType,
+    },
     /// A sum that its type does not hold.
     #[error(
-        "the sum of column `{column}` in the group of row {row} does not fit {sum}: cast the column to {}Float64 if sums may \
-         be rounded",
+        "the sum of column {} in the group of row {row} does not fit {sum}: cast the column to {}Float64 if sums may be \
+         rounded",
+        named(column),
         if sum.is_integer() { "Decimal128, or to " } else { "" }
     )]
     Overflow {
@@ -105,11 +127,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether text did not fit its array, in whichever words Arrow says so: fewer rows have less.
+    /// Whether values did not fit one array: fewer rows may.
     pub fn is_too_long(&self) -> bool {
         match self {
-            Error::Arrow(ArrowError::OffsetOverflowError(_)) => true,
-            Error::Arrow(ArrowError::InvalidArgumentError(what)) => what.contains("offset overflow"),
+            Error::NotOneArray { .. } => true,
+            Error::Arrow(error) => is_too_narrow(error),
             _ => false,
         }
     }
@@ -130,16 +152,55 @@ pub struct Cast {
 impl std::fmt::Display for Cast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rounds = if self.to == DataType::Float64 { " (which rounds whole numbers beyond 2^53)" } else { "" };
-        write!(f, "cast `{}` to {}{rounds}", self.column, self.to)
+        write!(f, "cast {} to {}{rounds}", named(&self.column), typed(&self.to))
     }
+}
+
+/// The name of a column for a message, in backquotes: its first 80 characters, with control characters escaped.
+pub(crate) fn named(name: &str) -> String {
+    format!("`{}`", shown_name(name))
+}
+
+/// A type for a message. Those of structs have names of columns in them.
+fn typed(of: &DataType) -> String {
+    shown(&of.to_string(), 200).to_string()
+}
+
+/// The cast that helps, if a type is wider.
+fn wider(found: &DataType) -> String {
+    let wide = wide_type(found);
+    if wide == *found { String::new() } else { format!("cast it to {}, or ", typed(&wide)) }
 }
 
 /// Names for a message, the first ones if there are many.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 20;
-    let mut text = names.iter().take(MOST).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut text = names.iter().take(MOST).map(|name| named(name)).collect::<Vec<_>>().join(", ");
     if names.len() > MOST {
         text += &format!(" and {} more", names.len() - MOST);
     }
     if text.is_empty() { "none".into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_messages_are_short_and_on_one_line() {
+        let long = "\u{e9}".repeat(81);
+        for (name, expected) in [
+            ("a b", "`a b`".to_owned()),
+            ("a\n\u{1b}[31m\u{202e}", "`a\\n\\u{1b}[31m\\u{202e}`".to_owned()),
+            (&long[..160], format!("`{}`", &long[..160])),
+            (&long, format!("`{}...`", &long[..160])),
+        ] {
+            let error = Error::MissingColumn { column: name.into(), there: vec![name.into()] };
+            assert_eq!(error.to_string(), format!("there is no column {expected}: there are {expected}"));
+            let field = arrow_schema::Field::new(name.repeat(100), DataType::Int64, true);
+            let found = DataType::Struct(vec![field].into());
+            let error = Error::UnsupportedKey { column: name.into(), found, advice: "so" }.to_string();
+            assert!(error.len() < 1000 && !error.contains(char::is_control), "{error}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use crate::canonical::canonical;
 use crate::encode::{CHUNK, Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
-use crate::keys::{Column, Keys};
+use crate::keys::Keys;
 use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
 
@@ -63,9 +63,9 @@ impl Factorized {
     /// The keys of the groups, a column each.
     ///
     /// # Errors
-    /// [`Error::Arrow`](crate::Error::Arrow), for text that does not fit its type's offsets.
+    /// As [`Column::take_wide`](crate::Column::take_wide).
     pub fn keys(&self, of: &Keys) -> Result<Vec<ArrayRef>> {
-        of.columns().iter().map(|column| column.take(&self.rows)).collect()
+        of.columns().iter().map(|column| column.take_wide(&self.rows)).collect()
     }
 }
 
@@ -176,7 +176,7 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
     let columns = groups.keys(keys)?;
     let order = match by_words(device, keys, &columns)? {
         Some(order) => order,
-        None => by_bytes(keys, &columns)?,
+        None => by_bytes(&columns)?,
     };
     let mut ranks = vec![0; groups.len()];
     for (rank, &group) in (0..).zip(&order) {
@@ -193,11 +193,11 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
 fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
     let ([column], [array]) = (keys.columns(), columns) else { return Ok(None) };
     // What consists of several columns, and text, have no such words.
-    if leaf::count(column.name(), array.data_type())? != 1 || !plain_type(array.data_type()).is_primitive() {
+    if leaf::scales(column.name(), array.data_type())?.len() != 1 || !plain_type(array.data_type()).is_primitive() {
         return Ok(None);
     }
     let leaves = leaves(column.name(), array.data_type(), std::slice::from_ref(array))?;
-    let [Leaf { pieces }] = &leaves[..] else { return Ok(None) };
+    let [Leaf { pieces, .. }] = &leaves[..] else { return Ok(None) };
     let [piece] = &pieces[..] else { return Ok(None) };
     with_values!(&piece.values, |values| ranked(device, values, piece.nulls.as_ref()), |_bytes| Ok(None))
 }
@@ -228,10 +228,10 @@ fn ranked<T: Fixed>(device: &Any, values: &[T], nulls: Option<&NullBuffer>) -> R
 }
 
 /// The order of distinct keys as rows of bytes.
-fn by_bytes(keys: &Keys, columns: &[ArrayRef]) -> Result<Vec<u32>> {
+fn by_bytes(columns: &[ArrayRef]) -> Result<Vec<u32>> {
     let options = SortOptions { descending: false, nulls_first: false };
-    let field = |column: &Column| SortField::new_with_options(column.data_type().clone(), options);
-    let converter = RowConverter::new(keys.columns().iter().map(field).collect())?;
+    let field = |column: &ArrayRef| SortField::new_with_options(column.data_type().clone(), options);
+    let converter = RowConverter::new(columns.iter().map(field).collect())?;
     // A column of bytes that are in the order of the keys. To Arrow -0 is below 0, and a NaN with a sign below all numbers.
     let columns = columns.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
     let bytes = converter.convert_columns(&columns)?;

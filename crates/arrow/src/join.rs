@@ -162,7 +162,7 @@ impl RightKeys {
     /// The words of left keys, as wide as those of the index.
     pub(crate) fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
-        Ok(K::of(self.encoder.encode(left)?).expect("the encoder gives both sides words of one width"))
+        Ok(K::of(self.encoder.encode(left, &self.keys)?).expect("the encoder gives both sides words of one width"))
     }
 }
 

@@ -7,9 +7,10 @@ use arrow_schema::{ArrowError, DataType, Schema};
 use arrow_select::concat::concat;
 use koel::Error as KoelError;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::plain::{check_dictionaries, plain, plain_type};
 use crate::take::{Starts, ends, take_chunks};
+use crate::wide::{is_too_narrow, wide_type, widened, within_offsets};
 
 /// A column, in one piece or several.
 #[derive(Clone, Debug)]
@@ -32,15 +33,15 @@ impl Column {
     /// # Errors
     /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`]; [`Error::Arrow`] for a batch of another schema.
     pub fn of_batches(schema: &Schema, batches: &[RecordBatch], name: &str) -> Result<Self> {
-        let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
-        let Some((at, field)) = named.next() else {
+        let mut places = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+        let Some((at, field)) = places.next() else {
             let there = schema.fields().iter().map(|field| field.name().clone()).collect();
             return Err(Error::MissingColumn { column: name.into(), there });
         };
-        if named.next().is_some() {
+        if places.next().is_some() {
             return Err(Error::AmbiguousColumn { column: name.into() });
         }
-        let missing = || ArrowError::SchemaError(format!("a batch has no column `{name}`, and its schema has"));
+        let missing = || ArrowError::SchemaError(format!("a batch has no column {}, and its schema has", named(name)));
         let chunks = batches.iter().map(|batch| batch.columns().get(at).cloned().ok_or_else(missing));
         Column::of_chunks(name, field.data_type(), chunks.collect::<std::result::Result<_, _>>()?)
     }
@@ -52,7 +53,8 @@ impl Column {
     pub fn of_chunks(name: impl Into<String>, data_type: &DataType, mut chunks: Vec<ArrayRef>) -> Result<Self> {
         let name = name.into();
         if let Some(other) = chunks.iter().map(|chunk| chunk.data_type()).find(|of| *of != data_type) {
-            let what = format!("a piece of column `{name}` is of type {other} where the column is of {data_type}");
+            let what =
+                format!("a piece of column {} is of type {other} where the column is of {data_type}", named(&name));
             return Err(ArrowError::SchemaError(what).into());
         }
         // Empty pieces have no rows to be found in.
@@ -90,29 +92,56 @@ impl Column {
     /// The rows with these numbers, in one piece; null where a number is null.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a number that no row has, for text that does not fit its type's offsets, and for pieces whose
-    /// dictionaries together have more values than their keys can number ([`plain`](Self::plain) helps).
+    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for more than 2 GiB of text, and for
+    /// pieces whose dictionaries together have more values than their keys can number ([`take_wide`](Self::take_wide)
+    /// has neither limit).
     pub fn take(&self, rows: &UInt32Array) -> Result<ArrayRef> {
         if let Some((_, row)) = ends(rows).filter(|&(_, row)| row as usize >= self.rows) {
-            let what = format!("row {row} of column `{}`, which has {} rows", self.name, self.rows);
+            let what = format!("row {row} of column {}, which has {} rows", named(&self.name), self.rows);
             return Err(ArrowError::InvalidArgumentError(what).into());
         }
-        check_dictionaries(&self.name, &self.chunks)?;
-        take_chunks(&self.data_type, &self.chunks, rows)
+        let taken = check_dictionaries(&self.chunks).and_then(|()| take_chunks(&self.data_type, &self.chunks, rows));
+        taken.and_then(within_offsets).map_err(|error| self.refused(error))
+    }
+
+    /// As [`take`](Self::take), where the result may have another type: rows that do not fit the type of the column
+    /// come with offsets of 64 bits (LargeUtf8, LargeBinary, LargeList), and dictionaries with keys of 32 bits.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for what does not fit these types either,
+    /// as maps of more than 2^31 entries.
+    pub fn take_wide(&self, rows: &UInt32Array) -> Result<ArrayRef> {
+        match self.take(rows) {
+            Err(error) if error.is_too_long() && wide_type(&self.data_type) != self.data_type => {
+                let chunks = self.chunks.iter().map(widened).collect::<Result<_>>()?;
+                let data_type = wide_type(&self.data_type);
+                Column { name: self.name.clone(), data_type, chunks, rows: self.rows }.take(rows)
+            }
+            taken => taken,
+        }
+    }
+
+    /// The error, with the name of the column where the result does not fit its type.
+    fn refused(&self, error: ArrowError) -> Error {
+        match is_too_narrow(&error) {
+            true => Error::NotOneArray { column: self.name.clone(), found: self.data_type.clone() },
+            false => error.into(),
+        }
     }
 
     /// The same rows in one piece.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for text that does not fit its type's offsets, and for pieces whose dictionaries together have more
-    /// values than their keys can number ([`plain`](Self::plain) helps).
+    /// [`Error::NotOneArray`] for more than 2 GiB of text, and for pieces whose dictionaries together have more values
+    /// than their keys can number ([`plain`](Self::plain) helps).
     pub fn one_piece(&self) -> Result<Self> {
         let whole = match &self.chunks[..] {
             [one] => Arc::clone(one),
             [] => new_empty_array(&self.data_type),
             several => {
-                check_dictionaries(&self.name, several)?;
-                concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>())?
+                let whole = || concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+                let whole = check_dictionaries(several).and_then(|()| whole()).and_then(within_offsets);
+                whole.map_err(|error| self.refused(error))?
             }
         };
         Ok(Column::new(self.name.clone(), whole))
@@ -121,9 +150,10 @@ impl Column {
     /// The same rows, with values in place of dictionaries, also of those in structs.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for text that does not fit its type's offsets.
+    /// [`Error::NotOneArray`] if the values of a piece, one for each row, are more than 2 GiB of text.
     pub fn plain(&self) -> Result<Self> {
-        let chunks = self.chunks.iter().map(plain).collect::<Result<_>>()?;
+        let chunks = self.chunks.iter().map(plain).collect::<std::result::Result<_, ArrowError>>();
+        let chunks = chunks.map_err(|error| self.refused(error))?;
         Ok(Column { name: self.name.clone(), data_type: plain_type(&self.data_type), chunks, rows: self.rows })
     }
 

@@ -1,9 +1,10 @@
 //! Which types can be equal: what both sides of a join must have.
 
-use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, IntervalUnit};
 
 use crate::error::{Cast, Error, Result};
 use crate::keys::{Column, Keys};
+use crate::leaf::scales;
 use crate::plain::plain_type;
 
 /// What values of a type are. Values of two types can be equal if these are.
@@ -12,15 +13,17 @@ enum Kind {
     Integer,
     Float,
     Boolean,
-    Decimal(i8),
-    /// As wide as no other decimal.
+    /// Of any scale.
+    Decimal,
+    /// Of 256 bits, and of this scale.
     WideDecimal(i8),
     Date32,
     Date64,
-    Time(TimeUnit),
+    /// Times, timestamps and durations of any unit.
+    Time,
     /// Whether it has a time zone: then it is a moment, and the zone is how it is shown.
-    Timestamp(TimeUnit, bool),
-    Duration(TimeUnit),
+    Timestamp(bool),
+    Duration,
     Interval(IntervalUnit),
     Text,
     Binary,
@@ -37,13 +40,13 @@ impl Kind {
             Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => Kind::Integer,
             Float16 | Float32 | Float64 => Kind::Float,
             Boolean => Kind::Boolean,
-            Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) => Kind::Decimal(*scale),
+            Decimal32(..) | Decimal64(..) | Decimal128(..) => Kind::Decimal,
             Decimal256(_, scale) => Kind::WideDecimal(*scale),
             Date32 => Kind::Date32,
             Date64 => Kind::Date64,
-            Time32(unit) | Time64(unit) => Kind::Time(*unit),
-            Timestamp(unit, zone) => Kind::Timestamp(*unit, zone.is_some()),
-            Duration(unit) => Kind::Duration(*unit),
+            Time32(_) | Time64(_) => Kind::Time,
+            Timestamp(_, zone) => Kind::Timestamp(zone.is_some()),
+            Duration(_) => Kind::Duration,
             Interval(unit) => Kind::Interval(*unit),
             Utf8 | LargeUtf8 | Utf8View => Kind::Text,
             Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Kind::Binary,
@@ -56,28 +59,51 @@ impl Kind {
 }
 
 /// Refuses two sides of a join whose keys cannot be equal: what [`join`](fn@crate::join) does before anything is built.
+/// A column whose rows are all null, or of type Null, is compared with one of any type.
+///
+/// Cost: where two types differ, a look at the nulls of both columns.
 ///
 /// # Errors
 /// [`Error::KeyCount`], [`Error::TypeMismatch`] with the cast that would help.
 pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
-    let (lefts, rights) = (left.columns(), right.columns());
-    if lefts.len() != rights.len() {
-        return Err(Error::KeyCount { left: lefts.len(), right: rights.len() });
-    }
-    lefts.iter().zip(rights).try_for_each(|(left, right)| check_pair(left, right))
+    // An empty column of numbers is more likely a mistake than one of nulls is.
+    let is_null = |of: &Column| plain_type(of.data_type()) == DataType::Null || !(of.is_empty() || of.has_values());
+    check_pairs(left, right, |left, right| is_null(left) || is_null(right))
 }
 
-/// Whether values of two types can be equal. Types that keys cannot have are left to
-/// [`Error::UnsupportedKey`], which says more.
+/// The same by types alone, for tables whose rows are not in memory.
+pub(crate) fn check_kinds(left: &Keys, right: &Keys) -> Result<()> {
+    check_pairs(left, right, |_, _| false)
+}
+
+/// The scale at which both sides' values of each column of plain values are whole numbers; `None` if no scales differ.
+pub(crate) fn common_scales(left: &Keys, right: &Keys) -> Result<Option<Vec<i8>>> {
+    let all = |keys: &Keys| -> Result<Vec<i8>> {
+        let each = keys.columns().iter().map(|column| scales(column.name(), column.data_type()));
+        Ok(each.collect::<Result<Vec<_>>>()?.concat())
+    };
+    let (left, right) = (all(left)?, all(right)?);
+    Ok((left != right).then(|| left.into_iter().zip(right).map(|(left, right)| left.max(right)).collect()))
+}
+
+/// Whether values of two types can be equal. Decimals of up to 128 bits, times, timestamps and durations are compared
+/// by value, whatever their scale or unit. Types that keys cannot have are left to [`Error::UnsupportedKey`], which
+/// says more.
 pub fn can_be_equal(left: &DataType, right: &DataType) -> bool {
     Kind::of(left) == Kind::of(right)
 }
 
-fn check_pair(left: &Column, right: &Column) -> Result<()> {
-    let (left_type, right_type) = (left.data_type(), right.data_type());
-    if can_be_equal(left_type, right_type) {
-        return Ok(());
+fn check_pairs(left: &Keys, right: &Keys, may_differ: impl Fn(&Column, &Column) -> bool) -> Result<()> {
+    let (lefts, rights) = (left.columns(), right.columns());
+    if lefts.len() != rights.len() {
+        return Err(Error::KeyCount { left: lefts.len(), right: rights.len() });
     }
+    let mut pairs = lefts.iter().zip(rights);
+    let differ = |(left, right): &(&Column, &Column)| {
+        !can_be_equal(left.data_type(), right.data_type()) && !may_differ(left, right)
+    };
+    let Some((left, right)) = pairs.find(differ) else { return Ok(()) };
+    let (left_type, right_type) = (left.data_type(), right.data_type());
     Err(Error::TypeMismatch {
         left: left.name().into(),
         left_type: left_type.clone(),
@@ -98,14 +124,16 @@ fn cast(left: &Column, right: &Column) -> Option<Cast> {
     }
 }
 
-/// Digits of a decimal.
-fn digits(of: &DataType) -> i32 {
+/// Whether a decimal keeps all of its digits with this scale and 76 digits in all.
+fn fits(of: &DataType, scale: i8) -> bool {
     match plain_type(of) {
-        DataType::Decimal32(digits, _)
-        | DataType::Decimal64(digits, _)
-        | DataType::Decimal128(digits, _)
-        | DataType::Decimal256(digits, _) => digits.into(),
-        _ => 0,
+        DataType::Decimal32(digits, own)
+        | DataType::Decimal64(digits, own)
+        | DataType::Decimal128(digits, own)
+        | DataType::Decimal256(digits, own) => {
+            own <= scale && i32::from(digits) + i32::from(scale) - i32::from(own) <= 76
+        }
+        _ => true,
     }
 }
 
@@ -117,33 +145,25 @@ fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
         (Kind::Text, Kind::Binary) => Some(plain_type(to)),
         (Kind::Binary, Kind::Text) => None,
         (_, Kind::Text) => Some(DataType::Utf8),
-        (Kind::Integer | Kind::Decimal(_) | Kind::WideDecimal(_), Kind::Float) => Some(DataType::Float64),
+        (Kind::Integer | Kind::Decimal | Kind::WideDecimal(_), Kind::Float) => Some(DataType::Float64),
+        // Decimals of all scales are compared with each other.
+        (Kind::Integer | Kind::Boolean, Kind::Decimal) => Some(DataType::Decimal128(38, 0)),
         // Integers have up to 20 digits.
-        (Kind::Integer | Kind::Boolean, Kind::Decimal(scale)) if scale <= 18 => Some(DataType::Decimal128(38, scale)),
-        (Kind::Decimal(own), Kind::Decimal(scale)) if own < scale && digits(from) + i32::from(scale - own) <= 38 => {
-            Some(DataType::Decimal128(38, scale))
-        }
-        (Kind::Integer | Kind::Boolean, Kind::WideDecimal(scale)) => Some(DataType::Decimal256(76, scale)),
-        (Kind::Decimal(own) | Kind::WideDecimal(own), Kind::WideDecimal(scale))
-            if own <= scale && digits(from) + i32::from(scale - own) <= 76 =>
-        {
+        (Kind::Integer | Kind::Boolean, Kind::WideDecimal(scale)) if scale <= 56 => {
             Some(DataType::Decimal256(76, scale))
         }
-        (Kind::Boolean | Kind::Date32 | Kind::Date64 | Kind::Time(_) | Kind::Timestamp(..), Kind::Integer) => {
+        (Kind::Decimal | Kind::WideDecimal(_), Kind::WideDecimal(scale)) if fits(from, scale) => {
+            Some(DataType::Decimal256(76, scale))
+        }
+        (Kind::Boolean | Kind::Date32 | Kind::Date64 | Kind::Time | Kind::Timestamp(_), Kind::Integer) => {
             Some(DataType::Int64)
         }
         (Kind::Date32, Kind::Date64) => Some(DataType::Date64),
-        (Kind::Date32 | Kind::Date64, Kind::Timestamp(..)) => Some(plain_type(to)),
-        (Kind::Timestamp(from, zoned), Kind::Timestamp(unit, other)) if zoned == other && from < unit => {
-            Some(plain_type(to))
-        }
-        // Neither may have both the finer unit and a zone.
-        (Kind::Timestamp(from, false), Kind::Timestamp(unit, true)) => match plain_type(to) {
-            DataType::Timestamp(_, zone) => Some(DataType::Timestamp(from.max(unit), zone)),
+        (Kind::Date32 | Kind::Date64, Kind::Timestamp(_)) => Some(plain_type(to)),
+        (Kind::Timestamp(false), Kind::Timestamp(true)) => match (plain_type(from), plain_type(to)) {
+            (DataType::Timestamp(unit, _), DataType::Timestamp(_, zone)) => Some(DataType::Timestamp(unit, zone)),
             _ => None,
         },
-        (Kind::Time(from), Kind::Time(unit)) if from < unit => Some(plain_type(to)),
-        (Kind::Duration(from), Kind::Duration(unit)) if from < unit => Some(plain_type(to)),
         _ => None,
     }
 }
@@ -165,26 +185,23 @@ mod tests {
     fn casts_are_to_types_that_hold_the_values() {
         let decimal = |precision, scale| DataType::Decimal128(precision, scale);
         let zoned = |unit| DataType::Timestamp(unit, Some("UTC".into()));
-        use TimeUnit::{Microsecond, Nanosecond, Second};
+        use arrow_schema::TimeUnit::{Nanosecond, Second};
         for (left, right, is_left, to) in [
-            (DataType::Int64, decimal(5, 2), true, decimal(38, 2)),
-            (decimal(5, 2), decimal(9, 1), false, decimal(38, 2)),
+            (DataType::Int64, decimal(5, 2), true, decimal(38, 0)),
+            (decimal(38, 2), DataType::Decimal256(40, 3), true, DataType::Decimal256(76, 3)),
             (DataType::Float32, DataType::UInt8, false, DataType::Float64),
             (DataType::Utf8View, DataType::Date32, false, DataType::Utf8),
             (DataType::Date64, DataType::Date32, false, DataType::Date64),
             (DataType::Utf8, DataType::FixedSizeBinary(3), true, DataType::FixedSizeBinary(3)),
             (zoned(Second), DataType::Timestamp(Nanosecond, None), false, zoned(Nanosecond)),
-            (zoned(Microsecond), zoned(Second), false, zoned(Microsecond)),
-            (DataType::Time32(Second), DataType::Time64(Nanosecond), true, DataType::Time64(Nanosecond)),
         ] {
             let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
             assert_eq!(cast(&left, &right), Some(Cast { column: "k".into(), is_left, to }));
         }
-        // These would not fit.
-        for (left, right) in [(DataType::Int64, decimal(38, 20)), (decimal(38, 0), decimal(38, 10))] {
-            let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
-            assert_eq!(cast(&left, &right), None);
-        }
+        // The first would not fit.
+        let [left, right] =
+            [decimal(38, 0), DataType::Decimal256(76, 39)].map(|of| Column::new("k", new_empty_array(&of)));
+        assert_eq!(cast(&left, &right), None);
         let [none, dates] = [DataType::Null, DataType::Date32].map(|of| Column::new("k", new_empty_array(&of)));
         assert_eq!((cast(&none, &dates), cast(&dates, &none)), (None, None));
     }
@@ -203,8 +220,7 @@ mod tests {
             integers[1].clone(),
             texts[0].clone(),
             Arc::new(Float64Array::from(vec![1.0])),
-            Arc::new(decimal.clone().with_precision_and_scale(10, 2).expect("a decimal")),
-            Arc::new(decimal.with_precision_and_scale(10, 3).expect("a decimal")),
+            Arc::new(decimal.with_precision_and_scale(10, 2).expect("a decimal")),
             Arc::new(Date32Array::from(vec![1])),
             Arc::new(micros.clone()),
             Arc::new(micros.with_timezone("UTC")),

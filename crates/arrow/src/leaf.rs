@@ -14,17 +14,22 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array, new_null_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use arrow_select::take::take;
+use rayon::prelude::*;
 
+use crate::encode::CHUNK;
 use crate::error::{Error, Result};
+use crate::keys::Column;
 
 /// A column of plain values, in pieces. A clone shares them.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     pub(crate) pieces: Vec<Piece>,
+    /// A value `v` stands for `v / 10^scale`: decimal places, or 3 for milliseconds.
+    pub(crate) scale: i8,
 }
 
 /// A piece of a column.
@@ -213,8 +218,10 @@ impl Leaf {
     pub(crate) fn halves(&self, bits: u32) -> [Leaf; 2] {
         fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
             let wide = || values.iter().map(|&value| T::widen(value.whole()));
+            // Values of 64 bits are cut at 32: the upper part of a wider one, which equals none of them, must not wrap.
+            let upper = |value: i128| i64::try_from(value >> bits).unwrap_or(i64::MAX);
             [
-                Values::I64(wide().map(|value| (value >> bits) as i64).collect()),
+                Values::I64(wide().map(upper).collect()),
                 Values::U64(wide().map(|value| value as u64 & (u64::MAX >> (64 - bits))).collect()),
             ]
         }
@@ -224,9 +231,38 @@ impl Leaf {
             halves.map(|values| Piece { values, nulls: piece.nulls.clone(), rows: piece.rows })
         };
         let (upper, lower) = self.pieces.iter().map(|each| piece(each).into()).unzip();
-        [Leaf { pieces: upper }, Leaf { pieces: lower }]
+        [upper, lower].map(|pieces| Leaf { pieces, scale: self.scale })
+    }
+
+    /// The same numbers at another scale. One that is not a whole number there, or exceeds 128 bits, becomes
+    /// [`NO_NUMBER`].
+    pub(crate) fn at_scale(&self, scale: i8) -> Leaf {
+        fn scaled<T: Fixed>(values: &[T], steps: i32) -> Values {
+            let factor = 10_i128.checked_pow(steps.unsigned_abs());
+            let one = |&value: &T| match (T::widen(value.whole()), factor) {
+                (0, _) => 0,
+                (_, None) => NO_NUMBER,
+                (value, Some(factor)) if steps > 0 => value.checked_mul(factor).unwrap_or(NO_NUMBER),
+                (value, Some(factor)) if value % factor == 0 => value / factor,
+                _ => NO_NUMBER,
+            };
+            Values::I128(values.par_iter().with_min_len(CHUNK).map(one).collect::<Vec<_>>().into())
+        }
+        let steps = i32::from(scale) - i32::from(self.scale);
+        if steps == 0 {
+            return self.clone();
+        }
+        let piece = |piece: &Piece| {
+            let values = with_values!(&piece.values, |values| scaled(values, steps), |_bytes| piece.values.clone());
+            Piece { values, ..piece.clone() }
+        };
+        Leaf { pieces: self.pieces.iter().map(piece).collect(), scale }
     }
 }
+
+/// In place of a number that a scale cannot hold. No decimal equals it, because decimals of 128 bits have at most 38
+/// digits.
+const NO_NUMBER: i128 = i128::MAX;
 
 /// What is said of types that Arrow has no arrays of.
 const NO_ARRAYS: &str = "no array can have it: give a type of Arrow's format";
@@ -241,7 +277,8 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     } else {
         chunks
     };
-    let mut leaves: Vec<Leaf> = (0..count(name, data_type)?).map(|_| Leaf { pieces: Vec::new() }).collect();
+    let scales = scales(name, data_type)?.into_iter();
+    let mut leaves: Vec<Leaf> = scales.map(|scale| Leaf { pieces: Vec::new(), scale }).collect();
     for chunk in chunks {
         let mut pieces = Vec::with_capacity(leaves.len());
         take_apart(name, chunk, None, &mut pieces)?;
@@ -250,28 +287,46 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     Ok(leaves)
 }
 
+/// The columns of plain values of a left column, for a right column of another kind, where one of the two has no
+/// values: those that nulls of the right type have. A left value, if there is one, equals no right one, because there
+/// is none.
+pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
+    let missing = new_null_array(right, left.len());
+    let mut leaves = leaves(left.name(), right, &[missing])?;
+    let is_there = left.is_there();
+    let nulls = NullBuffer::from_iter((0..left.len() as u32).map(is_there));
+    leaves.iter_mut().flat_map(|leaf| &mut leaf.pieces).for_each(|piece| piece.nulls = Some(nulls.clone()));
+    Ok(leaves)
+}
+
 /// A column without rows.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`] for what cannot be a key, or not even the type of an array.
 fn empty(name: &str, data_type: &DataType) -> Result<ArrayRef> {
-    count(name, data_type)?;
+    scales(name, data_type)?;
     Ok(new_empty_array(data_type))
 }
 
-/// Into how many columns of plain values a type is taken apart.
+/// The columns of plain values into which a type is taken apart, by their scales.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`].
-pub(crate) fn count(name: &str, data_type: &DataType) -> Result<usize> {
+pub(crate) fn scales(name: &str, data_type: &DataType) -> Result<Vec<i8>> {
     use DataType::*;
     let unsupported = |advice| Err(Error::UnsupportedKey { column: name.into(), found: data_type.clone(), advice });
     Ok(match data_type {
-        Struct(fields) => 1 + fields.iter().map(|field| count(name, field.data_type())).sum::<Result<usize>>()?,
+        Struct(fields) => {
+            let mut all = vec![0];
+            for field in fields {
+                all.extend(scales(name, field.data_type())?);
+            }
+            all
+        }
         Dictionary(keys, _) if !keys.is_dictionary_key_type() => return unsupported(NO_ARRAYS),
-        Dictionary(_, values) => count(name, values)?,
-        Decimal256(..) | Interval(IntervalUnit::DayTime) => 2,
-        Interval(IntervalUnit::MonthDayNano) => 3,
+        Dictionary(_, values) => scales(name, values)?,
+        Decimal256(..) | Interval(IntervalUnit::DayTime) => vec![0; 2],
+        Interval(IntervalUnit::MonthDayNano) => vec![0; 3],
         List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_) | Map(..) => {
             return unsupported("give its elements as columns of their own, or cast it to text");
         }
@@ -280,7 +335,14 @@ pub(crate) fn count(name: &str, data_type: &DataType) -> Result<usize> {
         FixedSizeBinary(..0)
         | Time32(TimeUnit::Microsecond | TimeUnit::Nanosecond)
         | Time64(TimeUnit::Second | TimeUnit::Millisecond) => return unsupported(NO_ARRAYS),
-        _ => 1,
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) => vec![*scale],
+        Time32(unit) | Time64(unit) | Timestamp(unit, _) | Duration(unit) => vec![match unit {
+            TimeUnit::Second => 0,
+            TimeUnit::Millisecond => 3,
+            TimeUnit::Microsecond => 6,
+            TimeUnit::Nanosecond => 9,
+        }],
+        _ => vec![0],
     })
 }
 

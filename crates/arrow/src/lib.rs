@@ -25,8 +25,10 @@
 //! and binary of every layout, dictionaries of any of these, structs, and several columns together. Answers are exact: hashes
 //! find rows, and values decide.
 //!
-//! Both sides of a join may have other types of one kind: integers of any width, text of any layout, timestamps of one unit
-//! whatever their zones. Types of two kinds are [`Error::TypeMismatch`], with the cast that helps.
+//! The sides of a join may differ in type, but not in kind: integers of any width, text of any layout, decimals of any
+//! scale, times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms equals 1500 us, and no
+//! number of seconds. A column of nulls alone joins with any type. Types of two kinds are [`Error::TypeMismatch`], with
+//! the cast that helps.
 //!
 //! # Order
 //!
@@ -51,6 +53,7 @@
 //! external/               joins and groups under a memory limit
 //! sizes.rs                what rows take in memory
 //! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
+//! wide.rs                 results that exceed their types: text of more than 2 GiB
 //! ```
 //!
 //! Cost: a pass over each key column besides what koel does with words ([`koel::group`], [`mod@koel::join`]); a column of 32-bit or
@@ -71,15 +74,19 @@ mod join;
 mod keys;
 mod kind;
 mod leaf;
+mod name;
 mod own;
 mod plain;
 mod probe;
+#[cfg(test)]
+mod scale_tests;
 mod sizes;
 mod strings;
 mod take;
 #[cfg(test)]
 mod tests;
 mod values;
+mod wide;
 
 pub use aggregate::{Aggregation, Function, group_by};
 pub use encode::NullEquality;
@@ -89,5 +96,7 @@ pub use join::{Joined, RightKeys, is_in, join};
 pub use keys::{Column, Keys};
 pub use kind::{can_be_equal, check_types};
 pub use koel::{IdOrder, JoinKind};
+#[doc(hidden)]
+pub use name::shown_name;
 pub use plain::plain_type;
 pub use probe::{FirstKeys, Probe, check_key};

@@ -9,27 +9,20 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field};
 use arrow_select::take::take;
 
-use crate::error::Result;
-
 /// Refuses pieces whose dictionaries may together have more values than their keys can number: Arrow, which puts them behind
 /// each other, panics then.
 ///
 /// # Errors
-/// [`Error::Arrow`](crate::Error::Arrow).
-pub(crate) fn check_dictionaries(name: &str, chunks: &[ArrayRef]) -> Result<()> {
+/// [`ArrowError::DictionaryKeyOverflowError`].
+pub(crate) fn check_dictionaries(chunks: &[ArrayRef]) -> Result<(), ArrowError> {
     if chunks.len() < 2 || !has_dictionaries(chunks[0].data_type()) {
         return Ok(());
     }
     let pieces: Vec<ArrayData> = chunks.iter().map(|chunk| chunk.to_data()).collect();
-    if fit(&pieces.iter().collect::<Vec<_>>()) {
-        return Ok(());
+    match fit(&pieces.iter().collect::<Vec<_>>()) {
+        true => Ok(()),
+        false => Err(ArrowError::DictionaryKeyOverflowError),
     }
-    let what = format!(
-        "the dictionaries of column `{name}` together have more values than keys of {} can number: take wider keys, or \
-         values in place of the dictionaries",
-        chunks[0].data_type()
-    );
-    Err(ArrowError::InvalidArgumentError(what).into())
 }
 
 /// Whether dictionaries of these pieces fit one, at every depth. One that several pieces share counts once.
@@ -68,7 +61,7 @@ pub fn plain_type(data_type: &DataType) -> DataType {
 }
 
 /// An array with values in place of dictionaries, also of those in structs.
-pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match (array.data_type(), plain_type(array.data_type())) {
         (DataType::Dictionary(..), _) => {
             let dictionary = array.as_any_dictionary();
@@ -76,7 +69,7 @@ pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
         }
         (DataType::Struct(_), DataType::Struct(fields)) => {
             let array = array.as_struct();
-            let columns = array.columns().iter().map(plain).collect::<Result<_>>()?;
+            let columns = array.columns().iter().map(plain).collect::<Result<_, _>>()?;
             Arc::new(StructArray::try_new_with_length(fields, columns, array.nulls().cloned(), array.len())?)
         }
         _ => Arc::clone(array),

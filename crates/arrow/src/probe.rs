@@ -20,14 +20,14 @@ use crate::error::Result;
 use crate::join::{Index, RightKeys};
 use crate::keys::Keys;
 use crate::kind::check_types;
-use crate::leaf::count;
+use crate::leaf::scales;
 
 /// Refuses a column type that keys cannot have.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), with what to do instead.
 pub fn check_key(name: &str, data_type: &DataType) -> Result<()> {
-    count(name, data_type).map(drop)
+    scales(name, data_type).map(drop)
 }
 
 /// What a batch of left keys finds among [`RightKeys`].
@@ -192,7 +192,7 @@ impl FirstKeys {
     /// As [`RightKeys::join`].
     pub fn find(&self, left: &Keys) -> Result<Vec<u32>> {
         check_types(left, &self.keys)?;
-        Ok(match (&self.first, self.encoder.encode(left)?) {
+        Ok(match (&self.first, self.encoder.encode(left, &self.keys)?) {
             (First::Narrow(first), Words::Narrow(words)) => first.find(&words)?,
             (First::Wide(first), Words::Wide(words)) => first.find(&words)?,
             _ => return Err(koel::Error::WrongIndex.into()),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 use arrow_select::concat::concat;
 use arrow_select::interleave::interleave;
 use arrow_select::take::take;
 
-use crate::error::Result;
+type Result<T> = std::result::Result<T, ArrowError>;
 
 /// The rows with these numbers, all of which there are, of a column in pieces; null where a number is null.
 pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt32Array) -> Result<ArrayRef> {
@@ -25,9 +25,9 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     }
     if let [one] = chunks {
         return match start {
-            0 => Ok(take(one, rows, None)?),
+            0 => take(one, rows, None),
             // What stands under a null may be anything.
-            start => Ok(take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start)), None)?),
+            start => take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start)), None),
         };
     }
     // Of rows in their order, as left ones of a join are, each piece has a run. Those of numbers are copied once more, which
@@ -46,7 +46,7 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
         (piece - first, row)
     };
     let places: Vec<_> = rows.iter().map(|row| row.map_or((chunks.len(), 0), place)).collect();
-    Ok(interleave(&pieces, &places)?)
+    interleave(&pieces, &places)
 }
 
 /// The least and the greatest row; `None` if there is none.
@@ -75,7 +75,7 @@ fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result
     }
     match &slices[..] {
         [one] => Ok(Arc::clone(one)),
-        several => Ok(concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
+        several => concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>()),
     }
 }
 
@@ -93,7 +93,7 @@ fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<
         }
         (start, rest) = (end, behind);
     }
-    Ok(concat(&taken.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
+    concat(&taken.iter().map(AsRef::as_ref).collect::<Vec<_>>())
 }
 
 /// Where each piece of a column begins.

@@ -53,17 +53,18 @@ fn types() -> Vec<Vec<DataType>> {
     let mut types = vec![
         vec![Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, dictionary(Int8, Int32)],
         vec![Float32, Float64, Float16],
-        vec![Decimal32(9, 2), Decimal64(18, 2), Decimal128(38, 2), Decimal128(10, 2)],
+        vec![Decimal32(9, 2), Decimal64(18, 4), Decimal128(38, 2), Decimal128(10, 0), Decimal128(38, 30)],
         vec![Decimal256(50, 3)],
         vec![Date32],
         vec![Date64],
-        vec![Time32(TimeUnit::Second)],
-        vec![Time64(TimeUnit::Nanosecond)],
+        vec![Time32(TimeUnit::Second), Time64(TimeUnit::Nanosecond), Time32(TimeUnit::Millisecond)],
         vec![
             Timestamp(TimeUnit::Microsecond, Some("+01:00".into())),
-            Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Timestamp(TimeUnit::Second, Some("UTC".into())),
+            Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
         ],
-        vec![Duration(TimeUnit::Millisecond)],
+        vec![Timestamp(TimeUnit::Millisecond, None), Timestamp(TimeUnit::Microsecond, None)],
+        vec![Duration(TimeUnit::Millisecond), Duration(TimeUnit::Second), Duration(TimeUnit::Nanosecond)],
         vec![Utf8, LargeUtf8, Utf8View, dictionary(Int16, Utf8), dictionary(UInt32, LargeUtf8)],
         vec![Binary, LargeBinary, BinaryView],
     ];
@@ -79,7 +80,16 @@ fn column(numbers: &Numbers, to: &DataType, pieces: usize) -> Column {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             through(&through(&whole, &DataType::Utf8), to)
         }
-        DataType::Date32 | DataType::Time32(_) | DataType::Interval(_) => match to {
+        // Numbers are seconds, whatever the unit.
+        DataType::Timestamp(_, zone) => {
+            through(&through(&whole, &DataType::Timestamp(TimeUnit::Second, zone.clone())), to)
+        }
+        DataType::Duration(_) => through(&through(&whole, &DataType::Duration(TimeUnit::Second)), to),
+        DataType::Time32(_) | DataType::Time64(_) => {
+            let seconds = through(&through(&whole, &DataType::Int32), &DataType::Time32(TimeUnit::Second));
+            through(&seconds, to)
+        }
+        DataType::Date32 | DataType::Interval(_) => match to {
             DataType::Interval(_) => through(&through(&whole, &DataType::Duration(TimeUnit::Nanosecond)), to),
             _ => through(&through(&whole, &DataType::Int32), to),
         },
@@ -357,11 +367,11 @@ fn integers_are_not_copied() {
     let wide = Int64Array::from(vec![3, -1, 3]);
     let narrow = UInt32Array::from(vec![3, 1, 3]);
     let keys = |array: ArrayRef| Keys::of_arrays(&[array]).expect("keys");
-    let (encoder, words) =
-        Encoder::fit(device, &keys(Arc::new(wide.clone())), NullEquality::default(), 64).expect("words");
+    let right = keys(Arc::new(wide.clone()));
+    let (encoder, words) = Encoder::fit(device, &right, NullEquality::default(), 64).expect("words");
     let Words::Wide(words) = words else { panic!("64 bits") };
     assert_eq!(words.inner().as_ptr(), wide.values().inner().as_ptr());
-    let Words::Wide(left) = encoder.encode(&keys(Arc::new(wide.slice(1, 2)))).expect("words") else {
+    let Words::Wide(left) = encoder.encode(&keys(Arc::new(wide.slice(1, 2))), &right).expect("words") else {
         panic!("64 bits")
     };
     assert_eq!(left.inner().as_ptr(), wide.values()[1..].as_ptr().cast());

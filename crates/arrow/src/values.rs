@@ -79,7 +79,9 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
                 _ => collected(leaf, |value| value),
             })
         }
-        DataType::Boolean | DataType::Null | DataType::Struct(_) | DataType::Interval(_) => Numbers::Other,
+        DataType::Null | DataType::Struct(_) | DataType::Interval(_) => Numbers::Other,
+        // 0 and 1.
+        DataType::Boolean => Numbers::I64(collected(leaf, |value| value as i64)),
         of if has_bytes(of) => Numbers::Other,
         _ => Numbers::I64(match whole(leaf) {
             Some(leaf::Values::I64(values)) => values.clone(),

@@ -13,7 +13,7 @@ use koel::{
     Scheme, Sharded, ShardedBuilder, ShardedMulti, ShardedSet, ValueType,
 };
 
-use super::failure::{Failure, Result, Verdict};
+use super::failure::{self, Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Spooled, Want};
 use super::number::{Numbers, Type, Word};
 use super::options::{self, SomeDevices, TableOptions, ValuesOption};
@@ -23,38 +23,42 @@ use super::structure::{About, Types, unknown};
 use super::{files, text};
 
 const EXAMPLES: &str = "\
-INPUT is told by its content, and so is gzip, which may pack any of them:
-  CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value. A first row without a
-               number is a header, if rows follow it; --header says so otherwise
-  .npy         integers of any width, of shape (n,), keys alone, or (n, 2); or records of a key and a value
-  FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first most significant), its place the
-               value; the table records K. No key spans an N or another code of several bases; how many there are,
-               stderr says. With --canonical-kmers the key is the lesser of the window and its reverse complement
-  FASTQ        the same; quality is read over
+The format of INPUT is detected from its content. Each may be compressed by gzip, and tables by zstd:
+  CSV or TSV   rows `key,value`; the value of a key alone is the number of its row, from 0. A first row without a number
+               is a header if rows follow it; see --header
+  .npy         integers of any width, of shape (n,), which are keys, or (n, 2); or records of a key and a value
+  FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first letter is the most significant),
+               and its position the value; the table records K. Windows with an N or another ambiguity code are skipped
+               and counted on stderr. With --canonical-kmers the key is the lesser of the window and its reverse
+               complement
+  FASTQ        the same; quality is ignored
+  k-mers       with --kmer or --canonical-kmers, CSV, TSV and .npy hold k-mers and their values, as letters or as
+               numbers, as `koel unique --kmer --counts` writes them; the table records K
   tables       with --key NAME and --value NAME: named columns of Parquet, Arrow IPC, CSV, TSV or .npy
-Several files are read as one: the numbers of rows and places go on from file to file, and each CSV may have its own header.
-FASTA and FASTQ do not mix with the others.
-A row of text has at most 1 MiB and 65,536 columns.
+Several files are read as one: the numbers of rows and positions continue from file to file, and each CSV may have its
+own header. FASTA and FASTQ do not mix with the others. A row of text has at most 1 MiB and 65,536 columns.
 
-Keys and values are numbers of 32 or 64 bits, with a sign or without: an array says which, of text it is the narrowest type
-that holds them all (stderr says so where that is not u32), and --keys and --values name another. Tables of 64-bit keys or
-values are canonical, of --scheme bucketized, robin_hood or signpost; values of --table multi stand beside its table, and have 64 bits in any scheme.
+Keys and values are integers of 32 or 64 bits, signed or unsigned: of arrays those of the array, of text the narrowest
+type that holds them all (reported on stderr unless it is u32), or what --keys and --values say. Tables of 64-bit keys
+or values are canonical, of --scheme bucketized, robin_hood or signpost. Values of --table multi have 64 bits in any
+scheme.
 
---table says what becomes of it:
+--table:
   map          a value for each key
-  set          the keys alone, each once; of several columns the first is used
-  compact      the keys, each once, numbered from 0; of several columns the first is used. With --scheme cuckoo_set
-               the paper's way: numbers in table order, into the slots of a set
+  set          the distinct keys; of several columns the first is used
+  compact      the distinct keys, numbered from 0; of several columns the first is used. With --scheme cuckoo_set as in
+               the paper: numbers in table order
   multi        all values of each key, in the order of their rows
 
-Canonical tables of the same rows are the same bytes, whatever the rows' order, the device and the threads; but the
-order of a key's values, and of ids by first appearance, is the rows' own.
+Canonical tables of the same rows have the same bytes, whatever the order of rows, the device and the threads; but the
+values of a key, and ids by first appearance, are in the order of the rows.
 
 Examples:
   koel build pairs.csv -o pairs.koel
   koel build pairs.csv -o small.koel --load 0.95 --duplicates last
   koel build genome.fa --kmer 12 -o kmers.koel --table multi
   koel build lane1.fq.gz lane2.fq.gz --kmer 31 --canonical-kmers -o reads.koel --table set
+  koel build counts.tsv --kmer 31 --canonical-kmers -o counts.koel      counts that `koel unique` or others wrote
   koel build customers.csv -o ids.koel --table compact --ids ascending
   koel build huge.npy -o huge.koel --shards 16 --device gpus           or opencl:0,opencl:1, or cpu,opencl:0
   xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
@@ -66,7 +70,7 @@ const SHARDS: usize = 64;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip; `-` is stdin. Several are read as one
+    /// CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip; `-` is stdin. Several are read as one
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
     /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
@@ -173,11 +177,13 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::line();
     let start = Instant::now();
     let inputs = Inputs::open(&args.inputs)?;
-    inputs.check(&args.reading)?;
-    progress.say(format!("reading {}", inputs.shown()));
-    let kmers = inputs.has_sequences().then(|| args.reading.key_type_of_kmers());
-    let want = if args.has_values() { Want::Pairs } else { Want::Keys };
     let reading = args.reading.with_values(args.values.values);
+    let counts_kmers = !inputs.has_sequences() && (reading.kmer.is_some() || reading.canonical_kmers);
+    let reading = if counts_kmers { reading.of_kmers()? } else { reading };
+    inputs.check(&reading)?;
+    progress.say(format!("reading {}", inputs.shown()));
+    let kmers = (inputs.has_sequences() || counts_kmers).then(|| reading.key_type_of_kmers());
+    let want = if args.has_values() { Want::Pairs } else { Want::Keys };
     let rows = match args.memory {
         None => Rows::Held(inputs.columns(&reading, want)?),
         Some(_) => Rows::Spooled(Spooled::read(inputs, &reading, want)?),
@@ -345,9 +351,7 @@ impl Build<'_> {
         match failure {
             // Of keys with a sign the library knows the bits alone.
             Failure::Koel(koel::Error::DuplicateKey { key }) if self.types.keys.is_signed() => {
-                let key = self.types.keys.of_key(key);
-                let advice = "(it is the smallest such key): remove the copies, or give --duplicates first|last";
-                Failure::Input(format!("key {key} is given more than once {advice}"))
+                Failure::Input(failure::given_twice(self.types.keys.of_key(key)))
             }
             other => other,
         }

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::failure::{Failure, Result, Verdict};
-use super::{Cli, out};
+use super::{Cli, out, text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 pub(crate) fn man(args: &ManArgs) -> Result<Verdict> {
     if !args.folder.is_dir() {
-        return Err(Failure::Input(format!("{}: there is no such folder: make it first", args.folder.display())));
+        return Err(Failure::Input(format!("{}: there is no such folder: make it first", text::path(&args.folder))));
     }
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), &args.folder)
         .map_err(|error| Failure::io(&args.folder, &error))?;

@@ -1,49 +1,63 @@
 //! `koel convert`: a table of one format as one of another.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::failure::{Result, Verdict};
+use super::failure::{Failure, Result, Verdict};
+use super::options::names;
 use super::progress::Progress;
 use super::tables::TableReading;
 use super::tables::read::Source;
-use super::tables::write::{Sink, output_file};
-use super::{files, out, text};
+use super::tables::read::several::matching;
+use super::tables::write::{Sink, is_text, output_file};
+use super::{files, input, out, text};
 
 const EXAMPLES: &str = "\
-INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy, whatever its name: the first bytes tell; `-` is
-stdin. It may be packed by gzip or zstd.
-OUTPUT is what its extension says: .parquet, .arrow, .arrows (a stream), .npy, .csv or .tsv, the last two also with .gz or
-.zst; `-` is CSV on stdout. A column of CSV has the type that all its rows fit; an empty field is a null.
+INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy, detected from its first bytes; `-` is stdin.
+It may be compressed by gzip or zstd. Several files must have the same columns and types; text is read as one, so that
+the type of a column is what the rows of all files fit.
+
+OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream), .npy, .csv or .tsv, the last two also with
+.gz or .zst; `-` is CSV on stdout. A column of CSV has the type that all its rows fit, and from CSV to CSV it is written
+unchanged; an empty field is a null.
 
 Examples:
   koel convert orders.csv orders.parquet
   koel convert orders.parquet - --columns o_orderkey,o_totalprice
   koel convert export.txt orders.arrow --delimiter '|' --types 'zip=utf8,price=decimal(12,2)'
+  koel convert 2024-*.csv 2024.parquet
   zcat log.csv.gz | koel convert - log.parquet --header no";
 
 /// Convert a table from one format to another
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table; `-` is stdin
-    #[arg(value_name = "INPUT")]
-    input: PathBuf,
+    /// A table; `-` is stdin. Several files with the same columns are read as one
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
     /// Where it goes, in the format of the extension; `-` is CSV on stdout
     #[arg(value_name = "OUTPUT", value_parser = output_file)]
     output: PathBuf,
     /// Only these columns, in this order [default: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    columns: Option<Vec<String>>,
+    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
+    columns: Option<Vec<names::List<String>>>,
     #[command(flatten)]
     reading: TableReading,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let output = Some(args.output.as_path()).filter(|output| output.as_os_str() != "-");
-    files::check(&[&args.input], &[("OUTPUT", output)])?;
-    let source = Source::open(&args.input, &args.reading)?;
+    let inputs = matching(&args.inputs)?;
+    files::check(&input::paths(&inputs), &[("OUTPUT", output)])?;
+    if let (Some(output), [first, _, ..]) = (output, &inputs[..]) {
+        check_named(output, first)?;
+    }
+    let mut source = Source::open_all(&inputs, &args.reading)?;
     args.reading.check(&[&source])?;
-    let columns = args.columns.as_deref();
+    if is_text(output) {
+        source.keep_text(&[]);
+    }
+    let columns = names::all(args.columns.as_ref());
+    let columns = columns.as_deref();
     // A file that cannot hold the columns is refused before they are read. Nothing goes to stdout as early.
     let early = match (output, source.schema(columns)?) {
         (Some(_), Some(schema)) => Some(Sink::create(output, &schema)?),
@@ -62,7 +76,18 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     drop(progress);
     if let Some(output) = output {
         let columns = text::counted(table.schema.fields().len() as u64, "column");
-        out::summary(&format!("{}: {} of {columns}", output.display(), text::counted(rows, "row")));
+        out::summary(&format!("{}: {} of {columns}", text::path(output), text::counted(rows, "row")));
     }
     Ok(Verdict::Fine)
+}
+
+/// Refuses to overwrite a file that looks like one more input: `koel convert *.csv` without an output would.
+fn check_named(output: &Path, input: &Path) -> Result<()> {
+    if output.is_file() && output.extension() == input.extension() {
+        return Err(Failure::Input(format!(
+            "{} is there already, and is the output of this command: name the output last, or remove this file first",
+            output.display()
+        )));
+    }
+    Ok(())
 }

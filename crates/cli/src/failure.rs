@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use super::text;
+
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, Failure>;
 
@@ -30,7 +32,7 @@ pub enum Failure {
 impl Failure {
     /// An error of the system on a file.
     pub fn io(path: &Path, error: &io::Error) -> Failure {
-        Failure::Input(format!("{}: {error}", path.display()))
+        Failure::Input(format!("{}: {error}", text::path(path)))
     }
 
     /// The exit code.
@@ -46,18 +48,26 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Koel(error @ koel::Error::DuplicateKey { .. }) => write!(f, "{error} (--duplicates first|last)"),
+            Failure::Koel(koel::Error::DuplicateKey { key }) => f.write_str(&given_twice(key)),
             Failure::Koel(error @ koel::Error::NoDevice { .. }) => write!(f, "{error} (`koel devices` lists them)"),
             Failure::Koel(koel::Error::Spill { folder, source }) => write!(
                 f,
                 "temporary files in {}: {source}: free some space there, or set TMPDIR to another folder",
-                folder.display()
+                text::path(folder)
             ),
             Failure::Koel(error) => error.fmt(f),
             Failure::Input(message) | Failure::Wrong(message) => f.write_str(message),
             Failure::ClosedPipe => f.write_str("the output was closed"),
         }
     }
+}
+
+/// That a key has two values, where one is wanted.
+pub fn given_twice(key: impl fmt::Display) -> String {
+    format!(
+        "key {key} is given more than once (it is the smallest such key): remove the duplicates, or give --duplicates \
+         first or --duplicates last"
+    )
 }
 
 impl From<koel::Error> for Failure {

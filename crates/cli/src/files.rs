@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use koel::file;
 
 use super::failure::{Failure, Result};
+use super::text;
 
 /// An option that names an output, and its value; without one the output is stdout.
 pub(crate) type Output<'a> = (&'static str, Option<&'a Path>);
@@ -20,11 +21,11 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
     for (i, &(option, output)) in outputs.iter().enumerate() {
         output.map_or(Ok(()), folder_of)?;
         let Some(identity) = output.map_or_else(of_stdout, of) else { continue };
-        let named = output.map_or("stdout".into(), |output| format!("{option} {}", output.display()));
+        let named = output.map_or("stdout".into(), |output| format!("{option} {}", text::path(output)));
         for &input in inputs {
             let (there, shown) = match input.to_str() {
                 Some("-") => (stdin(), "stdin".into()),
-                _ => (input.metadata().ok(), input.display().to_string()),
+                _ => (input.metadata().ok(), text::path(input)),
             };
             let Some(there) = there else { continue };
             if of_metadata(&there, input).as_ref() == Some(&identity) {
@@ -48,7 +49,7 @@ fn folder_of(output: &Path) -> Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let missing = |folder: &&Path| folder.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     match folder.filter(missing) {
-        Some(folder) => Err(Failure::Input(format!("{}: there is no such folder: make it first", folder.display()))),
+        Some(folder) => Err(Failure::Input(format!("{}: there is no such folder: make it first", text::path(folder)))),
         None => Ok(()),
     }
 }
@@ -59,7 +60,7 @@ pub(crate) fn check_summary(json: bool, outputs: &[Output<'_>]) -> Result<()> {
         if let Some(output) = output.filter(|output| json && is_stdout(output)) {
             return Err(Failure::Input(format!(
                 "{option} {}: this goes to stdout, and so would the summary of --json: leave one of them out",
-                output.display()
+                text::path(output)
             )));
         }
     }

@@ -14,47 +14,53 @@ use koel::{Aggregate, IdOrder};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, AnyValuesOption, TableDevices};
+use super::options::{self, AnyValuesOption, TableDevices, names};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query::{self, KeyedTable, groupby::Asked, limited};
 use super::tables::TableReading;
+use super::tables::read::several::matching;
 use super::text;
 
 const EXAMPLES: &str = "\
-With --by, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, and --agg takes count (rows) and
-FUNCTION:COLUMN with count (values), sum, min, max, mean, nunique, first, last; NAME=FUNCTION:COLUMN names the column that comes out.
-Nulls are no values. Sums of integers and decimals are exact, and an error where their type does not hold them.
+With --by, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, also compressed by gzip or zstd.
+--agg takes count (rows) and FUNCTION:COLUMN with count (values), sum, min, max, mean (or avg), nunique (or
+count_distinct), first and last; NAME=FUNCTION:COLUMN names the column of the result. Nulls are not counted as values.
+Sums of integers and decimals are exact, and an error if their type does not hold them. A name that contains a comma, =
+or : is written in quotes, as in CSV: --agg 'sum:\"total, price\"'. Several files must have the same columns.
 
-Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; keys alone take the number of
-their row, from 0, as value.
-Output is a row `key,..` per key, with the aggregates in the order in which they are asked for. The same rows come out in
-the same order on every device.
-Keys and values are whole numbers of any type, and values may be floats: a second field of .npy records, a column named by
---value, or text with --values f64. Sums of whole numbers are exact, and one that 64 bits do not hold is an error. Sums of floats are doubles,
-added up in one order, the same on every device; a NaN makes its group's sum, min and max NaN.
--o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, count u4, sum u8, min u4, max u4), where keys,
-min and max have the input's type, sums of values with a sign are i8, and those of floats f8.
+Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel
+build`. Text has one column of keys, or two of keys and values; the value of a key alone is the number of its row, from
+0.
+
+Output is a row `key,..` per key, with the aggregates in the order in which they are asked for. The same rows come
+out in the same order on every device. Keys and values are whole numbers of any type, and values may be floats: a second
+field of .npy records, a column named by --value, or text with --values f64. Sums of whole numbers are exact, and one
+that 64 bits do not hold is an error. Sums of floats are doubles, added up in one order, the same on every device; a NaN
+makes its group's sum, min and max NaN.
+-o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, count u4, sum u8, min u4, max u4), where
+keys, min and max have the input's type, sums of values with a sign are i8, and those of floats f8.
 
 Examples:
-  koel groupby sales.csv --agg sum,count
-  koel groupby sales.csv --agg min,max --ids ascending -o extremes.npy
+  koel groupby sales.csv --by city --agg sum:price,count
+  koel groupby pairs.csv --agg min,max --ids ascending -o extremes.npy     rows `key,value` of numbers
   koel groupby prices.csv --values f64 --agg sum,max
   koel groupby genome.fa --kmer 12 --agg count,min -o kmers.csv     how often, and where first
+  koel groupby 2024-*.csv --by city --agg avg:price --null-value NA --null-value NULL
   koel groupby lineitem.parquet --by l_returnflag,l_linestatus --agg count,sum:l_quantity,avg_price=mean:l_extendedprice";
 
 /// Group rows by key: count, sum, least and greatest value of each
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Rows `key,value`; `-` is stdin. Several files are read as one
+    /// A table (--by), or rows `key,value`; `-` is stdin. Several files are read as one
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// What is wanted of each key's values, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "count")]
+    /// The aggregates of each key's values, separated by commas
+    #[arg(long, value_name = "NAMES", default_value = "count")]
     #[arg(value_parser = query::groupby::asked)]
-    agg: Vec<Asked>,
-    /// Leave out keys that come fewer times
+    agg: Vec<names::List<Asked>>,
+    /// Leave out keys with fewer rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
     /// Keys as they first appear, or ascending
@@ -74,31 +80,32 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
-    if let Some(by) = &args.columns.by {
-        args.rows.check_tables(&paths, &[])?;
+    let asked = args.agg.concat();
+    if let Some(by) = &args.columns.by() {
+        let inputs = matching(&args.inputs)?;
+        args.rows.check_tables(&input::paths(&inputs), &[])?;
         let reading = TableReading {
             header: args.reading.header,
             text: args.reading.text.clone(),
             spool: args.columns.memory.is_given() || args.device.are_several(),
         };
         let table = KeyedTable {
-            inputs: &args.inputs,
-            option: "--by",
+            inputs: &inputs,
             by,
             order: args.ids,
             reading: &reading,
             output: &args.rows,
             device: &args.device,
         };
-        return query::groupby::Job { table, aggregates: &args.agg, options: &args.columns }.run();
+        return query::groupby::Job { table, aggregates: &asked, options: &args.columns }.run();
     }
     args.columns.check_unused()?;
     query::refuse_tables(&paths, &args.reading, "--by")?;
-    let aggregates = plain(&args.agg)?;
+    let aggregates = plain(&asked)?;
     check(&aggregates)?;
     args.rows.check(&paths, &[])?;
     args.reading.check_value(aggregates != [Aggregate::Count])?;
-    let reading = args.reading.with_any_values(args.values.values);
+    let reading = args.reading.with_any_values(args.values.values).naming("--by");
     let inputs = Inputs::open(&args.inputs)?;
     inputs.check(&reading)?;
     let k = inputs.has_sequences().then(|| reading.k());

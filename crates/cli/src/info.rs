@@ -131,7 +131,7 @@ impl Info<'_> {
              {}\n\
              ages      {}\n\
              audit     ok: checksum right, {} checked",
-            self.args.table.display(),
+            text::path(&self.args.table),
             about.held,
             text::counted(stats.slots, "slot"),
             about.load,

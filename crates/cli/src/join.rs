@@ -12,13 +12,14 @@ use koel::table::Contents;
 use koel::{JoinIndex, JoinKind, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{Input, Pairs, ReadOptions, Spooled, Want};
+use super::input::{self, Input, Pairs, ReadOptions, Spooled, Want};
 use super::number::{Number, Numbers, Span, Type, Word};
 use super::options::{self, AnyValuesOption, TableDevices, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query::{self, limited};
 use super::tables::TableReading;
+use super::tables::read::several::matching;
 use super::text;
 
 /// Rows of the result that are made at a time. The whole result is never held.
@@ -28,26 +29,27 @@ const EXAMPLES: &str = "\
 With --on, LEFT and RIGHT are tables of named columns, Parquet, Arrow IPC, CSV, TSV or .npy: all columns of LEFT come out, and behind
 them those of RIGHT but its keys (which are those of LEFT). -o FILE.parquet, .arrow, .csv, .csv.gz and others choose the format.
 
-Without it, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key tables, as for `koel build`; keys alone take the number
-of their row, from 0, as value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
-their numbers, from 0. --header, --kmer, --canonical-kmers and --other-letters hold for both
-files; --letters is for two files of sequences.
-  --how inner  these alone
-  --how left   also left rows without a partner, whose `right` is empty
-  --how right  also right rows without a partner, whose `left` is empty, behind all others
-  --how full   also both of these
-  --how semi   rows `key,left`: left rows that have a partner, each once
-  --how anti   rows `key,left`: left rows that have none
-Rows come in the order of left rows, then of right rows, on every device. The result is written in pieces and never held;
-what is in memory are the columns of both files and an index of the right one.
--o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, left u4, right u4; --how left and full:
-found b1, of `right`; --how right and full: left_found b1), where keys and values have the types of the files. Keys of two
-types are compared as numbers, and come out as the narrowest type that holds both.
+Without it, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key tables, as for
+`koel build`. Text has one column of keys, or two of keys and values; the value of a key alone is the number of its row,
+from 0. A row of the output is `key,left,right` for a pair of rows with equal keys: the key, and both values, or with
+--rows both row numbers. --header, --kmer, --canonical-kmers and --other-letters apply to both files; --letters is for
+two files of sequences.
+  --how inner  these rows only
+  --how left   also left rows without a match, whose `right` is empty
+  --how right  also right rows without a match, whose `left` is empty, after all others
+  --how full   also both of these; `outer` is the same
+  --how semi   rows `key,left`: left rows that have a match, each once
+  --how anti   rows `key,left`: left rows without a match
+Rows are in the order of left rows, then of right rows, on every device. The result is written in pieces; in memory are
+the columns of both files and an index of the right one. -o FILE.tsv separates by tabs; -o FILE.npy writes a structured
+array (key u4, left u4, right u4; --how left and full: found b1, of `right`; --how right and full: left_found b1), where
+keys and values have the types of the files. Keys of two types are compared as numbers, and have the narrowest type that
+holds both in the output.
 
 Examples:
-  koel join orders.csv items.csv
-  koel join orders.csv items.csv --how left -o joined.csv
-  koel join visitors.csv customers.csv --how anti        whom nobody knows
+  koel join orders.csv items.csv --on id
+  koel join 'orders/*.parquet' customers.parquet --on customer=id -o joined.parquet
+  koel join left.csv right.csv --how left -o joined.csv          rows `key,value` of numbers
   koel join left.npy right.npy --rows -o pairs.npy
   koel join orders.parquet lineitem.parquet --on o_orderkey=l_orderkey -o joined.parquet
   koel join a.csv b.csv --on name,birth --how left --columns name,birth,city";
@@ -56,9 +58,10 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table (--on), or rows `key,value`; `-` is stdin
+    /// A table (--on), or rows `key,value`; `-` is stdin. With --on also a pattern in quotes, such as
+    /// 'orders/*.parquet': its files are read as one
     left: PathBuf,
-    /// A table (--on), or rows `key,value`; `-` is stdin. An index of it is built, so let it be the smaller one
+    /// The same. An index of it is built, so let it be the smaller one
     right: PathBuf,
     /// Which rows; see below
     #[arg(long, value_name = "KIND", default_value = "inner", value_parser = options::join_kind())]
@@ -97,7 +100,7 @@ impl Args {
     }
 
     fn reading_of(&self) -> ReadOptions {
-        self.reading.with_any_values(self.values.values)
+        self.reading.with_any_values(self.values.values).naming("--on")
     }
 
     fn wanted(&self, values: bool) -> Want {
@@ -109,17 +112,26 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.left == args.right && args.left.as_os_str() == "-" {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
-    if let Some(on) = &args.columns.on {
-        args.output.check_tables(&[&args.left, &args.right], &[])?;
+    if let Some(on) = &args.columns.on() {
+        let (left, right) = (matching(&[&args.left])?, matching(&[&args.right])?);
+        args.output.check_tables(&input::paths(&[&left[..], &right].concat()), &[])?;
         let reading = TableReading {
             header: args.reading.header,
             text: args.reading.text.clone(),
             spool: args.columns.memory.is_given() || args.device.are_several(),
         };
         let Args { how, columns, output, device, .. } = args;
-        let (left, right) = (&*args.left, &*args.right);
-        return query::join::Job { left, right, how: *how, on, options: columns, reading: &reading, output, device }
-            .run();
+        return query::join::Job {
+            left: &left,
+            right: &right,
+            how: *how,
+            on,
+            options: columns,
+            reading: &reading,
+            output,
+            device,
+        }
+        .run();
     }
     args.columns.check_unused()?;
     args.reading.check_value(!args.rows)?;
@@ -141,10 +153,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let mut devices = args.device.open(&[&args.left, &args.right])?;
     let progress = Progress::line();
     let start = Instant::now();
-    progress.say(format!("reading {}", args.left.display()));
+    progress.say(format!("reading {}", text::path(&args.left)));
     if let Some(limit) = memory {
         let left = Spooled::read(left.into(), &args.reading_of(), args.wanted(!args.rows))?;
-        progress.say(format!("reading {}", args.right.display()));
+        progress.say(format!("reading {}", text::path(&args.right)));
         let right = Spooled::read(right.into(), &args.reading_of(), args.wanted(!args.rows && args.how.has_right()))?;
         let kind = common([&left, &right].map(|rows| (rows.types().0, rows.span_of_keys())))?;
         let job = limited::joined::Joined {
@@ -161,7 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     let device = devices.swap_remove(0);
     let left = args.read(left, !args.rows)?;
-    progress.say(format!("reading {}", args.right.display()));
+    progress.say(format!("reading {}", text::path(&args.right)));
     let right = args.read(right, !args.rows && args.how.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
     let kind = common([&left.keys, &right.keys].map(|keys| (keys.kind(), keys.span())))?;

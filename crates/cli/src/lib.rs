@@ -73,10 +73,10 @@ Examples:
   koel build pairs.csv -o pairs.koel          build a table of 32-bit or 64-bit keys and values
   koel lookup pairs.koel queries.csv          ask it; rows `key,value`, the value empty for a miss
   koel build genome.fa --kmer 16 -o kmers.koel --table multi
-  koel join orders.csv items.csv              rows `key,left,right` of equal keys
-  koel groupby sales.csv --agg sum,count      aggregates of each key's values
-  koel unique customers.csv --counts          the distinct keys, and how often each comes
-  koel join a.parquet b.parquet --on id=key   tables of named columns: Parquet, Arrow IPC, CSV, .npy
+  koel join orders.csv items.csv --on id      tables of named columns: Parquet, Arrow IPC, CSV, .npy
+  koel groupby sales.csv --by city --agg sum:price,count
+  koel unique people.csv --on city --counts   the distinct keys, and the number of rows of each
+  koel join left.csv right.csv                columns without names: rows `key,value` of numbers
   koel convert orders.csv orders.parquet      a table of any columns in another format
 
 Exit codes: 0 fine, 1 a check failed, 2 an error.";

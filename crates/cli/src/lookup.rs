@@ -31,10 +31,11 @@ use queries::{Queries, k_of};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; of several columns the first is used. A
-table that was built from FASTA or FASTQ knows its K, and whether its k-mers are canonical: then letters are of either strand,
-and come out as the key that they have. Numbers are keys as they are. Queries may be of another type than the table's keys: those that it cannot hold are misses.
-Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel build`; of
+several columns the first is used. A table of k-mers (`koel build --kmer`) records K, and whether they are canonical:
+then letters are of either strand, and written as their key. Numbers are keys as they are. A table of numbers cannot be
+queried with letters. Queries may be of another type than the table's keys: those that it cannot hold are misses. Output
+is in the order of the queries. What a row is depends on what TABLE was built as (--table):
   map          `key,value`, the value empty for a miss
   set          `key,found`: 1 or 0
   compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`
@@ -130,7 +131,7 @@ impl Args {
 
     /// Refuses records and offsets of what are no places, or where they cannot be written.
     fn check_places(&self, info: &FileInfo) -> Result<()> {
-        let path = self.table.display();
+        let path = text::path(&self.table);
         let why = if self.places.is_empty() {
             return Ok(());
         } else if k_of(info.key_type).is_none() {
@@ -154,11 +155,11 @@ impl Args {
     fn check(&self, info: &FileInfo) -> Result<()> {
         self.check_places(info)?;
         if self.mapped && info.shards.is_some() {
-            let path = self.table.display();
+            let path = text::path(&self.table);
             return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: leave it out")));
         }
         if self.memory.is_some() && (info.shards.is_none() || info.contents != Contents::Map) {
-            let path = self.table.display();
+            let path = text::path(&self.table);
             return Err(Failure::Input(format!(
                 "{path}: --memory is for maps in shards (`koel build --shards` or `--memory`): leave it out"
             )));
@@ -171,7 +172,7 @@ impl Args {
         let Some((option, _, whose)) = own.iter().find(|&&(_, given, whose)| given && info.contents != whose) else {
             return Ok(());
         };
-        let (path, whose, is) = (self.table.display(), whose.name(), info.contents.name());
+        let (path, whose, is) = (text::path(&self.table), whose.name(), info.contents.name());
         Err(Failure::Input(format!(
             "{path}: --{option} is for tables of --table {whose}, and this is one of {is}: leave it out"
         )))
@@ -315,7 +316,7 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
         || json!({ "queries": asked, "found": asked - missed, "missed": missed }),
     )?;
     if args.strict && missed > 0 {
-        out::complain(&format!("{missed} of {asked} queries are not in {}", args.table.display()));
+        out::complain(&format!("{missed} of {asked} queries are not in {}", text::path(&args.table)));
         return Ok(Verdict::CheckFailed);
     }
     Ok(Verdict::Fine)

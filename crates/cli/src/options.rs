@@ -1,6 +1,7 @@
 //! Options that several commands share, and what they mean.
 
 mod device;
+pub(crate) mod names;
 mod parameters;
 mod table;
 mod values;

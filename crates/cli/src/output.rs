@@ -27,6 +27,7 @@ use super::files::{self, Output};
 use super::input::{Places, letters_of};
 use super::number::{Number, Type};
 use super::{out, progress};
+use crate::text::path;
 
 /// Where rows go, and what is said of them.
 #[derive(Args, Clone)]
@@ -54,7 +55,7 @@ impl RowOptions {
                 return Err(Failure::Input(format!(
                     "{option} {}: .{extension} is not written of keys and values: give .csv, .txt or none (commas), .tsv or .tab \
                      (tabs), or .npy (an array); named columns have more formats, as in `koel join --on`",
-                    output.display()
+                    path(output)
                 )));
             }
         }
@@ -97,7 +98,7 @@ impl RowOptions {
                 summary["output"] = output.display().to_string().into();
                 out::print_json(&summary)?;
             }
-            Some(output) => out::summary(&format!("{}: {sentence}", output.display())),
+            Some(output) => out::summary(&format!("{}: {sentence}", path(output))),
         }
         Ok(())
     }

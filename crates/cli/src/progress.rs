@@ -42,6 +42,14 @@ pub fn note(line: &str) {
     }
 }
 
+/// Writes a line to stdout, past a bar that may be there.
+pub fn print(line: &str) -> super::failure::Result<()> {
+    match last() {
+        Some((bar, _)) => bar.suspend(|| out::print(line)),
+        None => out::print(line),
+    }
+}
+
 /// A bar on stderr, or nothing where stderr is no terminal.
 pub struct Progress(ProgressBar);
 

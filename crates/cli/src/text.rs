@@ -1,6 +1,19 @@
 //! Numbers and tables for people.
 
+use std::path::Path;
 use std::time::Duration;
+
+pub(crate) use koel_arrow::shown_name as name;
+
+/// The most characters of a path that a message shows.
+const PATH: usize = 80;
+
+/// The path of a file, as messages show it: of a long one the end, which tells files apart.
+pub(crate) fn path(path: &Path) -> String {
+    let path = path.display().to_string();
+    let start = path.char_indices().rev().nth(PATH - 1).map_or(0, |(start, _)| start);
+    format!("{}{}", if start > 0 { "..." } else { "" }, name(&path[start..]))
+}
 
 /// `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
@@ -121,6 +134,13 @@ mod tests {
         assert_eq!(bytes(1023), "1023 bytes");
         assert_eq!(bytes(10 << 20), "10.0 MiB");
         assert_eq!(seconds(Duration::from_micros(1500)), "1.50 ms");
+    }
+
+    #[test]
+    fn paths_are_safe_to_print_and_short() {
+        assert_eq!(path("a/b\n.csv".as_ref()), "a/b\\n.csv");
+        let long = "x".repeat(200) + "/a.csv";
+        assert_eq!(path(long.as_ref()), "...".to_owned() + &"x".repeat(74) + "/a.csv");
     }
 
     #[test]

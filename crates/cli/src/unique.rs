@@ -19,16 +19,18 @@ use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query::{self, KeyedTable, limited};
 use super::tables::TableReading;
+use super::tables::read::several::matching;
 use super::text;
 
 const EXAMPLES: &str = "\
-With --on, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, and the columns of --on make its keys.
+With --on, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, also compressed by gzip or zstd, and
+the columns of --on make its keys. Several files must have the same columns.
 
-Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; of several columns the first is used.
-Output is a row `key`, or `key,count`, a distinct key. A key's id is the number of its row there, from 0; --inverse
-writes the id of each row's key, so that key[id] is the column that was read.
--o FILE.tsv separates by tabs; .npy writes an array of the input's type, uint32 or int64, say, or with --counts a structured
-one (key, count u4). Ascending order is that of the numbers, below zero and above.
+Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel
+build`; of two columns the first is used. Output is a row `key`, or `key,count`, a distinct key. A key's id is the
+number of its row there, from 0; --inverse writes the id of each row's key, so that key[id] is the column that was read.
+-o FILE.tsv separates by tabs; .npy writes an array of the input's type, uint32 or int64, say, or with --counts a
+structured one (key, count u4). Ascending order is that of the numbers, below zero and above.
 
 Examples:
   koel unique ids.csv
@@ -42,13 +44,13 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A column of keys; `-` is stdin. Several files are read as one
+    /// A table (--on), or a column of keys; `-` is stdin. Several files are read as one
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Also how often each key comes
+    /// Also the number of rows of each key
     #[arg(long)]
     counts: bool,
-    /// Leave out keys that come fewer times
+    /// Leave out keys with fewer rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
     /// Keys as they first appear, or ascending
@@ -81,16 +83,16 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return Err(Failure::Input(format!("--min-count and --inverse: {why}: leave one of them out")));
     }
     let paths = input::paths(&args.inputs);
-    if let Some(on) = &args.columns.on {
-        args.rows.check_tables(&paths, inverse.as_slice())?;
+    if let Some(on) = &args.columns.on() {
+        let inputs = matching(&args.inputs)?;
+        args.rows.check_tables(&input::paths(&inputs), inverse.as_slice())?;
         let reading = TableReading {
             header: args.reading.header,
             text: args.reading.text.clone(),
             spool: args.columns.memory.is_given() || args.device.are_several(),
         };
         let table = KeyedTable {
-            inputs: &args.inputs,
-            option: "--on",
+            inputs: &inputs,
             by: on,
             order: args.ids,
             reading: &reading,
@@ -111,9 +113,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.reading.check_rows_kept("--inverse", inverse.is_some())?;
     query::refuse_tables(&paths, &args.reading, "--on")?;
     args.rows.check(&paths, inverse.as_slice())?;
+    let reading = args.reading.clone().naming("--on");
     let inputs = Inputs::open(&args.inputs)?;
-    inputs.check(&args.reading)?;
-    let k = inputs.has_sequences().then(|| args.reading.k());
+    inputs.check(&reading)?;
+    let k = inputs.has_sequences().then(|| reading.k());
     args.rows.check_letters(k)?;
     let are_several = args.device.are_several();
     if inverse.is_some() && (are_several || args.columns.memory.is_given()) {
@@ -135,11 +138,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             memory: args.columns.memory.bytes(),
             k,
         };
-        return job.run(inputs, &args.reading, progress);
+        return job.run(inputs, &reading, progress);
     }
     let device = devices.swap_remove(0);
     let start = Instant::now();
-    let keys = inputs.columns(&args.reading, Want::Keys)?.keys;
+    let keys = inputs.columns(&reading, Want::Keys)?.keys;
     let (kind, shown) = (keys.kind(), args.rows.shown(keys.kind(), k));
     let job = Job { args, device: &device, kind, shown, read_seconds: start.elapsed().as_secs_f64() };
     if job.kind.bits() == u32::BITS { job.run::<u32>(keys, progress) } else { job.run::<u64>(keys, progress) }

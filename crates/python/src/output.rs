@@ -212,7 +212,7 @@ pub(crate) struct Taken(Vec<Option<ArrayRef>>);
 impl Taken {
     /// Rows of key columns; without the interpreter's lock.
     pub(crate) fn of(keys: &Keys, is_arrow: &[bool], rows: &UInt32Array) -> Result<Taken> {
-        let take = |(column, &is_arrow): (&Column, &bool)| is_arrow.then(|| column.take(rows)).transpose();
+        let take = |(column, &is_arrow): (&Column, &bool)| is_arrow.then(|| column.take_wide(rows)).transpose();
         Ok(Taken(keys.columns().iter().zip(is_arrow).map(take).collect::<koel_arrow::Result<_>>()?))
     }
 

@@ -25,7 +25,7 @@ use super::parts::numbers;
 use super::spill::copied;
 use super::sums::Sums;
 use super::{Side, batch_of};
-use crate::aggregate::{Aggregation, Function, group_by};
+use crate::aggregate::{Aggregation, Function, grouped};
 use crate::canonical::canonical;
 use crate::error::Result;
 use crate::group::{NO_GROUP, NullKeys, distinct, factorize};
@@ -188,7 +188,7 @@ impl<'a> Fold<'a> {
         let mut wanted: Vec<Aggregation> =
             heads.iter().map(|head| Aggregation::new(Function::First, head.clone())).collect();
         wanted.extend(others.into_iter().map(|(function, column)| Aggregation::new(function, column)));
-        group_by(self.grouping.device, &keys, &wanted, IdOrder::Ascending, nulls)
+        grouped(self.grouping.device, &keys, &wanted, IdOrder::Ascending, nulls, Column::take)
     }
 }
 

@@ -24,7 +24,7 @@ use super::merge::{Run, write};
 use super::parts::{Parts, batched, numbers};
 use super::spill::Spill;
 use super::{Batches, Limit, Side, without_numbers};
-use crate::aggregate::{Aggregation, Function, group_by};
+use crate::aggregate::{Aggregation, Function, grouped};
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
@@ -61,7 +61,8 @@ impl<'a> Grouping<'a> {
         let mut wanted = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
         wanted.extend(numbers.iter().map(|numbers| Aggregation::new(Function::First, numbers.clone()).named("")));
         drop(columns);
-        group_by(self.device, &keys, &wanted, self.order, self.nulls).map_err(|error| match (error, &numbers) {
+        let groups = grouped(self.device, &keys, &wanted, self.order, self.nulls, Column::take);
+        groups.map_err(|error| match (error, &numbers) {
             (Error::Overflow { column, row, sum }, Some(numbers)) => {
                 let row = number_of(numbers, row).unwrap_or(row);
                 Error::Overflow { column, row, sum }
@@ -147,7 +148,7 @@ fn dealt(batches: Vec<RecordBatch>, side: &Side, hashing: Hashing, count: usize)
     for batch in batches {
         let Some(&first) = numbers(&batch).first() else { continue };
         let mut rows = vec![Vec::new(); count];
-        for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, first)?) {
+        for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, None, first)?) {
             rows[(hash % count as u64) as usize].push(row);
         }
         let taken = rows.into_par_iter().map(|rows| Ok(take_record_batch(&batch, &UInt32Array::from(rows))?));

@@ -4,9 +4,10 @@
 //! hash = mix( mix( mix(seed + value of the first column) + value of the second ) + .. )
 //! ```
 //!
-//! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; of text the value is a hash of
-//! its bytes. A null has a value of its own; where nulls equal nothing, rows with one are dealt by their numbers, because
-//! they belong nowhere and would fill one part.
+//! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; decimals and moments are
+//! taken at the finer scale of both tables; of text the value is a hash of its bytes. A null has a value of its own;
+//! where nulls equal nothing, rows with one are dealt by their numbers, because they belong nowhere and would fill one
+//! part.
 //!
 //! What it is not: a proof of equality. Two keys may share a hash, and are in one part then.
 
@@ -35,9 +36,13 @@ impl Hashing {
         Hashing { nulls, seed: koel::random_seed().unwrap_or(0) }
     }
 
-    /// The hash of each row's key. `first` is the number of the first row.
-    pub(super) fn hashes(&self, keys: &Keys, first: u64) -> Result<Vec<u64>> {
-        let leaves = all_leaves(keys)?;
+    /// The hash of each row's key. `first` is the number of the first row, and `scales` are those of
+    /// [`common_scales`](crate::kind::common_scales), for a table that is joined with one of other scales.
+    pub(super) fn hashes(&self, keys: &Keys, scales: Option<&[i8]>, first: u64) -> Result<Vec<u64>> {
+        let mut leaves = all_leaves(keys)?;
+        for (leaf, &scale) in leaves.iter_mut().zip(scales.unwrap_or_default()) {
+            *leaf = leaf.at_scale(scale);
+        }
         let mut hashes = vec![self.seed; keys.len()];
         for leaf in &leaves {
             self.add(leaf, &mut hashes);

@@ -26,7 +26,7 @@ use super::right::{Indexed, RightRows};
 use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
-use crate::kind::check_types;
+use crate::kind::{check_kinds, common_scales};
 
 /// A column of the result of a join, by its place among those of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,10 +146,13 @@ impl Join<'_> {
     ) -> std::result::Result<JoinedRows, E> {
         let schema = self.schema(&left.schema, &right.schema)?;
         let (left_keys, right_keys) = self.on.iter().copied().unzip();
-        let left_side = Side::new(&left.schema, left_keys)?;
-        let right_side = Side::new(&right.schema, right_keys)?;
-        let empty = |side: &Side| RecordBatch::new_empty(Arc::clone(&side.schema));
-        check_types(&left_side.keys_of(&empty(&left_side))?, &right_side.keys_of(&empty(&right_side))?)?;
+        let mut left_side = Side::new(&left.schema, left_keys)?;
+        let mut right_side = Side::new(&right.schema, right_keys)?;
+        let keys = |side: &Side| side.keys_of(&RecordBatch::new_empty(Arc::clone(&side.schema)));
+        let (left_keys, right_keys) = (keys(&left_side)?, keys(&right_side)?);
+        check_kinds(&left_keys, &right_keys)?;
+        let scales = common_scales(&left_keys, &right_keys)?;
+        (left_side.scales, right_side.scales) = (scales.clone(), scales);
         let (devices, hashing) = (some(self.devices)?, Hashing::new(self.nulls));
         let pairing = Pairing::new(self, &schema, self.limit.each(devices, 0), hashing);
         let mut sizes = JoinedRows::default();

@@ -120,6 +120,8 @@ thread_local! {
 struct Side {
     schema: SchemaRef,
     keys: Vec<usize>,
+    /// The scales at which keys are hashed, if those of the other table differ.
+    scales: Option<Vec<i8>>,
 }
 
 impl Side {
@@ -128,7 +130,7 @@ impl Side {
             let what = format!("key column {missing} of {}", schema.fields().len());
             return Err(ArrowError::SchemaError(what).into());
         }
-        let side = Side { schema: parts::numbered_schema(schema), keys };
+        let side = Side { schema: parts::numbered_schema(schema), keys, scales: None };
         // Types that cannot be keys are refused before any rows are read.
         side.keys.iter().try_for_each(|&key| {
             let field = side.schema.field(key);

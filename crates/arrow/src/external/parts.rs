@@ -74,7 +74,7 @@ impl Parts {
     /// Deals the rows of a numbered batch.
     pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
-        let hashes = hashing.hashes(&side.keys_of(batch)?, first)?;
+        let hashes = hashing.hashes(&side.keys_of(batch)?, side.scales.as_deref(), first)?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
         let part_of = |hash: u64| match self.own.iter().position(|&own| own == hash) {
             Some(own) => FAN_OUT + own,
@@ -135,7 +135,7 @@ impl Parts {
         for block in blocks.iter().step_by(blocks.len().div_ceil(BLOCKS).max(1)) {
             let batch = spill.read(block)?;
             let first = numbers(&batch).first().copied().unwrap_or(0);
-            let hashes = hashing.hashes(&side.keys_of(&batch)?, first)?;
+            let hashes = hashing.hashes(&side.keys_of(&batch)?, side.scales.as_deref(), first)?;
             hashes.into_iter().for_each(|hash| *of_hash.entry(hash).or_default() += 1);
             rows += batch.num_rows();
         }

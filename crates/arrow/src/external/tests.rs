@@ -468,7 +468,7 @@ fn what_cannot_be_is_refused_before_rows_are_read() {
     let nulls = new_null_array(&DataType::Int64, 3);
     assert_eq!(
         hash::Hashing::new(NullEquality::NullEquals)
-            .hashes(&Keys::of_arrays(&[nulls]).expect("keys"), 0)
+            .hashes(&Keys::of_arrays(&[nulls]).expect("keys"), None, 0)
             .map(|of| of[0] == of[2])
             .ok(),
         Some(true)

@@ -85,7 +85,7 @@ impl Build<'_> {
              restarts  {}\n\
              digest    {}\n\
              time      {:.3} s to read, {:.3} s to build, {:.3} s to save",
-            args.output.display(),
+            text::path(&args.output),
             about.held,
             text::counted(about.slots, "slot"),
             about.load,

@@ -1,7 +1,7 @@
 //! Rows on their way from readers to whoever wants them, and what goes on from file to file: the numbers of rows and of
 //! letters.
 
-use super::{Name, Named, Want};
+use super::{Name, Named, Want, letters};
 use crate::failure::Result;
 use crate::number::{Admitted, Number, Numbers, Span, Type};
 
@@ -78,6 +78,9 @@ impl<'a> Batch<'a> {
 
     /// Whether a key may stand beside those that came; if not, why.
     pub(super) fn admit_key(&mut self, key: Number) -> std::result::Result<Number, String> {
+        if let Some(key_type) = self.named.and_then(|named| named.kmers) {
+            letters::check(key, key_type)?;
+        }
         self.admitted[0].admit(key).map(|()| key)
     }
 

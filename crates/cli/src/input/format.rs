@@ -2,6 +2,7 @@
 
 use super::{BYTE_ORDER_MARK, Name};
 use crate::failure::Result;
+use crate::tables::read::foreign;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -34,6 +35,9 @@ impl Format {
         }
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
+        }
+        if let Some((what, advice)) = foreign::format_of(head) {
+            return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
         }
         let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
         match text.iter().find(|byte| !byte.is_ascii_whitespace()) {

@@ -1,6 +1,7 @@
 //! Fields of letters of DNA and RNA, as keys: [`koel::layout::kmers`] says which.
 
-use koel::layout::kmers::{Base, MOST};
+use koel::KeyType;
+use koel::layout::kmers::{Base, MOST, canonical, reverse_complement};
 
 use crate::number::Number;
 
@@ -25,12 +26,32 @@ pub(super) fn are_meant(field: &[u8], k: u32) -> bool {
 pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
     debug_assert!((1..=MOST).contains(&k));
     if letters.len() != k as usize {
-        return Err(format!("has {} letters, and the k-mers of this table have {k}", letters.len()));
+        return Err(format!("has {} letters, and the k-mers of the table have {k}", letters.len()));
     }
     letters.iter().try_fold(0, |key, &letter| match Base::of(letter) {
         Some(base) => Ok(key << 2 | base.code()),
         None => Err(format!("has the letter {}: give A, C, G, T or U", letter.escape_ascii())),
     })
+}
+
+/// Whether a number can be a key of a table of such k-mers.
+///
+/// # Errors
+/// Why not, and what to do.
+pub(super) fn check(key: Number, key_type: KeyType) -> Result<(), String> {
+    let (KeyType::Kmers { k } | KeyType::CanonicalKmers { k }) = key_type else { return Ok(()) };
+    let Some(bits) = u64::try_from(key).ok().filter(|&bits| of_kmer(bits.into(), k).is_some()) else {
+        return Err(format!("{key} is not a k-mer of {k} letters: give --kmer K for those of K letters"));
+    };
+    if matches!(key_type, KeyType::Kmers { .. }) || canonical(bits, k) == bits {
+        return Ok(());
+    }
+    let [own, other] = [bits, reverse_complement(bits, k)]
+        .map(|bits| of_kmer(bits.into(), k).into_iter().flatten().map(char::from).collect::<String>());
+    Err(format!(
+        "{key} is {own}, and the canonical k-mer is its reverse complement {other}: count with --canonical-kmers as well, \
+         or build the table without it"
+    ))
 }
 
 /// The letters of a k-mer, if it is one of so many.

@@ -27,9 +27,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use koel::KeyType;
+
 use super::failure::{Failure, Result};
 use super::number::Type;
-use super::progress;
+use super::{progress, text};
 use batch::Batch;
 use format::Format;
 use window::{Sequences, Windows};
@@ -62,12 +64,18 @@ pub enum Want {
 pub struct Named {
     pub keys: Option<Type>,
     pub values: Option<Type>,
+    /// What numbers must be that are k-mers.
+    pub(crate) kmers: Option<KeyType>,
 }
 
 impl Named {
     /// Of these options, and where they say nothing of the file.
     fn of(options: &ReadOptions, file: Named) -> Named {
-        Named { keys: options.keys.or(file.keys), values: options.values.or(file.values) }
+        Named {
+            keys: options.keys.or(file.keys),
+            values: options.values.or(file.values),
+            kmers: options.are_kmers.then(|| options.key_type_of_kmers()),
+        }
     }
 }
 
@@ -203,7 +211,7 @@ impl Name {
     }
 
     pub(crate) fn shown(&self) -> String {
-        if self.0.as_os_str() == "-" { "stdin".into() } else { self.0.display().to_string() }
+        if self.0.as_os_str() == "-" { "stdin".into() } else { text::path(&self.0) }
     }
 
     /// An error on this file.

@@ -7,23 +7,25 @@ use koel::KeyType;
 use super::{Input, letters};
 use crate::failure::{Failure, Result};
 use crate::number::Type;
+use crate::options::names;
 use crate::tables::TextReading;
 
 /// How files are read.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct ReadOptions {
-    /// Letters of FASTA or FASTQ that make a key, 1 to 32; above 16 keys have 64 bits [default: 16]
+    /// Letters of a k-mer, 1 to 32; keys are the k-mers of FASTA or FASTQ, of 64 bits for more than 16 letters
+    /// [default: 16]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=koel::layout::kmers::MOST as i64))]
     pub kmer: Option<u32>,
-    /// Of each k-mer of FASTA or FASTQ and its reverse complement, the lesser is the key: both strands are one
+    /// The key is the lesser of a k-mer and its reverse complement, so that both strands count as one
     #[arg(long)]
     pub canonical_kmers: bool,
     /// Keys are this column of a table: Parquet, Arrow IPC, CSV, TSV or .npy. Two columns of 32 bits, separated by a comma,
     /// are the upper and the lower half of a key of 64
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters"])]
-    pub key: Option<Vec<String>>,
+    pub key: Option<Vec<names::List<String>>>,
     /// Values are this column of the table [default: the numbers of rows]
     #[arg(long, value_name = "NAME", requires = "key")]
     pub value: Option<String>,
@@ -32,10 +34,13 @@ pub struct ReadOptions {
     pub skip_nulls: bool,
     #[command(flatten)]
     pub text: TextReading,
-    /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is no option
-    /// of a user: a table of k-mers sets it, and `kmer` with it.
+    /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is not an
+    /// option of the command: `koel lookup` sets it, and `kmer` with it, if the table is one of k-mers.
     #[arg(skip)]
     pub letters: bool,
+    /// The same for `koel build`, where numbers must be such k-mers.
+    #[arg(skip)]
+    pub are_kmers: bool,
     /// Whether the first row of CSV or TSV names the columns; auto: if nothing in it looks like a key and rows follow
     /// [default: auto]
     #[arg(long, value_name = "WHEN")]
@@ -43,6 +48,9 @@ pub struct ReadOptions {
     /// What keys are: u32, i32, u64 or i64 [default: what .npy, Parquet and Arrow files say; of text the narrowest that holds all]
     #[arg(long, value_name = "TYPE", hide_possible_values = true)]
     pub keys: Option<Type>,
+    /// The option that names the columns of a key of any type, of commands that have one.
+    #[arg(skip)]
+    pub names_key: Option<&'static str>,
     /// What values are; set by commands that have values.
     #[arg(skip)]
     pub values: Option<Type>,
@@ -93,6 +101,16 @@ impl ReadOptions {
         if self.k() > letters::MOST_NARROW { Type::U64 } else { Type::U32 }
     }
 
+    /// The same options for files of k-mers that are not sequences, as `koel unique --kmer --counts` writes them.
+    pub(crate) fn of_kmers(mut self) -> Result<ReadOptions> {
+        if self.keys.is_some() {
+            return Err(Failure::Input("--keys is for numbers, and with --kmer keys are k-mers: leave it out".into()));
+        }
+        (self.kmer, self.keys) = (Some(self.k()), Some(self.type_of_kmers()));
+        (self.letters, self.are_kmers) = (true, true);
+        Ok(self)
+    }
+
     /// The same options, where values are of this type.
     pub fn with_values(&self, values: Option<Type>) -> ReadOptions {
         ReadOptions { values, ..self.clone() }
@@ -101,6 +119,12 @@ impl ReadOptions {
     /// The same options, where values are of this type, or doubles where a file has some.
     pub fn with_any_values(&self, values: Option<Type>) -> ReadOptions {
         ReadOptions { doubles: true, ..self.with_values(values) }
+    }
+
+    /// The same options, for a command that takes columns of any types by the option `names_key`.
+    pub(crate) fn naming(mut self, names_key: &'static str) -> ReadOptions {
+        self.names_key = Some(names_key);
+        self
     }
 
     /// Letters that make a key of text, if any do.
@@ -140,9 +164,8 @@ impl ReadOptions {
             ("--other-letters", sequences, self.other_letters.is_some() && no_sequences),
             ("--header", "CSV and TSV", self.header.is_some() && no_text && self.key.is_none()),
         ];
-        let unused = [("--delimiter", self.text.delimiter.is_some()), ("--types", self.text.types.is_some())];
-        match unused.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) if self.key.is_none() => {
+        match self.text.given().next() {
+            Some(option) if self.key.is_none() => {
                 return Err(Failure::Input(format!(
                     "{option} is for tables of named columns: name the key by --key, or by --on or --by where there is that"
                 )));

@@ -212,6 +212,10 @@ fn number(text: &[u8]) -> Option<(Number, usize)> {
     let is_negative = text.first() == Some(&b'-');
     let sign = usize::from(is_negative);
     let (number, digits) = digits::leading(&text[sign..])?;
+    // Some commands refuse zeros in front.
+    if digits > 1 && text[sign] == b'0' {
+        return None;
+    }
     let number = if is_negative { -Number::from(number) } else { number.into() };
     (digits > 0 && number >= Number::from(i64::MIN)).then_some((number, sign + digits))
 }

@@ -18,6 +18,7 @@ use koel_arrow::Column;
 use super::{Batch, Name, Named, ReadOptions, Want};
 use crate::failure::{Failure, Result};
 use crate::number::{Number, Type};
+use crate::options::names;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
 
@@ -33,7 +34,7 @@ pub(super) fn read(
     reader.read_to_end(&mut bytes).map_err(|error| name.io(&error))?;
     let reading = TableReading { header: options.header, text: options.text.clone(), spool: false };
     let source = Source::of_bytes(name, bytes, &reading)?;
-    let Some(keys) = &options.key else {
+    let Some(keys) = &names::all(options.key.as_ref()) else {
         let (format, there) = (source.format(), source.columns().join(", "));
         return Err(name.fail(format!("this is {format}: say which column is the key, by --key: there are {there}")));
     };
@@ -54,7 +55,7 @@ pub(super) fn read(
         None => Some(Type::U32),
         Some(at) => names.value(at, options)?,
     };
-    sink.begin(name, Named::of(options, Named { keys: key_type, values: value_type }))?;
+    sink.begin(name, Named::of(options, Named { keys: key_type, values: value_type, kmers: None }))?;
     let mut row = 0_u64;
     for batch in &table.batches {
         let plain = |column: &ArrayRef| Ok(Column::new("", column.clone()).plain()?.chunks()[0].clone());
@@ -138,7 +139,7 @@ impl Names<'_> {
             (None, _) => Err(self.refused(at, "values are numbers")),
             (Some(Type::F64), _) if !options.doubles => {
                 Err(self
-                    .refused(at, "values of tables are whole numbers: if all are, give --types, or save them as int64"))
+                    .refused(at, "values of tables are whole numbers: save them as int64, in a smaller unit if needed"))
             }
             (Some(Type::F64), Some(named)) if named != Type::F64 => {
                 Err(self.refused(at, "--values is of whole numbers: leave it out, and values are doubles"))

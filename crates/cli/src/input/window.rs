@@ -43,7 +43,7 @@ pub(super) struct Windows<'a, 's> {
 impl<'a, 's> Windows<'a, 's> {
     /// Windows of a file, whose places follow those that the sink has.
     pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, sink: &'a mut Batch<'s>) -> Result<Self> {
-        sink.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32) })?;
+        sink.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32), kmers: None })?;
         let strands = if options.canonical_kmers { Strands::Both } else { Strands::Given };
         Ok(Windows {
             sink,

@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{Inputs, ReadOptions};
 use crate::number::Type;
 use crate::structure::Types;
+use crate::text;
 
 /// A file of queries, and how it is read.
 pub(super) struct Queries<'a> {
@@ -24,37 +25,40 @@ impl<'a> Queries<'a> {
         let are = if args.reverse {
             "the queries of --reverse are ids, which are numbers".into()
         } else {
-            format!("the keys of {} are {}", args.table.display(), Types::of(info).keys_said())
+            format!("the keys of {} are {}", text::path(&args.table), Types::of(info).keys_said())
         };
-        // Older tables do not know that their keys are k-mers: there the user may say so.
-        let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;
+        // Numbers may be k-mers that were counted elsewhere, of either strand or of both: only the user knows.
+        let build_anew = |k: Option<u32>| {
+            let k = k.map_or("K".into(), |k| k.to_string());
+            format!(
+                "build the table with --kmer {k}, and with --canonical-kmers if both strands count as one: `koel \
+                 build` takes k-mers as sequences, letters or numbers"
+            )
+        };
+        let are_numbers = key_type == KeyType::Numbers && !args.reverse;
         let is_canonical = matches!(key_type, KeyType::CanonicalKmers { .. }) && !args.reverse;
         if reading.canonical_kmers && !is_canonical {
-            let not = "and not canonical ones";
-            return Err(Failure::Input(format!("--canonical-kmers: {are}, {not}: leave it out")));
+            let advice = if are_numbers { build_anew(reading.kmer) } else { "leave it out".into() };
+            return Err(Failure::Input(format!("--canonical-kmers: {are}, not canonical k-mers: {advice}")));
         }
         reading.canonical_kmers = is_canonical;
         match (k_of(key_type), reading.kmer) {
             (Some(k), None) if !args.reverse => (reading.kmer, reading.letters) = (Some(k), true),
             (Some(k), Some(kmer)) if kmer == k && !args.reverse => reading.letters = true,
-            (_, Some(kmer)) if !may_be_kmers => {
-                return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out")));
+            (_, Some(kmer)) if are_numbers => {
+                return Err(Failure::Input(format!("--kmer {kmer}: {are}: {}", build_anew(Some(kmer)))));
             }
+            (_, Some(kmer)) => return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out"))),
             _ => {}
         }
         let inputs = Inputs::open(&args.queries)?;
         inputs.check(&reading)?;
         reading.check_value(false)?;
         if inputs.has_sequences() && reading.kmer.is_none() {
-            let advice = if may_be_kmers {
-                "give --kmer K if they are k-mers of K letters all the same"
-            } else {
-                "give numbers, as CSV, TSV or .npy"
-            };
+            let advice = if are_numbers { build_anew(None) } else { "give numbers, as CSV, TSV or .npy".into() };
             return Err(Failure::Input(format!("{}: these are sequences, and {are}: {advice}", inputs.shown())));
         }
-        // Of a table that does not know that its keys are k-mers, the user may say so.
-        let k = k_of(key_type).or(reading.kmer.filter(|_| inputs.has_sequences()));
+        let k = k_of(key_type);
         args.output.check_letters(k)?;
         if args.writes_array() && reading.keys.is_none() && inputs.is_text() {
             // An array has one type, which has to be known before the last query is.

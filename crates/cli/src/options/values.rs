@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
 use koel::table::Contents;
 use koel::{Aggregate, Duplicates, IdOrder, JoinKind, Kind};
@@ -133,7 +133,15 @@ fn type_of_values() -> impl TypedValueParser<Value = Type> {
 
 /// `--how`.
 pub fn join_kind() -> impl TypedValueParser<Value = JoinKind> {
-    one_of(&JoinKind::ALL, JoinKind::name)
+    let names = JoinKind::ALL.map(|kind| {
+        // SQL's word for it.
+        let value = PossibleValue::new(kind.name());
+        if kind == JoinKind::Full { value.alias("outer") } else { value }
+    });
+    PossibleValuesParser::new(names).map(|name| {
+        let name = if name == "outer" { JoinKind::Full.name() } else { &name };
+        JoinKind::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or_default()
+    })
 }
 
 /// A file that rows are written to, in a form that its name stands for.

@@ -1,5 +1,6 @@
 //! Columns of a file: those that are needed are read, and rows of them are taken by number.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
@@ -16,6 +17,8 @@ pub(crate) struct Loaded {
     columns: Vec<Column>,
     /// What the file says of each.
     fields: Vec<Field>,
+    /// Where each is, by its name.
+    places: HashMap<String, usize>,
     rows: usize,
 }
 
@@ -61,7 +64,8 @@ impl Loaded {
             field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
         };
         let fields = schema.fields().iter().zip(&columns).map(typed).collect();
-        Ok(Loaded { columns, fields, rows })
+        let places = columns.iter().enumerate().map(|(place, column)| (column.name().to_owned(), place)).collect();
+        Ok(Loaded { columns, fields, places, rows })
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -79,7 +83,7 @@ impl Loaded {
     }
 
     fn place(&self, name: &str) -> Result<usize> {
-        let found = self.columns.iter().position(|column| column.name() == name);
+        let found = self.places.get(name).copied();
         let there = || self.columns.iter().map(|column| column.name().into()).collect();
         Ok(found.ok_or_else(|| koel_arrow::Error::MissingColumn { column: name.into(), there: there() })?)
     }

@@ -13,6 +13,7 @@ use super::keyed::{KeyedTable, NullRows, Opened};
 use super::limited::{self, Memory};
 use super::{check_distinct, pieces};
 use crate::failure::{Failure, Result, Verdict};
+use crate::options::names;
 use crate::progress::Progress;
 use crate::tables::write::Sink;
 use crate::text;
@@ -25,24 +26,49 @@ pub(crate) struct Asked {
     pub(crate) name: Option<String>,
 }
 
-/// Takes an aggregate apart.
-pub(crate) fn asked(text: &str) -> std::result::Result<Asked, String> {
-    let (name, rest) = match text.split_once('=') {
+impl Asked {
+    /// The name of its column in the result.
+    pub(super) fn shown(&self) -> String {
+        let usual = || match &self.column {
+            Some(column) => format!("{column}_{}", self.function.name()),
+            None => self.function.name().into(),
+        };
+        self.name.clone().unwrap_or_else(usual)
+    }
+}
+
+/// Takes `--agg` apart.
+pub(crate) fn asked(text: &str) -> std::result::Result<names::List<Asked>, String> {
+    names::items(text, &['=', ':'], aggregate)
+}
+
+fn aggregate(text: &str) -> std::result::Result<Asked, String> {
+    let (name, rest) = match names::split_once(text, '=', &[':'])? {
         Some((name, rest)) => (Some(name), rest),
         None => (None, text),
     };
-    let (function, column) = match rest.split_once(':') {
+    let (function, column) = match names::split_once(rest, ':', &[])? {
         Some((function, column)) => (function, Some(column)),
         None => (rest, None),
     };
     if name == Some("") || column == Some("") {
         return Err("a column has no name: write FUNCTION:COLUMN, or NAME=FUNCTION:COLUMN".into());
     }
-    let Some(&function) = Function::ALL.iter().find(|known| known.name() == function) else {
-        let all = Function::ALL.map(Function::name).join(", ");
-        return Err(format!("`{function}` is no aggregate: there are {all}"));
+    // What SQL and other tools call them.
+    let usual = match function {
+        "avg" => "mean",
+        "count_distinct" => "nunique",
+        other => other,
     };
-    Ok(Asked { function, column: column.map(String::from), name: name.map(String::from) })
+    let Some(&function) = Function::ALL.iter().find(|known| known.name() == usual) else {
+        let all = Function::ALL.map(Function::name).join(", ");
+        // What follows a comma in the name of a column.
+        let comma =
+            if function.starts_with(' ') { "; a name with a comma is in quotes, as in sum:\"a, b\"" } else { "" };
+        return Err(format!("`{function}` is not an aggregate: give one of {all}{comma}"));
+    };
+    let unquoted = |name: Option<&str>| name.map(names::name).transpose();
+    Ok(Asked { function, column: unquoted(column)?, name: unquoted(name)? })
 }
 
 /// Which columns make the key.
@@ -51,9 +77,9 @@ pub(crate) fn asked(text: &str) -> std::result::Result<Asked, String> {
 pub(crate) struct Options {
     /// Group a table by these columns, separated by commas. The file is Parquet, Arrow IPC, CSV, TSV or .npy, columns are
     /// of any types, and --agg says of which: FUNCTION:COLUMN,..
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
-    pub(crate) by: Option<Vec<String>>,
+    by: Option<Vec<names::List<String>>>,
     #[command(flatten)]
     pub(super) nulls: NullRows,
     #[command(flatten)]
@@ -61,6 +87,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// The columns of the key.
+    pub(crate) fn by(&self) -> Option<Vec<String>> {
+        names::all(self.by.as_ref())
+    }
+
     /// Refuses what means nothing without --by.
     pub(crate) fn check_unused(&self) -> Result<()> {
         super::check_unused("--by", "--drop-nulls", self.nulls.is_given())
@@ -78,6 +109,7 @@ impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         let KeyedTable { by, output, order, .. } = self.table;
         check_distinct("--by", by)?;
+        check_names(by, self.aggregates)?;
         let mut of: Vec<String> = Vec::new();
         for asked in self.aggregates {
             match &asked.column {
@@ -93,7 +125,7 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::groupby::run(self, &of, &limit, progress);
         }
-        let Opened { device, table, is_text, read_seconds } = self.table.open(&of)?;
+        let Opened { device, table, is_text, read_seconds } = self.table.open(&of, &of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
@@ -109,21 +141,16 @@ impl Job<'_> {
                 }
                 None => Aggregation::rows(),
             };
-            Ok(match &asked.name {
-                Some(name) => whole.named(name),
-                None => whole,
-            })
+            Ok(whole.named(asked.shown()))
         };
         let aggregations = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
-        let names = by.iter().map(String::as_str).chain(aggregations.iter().map(Aggregation::name));
-        pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
         let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys())
             .map_err(|error| told(error, is_text))?;
         let rows = groups.num_rows();
-        // Of key columns the file may say more than their type.
+        // Of key columns the file may say more than their type, which is wider for much text.
         let mut fields: Vec<Field> = groups.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         for (field, name) in fields.iter_mut().zip(by) {
-            *field = table.field(name)?.clone();
+            *field = table.field(name)?.clone().with_data_type(field.data_type().clone());
         }
         let schema = schema_of(fields);
         let mut sink = Sink::create(output.output.as_deref(), &schema)?;
@@ -145,13 +172,38 @@ impl Job<'_> {
     }
 }
 
+/// Refuses a result of which two columns would have one name.
+fn check_names(by: &[String], aggregates: &[Asked]) -> Result<()> {
+    let mut taken = by.to_vec();
+    for asked in aggregates {
+        let name = asked.shown();
+        if taken.contains(&name) {
+            let free = (2..).map(|i| format!("{name}_{i}")).find(|free| !taken.contains(free)).unwrap_or_default();
+            let (free, of) = (names::quoted(&free), asked.column.as_deref().map(names::quoted));
+            let of = of.map_or(String::new(), |column| format!(":{column}"));
+            return Err(Failure::Input(format!(
+                "two columns of the result would be called `{name}`: give the aggregate another name, as in --agg \
+                 {free}={}{of}",
+                asked.function.name()
+            )));
+        }
+        taken.push(name);
+    }
+    Ok(())
+}
+
 /// The error, with what helps on the command line: text can be read as other types.
 pub(super) fn told(error: Error, is_text: bool) -> Failure {
     match &error {
-        Error::UnsupportedValue { column, .. } if is_text => Failure::Input(format!(
-            "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64)"
-        )),
+        Error::UnsupportedValue { column, .. } if is_text => {
+            let column = text::name(column);
+            Failure::Input(format!(
+                "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64, with --null-value TEXT \
+                 for a text that stands for a null)"
+            ))
+        }
         Error::Overflow { column, .. } if is_text => {
+            let column = text::name(column);
             Failure::Input(format!("{error} (here by --types {column}=decimal(38,s), or {column}=float64)"))
         }
         _ => error.into(),
@@ -165,12 +217,19 @@ mod tests {
     #[test]
     fn aggregates_are_taken_apart() {
         let of = |name: Option<&str>, function, column: Option<&str>| {
-            Ok(Asked { function, column: column.map(String::from), name: name.map(String::from) })
+            Ok(vec![Asked { function, column: column.map(String::from), name: name.map(String::from) }])
         };
         assert_eq!(asked("count"), of(None, Function::Count, None));
         assert_eq!(asked("sum:a b"), of(None, Function::Sum, Some("a b")));
         assert_eq!(asked("total=nunique:x"), of(Some("total"), Function::DistinctCount, Some("x")));
-        for (text, part) in [("median:x", "no aggregate"), ("sum:", "no name"), ("=sum:x", "no name")] {
+        assert_eq!(asked("avg:x"), of(None, Function::Mean, Some("x")));
+        assert_eq!(asked("count_distinct:x"), of(None, Function::DistinctCount, Some("x")));
+        assert_eq!(asked("sum:\"a, b=c\""), of(None, Function::Sum, Some("a, b=c")));
+        assert_eq!(asked("\"a:b, c\"=max:d:e"), of(Some("a:b, c"), Function::Max, Some("d:e")));
+        assert_eq!(asked("count,sum:x").map(|all| all.len()), Ok(2));
+        for (text, part) in
+            [("median:x", "not an aggregate: give one of count, sum"), ("sum:", "no name"), ("=sum:x", "no name")]
+        {
             assert!(asked(text).is_err_and(|error| error.contains(part)), "{text}");
         }
     }

@@ -14,12 +14,15 @@ use super::columns::{Pieces, batch, schema_of};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
+use crate::input;
 use crate::options::OneDevice;
+use crate::options::names::{self, List};
 use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
-use crate::tables::write::Sink;
+use crate::tables::read::several::matching;
+use crate::tables::write::{Sink, is_text};
 use crate::text;
 
 const EXAMPLES: &str = "\
@@ -35,16 +38,16 @@ For the rows alone that have a key there, or have none: koel join --how semi, or
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The table; `-` is stdin
+    /// The table; `-` is stdin. A pattern in quotes, such as 'orders/*.parquet', stands for files that are read as one
     table: PathBuf,
-    /// The keys; `-` is stdin
+    /// The keys; the same
     keys: PathBuf,
     /// Columns that make the key, separated by commas: NAME, or LEFT=RIGHT where the names differ
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = super::on, required = true)]
-    on: Vec<On>,
+    #[arg(long, value_name = "NAME,..", value_parser = super::on, required = true)]
+    on: Vec<List<On>>,
     /// Columns of the result [default: all of TABLE, and the one that tells]
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = "Columns")]
-    columns: Option<Vec<String>>,
+    #[arg(long, value_name = "NAME,..", value_parser = names::names, help_heading = "Columns")]
+    columns: Option<Vec<List<String>>>,
     /// The name of the column that tells
     #[arg(long, value_name = "NAME", default_value = "isin", help_heading = "Columns")]
     name: String,
@@ -62,31 +65,39 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.table == args.keys && args.table.as_os_str() == "-" {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
-    args.output.check_tables(&[&args.table, &args.keys], &[])?;
+    let (table, keys) = (matching(&[&args.table])?, matching(&[&args.keys])?);
+    let paths = [&table[..], &keys].concat();
+    args.output.check_tables(&input::paths(&paths), &[])?;
     // Threads are started as they are asked for before the first file is read by them.
-    let device = args.device.open(&[&args.table, &args.keys])?;
-    let (table_source, keys_source) =
-        (Source::open(&args.table, &args.reading)?, Source::open(&args.keys, &args.reading)?);
+    let device = args.device.open(&input::paths(&paths))?;
+    let (mut table_source, keys_source) =
+        (Source::open_all(&table, &args.reading)?, Source::open_all(&keys, &args.reading)?);
     args.reading.check(&[&table_source, &keys_source])?;
-    super::check_on(&args.on, [&table_source, &keys_source])?;
+    let on = args.on.concat();
+    super::check_on(&on, [&table_source, &keys_source])?;
     let name = &args.name;
-    let mut shown: Vec<String> = match &args.columns {
-        Some(columns) => columns.clone(),
+    let mut shown: Vec<String> = match names::all(args.columns.as_ref()) {
+        Some(columns) => columns,
         None => table_source.columns().into_iter().map(String::from).chain([name.clone()]).collect(),
     };
     if table_source.columns().contains(&name.as_str()) && shown.contains(name) {
         return Err(Failure::Input(format!(
-            "{} has a column `{name}` already: call the one that tells otherwise, by --name",
-            table_source.name().shown()
+            "{} has a column `{}` already: call the one that tells otherwise, by --name",
+            table_source.name().shown(),
+            text::name(name)
         )));
     }
     check_distinct("--columns", &shown)?;
     let at = shown.iter().position(|shown| shown == name).ok_or_else(|| {
+        let name = text::name(name);
         Failure::Input(format!("--columns leaves out `{name}`, which tells whether keys are there: add it"))
     })?;
     shown.remove(at);
-    let left: Vec<String> = args.on.iter().map(|on| on.left.clone()).collect();
-    let right: Vec<String> = args.on.iter().map(|on| on.right.clone()).collect();
+    let left: Vec<String> = on.iter().map(|on| on.left.clone()).collect();
+    let right: Vec<String> = on.iter().map(|on| on.right.clone()).collect();
+    if is_text(args.output.output.as_deref()) {
+        table_source.keep_text(&left);
+    }
     let progress = Progress::line();
     let start = Instant::now();
     let mut table = Loaded::read(&table_source, &wanted_columns(&shown, &left), Pieces::Many)?;
@@ -95,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
     progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));
     let start = Instant::now();
-    let (left_keys, right_keys) = both_keys([&table_source, &keys_source], &mut table, &mut keys, &args.on)?;
+    let (left_keys, right_keys) = both_keys([&table_source, &keys_source], &mut table, &mut keys, &on)?;
     let found = is_in(&device, &left_keys, &right_keys, args.nulls.equality())?;
     let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
     let mut fields = picked.fields().to_vec();

@@ -7,7 +7,8 @@
 //! semi, anti columns of the left side alone
 //! ```
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,12 +26,14 @@ use super::limited::{self, Memory};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, Picked, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
+use crate::input;
 use crate::options::TableDevices;
+use crate::options::names::{self, List};
 use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
-use crate::tables::write::Sink;
+use crate::tables::write::{Sink, is_text};
 use crate::text;
 
 /// What is for rows `key,value` alone: how they are read, and the table that is made of their keys.
@@ -73,12 +76,12 @@ const KEY_VALUE_OPTIONS: [&str; 30] = [
 pub(crate) struct Options {
     /// Join tables by these columns, separated by commas: NAME, or LEFT=RIGHT where the names differ. Files are Parquet,
     /// Arrow IPC, CSV, TSV or .npy, and columns of any types
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = super::on)]
+    #[arg(long, value_name = "NAME,..", value_parser = super::on)]
     #[arg(conflicts_with_all = KEY_VALUE_OPTIONS)]
-    pub(crate) on: Option<Vec<On>>,
+    on: Option<Vec<List<On>>>,
     /// Columns of the result, by the names that they have there [default: all]
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "on")]
-    columns: Option<Vec<String>>,
+    #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "on")]
+    columns: Option<Vec<List<String>>>,
     /// What is put behind the name of a right column that a left one has too
     #[arg(long, value_name = "TEXT", default_value = "_right", requires = "on")]
     suffix: String,
@@ -90,8 +93,9 @@ pub(crate) struct Options {
 
 /// What `koel join` was asked for, with --on.
 pub(crate) struct Job<'a> {
-    pub(crate) left: &'a Path,
-    pub(crate) right: &'a Path,
+    /// The files of each side.
+    pub(crate) left: &'a [PathBuf],
+    pub(crate) right: &'a [PathBuf],
     pub(crate) how: JoinKind,
     pub(crate) on: &'a [On],
     pub(crate) options: &'a Options,
@@ -114,6 +118,15 @@ pub(super) enum From {
 }
 
 impl Options {
+    /// The columns that are compared.
+    pub(crate) fn on(&self) -> Option<Vec<On>> {
+        names::all(self.on.as_ref())
+    }
+
+    fn columns(&self) -> Option<Vec<String>> {
+        names::all(self.columns.as_ref())
+    }
+
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
         super::check_unused("--on", "--nulls-equal", self.nulls.is_given())
@@ -123,14 +136,18 @@ impl Options {
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Threads are started as they are asked for before the first file is read by them.
-        let mut devices = self.device.open(&[self.left, self.right])?;
-        let (left_source, right_source) =
-            (Source::open(self.left, self.reading)?, Source::open(self.right, self.reading)?);
+        let mut devices = self.device.open(&input::paths(&[self.left, self.right].concat()))?;
+        let (mut left_source, mut right_source) =
+            (Source::open_all(self.left, self.reading)?, Source::open_all(self.right, self.reading)?);
+        if is_text(self.output.output.as_deref()) {
+            left_source.keep_text(&self.on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
+            right_source.keep_text(&self.on.iter().map(|on| on.right.clone()).collect::<Vec<_>>());
+        }
         let sources = [&left_source, &right_source];
         self.reading.check(&sources)?;
         super::check_on(self.on, sources)?;
-        if let Some(asked) = &self.options.columns {
-            check_distinct("--columns", asked)?;
+        if let Some(asked) = self.options.columns() {
+            check_distinct("--columns", &asked)?;
         }
         // Which keys have two types is known when text has been read: until then all may, or none.
         let progress = Progress::line();
@@ -191,12 +208,13 @@ impl Job<'_> {
             let key = self.on.iter().position(|on| on.left == name).filter(is_either);
             outs.push(Out { name: name.into(), from: key.map_or_else(|| From::Left(name.into()), From::Key) });
         }
+        let of_left: HashSet<&str> = left.columns().into_iter().collect();
         for name in right.columns() {
             let key = self.on.iter().position(|on| on.right == name);
             if !self.how.has_right() || key.is_some_and(|key| !self.how.keeps_right() || is_either(&key)) {
                 continue;
             }
-            let taken = left.columns().contains(&name);
+            let taken = of_left.contains(name);
             let shown = if taken { format!("{name}{}", self.options.suffix) } else { name.into() };
             outs.push(Out { name: shown, from: From::Right(name.into()) });
         }
@@ -205,8 +223,8 @@ impl Job<'_> {
 
     /// Those that are asked for, in that order, or all.
     pub(super) fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
-        let asked = self.options.columns.as_deref();
-        let is_asked = |out: &&Out| asked.is_none_or(|asked| asked.contains(&out.name));
+        let asked = self.options.columns();
+        let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
         pieces::check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), "give another --suffix")?;
         let Some(asked) = asked else { return Ok(outs) };
         let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
@@ -219,9 +237,10 @@ impl Job<'_> {
 
     /// The columns of each file that are read: its keys, and what may come out.
     pub(super) fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
+        let asked = self.options.columns();
         let mut shown = [Vec::new(), Vec::new()];
         for out in self.columns(sources, |_| true) {
-            if self.options.columns.as_ref().is_none_or(|asked| asked.contains(&out.name)) {
+            if asked.as_ref().is_none_or(|asked| asked.contains(&out.name)) {
                 match out.from {
                     From::Left(name) => shown[0].push(name),
                     From::Right(name) => shown[1].push(name),
@@ -320,7 +339,7 @@ mod tests {
     #[test]
     fn options_of_rows_are_refused_beside_those_of_columns() {
         // What both have, and what columns alone have.
-        const OTHERS: [&str; 18] = [
+        const OTHERS: [&str; 20] = [
             "left",
             "right",
             "how",
@@ -331,6 +350,8 @@ mod tests {
             "memory",
             "delimiter",
             "types",
+            "quote",
+            "null_values",
             "output",
             "letters",
             "json",

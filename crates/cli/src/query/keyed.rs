@@ -9,11 +9,13 @@ use koel_arrow::NullKeys;
 
 use super::columns::Pieces;
 use super::{Loaded, wanted_columns};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::input;
 use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
+use crate::tables::write::is_text;
 
 /// What becomes of rows with a null in their key.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -34,11 +36,9 @@ impl NullRows {
     }
 }
 
-/// A table, its key columns, and where the result goes.
+/// A table, of one file or of several, its key columns, and where the result goes.
 pub(crate) struct KeyedTable<'a> {
     pub(crate) inputs: &'a [PathBuf],
-    /// The option that names the key columns.
-    pub(crate) option: &'static str,
     pub(crate) by: &'a [String],
     pub(crate) order: IdOrder,
     pub(crate) reading: &'a TableReading,
@@ -56,24 +56,21 @@ pub(super) struct Opened {
 }
 
 impl KeyedTable<'_> {
-    /// The devices, and the file.
-    pub(super) fn source(&self) -> Result<(Vec<Any>, Source)> {
-        let [input] = self.inputs else {
-            let option = self.option;
-            return Err(Failure::Input(format!(
-                "{option} takes one file: give one, or put the tables behind each other first"
-            )));
-        };
+    /// The devices, and the files. Columns that are neither keys nor `aggregated` are shown as they are.
+    pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
         // Threads are started as they are asked for before the first file is read by them.
-        let devices = self.device.open(&[input])?;
-        let source = Source::open(input, self.reading)?;
+        let devices = self.device.open(&input::paths(self.inputs))?;
+        let mut source = Source::open_all(self.inputs, self.reading)?;
         self.reading.check(&[&source])?;
+        if is_text(self.output.output.as_deref()) {
+            source.keep_text(&wanted_columns(aggregated, self.by));
+        }
         Ok((devices, source))
     }
 
     /// Reads the key columns and these, for one device.
-    pub(super) fn open(&self, columns: &[String]) -> Result<Opened> {
-        let (mut devices, source) = self.source()?;
+    pub(super) fn open(&self, columns: &[String], aggregated: &[String]) -> Result<Opened> {
+        let (mut devices, source) = self.source(aggregated)?;
         let device = devices.swap_remove(0);
         let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;

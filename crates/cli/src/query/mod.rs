@@ -29,8 +29,10 @@ use koel_arrow::NullEquality;
 
 use super::failure::{Failure, Result};
 use super::input::ReadOptions;
+use super::options::names;
 use super::tables::TableReading;
 use super::tables::read::{Source, wanted};
+use super::text;
 
 use columns::{Loaded, Picked, wanted_columns};
 pub(crate) use keyed::KeyedTable;
@@ -62,12 +64,14 @@ pub(crate) struct On {
 }
 
 /// Takes `--on` apart.
-pub(crate) fn on(text: &str) -> std::result::Result<On, String> {
-    let (left, right) = text.split_once('=').unwrap_or((text, text));
-    if left.is_empty() || right.is_empty() {
-        return Err("a column has no name: give NAME, or LEFT=RIGHT where the names differ".into());
-    }
-    Ok(On { left: left.into(), right: right.into() })
+pub(crate) fn on(text: &str) -> std::result::Result<names::List<On>, String> {
+    names::items(text, &['='], |item| {
+        let (left, right) = names::split_once(item, '=', &[])?.unwrap_or((item, item));
+        if left.is_empty() || right.is_empty() {
+            return Err("a column has no name: give NAME, or LEFT=RIGHT where the names differ".into());
+        }
+        Ok(On { left: names::name(left)?, right: names::name(right)? })
+    })
 }
 
 impl From<koel_arrow::Error> for Failure {
@@ -89,11 +93,8 @@ pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if extension.is_some_and(|extension| TABLES.contains(&extension.as_str())) {
             let source = Source::open(path, &TableReading::default())?;
-            let there = source.columns().join(", ");
-            return Err(Failure::Input(format!(
-                "{}: say which columns by {option}: there are {there}",
-                path.display()
-            )));
+            let there = wanted::listed(&source.columns());
+            return Err(source.name().fail(format!("say which columns by {option}: there are {there}")));
         }
     }
     Ok(())
@@ -126,6 +127,6 @@ fn check_unused(option: &str, unused: &str, is_given: bool) -> Result<()> {
 fn check_distinct(option: &str, names: &[String]) -> Result<()> {
     let again = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
     again.map_or(Ok(()), |(_, name)| {
-        Err(Failure::Input(format!("{option} names column `{name}` twice: leave one of them out")))
+        Err(Failure::Input(format!("{option} names column `{}` twice: leave one of them out", text::name(name))))
     })
 }

@@ -1,5 +1,6 @@
 //! Results as they go out: piece after piece, so that the whole is never held.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
@@ -8,6 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::write::Sink;
+use crate::text;
 
 /// Rows of a join that are looked up at a time: many, for a device that is asked for each.
 pub(super) const CHUNK: usize = 1 << 20;
@@ -15,10 +17,10 @@ pub(super) const CHUNK: usize = 1 << 20;
 pub(super) const BATCH: usize = 1 << 17;
 
 /// Refuses a result of which two columns would have one name.
-pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
-    let names: Vec<&str> = names.collect();
-    let twice = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
-    twice.map_or(Ok(()), |(_, name)| {
+pub(super) fn check_names<'a>(mut names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
+    let mut seen = HashSet::new();
+    names.find(|name| !seen.insert(*name)).map_or(Ok(()), |name| {
+        let name = text::name(name);
         Err(Failure::Input(format!("two columns of the result would be called `{name}`: {advice}")))
     })
 }

@@ -1,16 +1,18 @@
 //! Keys of two tables: what of their types can be made equal, and what is said where that cannot be.
 
 use arrow_schema::DataType;
-use koel_arrow::{Column, Error, Keys, can_be_equal, check_types};
+use koel_arrow::{Column, Error, Keys, can_be_equal, check_types, plain_type};
 
 use super::{Loaded, On};
 use crate::failure::{Failure, Result};
 use crate::tables::kind_of;
 use crate::tables::read::Source;
+use crate::text;
 
 /// The keys of both sides, whose types can be equal.
 ///
-/// Neither CSV nor the type Null tells the type of a column without values: it is taken as nulls of the other side's type.
+/// A column without values has no type of its own in CSV, and neither has one of type Null, or of a dictionary of such:
+/// it is taken as nulls of the other side's type.
 pub(super) fn both_keys(
     sources: [&Source; 2],
     left: &mut Loaded,
@@ -24,7 +26,7 @@ pub(super) fn both_keys(
             continue;
         }
         let is_open = |side: usize, column: &Column| {
-            !column.has_values() && (sources[side].is_text() || *column.data_type() == DataType::Null)
+            !column.has_values() && (sources[side].is_text() || plain_type(column.data_type()) == DataType::Null)
         };
         if is_open(0, &of_left) {
             left.put_nulls(&on.left, right_type);
@@ -48,11 +50,15 @@ pub(super) fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> F
     let choices = wider.into_iter().chain([(0, right_type), (1, left_type)]);
     let read_as = choices.into_iter().find_map(|(side, to)| {
         let (source, column) = sides[side];
-        kind_of(to).filter(|_| source.is_text()).map(|kind| (format!("--types {column}={kind}"), kind == "float64"))
+        kind_of(to)
+            .filter(|_| source.is_text())
+            .map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
     });
     match read_as {
         Some((option, rounds)) => Failure::Input(format!(
-            "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give {option}{}",
+            "left key `{}` is {left_type} and right key `{}` is {right_type}: give {option}{}",
+            text::name(left),
+            text::name(right),
             if rounds { " (which rounds whole numbers beyond 2^53)" } else { "" }
         )),
         None => error.into(),

@@ -15,6 +15,7 @@ use super::keyed::{KeyedTable, NullRows, Opened};
 use super::limited::{self, Memory};
 use super::{check_distinct, pieces};
 use crate::failure::{Result, Verdict};
+use crate::options::names::{self, List};
 use crate::progress::Progress;
 use crate::tables::write::{Flushed, Sink};
 use crate::text;
@@ -25,12 +26,12 @@ use crate::text;
 pub(crate) struct Options {
     /// Keys of a table are these columns, separated by commas. The file is Parquet, Arrow IPC, CSV, TSV or .npy, and columns
     /// are of any types
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "key", "skip_nulls"])]
-    pub(crate) on: Option<Vec<String>>,
+    on: Option<Vec<List<String>>>,
     /// Columns of the result, as the first row of each key has them [default: those of --on]
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "on")]
-    columns: Option<Vec<String>>,
+    #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "on")]
+    columns: Option<Vec<List<String>>>,
     #[command(flatten)]
     pub(super) nulls: NullRows,
     #[command(flatten)]
@@ -38,6 +39,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// The columns of the key.
+    pub(crate) fn on(&self) -> Option<Vec<String>> {
+        names::all(self.on.as_ref())
+    }
+
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
         super::check_unused("--on", "--drop-nulls", self.nulls.is_given())
@@ -56,16 +62,20 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         let KeyedTable { by: on, output, order, .. } = self.table;
-        let shown = self.options.columns.as_deref().unwrap_or(on);
+        let columns = names::all(self.options.columns.as_ref());
+        let shown = columns.as_deref().unwrap_or(on);
         check_distinct("--on", on)?;
         check_distinct("--columns", shown)?;
         let names = shown.iter().map(String::as_str).chain(self.counts.then_some("count"));
-        pieces::check_names(names, "--counts adds a column `count`, so leave the other one out by --columns")?;
+        pieces::check_names(
+            names,
+            "--counts adds one; `koel groupby --by NAME,.. --agg rows=count` counts under another name",
+        )?;
         let progress = Progress::line();
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::unique::run(self, shown, &limit, progress);
         }
-        let Opened { device, table, read_seconds, .. } = self.table.open(shown)?;
+        let Opened { device, table, read_seconds, .. } = self.table.open(shown, &[])?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();

@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! 5, 0              int64, with -5; uint64, with 9223372036854775808; neither holds both of these, so they are text
-//! 1.50, 1e9, NaN    float64, with any integers
+//! 1.50, 1e9, NaN    float64, with integers; if it does not hold one of the numbers, text: beside 9007199254740993
 //! true, false       bool
 //! 2024-02-29        date32;  with 2024-02-29T12:30:00 a timestamp of microseconds;  2024-02-29T12:30:00Z one of UTC
-//! 007, +5, 1 000    text, for it would be written otherwise again; and so is what 64 bits do not hold
+//! 007, +5, 1 000    text, because numbers would be written without the zeros or signs; also what 64 bits do not hold
 //! ```
 
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, TimeUnit};
 use koel_arrow::plain_type;
 
+use super::doubles;
 use super::moments::{Moment, date, moment};
 
 /// The type of a column of text.
@@ -131,6 +132,8 @@ impl Seen {
     pub(super) const TIME: Seen = Seen(64);
     pub(super) const UTC: Seen = Seen(128);
     pub(super) const TEXT: Seen = Seen(256);
+    /// Integers that float64 does not hold, besides their class.
+    pub(super) const WIDE: Seen = Seen(512);
 
     pub(super) fn and(self, other: Seen) -> Seen {
         Seen(self.0 | other.0)
@@ -140,7 +143,7 @@ impl Seen {
         self.0 & other.0 == other.0
     }
 
-    fn is_within(self, others: &[Seen]) -> bool {
+    pub(super) fn is_within(self, others: &[Seen]) -> bool {
         let all = others.iter().fold(Seen::default(), |all, &other| all.and(other));
         all.has(self)
     }
@@ -150,9 +153,9 @@ impl Seen {
         let is = |others: &[Seen]| self.is_within(others);
         if self == Seen::default() {
             Kind::Utf8
-        } else if is(&[Seen::WHOLE, Seen::NEGATIVE]) {
+        } else if is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::WIDE]) {
             Kind::Int64
-        } else if is(&[Seen::WHOLE, Seen::BIG]) {
+        } else if is(&[Seen::WHOLE, Seen::BIG, Seen::WIDE]) {
             Kind::UInt64
         } else if is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT]) && self.has(Seen::FLOAT) {
             Kind::Float64
@@ -198,16 +201,21 @@ impl Seen {
             return Seen::TEXT;
         }
         if whole < digits.len() {
-            return if is_fraction(&digits[whole..], whole > 0) { Seen::FLOAT } else { Seen::TEXT };
+            let is_float = is_fraction(&digits[whole..], whole > 0) && doubles::holds(text);
+            return if is_float { Seen::FLOAT } else { Seen::TEXT };
         }
-        match (std::str::from_utf8(text).ok().and_then(|text| text.parse::<i128>().ok()), negative) {
+        let Some(number) = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i128>().ok()) else {
+            return Seen::TEXT;
+        };
+        let class = match negative {
             // An integer has no sign at 0.
-            (Some(0), true) => Seen::FLOAT,
-            (Some(number), true) if i64::try_from(number).is_ok() => Seen::NEGATIVE,
-            (Some(number), false) if i64::try_from(number).is_ok() => Seen::WHOLE,
-            (Some(number), false) if u64::try_from(number).is_ok() => Seen::BIG,
-            _ => Seen::TEXT,
-        }
+            true if number == 0 => Seen::FLOAT,
+            true if i64::try_from(number).is_ok() => Seen::NEGATIVE,
+            false if i64::try_from(number).is_ok() => Seen::WHOLE,
+            false if u64::try_from(number).is_ok() => Seen::BIG,
+            _ => return Seen::TEXT,
+        };
+        if doubles::holds_whole(number) { class } else { class.and(Seen::WIDE) }
     }
 }
 
@@ -234,9 +242,12 @@ mod tests {
     #[test]
     fn fields_have_the_narrowest_class() {
         for (class, texts) in [
-            (Seen::WHOLE, &["0", "7", "9223372036854775807"][..]),
+            (Seen::WHOLE, &["0", "7", "9007199254740992"][..]),
+            (Seen::WHOLE.and(Seen::WIDE), &["9007199254740993", "9223372036854775807"]),
             (Seen::NEGATIVE, &["-1", "-9223372036854775808"]),
-            (Seen::BIG, &["9223372036854775808", "18446744073709551615"]),
+            (Seen::NEGATIVE.and(Seen::WIDE), &["-9007199254740993"]),
+            (Seen::BIG, &["9223372036854775808"]),
+            (Seen::BIG.and(Seen::WIDE), &["18446744073709551615"]),
             (Seen::FLOAT, &["1.50", "0.5", ".5", "5.", "1e5", "-1.5E-10", "NaN", "-inf", "-0", "2.e+1"]),
             (Seen::BOOL, &["true", "false"]),
             (Seen::DATE, &["2024-02-29"]),
@@ -272,6 +283,9 @@ mod tests {
                     "5-",
                     "\u{e9}",
                     "1234-",
+                    "1e400",
+                    "1e-400",
+                    "12345678901234567890.12",
                 ],
             ),
         ] {
@@ -290,6 +304,9 @@ mod tests {
         assert_eq!(of(&[Seen::NEGATIVE, Seen::BIG]), Kind::Utf8);
         assert_eq!(of(&[Seen::NEGATIVE, Seen::BIG, Seen::FLOAT]), Kind::Float64);
         assert_eq!(of(&[Seen::DATE, Seen::TIME]), Kind::Timestamp { is_utc: false });
+        assert_eq!(of(&[Seen::NEGATIVE, Seen::WHOLE.and(Seen::WIDE)]), Kind::Int64);
+        assert_eq!(of(&[Seen::WHOLE, Seen::BIG.and(Seen::WIDE)]), Kind::UInt64);
+        assert_eq!(of(&[Seen::WHOLE.and(Seen::WIDE), Seen::FLOAT]), Kind::Utf8);
         assert_eq!(of(&[Seen::UTC, Seen::TIME]), Kind::Utf8);
         assert_eq!(of(&[Seen::BOOL, Seen::WHOLE]), Kind::Utf8);
     }

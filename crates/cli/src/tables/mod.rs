@@ -4,6 +4,7 @@
 //! read/       Parquet, Arrow IPC, CSV and TSV, .npy: told apart by their first bytes, or by name
 //! write/      the same formats, by the extension of the output
 //! kinds.rs    types that a column of text can have, and their names;   moments.rs   dates and times as text
+//! doubles.rs  which numbers a double holds
 //! options.rs  how tables are read, for every command that reads some
 //! memory.rs   files in memory as CSV, for the fuzz targets
 //! ```
@@ -11,11 +12,12 @@
 //! This is files alone: what joins and groups columns is the crate `koel-arrow`. Keys and values of the tables that
 //! `koel build` makes, FASTA and FASTQ are read by `input`.
 
+mod doubles;
 mod kinds;
 #[doc(hidden)]
 pub mod memory;
 mod moments;
-mod options;
+pub(crate) mod options;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,10 @@
 //! How tables are read, where the file alone does not tell.
 
+use clap::ValueEnum;
+
 use crate::failure::Result;
 use crate::input::Header;
+use crate::options::names;
 
 use super::kinds::Kind;
 use super::read::{Source, wanted};
@@ -30,22 +33,45 @@ pub struct TextReading {
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
     /// Types of columns of CSV, as name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp,
-    /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit]
+    /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit; text if float64 would change a number]
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
     pub(crate) types: Option<Types>,
+    /// What encloses fields of CSV that contain delimiters or line ends: double quotes, or none, where quotes are text
+    /// like any other [default: double]
+    #[arg(long, value_name = "QUOTE")]
+    pub(crate) quote: Option<Quote>,
+    /// A text that is a null in CSV, as an empty field is, e.g. NULL or NA, unless it is in quotes; give the option
+    /// once for each
+    #[arg(long = "null-value", value_name = "TEXT")]
+    pub(crate) null_values: Vec<String>,
     /// Bytes of text that a thread parses at a time, where a test says so.
     #[arg(skip)]
     pub piece: Option<usize>,
 }
 
+/// What encloses fields of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quote {
+    Double,
+    None,
+}
+
+impl TextReading {
+    /// The options of these that are given.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            ("--delimiter", self.delimiter.is_some()),
+            ("--types", self.types.is_some()),
+            ("--quote", self.quote.is_some()),
+            ("--null-value", !self.null_values.is_empty()),
+        ];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+}
+
 impl TableReading {
     /// Refuses options that mean nothing to any of these files.
     pub(crate) fn check(&self, sources: &[&Source]) -> Result<()> {
-        let given = [
-            ("--header", self.header.is_some()),
-            ("--delimiter", self.text.delimiter.is_some()),
-            ("--types", self.text.types.is_some()),
-        ];
         if let Some(text) = sources.iter().find(|source| source.is_text()) {
             let named = self.text.types.iter().flat_map(|types| &types.0);
             let is_there = |name: &str| sources.iter().any(|s| s.is_text() && s.columns().contains(&name));
@@ -54,8 +80,8 @@ impl TableReading {
                 None => Ok(()),
             };
         }
-        match (sources.first(), given.iter().find(|(_, given)| *given)) {
-            (Some(source), Some((option, _))) => Err(source
+        match (sources.first(), self.header.map(|_| "--header").into_iter().chain(self.text.given()).next()) {
+            (Some(source), Some(option)) => Err(source
                 .name()
                 .fail(format!("{option} is for CSV and TSV, and this is {}: leave it out", source.format()))),
             _ => Ok(()),
@@ -79,21 +105,24 @@ pub(crate) struct Types(pub(super) Vec<(String, Kind)>);
 /// Columns and their types, separated by commas.
 fn types(text: &str) -> std::result::Result<Types, String> {
     let mut types: Vec<(String, Kind)> = Vec::new();
-    let mut depth = 0;
-    // Commas in brackets are of a type.
-    let pieces = text.split(|letter| {
-        depth += i32::from(letter == '(') - i32::from(letter == ')');
-        letter == ',' && depth == 0
-    });
-    for piece in pieces {
+    let mut pieces = names::split(text, &[])?.into_iter();
+    while let Some(piece) = pieces.next() {
         let named = piece
             .rsplit_once('=')
-            .ok_or_else(|| format!("`{piece}` is no type of a column: write it as name=type, like id=int64"));
+            .ok_or_else(|| format!("`{piece}` is not the type of a column: write it as name=type, like id=int64"));
         let (name, kind) = named?;
-        if types.iter().any(|(there, _)| there == name) {
+        let (name, mut kind) = (names::name(name)?, kind.to_owned());
+        // A comma in brackets is of the type.
+        while kind.contains('(')
+            && !kind.contains(')')
+            && let Some(more) = pieces.next()
+        {
+            kind = format!("{kind},{more}");
+        }
+        if types.iter().any(|(there, _)| *there == name) {
             return Err(format!("{name} has two types: give it one"));
         }
-        types.push((name.into(), Kind::named(kind)?));
+        types.push((name, Kind::named(&kind)?));
     }
     Ok(Types(types))
 }
@@ -106,6 +135,7 @@ mod tests {
     fn types_are_taken_apart() {
         let expected = vec![("a".into(), Kind::Int64), ("b=c".into(), Kind::Decimal(10, 2)), ("d".into(), Kind::Utf8)];
         assert_eq!(types("a=int64,b=c=decimal(10,2),d=utf8"), Ok(Types(expected)));
+        assert_eq!(types("\"a, b\"=decimal(3, 1)"), Ok(Types(vec![("a, b".into(), Kind::Decimal(3, 1))])));
         for (text, part) in [("a", "name=type"), ("a=int", "int64"), ("a=utf8,a=bool", "two types")] {
             assert!(types(text).is_err_and(|error| error.contains(part)), "{text}");
         }

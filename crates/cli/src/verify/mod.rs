@@ -28,7 +28,6 @@ use koel::device::{devices, opencl_status};
 use super::failure::{Failure, Result, Verdict};
 use super::files;
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};
-use super::out;
 use super::progress::Progress;
 use device::Device;
 use row::Row;
@@ -130,6 +129,7 @@ struct Run<'a> {
     size: &'a SizeOptions,
     seed: u64,
     progress: &'a Progress,
+    lines: &'a report::Lines,
 }
 
 /// A scheme to verify.
@@ -182,7 +182,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::steps(0);
     progress.say("compiling kernels");
     let Args { shards, memory, ref size, seed, .. } = *args;
-    let run = Run { wanted: &wanted, devices: &devices, shards, memory, size, seed, progress: &progress };
+    let lines = report::Lines::new(&devices, shards.is_some(), args.json);
+    let run =
+        Run { wanted: &wanted, devices: &devices, shards, memory, size, seed, progress: &progress, lines: &lines };
     let maps = if asked(Which::Map) { map::steps(&run) } else { 0 };
     let others = tables.iter().map(|&(table, _)| tables::steps(table, &run)).sum::<usize>();
     progress.expect(maps + others);
@@ -204,8 +206,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let findings =
         Findings { pairs, rows_of_tables, shards, seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
-    let printed =
-        if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };
+    let printed = lines.finish(&findings);
     // What could not be printed is in the report at least, and the other way round.
     let written = args.report.as_deref().map_or(Ok(()), |path| report::write(&findings, path));
     // A reader that stops reading does not make a failed check a good one.

@@ -1,5 +1,6 @@
 //! What `verify` prints.
 
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::path::Path;
 
@@ -8,11 +9,11 @@ use serde_json::{Value, json};
 use koel::backend::HashBackend;
 use koel::file::WholeFile;
 
-use super::Findings;
 use super::row::Row;
-use crate::devices;
+use super::{Device, Findings};
 use crate::failure::{Failure, Result};
-use crate::text::{self, Align, Table};
+use crate::text::{self, Align};
+use crate::{devices, out, progress};
 
 fn verdict(row: &Row) -> &'static str {
     match row.problems.first() {
@@ -26,53 +27,109 @@ fn checks(findings: &Findings) -> (u32, usize) {
     (findings.rows.iter().map(|row| row.checks).sum(), findings.rows.iter().map(|row| row.problems.len()).sum())
 }
 
-/// The table, what was wrong, which devices there were, and the verdict in a line.
-pub(super) fn text(findings: &Findings) -> String {
-    // Where there are maps alone, they need not be called so.
-    let maps_alone = findings.rows.iter().all(|row| row.table == "map");
-    let named = |name: &str| if maps_alone { String::new() } else { name.to_owned() };
-    let mut table = Table::new(&[
-        ("table", Align::Left),
-        ("scheme", Align::Left),
-        ("kind", Align::Left),
-        ("types", Align::Left),
-        ("data", Align::Left),
-        ("pairs", Align::Right),
-        ("device", Align::Left),
-        ("verdict", Align::Left),
-        ("digest", Align::Left),
-        ("build M/s", Align::Right),
-        ("lookup M/s", Align::Right),
-        ("note", Align::Left),
-    ]);
+/// The columns of the report and their widths; that of devices is at least this.
+const COLUMNS: [(&str, usize, Align); 12] = [
+    ("table", 7, Align::Left),
+    ("scheme", 10, Align::Left),
+    ("kind", 9, Align::Left),
+    ("types", 8, Align::Left),
+    ("data", 8, Align::Left),
+    ("pairs", 10, Align::Right),
+    ("device", 9, Align::Left),
+    ("verdict", 7, Align::Left),
+    ("digest", 16, Align::Left),
+    ("build M/s", 9, Align::Right),
+    ("lookup M/s", 10, Align::Right),
+    ("note", 0, Align::Left),
+];
+
+/// Prints a line for each table as soon as it is verified. Widths are fixed, because the rows to come are not known.
+pub(super) struct Lines {
+    is_json: bool,
+    /// The width of the names of devices.
+    device: usize,
+    /// Whether the names of the columns are printed.
+    has_begun: Cell<bool>,
+    /// The first error of stdout: after it nothing more is printed, and the rest is verified for the exit code.
+    failed: RefCell<Option<Failure>>,
+}
+
+impl Lines {
+    /// Lines on these devices; none if all of the findings are printed as JSON at the end.
+    pub(super) fn new(devices: &[Device], are_shared: bool, is_json: bool) -> Lines {
+        let names = devices.iter().map(|device| device.info().id.len());
+        // Of devices that share a table all names are in one cell.
+        let device = if are_shared { names.map(|length| length + 1).sum() } else { names.max().unwrap_or(0) };
+        Lines {
+            is_json,
+            device: device.max("reference".len()),
+            has_begun: Cell::new(false),
+            failed: RefCell::new(None),
+        }
+    }
+
+    pub(super) fn rows(&self, rows: &[Row]) {
+        for row in rows {
+            if !self.has_begun.replace(true) {
+                self.print(COLUMNS.map(|(name, ..)| name.to_owned()));
+            }
+            self.print([
+                row.table.into(),
+                row.scheme.into(),
+                row.kind.to_string(),
+                row.types.into(),
+                row.data.into(),
+                text::grouped(row.pairs as u64),
+                row.device.clone(),
+                verdict(row).into(),
+                row.digest.as_deref().map_or("-", |digest| &digest[..16]).into(),
+                row.build.map_or("-".into(), text::millions),
+                row.lookup.map_or("-".into(), text::millions),
+                note(row),
+            ]);
+        }
+    }
+
+    /// What is printed after all tables, or the first error of stdout.
+    pub(super) fn finish(self, findings: &Findings) -> Result<()> {
+        match self.failed.into_inner() {
+            Some(failure) => Err(failure),
+            None if self.is_json => out::print_json(&json(findings)),
+            None => out::print(&text(findings)),
+        }
+    }
+
+    fn print(&self, cells: [String; COLUMNS.len()]) {
+        if self.is_json || self.failed.borrow().is_some() {
+            return;
+        }
+        let mut line = String::new();
+        for (cell, (name, width, align)) in cells.iter().zip(COLUMNS) {
+            let width = if name == "device" { self.device } else { width };
+            match align {
+                Align::Left => line.push_str(&format!("{cell:<width$}  ")),
+                Align::Right => line.push_str(&format!("{cell:>width$}  ")),
+            }
+        }
+        if let Err(failure) = progress::print(&line) {
+            *self.failed.borrow_mut() = Some(failure);
+        }
+    }
+}
+
+/// What was wrong, which devices there were, and the verdict in a line.
+fn text(findings: &Findings) -> String {
     let mut problems = String::new();
     for row in &findings.rows {
-        table.row([
-            named(row.table),
-            row.scheme.into(),
-            row.kind.to_string(),
-            row.types.into(),
-            row.data.into(),
-            text::grouped(row.pairs as u64),
-            row.device.clone(),
-            verdict(row).into(),
-            row.digest.as_deref().map_or("-", |digest| &digest[..16]).into(),
-            row.build.map_or("-".into(), text::millions),
-            row.lookup.map_or("-".into(), text::millions),
-            note(row),
-        ]);
         for problem in &row.problems {
             let verdict = if problem.failed { "FAILED" } else { "DIFFERS" };
             let types = if row.types.is_empty() { String::new() } else { format!(" of {}", row.types) };
-            let place = format!("{} {}{types} on {} keys, {}", row.scheme, row.kind, row.data, row.device);
-            let place = if maps_alone { place } else { format!("{} {place}", row.table) };
+            let place =
+                format!("{} {} {}{types} on {} keys, {}", row.table, row.scheme, row.kind, row.data, row.device);
             problems.push_str(&format!("{verdict}  {place}: {}\n", problem.text));
         }
     }
-    let mut lines = table.render();
-    if !problems.is_empty() {
-        lines.push_str(&format!("\n{problems}"));
-    }
+    let mut lines = if problems.is_empty() { String::new() } else { format!("\n{problems}") };
     let used: Vec<_> = findings.devices.iter().map(|device| device.info().to_string()).collect();
     for left_out in &findings.left_out {
         lines.push_str(&format!("\nleft out: {left_out}"));
@@ -131,7 +188,7 @@ pub(super) fn write(findings: &Findings, path: &Path) -> Result<()> {
 }
 
 /// Everything, for programs.
-pub(super) fn json(findings: &Findings) -> Value {
+fn json(findings: &Findings) -> Value {
     let devices = findings.devices.iter().map(|device| devices::json(device.info()));
     let stage =
         |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });

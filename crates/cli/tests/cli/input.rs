@@ -101,8 +101,10 @@ fn letters_are_no_numbers() {
     folder.ok("build t.csv -o t.koel --device cpu");
     folder.file("q.csv", "query\nACGT\n");
     let output = folder.koel("lookup t.koel q.csv --device cpu");
-    is_refused(&output, "q.csv, line 2: the key `ACGT` is no whole number");
-    is_refused(&output, "letters are keys of tables of k-mers alone, or of FASTA files");
+    is_refused(
+        &output,
+        "q.csv, line 2: the key `ACGT` is not a whole number: for a table of k-mers give `koel build` --kmer 4",
+    );
 }
 
 #[test]
@@ -266,4 +268,58 @@ fn columns_compressed_with_brotli_are_refused_by_name_and_others_are_read() {
     folder.refused("unique b.parquet --on name --device cpu", advice);
     folder.refused("unique b.parquet --on name --device cpu --memory 128M", advice);
     assert_eq!(folder.ok("unique b.parquet --on id --columns id --device cpu"), "id\n1\n2\n3\n");
+}
+
+#[test]
+fn files_of_other_formats_are_named() {
+    let folder = Folder::new();
+    folder.file("a.ndjson", "{\"k\": 1, \"v\": \"x\"}\n{\"k\": 2}\n");
+    folder.file("a.json", "[{\"k\": 1}]\n");
+    folder.file("a.csv", b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46");
+    folder.file("a.xlsx", b"PK\x03\x04\x14\0\0\0\x08\0 xl/workbook.xml");
+    for (name, part) in [("a.ndjson", "NDJSON"), ("a.json", "JSON"), ("a.csv", "xz -d"), ("a.xlsx", "Excel")] {
+        folder.refused(&format!("unique {name} --on k"), part);
+        folder.refused(&format!("unique {name}"), part);
+        folder.refused(&format!("convert {name} -"), part);
+    }
+}
+
+/// `files/big_endian.arrows` is a stream of a big-endian machine, in which pyarrow finds 1, 2, 1 and 300.
+#[test]
+fn arrow_of_a_big_endian_machine_is_refused() {
+    let folder = Folder::new();
+    folder.file("be.arrows", include_bytes!("files/big_endian.arrows"));
+    folder.refused("unique be.arrows --on k", "it is big-endian; pyarrow reads such files");
+}
+
+/// pyarrow 26 wrote `files/int96.parquet`, and reads these values with `coerce_int96_timestamp_unit='us'`.
+#[cfg(feature = "parquet")]
+#[test]
+fn old_timestamps_beyond_nanoseconds_are_read() {
+    let folder = Folder::new();
+    folder.file("t.parquet", include_bytes!("files/int96.parquet"));
+    assert_eq!(
+        folder.ok("convert t.parquet -"),
+        "id,d\n1,9999-12-31T02:00:00\n2,2021-06-09T03:02:37\n3,0001-01-01T00:00:00\n4,2021-06-09T03:02:37\n"
+    );
+    assert_eq!(folder.ok("unique t.parquet --on d --columns id --memory 64Mi"), "id\n1\n2\n3\n");
+}
+
+/// pyarrow 26 wrote `files/encrypted.parquet`: its footer is plain, and a column is encrypted with a key of its own.
+#[cfg(feature = "parquet")]
+#[test]
+fn encrypted_columns_are_told_from_damage() {
+    let folder = Folder::new();
+    folder.file("e.parquet", include_bytes!("files/encrypted.parquet"));
+    folder.refused("convert e.parquet -", "are encrypted");
+}
+
+#[test]
+fn text_may_have_zeros() {
+    let folder = Folder::new();
+    folder.file("a.csv", "k,v\nA\0B,1\nA\0C,2\nA\0B,3\n");
+    folder.ok("unique a.csv --on k -o b.csv");
+    assert_eq!(folder.ok("convert b.csv -"), "k\nA\0B\nA\0C\n");
+    folder.file("utf16.csv", b"k\0,\0v\0\n\0");
+    folder.refused("convert utf16.csv -", "this is binary");
 }

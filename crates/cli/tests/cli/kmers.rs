@@ -82,12 +82,88 @@ fn letters_need_a_table_that_knows_their_number() {
     folder.file("letters.csv", "ACGT\nCGTT\n");
     folder.ok("build t.csv -o t.koel --device cpu");
     assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "numbers" }));
-    folder.refused("lookup t.koel q.fa --device cpu -o out.csv", "--kmer K");
+    folder.refused("lookup t.koel q.fa --device cpu -o out.csv", "build the table with --kmer K");
     assert!(!folder.path("out.csv").exists());
-    // Of tables that older releases built from FASTA the user knows K.
-    assert_eq!(folder.ok("lookup t.koel q.fa --kmer 4 --device cpu"), "key,value\n27,1\n111,2\n");
-    fails(&folder, "lookup t.koel letters.csv --device cpu", "letters");
-    folder.refused("lookup t.koel letters.csv --kmer 4 --device cpu", "--kmer is for FASTA");
+    // Whether the numbers are k-mers of one strand or of both is not known.
+    for queries in ["q.fa", "letters.csv"] {
+        for strands in ["", "--canonical-kmers"] {
+            let lookup = format!("lookup t.koel {queries} --kmer 4 {strands} --device cpu");
+            folder.refused(&lookup, "build the table with --kmer 4, and with --canonical-kmers");
+        }
+    }
+    fails(&folder, "lookup t.koel letters.csv --device cpu", "give `koel build` --kmer 4");
+    // The advice, followed.
+    folder.ok("build t.csv -o t.koel --kmer 4 --device cpu");
+    assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4, "canonical": false }));
+    for queries in ["q.fa", "letters.csv"] {
+        assert_eq!(folder.ok(&format!("lookup t.koel {queries} --device cpu")), "key,value\n27,1\n111,2\n");
+    }
+}
+
+/// The windows of `k` letters of a text, of either strand the lesser one where `canonical`.
+fn windows(text: &str, k: usize, canonical: bool) -> Vec<String> {
+    let other = |letter: char| match letter {
+        'A' => 'T',
+        'C' => 'G',
+        'G' => 'C',
+        _ => 'A',
+    };
+    let window = |start: usize| {
+        let own = text[start..start + k].to_owned();
+        let reverse: String = own.chars().rev().map(other).collect();
+        if canonical { own.min(reverse) } else { own }
+    };
+    (0..=text.len() - k).map(window).collect()
+}
+
+/// `koel unique --kmer --counts` writes what `koel build --kmer` reads, as letters and as numbers.
+#[test]
+fn counts_of_kmers_become_tables_that_know_it() {
+    let folder = Folder::new();
+    let mut state = 7_u64;
+    let genome: String = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b"ACGT"[(state >> 62) as usize])
+    })
+    .take(500)
+    .collect();
+    folder.file("g.fa", format!(">g\n{genome}\n"));
+    for (k, canonical) in [(31, true), (31, false), (3, true), (3, false), (16, true), (32, true)] {
+        let windows = windows(&genome, k, canonical);
+        let count = |kmer: &String| windows.iter().filter(|other| *other == kmer).count();
+        let expected: String = windows.iter().map(|kmer| format!("{kmer},{}\n", count(kmer))).collect();
+        let strands = if canonical { "--canonical-kmers" } else { "" };
+        let kmers = format!("--kmer {k} {strands} --device cpu");
+        let key_type = json!({ "type": "kmers", "k": k, "canonical": canonical });
+        for (letters, extension) in [("--letters", "tsv"), ("", "tsv"), ("--letters", "csv"), ("", "npy")] {
+            folder.ok(&format!("unique g.fa {kmers} --counts {letters} -o n.{extension}"));
+            for (table, column) in [("map", "value"), ("map --shards 3", "value"), ("multi", "value")] {
+                let build = format!("build n.{extension} {kmers} --table {table} -o n.koel --json");
+                assert_eq!(folder.json(&build)["key_type"], key_type, "{build}");
+                let found = folder.ok("lookup n.koel g.fa --letters --device cpu");
+                assert_eq!(found, format!("key,{column}\n{expected}"), "{build}");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_no_such_kmers_are_refused() {
+    let folder = Folder::new();
+    // GTTT = 191, and its reverse complement AAAC = 1; 256 has five letters.
+    folder.file("n.csv", "1,5\n191,7\n");
+    folder.file("long.csv", "256,5\n");
+    folder.file("l.csv", "AAAC,5\nGTTT,7\n");
+    let advice =
+        "n.csv, line 2: the key 191 is GTTT, and the canonical k-mer is its reverse complement AAAC: count with";
+    folder.refused("build n.csv --kmer 4 --canonical-kmers -o t.koel", advice);
+    folder.refused("build l.csv --kmer 4 --canonical-kmers -o t.koel", "--duplicates");
+    folder.refused("build long.csv --kmer 4 -o t.koel", "256 is not a k-mer of 4 letters: give --kmer K");
+    folder.ok("build long.csv --kmer 5 -o t.koel");
+    folder.refused("build n.csv --kmer 4 --keys u64 -o t.koel", "--keys is for numbers");
+    folder.refused("build l.csv -o t.koel", "line 1: the key `AAAC` is not a whole number: for a table of k-mers give");
+    folder.refused("build n.csv --kmer 4 --other-letters skip -o t.koel", "--other-letters is for FASTA and FASTQ");
+    folder.ok("build l.csv --kmer 4 -o t.koel");
 }
 
 /// Ids are numbers, whatever their keys are; and a table that is made of a set knows K too.

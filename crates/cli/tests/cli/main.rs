@@ -7,6 +7,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_koel");
 mod expected;
 mod folder;
 
+#[cfg(unix)]
+mod advice;
 mod commands;
 mod convert;
 mod devices;
@@ -26,6 +28,7 @@ mod query;
 mod query_edges;
 mod relational;
 mod sequences;
+mod several;
 mod shards;
 #[cfg(unix)]
 mod signals;

@@ -124,7 +124,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("join people.arrow cities.csv", "people.arrow: say which columns by --on: there are name, city, age"),
         ("groupby people.arrow", "people.arrow: say which columns by --by: there are name, city, age"),
         ("groupby people.csv --by city --agg sum", "sum of which column? Write sum:COLUMN"),
-        ("groupby people.csv --by city --agg median:age", "`median` is no aggregate: there are count, sum"),
+        ("groupby people.csv --by city --agg median:age", "`median` is not an aggregate: give one of count, sum"),
         ("groupby people.csv --by city --agg sum:name", "sum of column `name` is not possible: it has type Utf8"),
         (
             "groupby people.csv --by city --agg sum:age,age_sum=max:age",
@@ -147,4 +147,21 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
     }
     assert_eq!(fs::read_to_string(folder.path("old.csv")).unwrap(), "old");
     assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), before, "something was left behind");
+}
+
+#[test]
+fn the_words_of_sql_are_known() {
+    let folder = Folder::new();
+    folder.file("s.csv", "city,price\nOslo,3\nOslo,4\nBern,4\n");
+    folder.file("c.csv", "city\nRome\nBern\n");
+    let own = folder.ok("groupby s.csv --by city --agg mean:price,nunique:price");
+    assert!(own.starts_with("city,price_mean,price_nunique\nOslo,3.5,2\nBern,4"), "{own}");
+    for memory in ["", "--memory 64Mi"] {
+        let groupby = format!("groupby s.csv --by city --agg avg:price,count_distinct:price {memory}");
+        assert_eq!(folder.ok(&groupby), own);
+        let joined = folder.ok(&format!("join s.csv c.csv --on city --how outer {memory}"));
+        assert_eq!(joined, "city,price\nOslo,3\nOslo,4\nBern,4\nRome,\n");
+        assert_eq!(folder.ok(&format!("join s.csv c.csv --on city --how full {memory}")), joined);
+    }
+    assert!(!folder.ok("join --help").contains("full, outer"), "an alias is not one more kind");
 }

@@ -295,7 +295,13 @@ fn groups_are_those_of_a_plain_map() {
     write(&folder, "none", &[]);
     assert_eq!(folder.ok("groupby none.csv --agg sum --device cpu"), "key,sum\n");
     folder.file("wide.csv", "1,2,3\n");
-    assert_eq!(folder.ok("groupby wide.csv --device cpu"), "key,count\n1,1\n", "to count takes the first column alone");
+    folder.refused("groupby wide.csv --device cpu", "there are 3 columns, and without --by rows are keys");
+    folder.file("named.csv", "id,day,city\n1,2,3\n");
+    for command in
+        ["groupby named.csv", "groupby named.csv --agg sum", "unique named.csv", "join named.csv named.csv --rows"]
+    {
+        folder.refused(command, "there are id, day, city");
+    }
     let summary = folder.json("groupby a.csv --agg sum,max -o out.csv --json --device cpu");
     assert_eq!((summary["rows"].as_u64(), summary["groups"].as_u64()), (Some(3000), Some(values.len() as u64)));
     assert_eq!(summary["aggregates"], serde_json::json!(["sum", "max"]));
@@ -402,7 +408,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("join - -", "stdin"),
         ("join a.csv missing.csv", "missing.csv"),
         ("join a.csv wide.csv --device cpu", "wide.csv, line 1"),
-        ("join a.csv a.csv --how outer", "full"),
+        ("join a.csv a.csv --how cross", "full"),
         ("join a.csv a.csv --json", "--output"),
         ("join a.csv a.csv --functions 9", "2 to 5"),
         ("join a.csv a.csv -o nowhere/t --device cpu", "nowhere"),

@@ -90,10 +90,10 @@ fn both_strands_are_one_where_that_is_asked_for() {
     }
     folder.ok("build g.fa -o plain.koel --kmer 4 --device cpu");
     assert_eq!(folder.ok("lookup plain.koel q.fq --device cpu"), "key,value\n1,\n");
-    folder.refused("lookup plain.koel q.fq --canonical-kmers --device cpu", "not canonical ones");
+    folder.refused("lookup plain.koel q.fq --canonical-kmers --device cpu", "not canonical k-mers");
     folder.file("n.csv", "1,2\n");
     folder.ok("build n.csv -o n.koel --device cpu");
-    folder.refused("lookup n.koel q.fq --kmer 4 --canonical-kmers --device cpu", "not canonical ones");
+    folder.refused("lookup n.koel q.fq --kmer 4 --canonical-kmers --device cpu", "not canonical k-mers");
     folder.refused("unique n.csv --canonical-kmers", "--canonical-kmers is for FASTA and FASTQ files");
 }
 

@@ -146,3 +146,73 @@ fn a_random_seed_is_told_and_builds_the_table_again() {
     assert!(told.contains(&format!("seed      {stored}\n")), "{told}");
     folder.refused("build t.csv -o e.koel --seed rand", "`rand` is no seed");
 }
+
+/// A column that is neither a key nor aggregated comes out of CSV as it went in, with and without a limit.
+#[test]
+fn columns_that_are_only_shown_keep_their_text() {
+    let folder = Folder::new();
+    let rows = "1,1.50,2024-02-29 12:30,12345678901234567890.12,True\n2,10,2024-03-01T00:00:00.000,0.10,\n";
+    folder.file("a.csv", format!("k,price,when,big,yes\n{rows}"));
+    folder.file("b.csv", "k,z\n1,1.0\n2,2.50\n");
+    let all = format!("k,price,when,big,yes\n{rows}");
+    assert_eq!(folder.ok("convert a.csv -"), all);
+    assert_eq!(folder.ok("isin a.csv b.csv --on k --columns k,price,isin"), "k,price,isin\n1,1.50,true\n2,10,true\n");
+    for limit in ["", " --memory 64Mi"] {
+        assert_eq!(folder.ok(&format!("join a.csv b.csv --on k --how semi{limit}")), all);
+        assert_eq!(folder.ok(&format!("join a.csv b.csv --on k --columns k,z{limit}")), "k,z\n1,1.0\n2,2.50\n");
+        assert_eq!(folder.ok(&format!("unique a.csv --on k --columns k,price,when,big,yes{limit}")), all);
+        // Keys and what is computed are values.
+        assert_eq!(folder.ok(&format!("unique a.csv --on price{limit}")), "price\n1.5\n10.0\n");
+        assert_eq!(folder.ok(&format!("groupby a.csv --by k --agg max:price{limit}")), "k,price_max\n1,1.5\n2,10.0\n");
+        // A type that is named is one that is wanted.
+        let named = folder.ok(&format!("join a.csv b.csv --on k --columns price --types price=float64{limit}"));
+        assert_eq!(named, "price\n1.5\n10.0\n");
+    }
+    folder.ok("convert a.csv a.arrow");
+    assert_eq!(folder.ok("convert a.arrow - --columns price"), "price\n1.5\n10.0\n");
+}
+
+/// Values of `idnan.csv` and `e400.csv` as Python's `fractions` tell them apart.
+#[test]
+fn numbers_that_doubles_do_not_hold_stay_apart() {
+    let folder = Folder::new();
+    folder.file("ids.csv", "id,v\n9007199254740993,1\n9007199254740992,2\nnan,3\n");
+    folder.file("v.csv", "v,n\n1e400,1\n1e500,2\n1e-400,3\n0,4\n");
+    for limit in ["", " --memory 64Mi"] {
+        assert_eq!(
+            folder.ok(&format!("groupby ids.csv --by id --agg count{limit}")),
+            "id,count\n9007199254740993,1\n9007199254740992,1\nnan,1\n"
+        );
+        assert_eq!(folder.ok(&format!("unique v.csv --on v{limit}")), "v\n1e400\n1e500\n1e-400\n0\n");
+        folder.refused(&format!("unique v.csv --on v --types v=float64{limit}"), "`1e400` is n");
+    }
+}
+
+#[test]
+fn names_that_two_columns_have_matter_where_they_are_wanted() {
+    let folder = Folder::new();
+    folder.file("a.csv", "Sample,Allele,Allele,ST\ns1,a,b,8\ns2,c,d,9\n");
+    folder.file("b.csv", "Sample,q\ns1,1\n");
+    for limit in ["", " --memory 64Mi"] {
+        assert_eq!(folder.ok(&format!("join a.csv b.csv --on Sample --columns Sample,q{limit}")), "Sample,q\ns1,1\n");
+        assert_eq!(folder.ok(&format!("groupby a.csv --by Sample --agg sum:ST{limit}")), "Sample,ST_sum\ns1,8\ns2,9\n");
+        folder.refused(&format!("unique a.csv --on Allele{limit}"), "two columns are called Allele");
+    }
+    folder.refused("convert a.csv -", "two columns are called Allele");
+    assert_eq!(folder.ok("convert a.csv - --columns ST"), "ST\n8\n9\n");
+}
+
+#[test]
+fn names_in_messages_are_escaped_and_cut() {
+    let folder = Folder::new();
+    let long = "x".repeat(1_000_000);
+    folder.file("a.csv", format!("k,a\u{1b}[2Jb,{long}\n1,2,y\n"));
+    folder.file("b\u{7}.csv", "k\n1\n");
+    for command in ["unique a.csv --on q", "groupby a.csv --by k --agg sum:q", "join a.csv a.csv --on q"] {
+        folder.refused(command, "a\\u{1b}[2Jb");
+        let output = folder.koel(command);
+        assert!(output.stderr.len() < 500 && !output.stderr.contains(&0x1b), "{command}");
+    }
+    folder.refused(&format!("groupby a.csv --by k --agg sum:{}", &long[..1000]), &("x".repeat(80) + "..."));
+    folder.refused("unique b\u{7}.csv --on q", "b\\u{7}.csv: there is no column q");
+}

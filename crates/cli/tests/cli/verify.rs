@@ -1,6 +1,8 @@
 //! `koel verify --table`: sets, compacting and multivalue tables, joins and groups, over every scheme on every device.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -134,7 +136,7 @@ fn wide_maps_are_verified_where_their_schemes_are() {
 fn without_a_table_it_verifies_maps() {
     let folder = Folder::new();
     let maps = "verify --scheme cuckoo --kind canonical --n 500 --device cpu";
-    assert!(folder.ok(maps).lines().next().unwrap().starts_with("scheme"));
+    assert!(folder.ok(maps).lines().next().unwrap().starts_with("table"));
     let all = folder.json(&format!("{maps} --table all --json"));
     let tables: BTreeSet<_> = rows(&all).iter().map(|row| text(row, "table")).collect();
     assert_eq!(tables.into_iter().collect::<Vec<_>>(), ["compact", "group", "join", "map", "multi", "set"]);
@@ -169,4 +171,19 @@ fn a_report_says_what_there_is_and_what_came_out() {
     assert!(rows.iter().any(|row| row["digest"].as_str().is_some_and(|digest| digest.len() == 64)), "{report}");
     folder.refused("verify --scheme cuckoo --n 2000 --report .", "folder");
     folder.refused("verify --scheme cuckoo --n 2000 --report nowhere/report.json", "nowhere: there is no such folder");
+}
+
+/// A line is in a pipe as soon as its table is verified, and not when all are.
+#[test]
+fn lines_are_printed_as_tables_are_done() {
+    let folder = Folder::new();
+    let mut verify = folder.command("verify --table all --n 20000 --device cpu");
+    let mut child = verify.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut first = || lines.next().unwrap().unwrap();
+    assert!(first().starts_with("table    scheme      kind"));
+    assert!(first().starts_with("map      "));
+    assert!(child.try_wait().unwrap().is_none(), "more tables are to be verified");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

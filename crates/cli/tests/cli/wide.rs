@@ -167,7 +167,7 @@ fn doubles_are_values_of_groups_and_joins_alone() {
     folder.refused("groupby d.csv --agg sum --device cpu", "give --values f64");
     folder.refused("build d.csv -o t.koel --values f64 --device cpu", "f64");
     folder.refused("unique d.csv --keys f64 --device cpu", "f64");
-    folder.refused("build d.csv -o t.koel --device cpu", "`1e16` is no whole number");
+    folder.refused("build d.csv -o t.koel --device cpu", "`1e16` is not a whole number");
 }
 
 /// The join of two columns by two loops, as the numbers of rows.

@@ -29,6 +29,11 @@ pub trait Column: Copy + Debug + PartialEq + Send + Sync + 'static {}
 impl<T: Copy + Debug + PartialEq + Send + Sync + 'static> Column for T {}
 
 /// Where words and values stand in a line. Places are counted in words, or values, of their own width.
+#[diagnostic::on_unimplemented(
+    message = "no tables have keys and values of the types `{Self}`",
+    note = "there are `(u64, u64)`, `(u64, u32)`, `(u32, u64)`, and `(u64, ())` for sets; cast other integers to these",
+    note = "for `(u32, u32)` take the scheme itself, such as `Bucketized` in place of `BucketizedOf`"
+)]
 pub trait Layout: Column {
     /// The keys.
     type Key: SlotKey;

@@ -16,7 +16,9 @@
 mod tests;
 
 use std::io::BufRead;
+use std::sync::Arc;
 
+use koel::layout::kmers::MOST;
 use rayon::prelude::*;
 
 use super::blocks::{Block, Blocks};
@@ -35,7 +37,7 @@ pub(super) fn read(
     sink: &mut Batch<'_>,
 ) -> Result<()> {
     sink.begin(name, Named::of(options, Named::default()))?;
-    let mut rules = Rules { name, delimiter, options, want, columns: None, supposed: None };
+    let mut rules = Rules { name, delimiter, options, want, columns: None, supposed: None, names: None };
     let mut blocks = Blocks::new(reader, delimiter, options.text.piece);
     let mut line = 1;
     while let Some(block) = blocks.next().map_err(|error| name.io(&error))? {
@@ -46,7 +48,10 @@ pub(super) fn read(
     }
     match rules.supposed {
         Some(line) => {
-            let advice = "give --header yes if it is a header of no rows, and numbers if it is a row";
+            let mut advice = "give --header yes if it is a header of no rows, and numbers if it is a row".to_owned();
+            if options.names_key.is_some() {
+                advice += &rules.other_types();
+            }
             Err(name.at(line, format!("the only row has no number: {advice}")))
         }
         None => Ok(()),
@@ -54,7 +59,7 @@ pub(super) fn read(
 }
 
 /// What rows have to be, as far as those that were read say so.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Rules<'a> {
     name: &'a Name,
     delimiter: u8,
@@ -64,6 +69,8 @@ struct Rules<'a> {
     columns: Option<usize>,
     /// The line of a first row that is a header if others follow.
     supposed: Option<u64>,
+    /// The names of the columns, if the first row is a header, for messages.
+    names: Option<Arc<str>>,
 }
 
 impl Rules<'_> {
@@ -72,7 +79,7 @@ impl Rules<'_> {
         let is_first = self.columns.is_none() || self.supposed.is_some();
         let named = sink.named();
         let ahead: Vec<_> = match pieces {
-            [_, _, ..] if !is_first => pieces.par_iter().map(|piece| self.ahead(piece, named)).collect(),
+            [_, _, ..] if !is_first => pieces.par_iter().map(|piece| self.clone().ahead(piece, named)).collect(),
             _ => Vec::new(),
         };
         let are_numbered = self.want == Want::Pairs && self.columns == Some(1);
@@ -143,31 +150,54 @@ impl Rules<'_> {
             let advice = "every row must have as many columns as the first";
             return Err(name.at(row.line(0), format!("there are {} columns and not {expected}: {advice}", row.len())));
         }
-        if expected > 2 && want == Want::Pairs {
-            let cut = format!(
-                "give key and value, e.g. `cut -d{} -f1,2`",
-                if self.delimiter == b',' { "," } else { "$'\\t'" }
+        let is_header = is_first
+            && match header {
+                Header::Yes => true,
+                Header::Auto => names_columns(row, k),
+                Header::No => false,
+            };
+        if is_header {
+            self.names = Some(listed(row).into());
+        }
+        if expected > 2 && options.names_key.is_some() {
+            let why = format!(
+                "there are {expected} columns, and without {} rows are keys, or keys and values",
+                self.option()
             );
-            return Err(name.at(row.line(0), format!("there are {expected} columns: {cut}")));
+            return Err(name.at(row.line(0), format!("{why}: {}", self.by_name())));
+        }
+        if expected > 2 && want == Want::Pairs {
+            let cut = if self.delimiter == b',' { "," } else { "$'\\t'" };
+            let advice =
+                format!("name two of them by --key and --value, or give key and value, e.g. `cut -d{cut} -f1,2`");
+            return Err(name.at(row.line(0), format!("there are {expected} columns: {advice}")));
         }
         if is_first && header != Header::No {
             if header == Header::Yes {
                 return Ok(());
             }
-            if names_columns(row, k) {
+            if is_header {
                 self.supposed = Some(row.line(0));
                 return Ok(());
             }
         }
         self.supposed = None;
-        let key = key(row.field(0), k, options.canonical_kmers).and_then(|key| sink.admit_key(key)).map_err(
-            |mut reason| {
-                if is_first && header == Header::Auto && !looks_numeric(row.field(0)) {
-                    reason += "; if this row is a header, give --header yes";
-                }
-                name.at(row.line(0), format!("the key {reason}"))
-            },
-        )?;
+        let field = row.field(0);
+        let key = match key(field, k, options) {
+            Ok(_) if options.names_key.is_some() && loses_zeros(field) => {
+                Err(format!("{} has leading zeros, which a number does not have", shown(field)))
+            }
+            key => key.and_then(|key| sink.admit_key(key)),
+        };
+        let key = key.map_err(|mut reason| {
+            if is_first && header == Header::Auto && !looks_numeric(field) {
+                reason += "; if this row is a header, give --header yes";
+            }
+            if options.names_key.is_some() {
+                reason += &self.other_types();
+            }
+            name.at(row.line(0), format!("the key {reason}"))
+        })?;
         let value = match want {
             Want::Keys => 0,
             Want::Pairs if expected == 2 => {
@@ -178,7 +208,12 @@ impl Rules<'_> {
                     let value = number(field).and_then(|value| sink.admit_value(value));
                     value.map_err(|reason| if options.doubles { of_doubles(field, reason) } else { reason })
                 };
-                value.map_err(|reason| name.at(row.line(1), format!("the value {reason}")))?
+                value.map_err(|mut reason| {
+                    if options.names_key.is_some() {
+                        reason += &self.other_types();
+                    }
+                    name.at(row.line(1), format!("the value {reason}"))
+                })?
             }
             Want::Pairs => sink.row_number().map_err(|reason| name.at(row.line(0), reason))?,
         };
@@ -186,9 +221,42 @@ impl Rules<'_> {
     }
 }
 
+impl Rules<'_> {
+    fn option(&self) -> &'static str {
+        self.options.names_key.unwrap_or("--key")
+    }
+
+    /// What to do where columns need names.
+    fn by_name(&self) -> String {
+        let option = self.option();
+        match &self.names {
+            Some(names) => format!("name the columns of the key by {option}; there are {names}"),
+            None => format!("name the columns of the key by {option}, as in {option} column_1 --header no"),
+        }
+    }
+
+    fn other_types(&self) -> String {
+        format!("; for columns of other types {}", self.by_name())
+    }
+}
+
+/// The fields of a header, for messages.
+fn listed(row: &Record<'_>) -> String {
+    const MOST: usize = 20;
+    let names: Vec<_> = row.fields().take(MOST).map(shown).collect();
+    let more = if row.len() > MOST { format!(" and {} more", row.len() - MOST) } else { String::new() };
+    names.join(", ") + &more
+}
+
+/// Whether a field is a number with zeros in front, as codes have them.
+fn loses_zeros(field: &[u8]) -> bool {
+    matches!(field.strip_prefix(b"-").unwrap_or(field), [b'0', b'0'..=b'9', ..])
+}
+
 /// Whether a first row can be a header: something is in it, and nothing of it is meant as a key.
 fn names_columns(row: &Record<'_>, k: Option<u32>) -> bool {
-    let is_kmer = k.is_some_and(|k| letters::are_meant(row.field(0), k));
+    // What koel calls a column of keys is not a k-mer of three letters.
+    let is_kmer = row.field(0) != b"key" && k.is_some_and(|k| letters::are_meant(row.field(0), k));
     !is_kmer && !row.fields().any(looks_numeric) && !row.fields().all(<[u8]>::is_empty)
 }
 
@@ -199,16 +267,19 @@ fn looks_numeric(field: &[u8]) -> bool {
 
 /// A number, or where `k` says so as many letters. Those are of either strand where keys are canonical; numbers are the
 /// keys themselves.
-fn key(field: &[u8], k: Option<u32>, is_canonical: bool) -> std::result::Result<Number, String> {
+fn key(field: &[u8], k: Option<u32>, options: &ReadOptions) -> std::result::Result<Number, String> {
     match k {
         Some(k) if letters::are_meant(field, k) => {
             let key = letters::kmer(field, k).map_err(|reason| format!("`{}` {reason}", shown(field)))?;
-            Ok(if is_canonical { koel::layout::kmers::canonical(key, k) } else { key }.into())
+            Ok(if options.canonical_kmers { koel::layout::kmers::canonical(key, k) } else { key }.into())
         }
-        _ => number(field).map_err(|reason| {
-            let advice = "; letters are keys of tables of k-mers alone, or of FASTA files";
-            if letters::are_letters(field) { reason + advice } else { reason }
-        }),
+        None if options.names_key.is_none() && letters::are_letters(field) => Err(format!(
+            "`{}` is not a whole number: for a table of k-mers give `koel build` --kmer {}, with --canonical-kmers if \
+             both strands count as one",
+            shown(field),
+            field.len().min(MOST as usize)
+        )),
+        _ => number(field),
     }
 }
 
@@ -226,7 +297,7 @@ fn number(field: &[u8]) -> std::result::Result<Number, String> {
         _ if is_number => format!("{} is above {greatest}: numbers have 64 bits at most", shown(field)),
         _ => {
             let advice = "columns are separated by commas or tabs";
-            format!("`{}` is no whole number from {least} to {greatest} ({advice})", shown(field))
+            format!("`{}` is not a whole number from {least} to {greatest} ({advice})", shown(field))
         }
     })
 }
@@ -240,7 +311,7 @@ fn double(field: &[u8]) -> std::result::Result<Number, String> {
     })
 }
 
-/// Why a field is no whole number, with what to do if it is a number all the same.
+/// Why a field is not a whole number, and what to do if it is another number.
 fn of_doubles(field: &[u8], reason: String) -> String {
     let advice = "; where numbers are not all whole, give --values f64";
     if double(field).is_ok() { reason + advice } else { reason }

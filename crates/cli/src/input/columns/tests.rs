@@ -63,7 +63,7 @@ fn a_header_is_one_where_rows_follow_or_the_user_says_so() {
         assert_eq!(pairs("x.csv", text.as_bytes(), None), Err(error), "auto is the default");
         assert_eq!(with(text, &header(Header::Yes)), Ok(vec![]));
         let error = with(text, &header(Header::No)).expect_err(text);
-        assert!(error.contains("is no whole number"), "{error}");
+        assert!(error.contains("is not a whole number"), "{error}");
     }
     assert_eq!(with("1,2\n3,4\n", &header(Header::Yes)), Ok(vec![(3, 4)]));
     assert_eq!(with("1,2\n3,4\n", &header(Header::No)), Ok(vec![(1, 2), (3, 4)]));
@@ -110,14 +110,26 @@ fn letters_are_keys_where_a_table_has_them() {
         ("ACGX,1\nACGT,2\n", 1, "the letter X"),
         ("kmer,n\nACGT,9\n", 1, "if this row is a header, give --header yes"),
         ("ACGT\nACGE\n", 2, "the letter E"),
-        ("ACGT\nACGTE\n", 2, "no whole number"),
+        ("ACGT\nACGTE\n", 2, "not a whole number"),
         ("ACGT,ACGT\n", 1, "the value `ACGT`"),
     ] {
         let error = with(text, &letters(None)).expect_err(text);
         assert!(error.starts_with(&format!("x.csv, line {line}: ")) && error.contains(part), "{error}");
     }
     let plain = with("word\nACGT\n", &ReadOptions::default()).expect_err("letters of a table of numbers");
-    assert!(plain.starts_with("x.csv, line 2: ") && plain.contains("tables of k-mers"), "{plain}");
+    assert!(
+        plain.starts_with("x.csv, line 2: ") && plain.contains("for a table of k-mers give `koel build` --kmer 4"),
+        "{plain}"
+    );
+    // Where keys of other types can be named, letters are such keys.
+    let named = ReadOptions { names_key: Some("--on"), ..ReadOptions::default() };
+    let error = with("word\nACGT\n", &named).expect_err("text");
+    assert!(error.contains("by --on; there are word") && !error.contains("k-mers"), "{error}");
+    for (text, line) in [("1\n007\n", 2), ("00\n", 1), ("-01,2\n", 1)] {
+        let error = with(text, &named).expect_err("a code");
+        assert!(error.starts_with(&format!("x.csv, line {line}: ")) && error.contains("leading zeros"), "{error}");
+        assert!(with(text, &ReadOptions::default()).is_ok());
+    }
     let kmer = ReadOptions { kmer: Some(4), ..ReadOptions::default() };
     assert!(with("ACGT\n", &kmer).is_err_and(|error| error.contains("--kmer is for FASTA")));
 }
@@ -219,7 +231,7 @@ fn errors_name_the_line() {
         (b"year,2020\n1,2\n", 1, "header"),
         (b"1,2\n,\n3,4\n", 2, "missing"),
         (b",\n3,4\n", 1, "missing"),
-        (b"1,2\n\xff\xfe,1\n", 2, "no whole number"),
+        (b"1,2\n\xff\xfe,1\n", 2, "not a whole number"),
         (b"1.5,2\n", 1, "`1.5`"),
     ] {
         let error = pairs("x.csv", text, None).expect_err("an error");

@@ -46,7 +46,7 @@ pub(super) fn read(
         None => Some(Type::U32),
         Some(field) => Some(type_of_values(field.scalar, options).map_err(|reason| name.fail(reason))?),
     };
-    sink.begin(name, Named::of(options, Named { keys: Some(row.key.scalar.kind()), values }))?;
+    sink.begin(name, Named::of(options, Named { keys: Some(row.key.scalar.kind()), values, kmers: None }))?;
     let bad = |place: String, reason: String| name.fail(format!("{place}: {reason}"));
     let what = |of: &str| if row.value.is_some() { format!(", the {of}") } else { String::new() };
     let admitted_key = |number: Admission, at| number.map_err(|reason| bad(format!("row {at}{}", what("key")), reason));

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::super::columns::{schema_of, wanted_columns};
 use super::super::groupby::{Asked, Job, told};
-use super::super::pieces;
 use super::watched::Watched;
 use super::{Stop, place, with_nulls};
 use crate::failure::{Failure, Result, Verdict};
@@ -19,7 +18,7 @@ use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
-    let (devices, source) = table.source()?;
+    let (devices, source) = table.source(of)?;
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
     // Text without values tells no type, and the sum of no numbers is none.
@@ -33,16 +32,13 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
     let aggregate = |(asked, &is_open): (&Asked, &bool)| {
         let of = asked.column.as_deref();
-        let usual = || of.map_or("count".into(), |column| format!("{column}_{}", asked.function.name()));
         let column = match is_open {
             true => Some(nulls),
             false => of.map(|column| place(rows.schema(), column)).transpose()?,
         };
-        Ok::<_, Failure>(Of { function: asked.function, column, name: asked.name.clone().unwrap_or_else(usual) })
+        Ok::<_, Failure>(Of { function: asked.function, column, name: asked.shown() })
     };
     let aggregates = job.aggregates.iter().zip(&open).map(aggregate).collect::<Result<Vec<_>>>()?;
-    let names = table.by.iter().chain(aggregates.iter().map(|of| &of.name)).map(String::as_str);
-    pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
     let watched = Watched::new(progress, table.output, "grouping");
     let group_by = GroupBy {
         devices: &devices,

@@ -1,8 +1,9 @@
 //! `koel join --on --memory`.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 use koel::device::Any;
 use koel_arrow::external::{Join, Limit, Output};
 use koel_arrow::{can_be_equal, plain_type};
@@ -13,7 +14,7 @@ use super::super::join::{From, Job};
 use super::super::types::told;
 use super::watched::Watched;
 use super::{Stop, batches, place};
-use crate::failure::{Failure, Result, Verdict};
+use crate::failure::{Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
@@ -40,12 +41,14 @@ pub(in super::super) fn run(
     let type_of = |schema: &arrow_schema::Schema, at: usize| plain_type(schema.field(at).data_type());
     let differ = |key: usize| type_of(left.schema(), on[key].0) != type_of(right.schema(), on[key].1);
     let outs = job.chosen(job.columns(sources, differ))?;
+    let (of_left, of_right) = (places(left.schema()), places(right.schema()));
     let output = |from: &From| match from {
-        From::Left(name) => Ok::<_, Failure>(Output::Left(place(left.schema(), name)?)),
-        From::Right(name) => Ok(Output::Right(place(right.schema(), name)?)),
-        From::Key(at) => Ok(Output::Key(*at)),
+        From::Left(name) => of_left.get(name.as_str()).copied().map(Output::Left),
+        From::Right(name) => of_right.get(name.as_str()).copied().map(Output::Right),
+        From::Key(at) => Some(Output::Key(*at)),
     };
-    let columns = outs.iter().map(|out| output(&out.from)).collect::<Result<Vec<_>>>()?;
+    // All of them are among the columns that are needed.
+    let columns: Vec<Output> = outs.iter().filter_map(|out| output(&out.from)).collect();
     let watched = Watched::new(progress, job.output, "joining");
     let watch = |stage| watched.tell(stage);
     let nulls = job.options.nulls.equality();
@@ -69,6 +72,11 @@ pub(in super::super) fn run(
     Ok(Verdict::Fine)
 }
 
+/// Where each column is.
+fn places(schema: &Schema) -> HashMap<&str, usize> {
+    schema.fields().iter().enumerate().map(|(place, field)| (field.name().as_str(), place)).collect()
+}
+
 /// Keys of which nothing tells the type: text without values, and nulls. They are nulls of the other side's type.
 fn open_types([left, right]: &[Stream<'_>; 2], on: &[(usize, usize)]) -> [Vec<(usize, DataType)>; 2] {
     let mut nulls = [Vec::new(), Vec::new()];
@@ -76,7 +84,7 @@ fn open_types([left, right]: &[Stream<'_>; 2], on: &[(usize, usize)]) -> [Vec<(u
         let (own_field, other_field) = (left.schema().field(own), right.schema().field(other));
         let (own_type, other_type) = (own_field.data_type(), other_field.data_type());
         let is_open = |stream: &Stream<'_>, field: &Field| {
-            stream.is_untyped(field.name()) || *field.data_type() == DataType::Null
+            stream.is_untyped(field.name()) || plain_type(field.data_type()) == DataType::Null
         };
         if can_be_equal(own_type, other_type) {
         } else if is_open(left, own_field) {

@@ -34,7 +34,7 @@ use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
-    let (devices, source) = table.source()?;
+    let (devices, source) = table.source(&[])?;
     let start = Instant::now();
     let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new());
     let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;

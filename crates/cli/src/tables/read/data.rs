@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::progress;
 
+use super::lines::Lines;
 use super::spool;
 
 /// Bytes that a thread reads at a time.
@@ -49,7 +50,8 @@ impl Data {
     }
 
     /// All that a reader gives, which gives it once.
-    pub(super) fn read_once(mut reader: impl Read, is_spooled: bool) -> io::Result<Data> {
+    pub(super) fn read_once(reader: impl Read, is_spooled: bool) -> io::Result<Data> {
+        let mut reader = Lines::of(reader);
         if is_spooled {
             return spool::spooled(&mut reader);
         }

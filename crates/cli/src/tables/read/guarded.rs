@@ -1,4 +1,4 @@
-//! Decoders of others on files of anybody: where they panic, the file is damaged, and nothing is printed.
+//! Code of other crates on files and types of any kind: a panic becomes an error, and nothing is printed.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,8 +11,13 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// What `decode` returns, or what it panicked with. It must not hand work to other threads: their panics are their own.
-pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+/// What `work` returns, or what it panicked with, which is an error too.
+pub(in crate::tables) fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    caught(work).flatten()
+}
+
+/// What `work` returns, or what it panicked with. It must not hand work to other threads: their panics are their own.
+pub(in crate::tables) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |about| {
@@ -23,11 +28,11 @@ pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T
     });
     let before = CAUGHT.replace(true);
     // What it was working on is dropped and seen by nobody.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(decode));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(work));
     CAUGHT.set(before);
-    outcome.unwrap_or_else(|what| {
+    outcome.map_err(|what| {
         let what = what.downcast_ref::<String>().map(String::as_str).or(what.downcast_ref::<&str>().copied());
-        Err(what.unwrap_or("its bytes make no sense").to_owned())
+        what.unwrap_or("its bytes make no sense").to_owned()
     })
 }
 

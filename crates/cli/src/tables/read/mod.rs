@@ -7,25 +7,29 @@
 //! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
-//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are damaged files
-//! wanted.rs    columns by name, and near names
+//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
+//! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
+//! lines.rs     text without line ends                 wanted.rs   columns by name, and near names
 //! ```
 
 mod csv;
 mod data;
-mod guarded;
+pub(crate) mod foreign;
+pub(super) mod guarded;
 mod ipc;
+mod lines;
 mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub(crate) mod several;
 mod spool;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wanted;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
 
@@ -52,6 +56,7 @@ enum Form {
     Ipc(ipc::Ipc),
     Npy(npy::Npy),
     Csv(csv::Csv),
+    Several(several::Several),
 }
 
 impl Source {
@@ -61,6 +66,15 @@ impl Source {
         let name = Name::of(path);
         let data = Data::open(path, options.spool).map_err(|error| name.io(&error))?;
         Source::of(name, data, options)
+    }
+
+    /// Opens files with the same columns as one table.
+    pub(crate) fn open_all(paths: &[PathBuf], options: &TableReading) -> Result<Source> {
+        if let [path] = paths {
+            return Source::open(path, options);
+        }
+        let several = several::Several::open(paths, options)?;
+        Ok(Source { name: several.first().name.clone(), form: Form::Several(several) })
     }
 
     /// A file that was read already.
@@ -107,6 +121,9 @@ impl Source {
     }
 
     fn text(name: &Name, data: Data, head: &[u8], options: &TableReading) -> Result<Form> {
+        if let Some((what, advice)) = foreign::format_of(head) {
+            return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
+        }
         for (extensions, format) in [
             (&["parquet", "pq"][..], "Parquet"),
             (&["arrow", "feather", "ipc", "arrows"], "Arrow IPC"),
@@ -120,7 +137,7 @@ impl Source {
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
         }
-        if head.contains(&0) {
+        if foreign::is_binary(head) {
             return Err(name.fail("this is binary, and none of Parquet, Arrow IPC, CSV, TSV and .npy"));
         }
         Ok(Form::Csv(csv::Csv::open(name, data, head, options)?))
@@ -138,18 +155,34 @@ impl Source {
             Form::Ipc(_) => "Arrow IPC",
             Form::Npy(_) => ".npy",
             Form::Csv(_) => "CSV",
+            Form::Several(several) => several.first().format(),
         }
     }
 
     /// Whether it is CSV or TSV, whose columns have no types before all of them are read.
     pub(crate) fn is_text(&self) -> bool {
-        matches!(self.form, Form::Csv(_))
+        match &self.form {
+            Form::Csv(_) => true,
+            Form::Several(several) => several.first().is_text(),
+            _ => false,
+        }
+    }
+
+    /// Reads the columns of CSV as text, so that they can be written as they were, except these and those whose types the
+    /// user named.
+    pub(crate) fn keep_text(&mut self, except: &[String]) {
+        match &mut self.form {
+            Form::Csv(csv) => csv.keep_text(except),
+            Form::Several(several) => several.keep_text(except),
+            _ => (),
+        }
     }
 
     /// The names of the columns.
     pub(crate) fn columns(&self) -> Vec<&str> {
         match &self.form {
             Form::Csv(csv) => csv.names().iter().map(String::as_str).collect(),
+            Form::Several(several) => several.first().columns(),
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => names(parquet.schema()),
             Form::Ipc(ipc) => names(ipc.schema()),
@@ -161,10 +194,11 @@ impl Source {
     pub(crate) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
         let schema = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => parquet.schema(),
+            Form::Parquet(parquet) => return parquet.schema_of(&self.name, &self.places(columns)?).map(Some),
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
             Form::Csv(_) => return Ok(None),
+            Form::Several(several) => return several.schema(columns),
         };
         let projected = schema.project(&self.places(columns)?).map_err(|error| self.name.fail(error))?;
         Ok(Some(projected.into()))
@@ -172,9 +206,7 @@ impl Source {
 
     /// The places of the columns of these names, or of all.
     fn places(&self, columns: Option<&[String]>) -> Result<Vec<usize>> {
-        let there = self.columns();
-        wanted::check_distinct(&self.name, &there)?;
-        wanted::places(&self.name, &there, columns)
+        wanted::places(&self.name, &self.columns(), columns)
     }
 
     /// Reads the columns of these names, in this order, or all of them.
@@ -187,6 +219,7 @@ impl Source {
             Form::Ipc(ipc) => ipc.read(&self.name, &places),
             Form::Npy(npy) => npy.read(&self.name, &places),
             Form::Csv(csv) => csv.read(&self.name, &places),
+            Form::Several(several) => several.read(columns),
         }
     }
 
@@ -201,10 +234,17 @@ impl Source {
             Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
             Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
             Form::Csv(csv) => return csv.stream(&self.name, &places),
+            Form::Several(several) => return several.stream(columns),
         };
         // Who reads it twice has to find the same.
         Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))
     }
+}
+
+/// Whether a file with these first bytes may be text; false if they are too few to tell.
+fn may_be_text(head: &[u8]) -> bool {
+    const TABLES: [&[u8]; 6] = [b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff", b"\x93NUMPY"];
+    head.len() >= 8 && packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
 }
 
 fn names(schema: &SchemaRef) -> Vec<&str> {

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use crate::failure::{Failure, Result};
 use crate::input::{Name, npy_header};
 use crate::progress;
+use crate::text;
 
 use super::super::{ROWS, Table};
 use super::Data;
@@ -58,7 +59,10 @@ impl Npy {
             npy_header::Element::Plain(code) => vec![(COLUMN.to_owned(), code)],
             npy_header::Element::Record(fields) => fields,
             npy_header::Element::Nested(field) => {
-                return Err(name.fail(format!("records hold others, first in the field {field}: save plain fields")));
+                return Err(name.fail(format!(
+                    "records hold others, first in the field {}: save plain fields",
+                    text::name(&field)
+                )));
             }
         };
         let (mut fields, mut columns, mut width) = (Vec::new(), Vec::new(), 0);
@@ -131,7 +135,7 @@ impl Npy {
     /// Some rows.
     fn batch(&self, name: &Name, schema: &SchemaRef, places: &[usize], rows: &[u8]) -> Result<RecordBatch> {
         let arrays = places.iter().map(|&place| {
-            let text = || name.fail(format!("the field {} is no UTF-8", self.schema.field(place).name()));
+            let text = || name.fail(format!("the field {} is no UTF-8", text::name(self.schema.field(place).name())));
             self.fields[place].array(rows, self.width).ok_or_else(text)
         });
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len() / self.width));
@@ -142,6 +146,7 @@ impl Npy {
 
 fn unread(name: &Name, field: &str, code: &str) -> Failure {
     let advice = "save numbers, booleans or texts of bytes (S)";
+    let field = text::name(field);
     name.fail(format!("the column {field} is of type {code}, which is not read: {advice}"))
 }
 

@@ -1,8 +1,8 @@
 //! Files that are packed by gzip or zstd: unpacked all at once, into memory or into a temporary file.
 
-use std::io::{self, BufRead, BufReader, Cursor};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use crate::failure::Result;
 use crate::input::Name;
@@ -24,7 +24,8 @@ impl Packing {
     pub(super) fn of(head: &[u8]) -> Option<Packing> {
         match head {
             [0x1f, 0x8b, ..] => Some(Packing::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
+            // The second is a frame that decoders skip: pzstd begins with one.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Packing::Zstd),
             _ => None,
         }
     }
@@ -37,19 +38,53 @@ impl Packing {
             Box::new(Cursor::new(packed.whole().map_err(|error| name.io(&error))?))
         };
         let (read, what, check) = match self {
-            Packing::Gzip => (Data::read_once(MultiGzDecoder::new(packed), is_spooled), "gzip", "gzip -t"),
+            Packing::Gzip => (Data::read_once(Members(GzDecoder::new(packed)), is_spooled), "gzip", "gzip -t"),
             Packing::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(packed);
                 (decoder.and_then(|decoder| Data::read_once(decoder, is_spooled)), "zstd", "zstd -t")
             }
         };
         read.map_err(|error| match error.kind() {
-            // Of where it goes, and not of what it is.
-            io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => name.io(&error),
+            // Of where it goes or what is in it, and not of how it is packed.
+            io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => name.io(&error),
             _ => {
                 let advice = format!("get the file anew; `{check}` checks it");
                 name.fail(format!("its {what} data are damaged or cut short ({error}): {advice}"))
             }
         })
+    }
+}
+
+/// The members of a gzip file, one after the other. Zeros may follow them, as blocks of tapes and some file systems leave
+/// them: `gzip` ignores them too.
+struct Members(GzDecoder<Box<dyn BufRead>>);
+
+impl Read for Members {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let length = self.0.read(room)?;
+            if length > 0 || room.is_empty() {
+                return Ok(length);
+            }
+            let packed = self.0.get_mut();
+            let next = loop {
+                let bytes = packed.fill_buf()?;
+                let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+                match bytes.get(zeros) {
+                    None if zeros > 0 => packed.consume(zeros),
+                    next => {
+                        let next = next.copied();
+                        packed.consume(zeros);
+                        break next;
+                    }
+                }
+            };
+            if next.is_none() {
+                return Ok(0);
+            }
+            // Anything but another member is an error when its head is read.
+            let packed = self.0.reset(Box::new(io::empty()));
+            self.0.reset(packed);
+        }
     }
 }

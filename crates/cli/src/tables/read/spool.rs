@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::Data;
+use crate::text;
 
 /// Bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
@@ -34,7 +35,7 @@ fn copied(reader: &mut dyn Read, mut file: File, folder: &Path) -> io::Result<Da
 }
 
 fn unwritten(folder: &Path, error: &io::Error) -> io::Error {
-    let (folder, advice) = (folder.display(), "set TMPDIR to a folder with room for all of the input, unpacked");
+    let (folder, advice) = (text::path(folder), "set TMPDIR to a folder with room for all of the input, unpacked");
     io::Error::new(
         io::ErrorKind::StorageFull,
         format!("a temporary file in {folder} is needed, and could not be written ({error}): {advice}"),

@@ -63,6 +63,10 @@ impl<'a> Stream<'a> {
         self.untyped.iter().any(|untyped| untyped == column)
     }
 
+    pub(super) fn untyped(&self) -> &[String] {
+        &self.untyped
+    }
+
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

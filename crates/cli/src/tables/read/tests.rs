@@ -176,6 +176,138 @@ fn row_groups_of_any_size_are_streamed_as_they_are_read() {
     }
 }
 
+/// Row groups say how many rows there are; pyarrow and DuckDB read such files, too.
+#[cfg(feature = "parquet")]
+#[test]
+fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
+    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("room");
+    let bytes = std::fs::read(&path).expect("a file");
+    // Field 3 of the footer, after the schema: 4 in zigzag.
+    let footer =
+        bytes.len() - 8 - u32::from_le_bytes(*bytes[bytes.len() - 8..].first_chunk().expect("4 bytes")) as usize;
+    let at = footer + bytes[footer..].windows(2).position(|two| two == [0x16, 8]).expect("4 rows");
+    for rows in [0, 3, 5, 63] {
+        let mut miscounted = bytes.clone();
+        miscounted[at + 1] = 2 * rows;
+        std::fs::write(&path, miscounted).expect("room");
+        check(&path, None, &TableReading::default());
+        let rows =
+            Source::open(&path, &TableReading::default()).and_then(|source| source.read(None)).map(|table| table.rows);
+        assert_eq!(rows.ok(), Some(4));
+    }
+}
+
+/// What follows the last row that a row group says is seen in a stream as well.
+#[cfg(feature = "parquet")]
+#[test]
+fn row_groups_that_miscount_rows_are_refused_at_once_and_in_streams() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..60));
+    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("room");
+    let bytes = std::fs::read(&path).expect("a file");
+    // The rows of the row group are the last field of the footer with this number, 60 in zigzag.
+    let at = 1 + bytes.windows(2).rposition(|two| two == [0x16, 120]).expect("60 rows");
+    for rows in [0, 1, 59, 61, 63] {
+        let mut miscounted = bytes.clone();
+        miscounted[at] = 2 * rows;
+        std::fs::write(&path, miscounted).expect("room");
+        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        let whole = source.read(None).err().map(|failure| failure.to_string());
+        let streamed = source.stream(None).and_then(|stream| stream.collect::<Result<Vec<_>>>());
+        assert_eq!(streamed.err().map(|failure| failure.to_string()), whole, "{rows}");
+        assert!(whole.is_some_and(|error| error.contains(&format!("60 rows, and the row group {rows}"))), "{rows}");
+    }
+}
+
+/// What INT96 holds is read as nanoseconds, microseconds or not at all. Nulls and lists do not matter.
+#[cfg(feature = "parquet")]
+#[test]
+fn old_timestamps_have_the_unit_that_holds_them() {
+    use ::parquet::data_type::{Int96, Int96Type};
+    use ::parquet::file::writer::SerializedFileWriter;
+    use ::parquet::schema::parser::parse_message_type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
+    use arrow_schema::{DataType, TimeUnit};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    // Days since 1970-01-01 and nanoseconds, a row group each.
+    let write = |field: &str, groups: &[&[(i64, u64)]]| {
+        let schema = parse_message_type(&format!("message m {{ {field} }}")).expect("a schema");
+        let file = File::create(&path).expect("room");
+        let mut writer = SerializedFileWriter::new(file, schema.into(), Arc::default()).expect("room");
+        for values in groups {
+            let of = |&(day, nanos): &(i64, u64)| {
+                let mut value = Int96::new();
+                value.set_data(nanos as u32, (nanos >> 32) as u32, (day + 2_440_588) as u32);
+                value
+            };
+            let values: Vec<_> = values.iter().map(of).collect();
+            // A null in front, or one list of all.
+            let (definitions, repetitions) = match field.contains("repeated") {
+                false => ([&[0][..], &vec![1; values.len()]].concat(), None),
+                true => (vec![1; values.len()], Some([&[0][..], &vec![1; values.len() - 1]].concat())),
+            };
+            let mut group = writer.next_row_group().expect("room");
+            let mut column = group.next_column().expect("room").expect("a column");
+            let typed = column.typed::<Int96Type>();
+            typed.write_batch(&values, Some(&definitions), repetitions.as_deref()).expect("room");
+            column.close().expect("room");
+            group.close().expect("room");
+        }
+        writer.close().expect("room");
+    };
+    let unit = || {
+        check(&path, None, &TableReading::default());
+        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        let table = source.read(None).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(source.schema(None).ok().flatten().as_ref(), Some(&table.schema));
+        table
+    };
+    const DAY: i64 = 86_400_000_000;
+    write("optional int96 t;", &[&[(0, 1)], &[(-1, 999)]]);
+    let table = unit();
+    let nanos = table.batches[0].column(0).as_primitive::<TimestampNanosecondType>();
+    assert_eq!(nanos.iter().collect::<Vec<_>>(), [None, Some(1)]);
+    // 9999-12-31 and 0001-01-01 in the second row group alone.
+    write("optional int96 t;", &[&[(0, 7_200_000_000_000)], &[(2_932_896, 0), (-719_162, 1000)]]);
+    let table = unit();
+    let micros: Vec<_> = table
+        .batches
+        .iter()
+        .flat_map(|batch| batch.column(0).as_primitive::<TimestampMicrosecondType>().iter())
+        .collect();
+    let expected = [None, Some(7_200_000_000), None, Some(2_932_896 * DAY), Some(-719_162 * DAY + 1)];
+    assert_eq!(micros, expected);
+    write("repeated int96 t;", &[&[(2_932_896, 0), (0, 1000)]]);
+    let table = unit();
+    let DataType::List(field) = table.schema.field(0).data_type() else { panic!("{}", table.schema) };
+    assert_eq!(*field.data_type(), DataType::Timestamp(TimeUnit::Microsecond, None));
+    let values = table.batches[0].column(0).as_list::<i32>().values().clone();
+    assert_eq!(values.as_primitive::<TimestampMicrosecondType>().values(), &[2_932_896 * DAY, 1]);
+    for (groups, part) in [
+        (
+            &[&[(0, 1)][..], &[(2_932_896, 0)]][..],
+            "column t: it has INT96 timestamps outside the years 1677 to 2262 with",
+        ),
+        (&[&[(200_000_000, 0)]], "that no type holds"),
+    ] {
+        write("optional int96 t;", groups);
+        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        let errors = [source.schema(None).err(), source.read(None).err(), source.stream(None).err()];
+        for error in errors {
+            let error = error.map(|failure| failure.to_string());
+            assert!(error.as_ref().is_some_and(|error| error.contains(part)), "{part}: {error:?}");
+        }
+        // Not where it is not wanted.
+        assert!(source.read(Some(&[])).is_ok());
+    }
+}
+
 #[test]
 fn what_is_packed_is_unpacked_into_a_file_as_into_memory() {
     use std::io::Write;
@@ -189,10 +321,21 @@ fn what_is_packed_is_unpacked_into_a_file_as_into_memory() {
     for (name, bytes) in [
         ("a.csv.gz", [gzip(&first), gzip(""), gzip(&second)].concat()),
         ("a.csv.zst", [zstd(&first), zstd(""), zstd(&second)].concat()),
+        // pzstd begins with a frame that is skipped.
+        ("b.csv.zst", [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&first), &zstd(&second)].concat()),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, &bytes).expect("room");
         check(&path, None, &spooling());
+        // Zeros behind the last member of gzip, and between two.
+        if name.ends_with("gz") {
+            std::fs::write(&path, [&gzip(&first)[..], &[0; 1000], &gzip(&second), &[0; 3000]].concat()).expect("room");
+            check(&path, None, &spooling());
+            check(&path, None, &TableReading::default());
+            std::fs::write(&path, [&bytes[..], &[0; 1000], b"x"].concat()).expect("room");
+            assert!(Source::open(&path, &TableReading::default()).is_err());
+            std::fs::write(&path, &bytes).expect("room");
+        }
         let rows = |options: &TableReading| {
             Source::open(&path, options).and_then(|source| source.read(None)).map(|table| table.rows)
         };

@@ -1,23 +1,38 @@
 //! Which columns of a file are wanted, by name; of a name that is not there, which ones are.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::failure::{Failure, Result};
 use crate::input::Name;
+use crate::text;
 
 /// Names that a message lists.
 const LISTED: usize = 20;
 
-/// The places of the wanted columns, in the order in which they are wanted; of all where nobody says.
+/// The places of the wanted columns, in the order in which they are wanted, or of all columns.
+///
+/// # Errors
+/// If one is not there, is wanted twice, or shares its name with another column. Names of other columns do not matter.
 pub(crate) fn places(name: &Name, there: &[&str], wanted: Option<&[String]>) -> Result<Vec<usize>> {
-    let Some(wanted) = wanted else { return Ok((0..there.len()).collect()) };
-    let mut places = Vec::with_capacity(wanted.len());
-    for column in wanted {
-        let place = there.iter().position(|there| there == column).ok_or_else(|| missing(name, there, column))?;
-        if places.contains(&place) {
-            return Err(Failure::Input(format!("the column {column} is asked for twice: name it once")));
-        }
-        places.push(place);
+    // The place of each name; none if two columns have it.
+    let mut by_name = HashMap::with_capacity(there.len());
+    for (place, column) in there.iter().enumerate() {
+        by_name.entry(*column).and_modify(|place| *place = None).or_insert(Some(place));
     }
-    Ok(places)
+    let place = |column: &str| match by_name.get(column) {
+        Some(Some(place)) => Ok(*place),
+        Some(None) => Err(name.fail(format!(
+            "two columns are called {}: rename one of them, or leave both out by naming the columns that you need",
+            text::name(column)
+        ))),
+        None => Err(missing(name, there, column)),
+    };
+    let Some(wanted) = wanted else { return there.iter().map(|column| place(column)).collect() };
+    let mut seen = HashSet::with_capacity(wanted.len());
+    if let Some(again) = wanted.iter().find(|column| !seen.insert(*column)) {
+        return Err(Failure::Input(format!("the column {} is asked for twice: name it once", text::name(again))));
+    }
+    wanted.iter().map(|column| place(column)).collect()
 }
 
 /// That a column is not there.
@@ -25,20 +40,20 @@ pub(crate) fn missing(name: &Name, there: &[&str], column: &str) -> Failure {
     let near = there.iter().map(|&other| (distance(&other.to_lowercase(), &column.to_lowercase()), other)).min();
     // One letter in three may be another.
     let near = near.filter(|&(distance, other)| distance <= other.chars().count().max(column.chars().count()) / 3);
-    let meant = near.map_or(String::new(), |(_, other)| format!("did you mean {other}? "));
-    let listed = there.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
-    let more = if there.len() > LISTED { format!(" and {} more", there.len() - LISTED) } else { String::new() };
-    name.fail(format!("there is no column {column}: {meant}the columns are {listed}{more}"))
+    let mut meant = near.map_or(String::new(), |(_, other)| format!("did you mean {}? ", text::name(other)));
+    let is_part = |other: &&&str| other.contains(',') && other.split(',').any(|part| part.trim() == column.trim());
+    if let Some(other) = there.iter().find(is_part) {
+        meant = format!("write a name with a comma in quotes, as in '\"{}\"': ", text::name(other));
+    }
+    let listed = listed(there);
+    name.fail(format!("there is no column {}: {meant}the columns are {listed}", text::name(column)))
 }
 
-/// Refuses a name that two columns have.
-pub(crate) fn check_distinct(name: &Name, there: &[&str]) -> Result<()> {
-    let mut sorted = there.to_vec();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|two| two[0] == two[1]) {
-        Some(two) => Err(name.fail(format!("two columns are called {}: give each a name of its own", two[0]))),
-        None => Ok(()),
-    }
+/// Names of columns for a message, the first ones if there are many.
+pub(crate) fn listed(there: &[&str]) -> String {
+    let first = there.iter().take(LISTED).map(|column| text::name(column).to_string());
+    let more = if there.len() > LISTED { format!(" and {} more", there.len() - LISTED) } else { String::new() };
+    first.collect::<Vec<_>>().join(", ") + &more
 }
 
 /// How many letters are to be put in, left out or made others, to come from one word to the other.
@@ -74,9 +89,16 @@ mod tests {
             error,
             "a.csv: there is no column o_OrderKeys: did you mean o_orderkey? the columns are o_orderkey, price"
         );
+        let comma = missing(&name, &["last, first", "v"], "last").to_string();
+        assert!(comma.contains("in quotes, as in '\"last, first\"'"), "{comma}");
         assert!(said(&["zzz"]).is_err_and(|error| !error.contains("mean")));
         assert!(said(&["price", "price"]).is_err_and(|error| error.contains("twice")));
-        assert!(check_distinct(&name, &["a", "b", "a"]).is_err() && check_distinct(&name, &there).is_ok());
+        let twice = ["a", "b", "a"];
+        assert_eq!(places(&name, &twice, Some(&["b".into()])).ok(), Some(vec![1]));
+        for wanted in [None, Some(&["a".to_owned()][..])] {
+            let error = places(&name, &twice, wanted).map_err(|failure| failure.to_string());
+            assert!(error.is_err_and(|error| error.contains("two columns are called a")));
+        }
         assert_eq!((distance("kitten", "sitting"), distance("", "ab")), (3, 2));
     }
 }

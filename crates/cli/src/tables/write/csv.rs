@@ -10,6 +10,8 @@ use arrow_schema::{DataType, SchemaRef};
 use arrow_select::take::take;
 use rayon::prelude::*;
 
+use crate::text;
+
 use super::cells::{self, Column};
 use super::{Packing, Unwritten};
 
@@ -42,7 +44,7 @@ impl Writer {
         if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
             return Err(Unwritten::Because(format!(
                 "the column {} is of type {}, which text has no form for: write .parquet or .arrow, or leave the column out",
-                field.name(),
+                text::name(field.name()),
                 field.data_type()
             )));
         }

@@ -15,6 +15,8 @@ mod ipc;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,8 +29,9 @@ use arrow_schema::SchemaRef;
 use koel::file::WholeFile;
 
 use super::Table;
+use super::read::guarded::caught;
 use crate::failure::{Failure, Result};
-use crate::{out, progress};
+use crate::{out, progress, text};
 
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +70,11 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         ("npy", Packing::Not) => Some(Form::Npy),
         _ => None,
     }
+}
+
+/// Whether a table that goes there is written as text; stdout if there is no path.
+pub(crate) fn is_text(output: Option<&Path>) -> bool {
+    output.is_none_or(|path| matches!(form_of(path), Some(Form::Text { .. })))
 }
 
 /// The name of an output, for options.
@@ -110,6 +118,12 @@ enum Unwritten {
     Because(String),
 }
 
+/// What a writer returns; a panic, as of a type that it does not know, is an error.
+fn guarded<T>(write: impl FnOnce() -> std::result::Result<T, Unwritten>) -> std::result::Result<T, Unwritten> {
+    let because = |reason| Err(Unwritten::Because(format!("{reason}: write another format")));
+    caught(write).unwrap_or_else(because)
+}
+
 impl From<io::Error> for Unwritten {
     fn from(error: io::Error) -> Unwritten {
         Unwritten::Io(error)
@@ -128,19 +142,19 @@ impl Sink {
         let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
         let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
         let target = Some(Target { path: path.into(), file: whole });
-        let writer = Writer::new(form, file, schema).map_err(|why| failed(target.as_ref(), why))?;
+        let writer = guarded(|| Writer::new(form, file, schema)).map_err(|why| failed(target.as_ref(), why))?;
         Ok(Sink { writer, target, rows: 0 })
     }
 
     /// Writes the rows of a batch, after those before.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let written = match &mut self.writer {
+        let written = guarded(|| match &mut self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.write(batch),
             Writer::Ipc(writer) => writer.write(batch),
             Writer::Npy(writer) => writer.write(batch),
             Writer::Csv(writer) => writer.write(batch),
-        };
+        });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
         progress::advance(batch.num_rows() as u64);
         self.rows += batch.num_rows() as u64;
@@ -154,13 +168,13 @@ impl Sink {
 
     /// Writes what is left.
     pub(crate) fn flush(self) -> Result<Flushed> {
-        let written = match self.writer {
+        let written = guarded(|| match self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.finish(),
             Writer::Ipc(writer) => writer.finish(),
             Writer::Npy(writer) => writer.finish(),
             Writer::Csv(writer) => writer.finish(),
-        };
+        });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
         Ok(Flushed { target: self.target, rows: self.rows })
     }
@@ -232,6 +246,6 @@ fn failed(target: Option<&Target>, why: Unwritten) -> Failure {
         (Some(_), Unwritten::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
         (Some(target), Unwritten::Io(error)) => Failure::io(&target.path, &error),
         (None, Unwritten::Because(why)) => Failure::Input(format!("stdout: {why}")),
-        (Some(target), Unwritten::Because(why)) => Failure::Input(format!("{}: {why}", target.path.display())),
+        (Some(target), Unwritten::Because(why)) => Failure::Input(format!("{}: {why}", text::path(&target.path))),
     }
 }

@@ -9,6 +9,7 @@ use arrow_schema::{DataType, SchemaRef};
 use rayon::prelude::*;
 
 use crate::output::npy;
+use crate::text;
 
 use super::Unwritten;
 
@@ -28,7 +29,7 @@ impl Writer {
             let code = code(field.data_type()).ok_or_else(|| {
                 Unwritten::Because(format!(
                     "the column {} is of type {}, and .npy holds numbers and booleans: write .parquet, .arrow or .csv",
-                    field.name(),
+                    text::name(field.name()),
                     field.data_type()
                 ))
             })?;
@@ -61,7 +62,8 @@ impl Writer {
         if let Some(at) = batch.columns().iter().position(|column| column.logical_null_count() > 0) {
             let name = &self.names[at];
             return Err(Unwritten::Because(format!(
-                "the column {name} has nulls, and .npy none: write .parquet, .arrow or .csv"
+                "the column {} has nulls, and .npy none: write .parquet, .arrow or .csv",
+                text::name(name)
             )));
         }
         let (width, rows) = (self.widths.iter().sum::<usize>(), batch.num_rows());

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
@@ -19,6 +19,7 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
 use super::super::ROWS;
+use super::super::read::guarded::guarded;
 use super::Unwritten;
 
 pub(super) struct Writer {
@@ -40,6 +41,12 @@ impl Writer {
         let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
         // So that readers know types that Parquet has no name for.
         add_encoded_arrow_schema_to_metadata(schema, &mut properties);
+        // By itself, so that the column is named which Parquet has no type for.
+        for field in schema.fields() {
+            let alone = Schema::new(vec![Arc::clone(field)]);
+            let converted = guarded(|| ArrowSchemaConverter::new().convert(&alone).map(drop).map_err(text));
+            converted.map_err(|reason| refused(field, &reason))?;
+        }
         let root = ArrowSchemaConverter::new().convert(schema)?.root_schema_ptr();
         let writer = SerializedFileWriter::new(BufWriter::new(file), root, Arc::new(properties))?;
         let factory = ArrowRowGroupWriterFactory::new(&writer, schema.clone());
@@ -74,7 +81,7 @@ impl Writer {
     }
 
     /// Encodes and writes the groups that there are.
-    fn flush(&mut self) -> Encoded<()> {
+    fn flush(&mut self) -> Result<(), Unwritten> {
         let groups = std::mem::take(&mut self.groups);
         let mut tasks = Vec::new();
         for group in &groups {
@@ -96,7 +103,12 @@ impl Writer {
             }
             writers.into_iter().map(ArrowColumnWriter::close).collect::<Encoded<Vec<ArrowColumnChunk>>>()
         };
-        let chunks = tasks.into_par_iter().map(encode).collect::<Encoded<Vec<_>>>()?;
+        // Here, because panics of other threads are their own.
+        let encode = |task: (_, usize, _)| {
+            let place = task.1;
+            guarded(|| encode(task).map_err(text)).map_err(|reason| refused(schema.field(place), &reason))
+        };
+        let chunks = tasks.into_par_iter().map(encode).collect::<Result<Vec<_>, _>>()?;
         let mut chunks = chunks.into_iter();
         for _ in &groups {
             let mut group = self.writer.next_row_group()?;
@@ -119,6 +131,17 @@ impl From<ParquetError> for Unwritten {
             error => Unwritten::Because(format!("{error}: write another format, or leave the column out")),
         }
     }
+}
+
+fn text(error: ParquetError) -> String {
+    error.to_string()
+}
+
+/// A column that Parquet does not take.
+fn refused(field: &Field, reason: &str) -> Unwritten {
+    let (name, of) = (field.name(), field.data_type());
+    let advice = "write .arrow, or leave the column out";
+    Unwritten::Because(format!("column `{name}` is of type {of}, which Parquet cannot hold ({reason}): {advice}"))
 }
 
 /// The columns of Parquet that a type takes.

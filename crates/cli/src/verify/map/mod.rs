@@ -118,7 +118,9 @@ fn rows_of<S: Scheme<Key: Word, Value: Word>>(
 where
     Device: Runs<S>,
 {
-    Check::of(data, run, kind, types, cut).rows(&mut Tables::new(data, run, scheme))
+    let rows = Check::of(data, run, kind, types, cut).rows(&mut Tables::new(data, run, scheme))?;
+    run.lines.rows(&rows);
+    Ok(rows)
 }
 
 /// Makes every device compile its kernels and start its threads, so that this is not timed. Errors are ignored: the checks

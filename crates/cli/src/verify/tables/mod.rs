@@ -84,9 +84,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
         {
             let case =
                 Case { scheme: AnyScheme::of_kind(Kind::Canonical), data, run, kind: Kind::Canonical, types: "" };
-            let found = case.rows(&group::Groups);
-            // The few rows are there to compile kernels; they are told of where they fail.
-            rows.extend(found.into_iter().filter(|row| i > 0 || !row.is_ok()));
+            rows.extend(case.found(&group::Groups, i == 0));
         }
         if wide_schemes(run.wanted).next().is_some() {
             rows.extend(wide(run, &group::Groups, &Bucketized::default().of::<u64, u32>(), n)?);
@@ -131,8 +129,7 @@ where
         let columns = Columns::new(shape, n, run.seed, Limits::NONE)?.widened(spread);
         let data = Data { model: Model::new(&columns), columns };
         let case = Case { scheme: scheme.clone(), data: &data, run, kind: Kind::Canonical, types: "u64" };
-        // The few rows are there to compile kernels; they are told of where they fail.
-        rows.extend(case.rows(subject).into_iter().filter(|row| i > 0 || !row.is_ok()));
+        rows.extend(case.found(subject, i == 0));
     }
     Ok(rows)
 }
@@ -179,12 +176,12 @@ impl Checks<'_> {
     fn all<T: Subject<AnyScheme>>(&mut self, subject: &T, scheme: &AnyScheme) -> Result<Vec<Row>> {
         // Values of rows are none of the table's.
         let limits = Limits { value_bits: u32::BITS, ..scheme.limits() };
-        // Its kernels are compiled, so that they are not timed; rows are told of where they fail.
+        // Compiles the kernels, so that this is not timed.
         let few = Data::new(Shape::Copies, 9, self.run.seed, limits)?;
         let few = Case { scheme: scheme.clone(), data: &few, run: self.run, kind: self.kind, types: "" };
         let mut rows = Vec::new();
         match subject.left_out(&few) {
-            None => rows.extend(few.rows(subject).into_iter().filter(|row| !row.is_ok())),
+            None => rows.extend(few.found(subject, true)),
             Some(_) => self.pass_over(),
         }
         for (i, shape) in Shape::ALL.into_iter().enumerate() {
@@ -197,7 +194,7 @@ impl Checks<'_> {
             };
             let case = Case { scheme: scheme.clone(), data, run: self.run, kind: self.kind, types: "" };
             match subject.left_out(&case) {
-                None => rows.extend(case.rows(subject)),
+                None => rows.extend(case.found(subject, false)),
                 Some(reason) => {
                     let (name, kind, data) = (scheme.name(), self.kind, shape.name());
                     self.left_out.push(format!("{}, {name} {kind}, on {data} keys: {reason}", T::TABLE));
@@ -253,6 +250,14 @@ impl<S: Scheme> Case<'_, S>
 where
     S::Key: Word,
 {
+    /// The rows that are reported: all, or where the point is to compile kernels, those that failed.
+    fn found<T: Subject<S>>(&self, subject: &T, compiles: bool) -> Vec<Row> {
+        let mut rows = self.rows(subject);
+        rows.retain(|row| !compiles || !row.is_ok());
+        self.run.lines.rows(&rows);
+        rows
+    }
+
     /// A row for each device.
     fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
         let run = self.run;

@@ -9,6 +9,7 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
+use super::super::super::doubles;
 use super::super::super::kinds::{Kind, Seen};
 use super::super::super::moments::{MICROS_A_DAY, Moment, date, moment};
 use super::fields::Field;
@@ -113,7 +114,7 @@ impl Cells {
             Cells::Int64(numbers) => numbers.maybe(read(is_null, || number(text))?),
             Cells::UInt32(numbers) => numbers.maybe(read(is_null, || number(text))?),
             Cells::UInt64(numbers) => numbers.maybe(read(is_null, || number(text))?),
-            Cells::Float64(numbers) => numbers.maybe(read(is_null, || number(text))?),
+            Cells::Float64(numbers) => numbers.maybe(read(is_null, || float(text))?),
             Cells::Date32(numbers) => numbers.maybe(read(is_null, || date(text))?),
             Cells::Timestamp(numbers, is_utc) => numbers.maybe(read(is_null, || micros(text, *is_utc))?),
             Cells::Decimal(numbers, precision, scale) => {
@@ -143,14 +144,19 @@ impl Cells {
         match self {
             Cells::Int64(numbers) => {
                 // The top bits of all, without a branch for each.
-                let signs = numbers.values.iter().fold(0, |signs, value| signs | value);
+                let (signs, tops) = numbers
+                    .values
+                    .iter()
+                    .fold((0, 0), |(signs, tops), &value| (signs | value, tops | value.unsigned_abs()));
                 let sign = if signs < 0 { Seen::NEGATIVE } else { Seen::default() };
-                any(&numbers.nulls, numbers.values.len(), Seen::WHOLE.and(sign))
+                let wide = wide(tops, || numbers.values.iter().map(|&value| value.into()));
+                any(&numbers.nulls, numbers.values.len(), Seen::WHOLE.and(sign).and(wide))
             }
             Cells::UInt64(numbers) => {
                 let tops = numbers.values.iter().fold(0, |tops, value| tops | value);
                 let big = if i64::try_from(tops).is_err() { Seen::BIG } else { Seen::default() };
-                any(&numbers.nulls, numbers.values.len(), Seen::WHOLE.and(big))
+                let wide = wide(tops, || numbers.values.iter().map(|&value| value.into()));
+                any(&numbers.nulls, numbers.values.len(), Seen::WHOLE.and(big).and(wide))
             }
             Cells::Float64(numbers) => any(&numbers.nulls, numbers.values.len(), Seen::FLOAT),
             Cells::Date32(numbers) => any(&numbers.nulls, numbers.values.len(), Seen::DATE),
@@ -188,6 +194,12 @@ impl Cells {
     }
 }
 
+/// Whether float64 does not hold some of the numbers, of which `tops` has all bits.
+fn wide<I: Iterator<Item = i128>>(tops: u64, numbers: impl FnOnce() -> I) -> Seen {
+    let is_wide = tops > 1 << 53 && numbers().any(|number| !doubles::holds_whole(number));
+    if is_wide { Seen::WIDE } else { Seen::default() }
+}
+
 /// A value, or none of a null.
 fn read<T>(is_null: bool, value: impl FnOnce() -> Option<T>) -> Result<Option<T>, Refusal> {
     if is_null { Ok(None) } else { value().map(Some).ok_or(Refusal::Type) }
@@ -195,6 +207,11 @@ fn read<T>(is_null: bool, value: impl FnOnce() -> Option<T>) -> Result<Option<T>
 
 fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A number; of one that is beyond all doubles, none.
+fn float(text: &[u8]) -> Option<f64> {
+    number(text).filter(|float: &f64| float.is_finite() || !text.iter().any(u8::is_ascii_digit))
 }
 
 fn truth(text: &[u8]) -> Option<bool> {

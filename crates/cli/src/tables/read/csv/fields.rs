@@ -2,6 +2,33 @@
 
 use std::borrow::Cow;
 
+use super::COLUMNS;
+
+/// How fields are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dialect<'a> {
+    pub(super) delimiter: u8,
+    /// Whether a field may be in quotes; otherwise quotes are text like any other.
+    pub(super) has_quotes: bool,
+    /// What fields without quotes contain that are null, besides nothing.
+    pub(super) nulls: &'a [String],
+}
+
+impl Dialect<'_> {
+    /// The first quote that may be around a field.
+    pub(super) fn first_quote(self, text: &[u8]) -> Option<usize> {
+        if self.has_quotes { memchr::memchr(b'"', text) } else { None }
+    }
+
+    fn is_quoted(self, text: &[u8], start: usize) -> bool {
+        self.has_quotes && text.get(start) == Some(&b'"')
+    }
+
+    fn is_null(self, field: &[u8]) -> bool {
+        self.nulls.iter().any(|null| null.as_bytes() == field)
+    }
+}
+
 /// What stands between two separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field<'a> {
@@ -48,22 +75,29 @@ pub(super) enum End {
 /// # Errors
 /// What is wrong with it.
 #[inline]
-pub(super) fn field(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, usize), &'static str> {
-    if text.get(start) == Some(&b'"') {
-        return quoted(text, start + 1, delimiter);
+pub(super) fn field<'a>(
+    text: &'a [u8],
+    start: usize,
+    dialect: Dialect<'_>,
+) -> Result<(Field<'a>, End, usize), &'static str> {
+    if dialect.is_quoted(text, start) {
+        return quoted(text, start + 1, dialect.delimiter);
     }
-    let (stop, end, next) = unquoted(text, start, delimiter);
+    let (stop, end, next) = unquoted(text, start, dialect.delimiter);
     let mut bytes = &text[start..stop];
     if end == End::Row {
         bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    }
+    if dialect.is_null(bytes) {
+        bytes = &[];
     }
     Ok((Field { bytes, is_quoted: false, has_quotes: false }, end, next))
 }
 
 /// What ends a field of which nothing else is wanted, and what follows. `None` if it is in quotes.
 #[inline]
-pub(super) fn skip(text: &[u8], start: usize, delimiter: u8) -> Option<(End, usize)> {
-    let (_, end, next) = (text.get(start) != Some(&b'"')).then(|| unquoted(text, start, delimiter))?;
+pub(super) fn skip(text: &[u8], start: usize, dialect: Dialect<'_>) -> Option<(End, usize)> {
+    let (_, end, next) = (!dialect.is_quoted(text, start)).then(|| unquoted(text, start, dialect.delimiter))?;
     Some((end, next))
 }
 
@@ -78,11 +112,15 @@ fn unquoted(text: &[u8], start: usize, delimiter: u8) -> (usize, End, usize) {
     }
 }
 
+/// What is wrong with a quote that has no second one.
+pub(super) const NEVER_CLOSED: &str =
+    "a quote is opened here and never closed: close it, or give --quote none if quotes are text like any other";
+
 fn quoted(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, usize), &'static str> {
     let (mut at, mut has_quotes) = (start, false);
     loop {
         let rest = text.get(at..).unwrap_or(&[]);
-        at += memchr::memchr(b'"', rest).ok_or("a quote is opened here and never closed")?;
+        at += memchr::memchr(b'"', rest).ok_or(NEVER_CLOSED)?;
         if text.get(at + 1) != Some(&b'"') {
             break;
         }
@@ -96,7 +134,10 @@ fn quoted(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, u
         [b'\r'] => Ok((field, End::Row, at + 2)),
         [b'\r', b'\n', ..] => Ok((field, End::Row, at + 3)),
         [byte, ..] if *byte == delimiter => Ok((field, End::Field, at + 2)),
-        _ => Err("text follows a closing quote: write quotes in quotes twice"),
+        _ => Err(
+            "text follows a closing quote: write quotes in quotes twice, or give --quote none if quotes are text like any \
+             other",
+        ),
     }
 }
 
@@ -121,14 +162,24 @@ fn stop(text: &[u8], start: usize, delimiter: u8) -> usize {
     at + rest.iter().position(|&byte| byte == delimiter || byte == b'\n').unwrap_or(rest.len())
 }
 
+/// Why the fields of a row with more than [`COLUMNS`] are not returned.
+pub(super) const TOO_MANY: &str = "this row has more than 65536 fields, the most that koel reads";
+
 /// The fields of the row that begins at a place, and what follows it.
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(super) fn row(text: &[u8], start: usize, delimiter: u8) -> Result<(Vec<Field<'_>>, usize), (usize, &'static str)> {
+pub(super) fn row<'a>(
+    text: &'a [u8],
+    start: usize,
+    dialect: Dialect<'_>,
+) -> Result<(Vec<Field<'a>>, usize), (usize, &'static str)> {
     let (mut fields, mut at) = (Vec::new(), start);
     loop {
-        let (field, end, next) = field(text, at, delimiter).map_err(|reason| (at, reason))?;
+        let (field, end, next) = field(text, at, dialect).map_err(|reason| (at, reason))?;
+        if fields.len() == COLUMNS {
+            return Err((at, TOO_MANY));
+        }
         fields.push(field);
         at = next;
         if end == End::Row {
@@ -137,14 +188,31 @@ pub(super) fn row(text: &[u8], start: usize, delimiter: u8) -> Result<(Vec<Field
     }
 }
 
+/// Returns where the last row of a text begins, or the first row with an error.
+pub(super) fn last_row(text: &[u8], dialect: Dialect<'_>) -> usize {
+    let (mut row, mut at) = (0, 0);
+    while let Ok((_, end, next)) = field(text, at, dialect) {
+        at = next;
+        if at >= text.len() {
+            break;
+        }
+        if end == End::Row {
+            row = at;
+        }
+    }
+    row
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const COMMAS: Dialect<'_> = Dialect { delimiter: b',', has_quotes: true, nulls: &[] };
+
     #[test]
     fn fields_end_where_they_should() {
         let text = |text: &'static str| {
-            let (fields, next) = row(text.as_bytes(), 0, b',').map_err(|(at, _)| at)?;
+            let (fields, next) = row(text.as_bytes(), 0, COMMAS).map_err(|(at, _)| at)?;
             let said = fields.iter().map(|field| String::from_utf8_lossy(&field.text()).into_owned());
             Ok::<_, usize>((said.collect::<Vec<_>>(), next))
         };
@@ -156,7 +224,27 @@ mod tests {
         assert_eq!(text("\"\"\r\n"), Ok((vec![String::new()], 4)));
         assert_eq!(text("a,\"b"), Err(2));
         assert_eq!(text("\"a\"b,c"), Err(0));
-        let (fields, _) = row(b",\"\"", 0, b',').expect("two fields");
+        assert_eq!([&b"a,b\nc,d\ne,f"[..], b"a\n\"b\nc", b"a\n"].map(|text| last_row(text, COMMAS)), [8, 2, 0]);
+        assert!(row(&[b','; COLUMNS - 1], 0, COMMAS).is_ok_and(|(fields, _)| fields.len() == COLUMNS));
+        assert_eq!(row(&[b','; COLUMNS], 0, COMMAS).err(), Some((COLUMNS, TOO_MANY)));
+        let (fields, _) = row(b",\"\"", 0, COMMAS).expect("two fields");
         assert!(fields[0].is_null() && !fields[1].is_null());
+    }
+
+    #[test]
+    fn quotes_and_nulls_are_what_the_dialect_says() {
+        let text = b"NA,\"NA\",\"a\"b,NAN\n";
+        let nulls = ["NA".to_owned(), "".to_owned()];
+        let plain = Dialect { has_quotes: false, nulls: &nulls, ..COMMAS };
+        let (fields, next) = row(text, 0, plain).expect("no quotes");
+        assert_eq!(
+            fields.iter().map(|field| field.bytes).collect::<Vec<_>>(),
+            [&b""[..], b"\"NA\"", b"\"a\"b", b"NAN"]
+        );
+        assert!(fields[0].is_null() && next == text.len() && plain.first_quote(text).is_none());
+        let quoted = Dialect { has_quotes: true, ..plain };
+        let (second, ..) = field(text, 3, quoted).expect("a field in quotes");
+        assert!(!second.is_null() && second.bytes == b"NA" && quoted.first_quote(text) == Some(3));
+        assert_eq!(row(text, 0, quoted).map_err(|(at, _)| at), Err(8));
     }
 }

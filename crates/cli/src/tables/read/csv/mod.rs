@@ -20,6 +20,9 @@ mod stream;
 mod tests;
 mod text;
 
+pub(super) use stream::Survey;
+
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,10 +36,13 @@ use rayon::prelude::*;
 use crate::failure::{Failure, Result};
 use crate::input::{Header, Name};
 use crate::progress;
+use crate::text::name as shown;
 
 use super::super::kinds::{Kind, Seen};
+use super::super::options::Quote;
 use super::super::{Table, TableReading};
-use super::{Data, wanted};
+use super::Data;
+use fields::Dialect;
 use piece::{Fault, Piece, Want};
 use text::Text;
 
@@ -46,6 +52,10 @@ const MOST: usize = 4 << 20;
 
 /// The most columns.
 const COLUMNS: usize = 1 << 16;
+/// The most bytes of a row: a row is in memory as a whole, and longer ones are hardly rows.
+pub(super) const LONGEST: usize = 16 << 20;
+pub(super) const TOO_LONG: &str =
+    "this row is longer than 16 MiB, the most that koel reads: is a quote never closed, or are there no line ends?";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -53,6 +63,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Csv {
     data: Data,
     delimiter: u8,
+    has_quotes: bool,
+    /// Texts that are nulls, besides an empty field.
+    nulls: Vec<String>,
     names: Vec<String>,
     /// The types that the user names.
     types: Vec<Option<Kind>>,
@@ -71,10 +84,10 @@ impl Csv {
         };
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
         let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
-        let (first, next) = first_row(name, &data, head, mark, delimiter)?;
-        if first.len() > COLUMNS {
-            return Err(name.at(1, format!("{} columns, and at most {COLUMNS} are read", first.len())));
-        }
+        let has_quotes = options.text.quote != Some(Quote::None);
+        // What is a null in a column may be the name of one.
+        let dialect = Dialect { delimiter, has_quotes, nulls: &[] };
+        let (first, next) = first_row(name, &data, head, mark, dialect)?;
         if first.iter().any(|field| field.contains('\r')) {
             return Err(name.fail("its lines end in CR alone: end them in LF, e.g. with `tr '\\r' '\\n'`"));
         }
@@ -90,20 +103,30 @@ impl Csv {
         } else {
             (0..first.len()).map(unnamed).collect()
         };
-        let there: Vec<&str> = names.iter().map(String::as_str).collect();
-        wanted::check_distinct(name, &there)?;
-        let mut types = vec![None; names.len()];
-        for (column, kind) in options.text.types.iter().flat_map(|types| &types.0) {
-            // Of several files a column may be in one alone; commands see to it that it is in one.
-            if let Some(place) = names.iter().position(|there| there == column) {
-                types[place] = Some(*kind);
-            }
-        }
-        Ok(Csv { data, delimiter, names, types, start: if has_header { next } else { mark }, size: options.text.piece })
+        // Of several files a column may be in one alone; commands see to it that it is in one.
+        let named: HashMap<&str, Kind> =
+            options.text.types.iter().flat_map(|types| &types.0).map(|(name, kind)| (name.as_str(), *kind)).collect();
+        let types = names.iter().map(|column| named.get(column.as_str()).copied()).collect();
+        let (start, nulls) = (if has_header { next } else { mark }, options.text.null_values.clone());
+        Ok(Csv { data, delimiter, has_quotes, nulls, names, types, start, size: options.text.piece })
+    }
+
+    fn dialect(&self) -> Dialect<'_> {
+        Dialect { delimiter: self.delimiter, has_quotes: self.has_quotes, nulls: &self.nulls }
     }
 
     pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Reads columns as text, except these and those whose types the user named.
+    pub(super) fn keep_text(&mut self, except: &[String]) {
+        let typed: HashSet<&String> = except.iter().collect();
+        for (column, kind) in self.names.iter().zip(&mut self.types) {
+            if !typed.contains(column) {
+                kind.get_or_insert(Kind::Utf8);
+            }
+        }
     }
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
@@ -119,7 +142,7 @@ impl Csv {
             .zip(&ranges)
             .map(|(piece, range)| {
                 widened(piece, &kinds, |wants| {
-                    let again = text.look(range.clone(), |bytes| self.piece(range, bytes, wants))??;
+                    let again = self.look(&text, range, |bytes| self.piece(range, bytes, wants))?;
                     // What was read before and what was read now have to go together.
                     self.data.check_unchanged()?;
                     Ok(again)
@@ -136,12 +159,9 @@ impl Csv {
 
     /// What is wanted of each column.
     fn wants(&self, places: &[usize]) -> Vec<Want> {
-        let want = |i: usize| match self.types[i] {
-            _ if !places.contains(&i) => Want::Nothing,
-            Some(kind) => Want::Named(kind),
-            None => Want::Fitting,
-        };
-        (0..self.names.len()).map(want).collect()
+        let mut wants = vec![Want::Nothing; self.names.len()];
+        places.iter().for_each(|&place| wants[place] = self.types[place].map_or(Want::Fitting, Want::Named));
+        wants
     }
 
     fn schema(&self, places: &[usize], kinds: &[Kind]) -> SchemaRef {
@@ -166,11 +186,10 @@ impl Csv {
                 if last.load(Ordering::Relaxed) < i {
                     return Ok(None);
                 }
-                let found = text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                let found = self.look(text, range, |bytes| match self.dialect().first_quote(bytes) {
                     Some(_) => Ok(None),
                     None => self.counted(range, bytes, wants).map(Some),
                 });
-                let found = found.map_err(Stop::from).flatten();
                 if !matches!(found, Ok(Some(_))) {
                     last.fetch_min(i, Ordering::Relaxed);
                 }
@@ -187,11 +206,30 @@ impl Csv {
             ranges.truncate(first);
             ranges.extend(cut::rows(text, rest, self.delimiter, size)?);
             let rest = ranges[first..].par_iter();
-            let rest = rest.map(|range| text.look(range.clone(), |bytes| self.counted(range, bytes, wants))?);
+            let rest = rest.map(|range| self.look(text, range, |bytes| self.counted(range, bytes, wants)));
             let rest: Vec<_> = rest.collect();
             pieces.extend(rest.into_iter().collect::<std::result::Result<Vec<_>, _>>()?);
         }
         Ok((pieces, ranges))
+    }
+
+    /// Returns what `find` returns for a range of rows.
+    ///
+    /// # Errors
+    /// If the last row is too long to be read into memory.
+    fn look<T>(
+        &self,
+        text: &Text<'_>,
+        range: &Range<usize>,
+        find: impl FnOnce(&[u8]) -> std::result::Result<T, Stop>,
+    ) -> std::result::Result<T, Stop> {
+        // All rows begin in the first bytes, as many as a piece has.
+        let most = self.size.unwrap_or(MOST) + LONGEST;
+        if range.len() <= most {
+            return text.look(range.clone(), find)?;
+        }
+        let row = text.look(range.start..range.start + most, |bytes| fields::last_row(bytes, self.dialect()))?;
+        Err(Stop::Fault(Fault { at: range.start + row, column: None, what: TOO_LONG.into() }))
     }
 
     /// A piece, counted on the line of progress.
@@ -201,7 +239,7 @@ impl Csv {
     }
 
     fn piece(&self, range: &Range<usize>, bytes: &[u8], wants: &[Want]) -> std::result::Result<Piece, Stop> {
-        piece::read(bytes, self.delimiter, wants)
+        piece::read(bytes, self.dialect(), wants)
             .map_err(|fault| Stop::Fault(Fault { at: range.start + fault.at, ..fault }))
     }
 
@@ -211,7 +249,7 @@ impl Csv {
             Stop::Fault(fault) => fault,
             Stop::Io(error) => return name.io(&error),
         };
-        let column = fault.column.map_or(String::new(), |column| format!("column {}: ", self.names[column]));
+        let column = fault.column.map_or(String::new(), |column| format!("column {}: ", shown(&self.names[column])));
         match text.line(fault.at) {
             Ok(line) => name.at(line, format!("{column}{}", fault.what)),
             Err(error) => name.io(&error),
@@ -277,7 +315,13 @@ fn widened(
 }
 
 /// The fields of the first row, and what follows it. It may be longer than what was looked at.
-fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8) -> Result<(Vec<String>, usize)> {
+fn first_row(
+    name: &Name,
+    data: &Data,
+    head: &[u8],
+    start: usize,
+    dialect: Dialect<'_>,
+) -> Result<(Vec<String>, usize)> {
     let mut longer = Bytes::new();
     let mut length = head.len();
     loop {
@@ -285,7 +329,8 @@ fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8)
         let is_all = length as u64 == data.length();
         // Blank lines in front of it are none of its.
         let blank = head[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        match fields::row(head, start + blank, delimiter) {
+        match fields::row(head, start + blank, dialect) {
+            Ok((_, next)) if next - start - blank > LONGEST => return Err(name.at(1, TOO_LONG)),
             Ok((fields, next)) if is_all || (next < head.len() || head.ends_with(b"\n")) => {
                 let texts = fields.iter().map(|field| String::from_utf8(field.text().into_owned()));
                 let texts = texts.collect::<std::result::Result<Vec<_>, _>>();
@@ -293,7 +338,8 @@ fn first_row(name: &Name, data: &Data, head: &[u8], start: usize, delimiter: u8)
                     name.at(1, "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`")
                 });
             }
-            Err((_, reason)) if is_all || !reason.contains("never closed") => return Err(name.at(1, reason)),
+            Err((_, reason)) if is_all || reason != fields::NEVER_CLOSED => return Err(name.at(1, reason)),
+            _ if length > start + blank + LONGEST => return Err(name.at(1, TOO_LONG)),
             _ => {
                 length = usize::try_from(data.length()).map_or(4 * length, |all| all.min(4 * length));
                 longer = data.range(0, length).map_err(|error| Failure::Input(error.to_string()))?;

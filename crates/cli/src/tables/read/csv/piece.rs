@@ -5,7 +5,8 @@ use arrow_array::ArrayRef;
 
 use super::super::super::kinds::{Kind, Seen};
 use super::column::{Cells, Refusal};
-use super::fields::{self, End, Field};
+use super::fields::{self, Dialect, End, Field};
+use super::{LONGEST, TOO_LONG};
 use crate::number::digits;
 
 /// Rows that types are guessed from.
@@ -46,16 +47,16 @@ pub(super) struct Fault {
 ///
 /// # Errors
 /// The first of its faults, so that it is the first of the file, wherever that is cut.
-pub(super) fn read(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
-    attempt(text, delimiter, wants).map_err(|fault| {
-        let mut pass = Pass::new(text, delimiter, wants);
+pub(super) fn read(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<Piece, Fault> {
+    attempt(text, dialect, wants).map_err(|fault| {
+        let mut pass = Pass::new(text, dialect, wants);
         pass.is_careful = true;
         pass.run().err().unwrap_or(fault)
     })
 }
 
-fn attempt(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
-    let mut pass = Pass::new(text, delimiter, wants);
+fn attempt(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<Piece, Fault> {
+    let mut pass = Pass::new(text, dialect, wants);
     let rows = pass.run()?;
     let mut seen = pass.seen.clone();
     let late = pass.columns.iter().map(|column| matches!(column.cells, Cells::Classes)).collect::<Vec<_>>();
@@ -66,7 +67,7 @@ fn attempt(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
     if late.contains(&true) {
         let of = |(&is_late, seen): (&bool, &Seen)| if is_late { Want::Known(seen.kind()) } else { Want::Nothing };
         let again: Vec<_> = late.iter().zip(&seen).map(of).collect();
-        let mut pass = Pass::new(text, delimiter, &again);
+        let mut pass = Pass::new(text, dialect, &again);
         pass.run()?;
         for (array, found) in arrays.iter_mut().zip(pass.finish()?) {
             *array = array.take().or(found);
@@ -77,7 +78,7 @@ fn attempt(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
 
 struct Pass<'a> {
     text: &'a [u8],
-    delimiter: u8,
+    dialect: Dialect<'a>,
     columns: Vec<Column>,
     seen: Vec<Seen>,
     /// Whether fields that are no UTF-8 are found where they stand, and not when a column is finished.
@@ -92,9 +93,9 @@ struct Column {
 }
 
 impl<'a> Pass<'a> {
-    fn new(text: &'a [u8], delimiter: u8, wants: &[Want]) -> Pass<'a> {
+    fn new(text: &'a [u8], dialect: Dialect<'a>, wants: &[Want]) -> Pass<'a> {
         let rows = about_rows(text, wants.len());
-        let guessed = if wants.contains(&Want::Fitting) { guess(text, delimiter, wants.len()) } else { Vec::new() };
+        let guessed = if wants.contains(&Want::Fitting) { guess(text, dialect, wants.len()) } else { Vec::new() };
         let mut seen = vec![Seen::default(); wants.len()];
         let columns = wants.iter().enumerate().map(|(i, &want)| {
             let (kind, cells) = match want {
@@ -113,12 +114,12 @@ impl<'a> Pass<'a> {
             };
             Column { cells, want, kind }
         });
-        Pass { text, delimiter, columns: columns.collect(), seen, is_careful: false }
+        Pass { text, dialect, columns: columns.collect(), seen, is_careful: false }
     }
 
     /// Reads all rows; how many they are.
     fn run(&mut self) -> Result<usize, Fault> {
-        let (text, delimiter, width) = (self.text, self.delimiter, self.columns.len());
+        let (text, dialect, width) = (self.text, self.dialect, self.columns.len());
         let (mut at, mut rows) = (0, 0);
         while at < text.len() {
             // A column alone is null there.
@@ -129,11 +130,11 @@ impl<'a> Pass<'a> {
             let row = at;
             for i in 0..width {
                 let end;
-                if let Some((stops, next)) = self.columns[i].take(text, at, delimiter) {
+                if let Some((stops, next)) = self.columns[i].take(text, at, dialect) {
                     (end, at) = (stops, next);
                 } else {
                     let start = at;
-                    let found = fields::field(text, start, delimiter);
+                    let found = fields::field(text, start, dialect);
                     let (field, stops, next) =
                         found.map_err(|what| Fault { at: start, column: Some(i), what: what.into() })?;
                     self.push(i, field, start)?;
@@ -144,6 +145,9 @@ impl<'a> Pass<'a> {
                 }
             }
             rows += 1;
+            if at - row > LONGEST {
+                return Err(Fault { at: row, column: None, what: TOO_LONG.into() });
+            }
         }
         Ok(rows)
     }
@@ -173,7 +177,11 @@ impl<'a> Pass<'a> {
         column.cells.push(field).map_err(|refusal| {
             let what = match refusal {
                 Refusal::Type => {
-                    format!("{} is no {name}: correct it, or give the column another of --types", shown(field))
+                    format!(
+                        "{} is not of the type {name}: correct it, give the column another of --types, or give --null-value \
+                         if it stands for a null",
+                        shown(field)
+                    )
                 }
                 Refusal::Length => "the texts of these rows are longer than 2 GiB: leave the column out".into(),
             };
@@ -184,7 +192,7 @@ impl<'a> Pass<'a> {
     /// That a row has more or fewer fields than there are columns.
     fn ragged(&self, row: usize) -> Fault {
         let width = self.columns.len();
-        match fields::row(self.text, row, self.delimiter) {
+        match fields::row(self.text, row, self.dialect) {
             Ok((fields, _)) => {
                 let what = format!(
                     "{} where there {} {width}: correct the line, or give --delimiter if it is another",
@@ -193,6 +201,7 @@ impl<'a> Pass<'a> {
                 );
                 Fault { at: row, column: None, what }
             }
+            Err((_, what @ fields::TOO_MANY)) => Fault { at: row, column: None, what: what.into() },
             Err((at, what)) => Fault { at, column: None, what: what.into() },
         }
     }
@@ -209,10 +218,13 @@ impl Column {
     /// Takes a field that begins at a place: what ends it and what follows. `None` if it is to be looked at more closely, as
     /// few are: it is no whole number in a column of them, or in quotes.
     #[inline]
-    fn take(&mut self, text: &[u8], at: usize, delimiter: u8) -> Option<(End, usize)> {
+    fn take(&mut self, text: &[u8], at: usize, dialect: Dialect<'_>) -> Option<(End, usize)> {
         let (number, end, next);
+        let delimiter = dialect.delimiter;
         match &mut self.cells {
-            Cells::Skipped => return fields::skip(text, at, delimiter),
+            Cells::Skipped => return fields::skip(text, at, dialect),
+            // A number may stand for a null.
+            _ if !dialect.nulls.is_empty() => return None,
             Cells::Int64(numbers) => {
                 (number, end, next) = whole(text, at, delimiter)?;
                 numbers.push(i64::try_from(number).ok()?);
@@ -265,25 +277,26 @@ fn about_rows(text: &[u8], width: usize) -> usize {
 
 /// Whether a column of a type takes fields of a class.
 fn fits(class: Seen, kind: Kind) -> bool {
+    let is = |classes: &[Seen]| class.is_within(classes);
     match kind {
-        Kind::Int64 => class == Seen::WHOLE || class == Seen::NEGATIVE,
-        Kind::UInt64 => class == Seen::WHOLE || class == Seen::BIG,
-        Kind::Float64 => [Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT].contains(&class),
-        Kind::Bool => class == Seen::BOOL,
-        Kind::Date32 => class == Seen::DATE,
-        Kind::Timestamp { is_utc: false } => class == Seen::DATE || class == Seen::TIME,
-        Kind::Timestamp { is_utc: true } => class == Seen::UTC,
+        Kind::Int64 => is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::WIDE]),
+        Kind::UInt64 => is(&[Seen::WHOLE, Seen::BIG, Seen::WIDE]),
+        Kind::Float64 => is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT]),
+        Kind::Bool => is(&[Seen::BOOL]),
+        Kind::Date32 => is(&[Seen::DATE]),
+        Kind::Timestamp { is_utc: false } => is(&[Seen::DATE, Seen::TIME]),
+        Kind::Timestamp { is_utc: true } => is(&[Seen::UTC]),
         _ => true,
     }
 }
 
 /// The classes of the first rows. What is wrong with them is found later.
-fn guess(text: &[u8], delimiter: u8, width: usize) -> Vec<Seen> {
+fn guess(text: &[u8], dialect: Dialect<'_>, width: usize) -> Vec<Seen> {
     let mut seen = vec![Seen::default(); width];
     let mut at = 0;
     for _ in 0..GUESSED_FROM {
         let Some((fields, next)) =
-            Some(at).filter(|&at| at < text.len()).and_then(|at| fields::row(text, at, delimiter).ok())
+            Some(at).filter(|&at| at < text.len()).and_then(|at| fields::row(text, at, dialect).ok())
         else {
             break;
         };

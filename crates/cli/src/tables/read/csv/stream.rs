@@ -23,9 +23,25 @@ const FOR_EACH: usize = 16;
 
 impl Csv {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
+        let survey = self.survey(name, places)?;
+        self.stream_of(name, places, survey)
+    }
+
+    /// The first pass.
+    pub(in super::super) fn survey(&self, name: &Name, places: &[usize]) -> Result<Survey> {
+        let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
+        self.classes(&text, &self.wants(places)).map_err(|stop| self.told(name, &text, stop))
+    }
+
+    /// The second pass.
+    pub(in super::super) fn stream_of<'a>(
+        &'a self,
+        name: &'a Name,
+        places: &[usize],
+        Survey { seen, has_values, ranges }: Survey,
+    ) -> Result<Stream<'a>> {
         let wants = self.wants(places);
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
-        let (seen, has_values, ranges) = self.classes(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
         let kinds = kinds(&wants, &seen);
         let schema = self.schema(places, &kinds);
         let untyped =
@@ -50,7 +66,7 @@ impl Csv {
 
     /// The classes of all fields of each column whose type is to fit, whether a wanted column has a value, and where pieces of
     /// whole rows are.
-    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Classes, Stop> {
+    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Survey, Stop> {
         let start = self.start.min(text.length());
         let size = self.size.unwrap_or(LEAST);
         progress::bytes(text.length() as u64);
@@ -62,17 +78,20 @@ impl Csv {
         while next < ranges.len() {
             let some = &ranges[next..ranges.len().min(next + at_once() * FOR_EACH)];
             let classes = |range: &Range<usize>| {
-                text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                self.look(text, range, |bytes| match self.dialect().first_quote(bytes) {
                     Some(_) if !has_quotes => Ok(None),
                     _ => self.counted(range, bytes, wants).map(|piece| {
                         let are_there =
                             |array: &Option<ArrayRef>| array.as_ref().is_some_and(|of| of.null_count() < of.len());
                         Some((piece.seen, piece.arrays.iter().map(are_there).collect::<Vec<_>>()))
                     }),
-                })?
+                })
             };
+            // Ranges are longer where rows are.
+            let longest = some.iter().map(Range::len).max().unwrap_or(0);
+            let threads = at_once().min((AT_ONCE * LEAST / longest.max(1)).max(1));
             let found: Vec<_> = some
-                .par_chunks(some.len().div_ceil(at_once()))
+                .par_chunks(some.len().div_ceil(threads))
                 .flat_map_iter(|pieces| pieces.iter().map(classes))
                 .collect();
             for classes in found {
@@ -90,12 +109,33 @@ impl Csv {
                 next += 1;
             }
         }
-        Ok((seen, has_values, ranges))
+        Ok(Survey { seen, has_values, ranges })
     }
 }
 
-/// What the first pass keeps.
-type Classes = (Vec<Seen>, Vec<bool>, Vec<Range<usize>>);
+/// What the first pass keeps: the classes of the fields of each column, whether it has a value, and where pieces are.
+pub(in super::super) struct Survey {
+    seen: Vec<Seen>,
+    has_values: Vec<bool>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Survey {
+    /// Gives columns of several files, wanted from these places of each, the types that the fields of all fit.
+    pub(in super::super) fn unite(surveys: &mut [(Survey, Vec<usize>)]) {
+        let wanted = surveys.first().map_or(0, |(_, places)| places.len());
+        for i in 0..wanted {
+            let (mut seen, mut has_values) = (Seen::default(), false);
+            for (survey, places) in &*surveys {
+                seen = seen.and(survey.seen[places[i]]);
+                has_values |= survey.has_values[places[i]];
+            }
+            for (survey, places) in &mut *surveys {
+                (survey.seen[places[i]], survey.has_values[places[i]]) = (seen, has_values);
+            }
+        }
+    }
+}
 
 /// The pieces that are left.
 struct Pieces<'a> {
@@ -115,7 +155,13 @@ impl Iterator for Pieces<'_> {
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         if self.ready.is_empty() {
-            let ranges: Vec<_> = self.ranges.by_ref().take(at_once()).collect();
+            let mut bytes = 0;
+            let mut is_little = |range: &Range<usize>| {
+                bytes += range.len();
+                bytes <= AT_ONCE * LEAST
+            };
+            let count = self.ranges.as_slice().iter().take(at_once()).take_while(|range| is_little(range)).count();
+            let ranges: Vec<_> = self.ranges.by_ref().take(count.max(1)).collect();
             match self.read(&ranges) {
                 Ok(batches) => self.ready = batches,
                 Err(failure) => return Some(Err(failure)),
@@ -128,10 +174,7 @@ impl Iterator for Pieces<'_> {
 impl Pieces<'_> {
     fn read(&self, ranges: &[Range<usize>]) -> Result<VecDeque<RecordBatch>> {
         let piece = |range: &Range<usize>| {
-            self.text
-                .look(range.clone(), |bytes| self.csv.counted(range, bytes, &self.wants))
-                .map_err(Stop::from)
-                .flatten()
+            self.csv.look(&self.text, range, |bytes| self.csv.counted(range, bytes, &self.wants))
         };
         let found: Vec<_> = ranges.par_iter().map(piece).collect();
         // What was seen before and what was read now have to go together; where they do not, faults are no wonder.

@@ -36,7 +36,10 @@ impl<'a> Text<'a> {
         let rooms = || self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let mut room = rooms().pop().unwrap_or_default();
         let found = self.data.range_in(range.start as u64, range.len(), &mut room).map(find);
-        rooms().push(room);
+        // Memory of a range with a long row is not kept.
+        if room.capacity() <= 2 * super::MOST {
+            rooms().push(room);
+        }
         found
     }
 

@@ -1,10 +1,22 @@
-//! What messages of Arrow IPC claim of lengths, before memory is taken for it: no more than can be there.
+//! Checks of the messages of Arrow IPC before they are decoded.
 //!
-//! Decoders allocate what a message says. Memory that is not there ends the process, and no error can be told then.
+//! Lengths: decoders allocate what a message claims, and a failed allocation ends the process without an error. And what
+//! the decoders of arrow-ipc do not check: they would return other values than those that were written.
+//!
+//! ```text
+//! big-endian schemas        checked by arrow-ipc's `FileReader` alone, which decodes one batch at a time and is not used
+//! versions 1 to 3           have other buffers; Arrow C++ refuses them too
+//! compression of Arrow 0.17 is announced in the custom metadata alone, which decoders ignore: bytes would be taken for values
+//! counts of nulls below 0   would be taken for 0, so that nulls become values
+//! rows of a batch           must be those of its first column: no column of it may be wanted
+//! ```
 
 use std::ops::Range;
 
-use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
+use arrow_ipc::{
+    BodyCompressionMethod, CompressionType, Endianness, Message, MessageHeader, MetadataVersion, RecordBatch, Schema,
+    root_as_message,
+};
 
 /// In front of the length of a message, since version 0.15 of the format.
 const CONTINUATION: i32 = -1;
@@ -46,20 +58,71 @@ pub(super) fn body_length(message: &[u8]) -> Result<usize, String> {
 fn check_message(message: &[u8], behind: &[u8]) -> Result<usize, String> {
     let length = body_length(message)?;
     let message = root_as_message(message).map_err(|error| error.to_string())?;
+    check_version(&message)?;
     let body = behind.get(..length).ok_or("a body is longer than what is there")?;
     let batch = match message.header_type() {
+        MessageHeader::Schema => {
+            message.header_as_schema().map_or(Ok(()), check_endianness)?;
+            None
+        }
         MessageHeader::RecordBatch => message.header_as_record_batch(),
         MessageHeader::DictionaryBatch => message.header_as_dictionary_batch().and_then(|batch| batch.data()),
         _ => None,
     };
-    batch.map_or(Ok(()), |batch| check_packed(&batch, body))?;
+    if let Some(batch) = batch {
+        check_counts(&batch)?;
+        check_packed(&batch, body)?;
+    }
     Ok(length)
+}
+
+/// Checks that numbers are little-endian.
+pub(super) fn check_endianness(schema: Schema<'_>) -> Result<(), String> {
+    match schema.endianness() {
+        Endianness::Little => Ok(()),
+        _ => Err("it is big-endian; pyarrow reads such files and writes little-endian ones".into()),
+    }
+}
+
+/// The id of the dictionary in a block of a file, if its values replace all earlier ones of that dictionary.
+pub(super) fn replaced_dictionary(block: &[u8]) -> Result<Option<i64>, String> {
+    let bytes = message(block)?.and_then(|range| block.get(range)).ok_or("a message is cut short")?;
+    let message = root_as_message(bytes).map_err(|error| error.to_string())?;
+    let dictionary = message.header_as_dictionary_batch();
+    Ok(dictionary.filter(|dictionary| !dictionary.isDelta()).map(|dictionary| dictionary.id()))
+}
+
+fn check_version(message: &Message<'_>) -> Result<(), String> {
+    if !matches!(message.version(), MetadataVersion::V4 | MetadataVersion::V5) {
+        return Err(format!("a message is of version {} of the format", i32::from(message.version().0) + 1));
+    }
+    let mut metadata = message.custom_metadata().into_iter().flatten();
+    if metadata.any(|pair| pair.key() == Some("ARROW:experimental_compression")) {
+        return Err("it is compressed as Arrow 0.17 did".into());
+    }
+    Ok(())
+}
+
+fn check_counts(batch: &RecordBatch<'_>) -> Result<(), String> {
+    let mut nodes = batch.nodes().into_iter().flatten();
+    if batch.length() < 0
+        || batch.nodes().is_some_and(|nodes| !nodes.is_empty() && nodes.get(0).length() != batch.length())
+    {
+        return Err(format!("a batch claims {} rows, and its first column has others", batch.length()));
+    }
+    match nodes.find(|node| !(0..=node.length()).contains(&node.null_count())) {
+        Some(node) => Err(format!("a column of {} rows claims {} nulls", node.length(), node.null_count())),
+        None => Ok(()),
+    }
 }
 
 /// The buffers of a batch that are packed begin with the length that they will have.
 fn check_packed(batch: &RecordBatch<'_>, body: &[u8]) -> Result<(), String> {
     let most = match batch.compression().map(|compression| compression.codec()) {
         None => return Ok(()),
+        Some(_) if batch.compression().is_some_and(|of| of.method() != BodyCompressionMethod::BUFFER) => {
+            return Err("a batch is compressed by a method that koel does not know".into());
+        }
         Some(CompressionType::LZ4_FRAME) => LZ4,
         Some(_) => ZSTD,
     };

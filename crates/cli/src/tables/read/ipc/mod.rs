@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! messages.rs    the messages of a stream, one in memory at a time
-//! claims.rs      lengths that messages claim, before a decoder believes them
+//! claims.rs      checks of messages before they are decoded
 //! ```
 
 mod claims;
 mod messages;
+#[cfg(test)]
+mod tests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -56,7 +59,9 @@ impl Ipc {
             let start = end.checked_sub(size).ok_or("its footer is longer than the file")?;
             let bytes = range(start, size)?;
             let footer = root_as_footer(&bytes).map_err(|error| error.to_string())?;
-            let schema = convert::fb_to_schema(footer.schema().ok_or("its footer has no schema")?);
+            let schema = footer.schema().ok_or("its footer has no schema")?;
+            claims::check_endianness(schema)?;
+            let schema = convert::fb_to_schema(schema);
             let blocks = |blocks: Option<flat::Blocks<'_>>| blocks.into_iter().flatten().copied().collect();
             let (dictionaries, batches) = (blocks(footer.dictionaries()), blocks(footer.recordBatches()));
             Ok((schema, Footer { version: footer.version(), dictionaries, batches }))
@@ -112,10 +117,17 @@ impl Ipc {
 
     /// The decoder of a file's batches, which knows its dictionaries.
     fn decoder(&self, footer: &Footer, wanted: &Wanted) -> std::result::Result<FileDecoder, String> {
-        let mut decoder =
-            FileDecoder::new(self.schema.clone(), footer.version).with_projection(wanted.ascending.clone());
+        let mut decoder = FileDecoder::new(self.schema.clone(), footer.version);
+        if let Some(ascending) = &wanted.ascending {
+            decoder = decoder.with_projection(ascending.clone());
+        }
+        let mut replaced = HashSet::new();
         for block in &footer.dictionaries {
             let bytes = self.block(block)?;
+            // Batches of a file are read in any order, so that all of them have the same dictionary; pieces may be added.
+            if guarded(|| claims::replaced_dictionary(&bytes))?.is_some_and(|id| !replaced.insert(id)) {
+                return Err("a dictionary is replaced, which streams alone may do".into());
+            }
             guarded(|| decoder.read_dictionary(block, &bytes).map_err(|error| error.to_string()))?;
         }
         Ok(decoder)
@@ -143,8 +155,7 @@ impl Ipc {
     ) -> std::result::Result<impl Iterator<Item = std::result::Result<RecordBatch, String>> + Send + use<'_>, String>
     {
         let mut reader = guarded(|| {
-            StreamReader::try_new(Messages::of(&self.data), Some(wanted.ascending.clone()))
-                .map_err(|error| error.to_string())
+            StreamReader::try_new(Messages::of(&self.data), wanted.ascending.clone()).map_err(|error| error.to_string())
         })?;
         Ok(std::iter::from_fn(move || {
             guarded(|| reader.next().transpose().map_err(|error| error.to_string())).transpose()
@@ -158,18 +169,25 @@ type Decoded<'a> = Box<dyn Iterator<Item = std::result::Result<RecordBatch, Stri
 /// The columns that are wanted. Decoders keep the order of the file.
 struct Wanted {
     schema: SchemaRef,
-    ascending: Vec<usize>,
-    /// Where each column stands among the ascending ones.
+    /// The columns that are decoded; none if all are.
+    ascending: Option<Vec<usize>>,
+    /// Where each wanted column is among those that are decoded.
     order: Vec<usize>,
 }
+
+/// The most columns of a selection: decoders look through it for each column of the file.
+const SELECTED: usize = 1 << 10;
 
 impl Wanted {
     fn of(name: &Name, schema: &Schema, places: &[usize]) -> Result<Wanted> {
         let schema = Arc::new(schema.project(places).map_err(|error| damaged(name, &error.to_string()))?);
+        if places.len() > SELECTED {
+            return Ok(Wanted { schema, ascending: None, order: places.to_vec() });
+        }
         let mut ascending = places.to_vec();
         ascending.sort_unstable();
         let order = places.iter().filter_map(|place| ascending.binary_search(place).ok()).collect();
-        Ok(Wanted { schema, ascending, order })
+        Ok(Wanted { schema, ascending: Some(ascending), order })
     }
 
     /// A batch in the order in which its columns are wanted.

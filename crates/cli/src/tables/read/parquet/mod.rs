@@ -1,13 +1,18 @@
-//! Parquet: every wanted column of every row group is decoded by itself, all of them by all threads.
+//! Parquet: the wanted columns of all row groups are decoded by all threads, each by itself unless there are many.
 //!
-//! `stream.rs` decodes them in steps of few rows, as a row group may be all of a file.
+//! ```text
+//! stream.rs    in steps of few rows, as a row group may be all of a file
+//! int96.rs     the unit of old timestamps        footer.rs    encrypted columns
+//! ```
 
+mod footer;
+mod int96;
 mod stream;
 
 use std::io::{self, BufReader};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -15,20 +20,36 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result as Decoded};
+use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::Name;
+use crate::text;
 
 use super::super::{ROWS, Table};
 use super::data::{Data, DataReader};
 use super::guarded::guarded;
 
+/// The most readers of a row group. To set one up takes time in proportion to all columns of the file.
+const READERS: usize = 256;
+
 /// A file of which the footer is known.
 pub(super) struct Parquet {
     data: Data,
     metadata: ArrowReaderMetadata,
+    int96: int96::Leaves,
+}
+
+/// Columns that are wanted, and how they are read.
+struct Chosen {
+    metadata: ArrowReaderMetadata,
+    schema: SchemaRef,
+    /// The columns of each reader, in the order of the file.
+    parts: Vec<Vec<usize>>,
+    /// Where each wanted column is among those of all readers.
+    order: Vec<usize>,
 }
 
 impl Length for Data {
@@ -51,59 +72,106 @@ impl ChunkReader for Data {
 
 impl Parquet {
     pub(super) fn open(name: &Name, data: Data) -> Result<Parquet> {
-        let load = || ArrowReaderMetadata::load(&data, ArrowReaderOptions::new()).map_err(|error| told(&error));
-        let metadata = guarded(load).map_err(|reason| failed(name, &reason))?;
-        Ok(Parquet { data, metadata })
+        let load = || {
+            let metadata = ArrowReaderMetadata::load(&data, ArrowReaderOptions::new())?;
+            let metadata = counted(metadata.metadata()).map_or(Ok(metadata.clone()), |counted| {
+                ArrowReaderMetadata::try_new(counted.into(), ArrowReaderOptions::new())
+            })?;
+            Decoded::Ok(metadata)
+        };
+        let metadata = guarded(|| load().map_err(|error| told(&error))).map_err(|reason| failed(name, &reason))?;
+        let int96 = int96::Leaves::of(metadata.metadata());
+        Ok(Parquet { data, metadata, int96 })
     }
 
     pub(super) fn data(&self) -> &Data {
         &self.data
     }
 
+    /// All columns, as the footer has them.
     pub(super) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
+    /// These columns, as they are read.
+    pub(super) fn schema_of(&self, name: &Name, places: &[usize]) -> Result<SchemaRef> {
+        Ok(self.chosen(name, places)?.schema)
+    }
+
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        let schema = self.projected(name, places)?;
+        let chosen = self.chosen(name, places)?;
         let groups: Vec<usize> = self.metadata.metadata().row_groups().iter().map(rows_of).collect();
         let tasks: Vec<_> =
-            (0..groups.len()).flat_map(|group| places.iter().map(move |&place| (group, place))).collect();
-        let columns: Vec<Vec<ArrayRef>> = tasks
+            (0..groups.len()).flat_map(|group| chosen.parts.iter().map(move |part| (group, part))).collect();
+        let parts: Vec<Vec<RecordBatch>> = tasks
             .par_iter()
-            .map(|&(group, place)| {
-                guarded(|| self.column(group, place)).map_err(|reason| self.column_failed(name, group, place, &reason))
+            .map(|&(group, part)| {
+                let read = || {
+                    let batches = self.reader(&chosen, group, part, ROWS, 0)?;
+                    let batches = batches.map(|batch| batch.map_err(|error| error.to_string()));
+                    let batches = batches.collect::<std::result::Result<Vec<_>, _>>()?;
+                    check_rows(groups[group], batches.iter().map(RecordBatch::num_rows).sum())?;
+                    Ok(batches)
+                };
+                guarded(read).map_err(|reason| self.part_failed(name, &chosen, group, part, &reason))
             })
             .collect::<Result<_>>()?;
         let mut batches = Vec::new();
         for (group, &rows) in groups.iter().enumerate() {
-            let columns = &columns[group * places.len()..][..places.len()];
+            let parts = &parts[group * chosen.parts.len()..][..chosen.parts.len()];
             for (i, start) in (0..rows).step_by(ROWS).enumerate() {
-                let arrays = columns.iter().map(|column| column.get(i).cloned()).collect();
-                batches.push(batch_of(name, group, &schema, arrays, ROWS.min(rows - start))?);
+                let found = parts.iter().filter_map(|batches| batches.get(i));
+                batches.push(chosen.batch(name, group, found, ROWS.min(rows - start))?);
             }
         }
-        Ok(Table::of(schema, batches))
+        Ok(Table::of(chosen.schema, batches))
     }
 
-    fn projected(&self, name: &Name, places: &[usize]) -> Result<SchemaRef> {
-        let projected = self.schema().project(places).map_err(|error| failed(name, &error.to_string()))?;
-        Ok(projected.into())
+    fn chosen(&self, name: &Name, places: &[usize]) -> Result<Chosen> {
+        let mut ascending = places.to_vec();
+        ascending.sort_unstable();
+        let metadata =
+            self.metadata_for(&ascending).map_err(|(place, reason)| self.column_failed(name, None, place, &reason))?;
+        let schema: Schema = metadata.schema().project(places).map_err(|error| failed(name, &error.to_string()))?;
+        let order = places.iter().filter_map(|place| ascending.binary_search(place).ok()).collect();
+        let parts = ascending.chunks(ascending.len().div_ceil(READERS).max(1)).map(<[usize]>::to_vec).collect();
+        Ok(Chosen { metadata, schema: schema.into(), parts, order })
     }
 
-    fn column_failed(&self, name: &Name, group: usize, place: usize, reason: &str) -> Failure {
-        let column = schema_name(self.schema(), place);
-        failed(name, &format!("row group {group}, column {column}: {reason}"))
+    /// That some of these columns cannot be read, by the name of the first of them.
+    fn part_failed(&self, name: &Name, chosen: &Chosen, group: usize, part: &[usize], reason: &str) -> Failure {
+        if let &[place] = part {
+            return self.column_failed(name, Some(group), place, reason);
+        }
+        let reason_of = |&place: &usize| {
+            let read = || {
+                let mut batches = self.reader(chosen, group, &[place], ROWS, 0)?;
+                let rows = batches.try_fold(0, |rows, batch| Ok(rows + batch?.num_rows()));
+                let rows = rows.map_err(|error: arrow_schema::ArrowError| error.to_string())?;
+                check_rows(rows_of(self.metadata.metadata().row_group(group)), rows)
+            };
+            guarded(read).err().map(|reason| (place, reason))
+        };
+        match part.iter().find_map(reason_of) {
+            Some((place, reason)) => self.column_failed(name, Some(group), place, &reason),
+            None => failed(name, &format!("row group {group}: {reason}")),
+        }
     }
 
-    /// A column of a row group, as arrays of [`ROWS`] rows and one of those that are left.
-    fn column(&self, group: usize, place: usize) -> std::result::Result<Vec<ArrayRef>, String> {
-        let batches = self.reader(group, place, ROWS, 0)?;
-        batches.map(|batch| Ok(batch.map_err(|error| error.to_string())?.column(0).clone())).collect()
+    fn column_failed(&self, name: &Name, group: Option<usize>, place: usize, reason: &str) -> Failure {
+        let column = self.schema().fields().get(place).map_or("", |field| field.name().as_str());
+        let column = text::name(column);
+        if footer::has_encrypted_columns(&self.data) {
+            let advice = "decrypt it first, or leave the column out: koel has no keys";
+            return name
+                .fail(format!("columns of this Parquet file are encrypted, and {column} cannot be read: {advice}"));
+        }
+        let group = group.map_or(String::new(), |group| format!("row group {group}, "));
+        failed(name, &format!("{group}column {column}: {reason}"))
     }
 
-    /// Refuses a column of a row group that is compressed with a codec that this command is built without.
-    fn check_codec(&self, group: usize, place: usize) -> std::result::Result<(), String> {
+    /// Refuses columns of a row group that are compressed with a codec that this command is built without.
+    fn check_codec(&self, group: usize, part: &[usize]) -> std::result::Result<(), String> {
         let metadata = self.metadata.metadata();
         let roots = metadata.file_metadata().schema_descr();
         let chunks = metadata.row_groups().get(group).map_or(&[][..], |group| group.columns());
@@ -113,51 +181,74 @@ impl Parquet {
                 Compression::LZO => "LZO",
                 _ => continue,
             };
-            if roots.get_column_root_idx(leaf) == place {
+            if part.binary_search(&roots.get_column_root_idx(leaf)).is_ok() {
                 return Err(format!("it is compressed with {codec}: use zstd, snappy, gzip or lz4"));
             }
         }
         Ok(())
     }
 
-    /// A reader of a column of a row group, from a row on, which gives so many rows at a time.
+    /// A reader of columns of a row group, from a row on, which returns a given number of rows at a time.
     fn reader(
         &self,
+        chosen: &Chosen,
         group: usize,
-        place: usize,
+        part: &[usize],
         rows: usize,
         start: usize,
     ) -> std::result::Result<ParquetRecordBatchReader, String> {
-        self.check_codec(group, place)?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.data.clone(), self.metadata.clone());
-        let mask = ProjectionMask::roots(builder.parquet_schema(), [place]);
+        self.check_codec(group, part)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.data.clone(), chosen.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), part.iter().copied());
         let builder = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(rows);
         let builder = if start > 0 { builder.with_offset(start) } else { builder };
         builder.build().map_err(|error| told(&error))
     }
 }
 
-/// Rows of a row group; none of a column that ended before.
-fn batch_of(
-    name: &Name,
-    group: usize,
-    schema: &SchemaRef,
-    arrays: Option<Vec<ArrayRef>>,
-    rows: usize,
-) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = arrays.ok_or_else(|| "a column ends too early".to_owned()).and_then(|arrays| {
-        RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| error.to_string())
-    });
-    batch.map_err(|reason| failed(name, &format!("row group {group}: {reason}")))
+impl Chosen {
+    /// Rows of a row group, from those of all parts; a part that ended before is missing.
+    fn batch<'a>(
+        &self,
+        name: &Name,
+        group: usize,
+        parts: impl Iterator<Item = &'a RecordBatch>,
+        rows: usize,
+    ) -> Result<RecordBatch> {
+        let columns: Vec<&ArrayRef> = parts.flat_map(RecordBatch::columns).collect();
+        let arrays: Option<Vec<ArrayRef>> = self.order.iter().map(|&at| columns.get(at).copied().cloned()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = arrays.ok_or_else(|| "a column ends too early".to_owned()).and_then(|arrays| {
+            RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| error.to_string())
+        });
+        batch.map_err(|reason| failed(name, &format!("row group {group}: {reason}")))
+    }
+}
+
+fn check_rows(of_group: usize, rows: usize) -> std::result::Result<(), String> {
+    if rows == of_group { Ok(()) } else { Err(format!("it has {rows} rows, and the row group {of_group}")) }
+}
+
+/// The metadata with the number of rows that the row groups have, or 1 if they have none, where the file says another one:
+/// the decoder returns no more rows at a time than that.
+fn counted(metadata: &ParquetMetaData) -> Option<ParquetMetaData> {
+    let (groups, file) = (metadata.row_groups(), metadata.file_metadata());
+    let rows = groups.iter().try_fold(0i64, |rows, group| rows.checked_add(group.num_rows()))?.max(1);
+    (rows != file.num_rows()).then(|| {
+        let file = FileMetaData::new(
+            file.version(),
+            rows,
+            file.created_by().map(str::to_owned),
+            file.key_value_metadata().cloned(),
+            file.schema_descr_ptr(),
+            file.column_orders().cloned(),
+        );
+        ParquetMetaData::new(file, groups.to_vec())
+    })
 }
 
 fn rows_of(group: &parquet::file::metadata::RowGroupMetaData) -> usize {
     usize::try_from(group.num_rows()).unwrap_or(0)
-}
-
-fn schema_name(schema: &SchemaRef, place: usize) -> &str {
-    schema.fields().get(place).map_or("", |field| field.name().as_str())
 }
 
 /// What an error says, without the name of its kind.

@@ -5,8 +5,7 @@
 //! are opened anew at the row where they are: with fewer rows as often as it takes, which halves at least, and with more of
 //! them once a row group, as rows in front of a reader are skipped by going over their pages.
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_array::RecordBatch;
 use koel_arrow::external::row_bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::Type;
@@ -14,7 +13,7 @@ use rayon::prelude::*;
 
 use super::super::guarded::guarded;
 use super::super::stream::{self, Stream};
-use super::{Parquet, batch_of, failed, rows_of};
+use super::{Chosen, Parquet, failed, rows_of};
 use crate::failure::Result;
 use crate::input::Name;
 
@@ -26,29 +25,32 @@ const TEXTS: usize = 1 << 14;
 
 impl Parquet {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
-        let schema = self.projected(name, places)?;
+        let chosen = self.chosen(name, places)?;
+        let schema = chosen.schema.clone();
         let steps = Steps {
             parquet: self,
             name,
-            schema: schema.clone(),
-            places: places.to_vec(),
+            chosen,
             group: 0,
             next: 0,
             size: FIRST,
             most: stream::ROWS,
             readers: Vec::new(),
             may_grow: true,
+            is_checked: false,
         };
         Ok(Stream::of(schema, steps))
     }
 
     /// The most rows of a row group that a step may have, and how many fit a batch, as its metadata have it.
-    fn fitting(&self, group: usize, places: &[usize]) -> (usize, usize) {
+    fn fitting(&self, group: usize, parts: &[Vec<usize>]) -> (usize, usize) {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
         let (mut most, mut bytes) = (stream::ROWS, 0u64);
+        let mut is_wanted = vec![false; self.schema().fields().len()];
+        parts.iter().flatten().for_each(|&place| is_wanted[place] = true);
         for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
-            if places.contains(&leaves.get_column_root_idx(leaf)) {
+            if is_wanted[leaves.get_column_root_idx(leaf)] {
                 // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
                 let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
                 bytes = bytes.saturating_add(u64::try_from(long).unwrap_or(0));
@@ -66,18 +68,19 @@ impl Parquet {
 struct Steps<'a> {
     parquet: &'a Parquet,
     name: &'a Name,
-    schema: SchemaRef,
-    places: Vec<usize>,
+    chosen: Chosen,
     /// The row group that is being read, and its next row.
     group: usize,
     next: usize,
     /// Rows of a step, and the most that it may have.
     size: usize,
     most: usize,
-    /// One a column; none before a row group is begun, and where steps become others.
+    /// One a part of the columns; none before a row group is begun, and where steps become others.
     readers: Vec<ParquetRecordBatchReader>,
     /// Whether steps of this row group may become longer.
     may_grow: bool,
+    /// Whether it is known that nothing follows the last row of this row group.
+    is_checked: bool,
 }
 
 impl Iterator for Steps<'_> {
@@ -90,39 +93,49 @@ impl Iterator for Steps<'_> {
                 let count = self.size.min(rows - self.next);
                 return Some(self.step(count));
             }
-            self.readers.clear();
+            if let Err(failure) = self.check_end() {
+                return Some(Err(failure));
+            }
             (self.group, self.next, self.may_grow) = (self.group + 1, 0, true);
         }
     }
 }
 
 impl Steps<'_> {
+    /// The rows of the row group.
+    fn rows(&self) -> usize {
+        self.parquet.metadata.metadata().row_groups().get(self.group).map_or(0, rows_of)
+    }
+
     /// The next rows.
     fn step(&mut self, mut count: usize) -> Result<RecordBatch> {
-        if self.readers.len() < self.places.len() {
+        if self.readers.len() < self.chosen.parts.len() {
             if self.next == 0 {
-                let metadata = || Ok(self.parquet.fitting(self.group, &self.places));
+                let metadata = || Ok(self.parquet.fitting(self.group, &self.chosen.parts));
                 let (most, fitting) = guarded(metadata).map_err(|reason| failed(self.name, &reason))?;
                 self.most = most;
                 self.size = self.size.min(most).min(fitting);
                 count = count.min(self.size);
+                // One reader after the other, where none is needed again.
+                if count == self.rows() {
+                    return self.whole(count);
+                }
             }
             self.open()?;
         }
-        let arrays = self.readers.par_iter_mut().zip(&self.places).map(|(reader, &place)| {
-            guarded(|| {
-                let batch = reader.next().transpose().map_err(|error| error.to_string())?;
-                Ok(batch.map(|batch| batch.column(0).clone()).filter(|column| column.len() >= count))
-            })
-            .map_err(|reason| self.parquet.column_failed(self.name, self.group, place, &reason))
+        let rows = self.rows();
+        let found = self.readers.par_iter_mut().zip(&self.chosen.parts).map(|(reader, part)| {
+            let found = guarded(|| next_of(reader, self.next, count, rows));
+            found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
         });
-        // Of several faults the first column's.
-        let arrays = arrays.collect::<Vec<_>>().into_iter().collect::<Result<Option<Vec<ArrayRef>>>>()?;
-        let batch = batch_of(self.name, self.group, &self.schema, arrays, count)?;
-        self.next += count;
+        let found = found.collect();
+        let batch = self.batch(found, count)?;
         let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
-        if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
+        // The readers of the last rows are needed to see that these are the last.
+        if self.next == self.rows() {
+            self.size = self.size.min(fitting);
+        } else if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
             self.readers.clear();
             self.size = fitting;
             self.may_grow &= is_too_long;
@@ -130,13 +143,75 @@ impl Steps<'_> {
         Ok(batch)
     }
 
+    /// All rows of a row group that has so few.
+    fn whole(&mut self, rows: usize) -> Result<RecordBatch> {
+        let found = self.chosen.parts.par_iter().map(|part| {
+            let found = guarded(|| {
+                let mut reader = self.parquet.reader(&self.chosen, self.group, part, self.size, 0)?;
+                let batch = next_of(&mut reader, 0, rows, rows)?;
+                check_end(reader, rows)?;
+                Ok(batch)
+            });
+            found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
+        });
+        let found = found.collect();
+        let batch = self.batch(found, rows)?;
+        self.is_checked = true;
+        self.size = stream::rows_of(row_bytes(&batch).div_ceil(rows)).min(self.most);
+        Ok(batch)
+    }
+
+    /// The next rows, of what each reader found. Of several faults the first column's.
+    fn batch(&mut self, found: Vec<Result<RecordBatch>>, rows: usize) -> Result<RecordBatch> {
+        let found = found.into_iter().collect::<Result<Vec<RecordBatch>>>()?;
+        let batch = self.chosen.batch(self.name, self.group, found.iter(), rows)?;
+        self.next += rows;
+        Ok(batch)
+    }
+
+    /// Checks that nothing follows the last row of a row group, as where all of it is read at once.
+    fn check_end(&mut self) -> Result<()> {
+        // A row group may have no rows at all.
+        if !self.is_checked && self.readers.len() < self.chosen.parts.len() {
+            self.open()?;
+        }
+        for (reader, part) in std::mem::take(&mut self.readers).into_iter().zip(&self.chosen.parts) {
+            guarded(|| check_end(reader, self.next))
+                .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))?;
+        }
+        self.is_checked = false;
+        Ok(())
+    }
+
     /// Readers of all columns, from the next row on.
     fn open(&mut self) -> Result<()> {
-        let readers = self.places.iter().map(|&place| {
-            guarded(|| self.parquet.reader(self.group, place, self.size, self.next))
-                .map_err(|reason| self.parquet.column_failed(self.name, self.group, place, &reason))
+        let readers = self.chosen.parts.iter().map(|part| {
+            guarded(|| self.parquet.reader(&self.chosen, self.group, part, self.size, self.next))
+                .map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
         });
         self.readers = readers.collect::<Result<_>>()?;
         Ok(())
     }
+}
+
+/// The next `count` rows of a part, after so many others, of all of its row group.
+fn next_of(
+    reader: &mut ParquetRecordBatchReader,
+    before: usize,
+    count: usize,
+    of_group: usize,
+) -> std::result::Result<RecordBatch, String> {
+    match reader.next().transpose().map_err(|error| error.to_string())? {
+        Some(batch) if batch.num_rows() >= count => Ok(batch),
+        ended => {
+            super::check_rows(of_group, before + ended.map_or(0, |batch| batch.num_rows()))?;
+            Err("it ends too early".into())
+        }
+    }
+}
+
+/// Checks that a part has no more rows than these.
+fn check_end(reader: ParquetRecordBatchReader, rows: usize) -> std::result::Result<(), String> {
+    let all = reader.into_iter().try_fold(rows, |rows, batch| Ok(rows + batch?.num_rows()));
+    super::check_rows(rows, all.map_err(|error: arrow_schema::ArrowError| error.to_string())?)
 }

@@ -1,0 +1,142 @@
+//! Formats that are not read, by their first bytes: an error names the format, and says what to do.
+
+/// First bytes, what they are of, and what to do.
+const FORMATS: [(&[u8], &str, &str); 25] = [
+    (b"\xfd7zXZ\0", "is compressed by xz", UNPACK_XZ),
+    (b"BZh", "is compressed by bzip2", "unpack it first, e.g. with `bunzip2`"),
+    (b"\x04\x22\x4d\x18", "is compressed by lz4", "unpack it first, e.g. with `lz4 -d`"),
+    (b"\xff\x06\0\0sNaPpY", "is compressed by snappy", UNPACK),
+    (b"\x1f\x9d", "is compressed by compress", "unpack it first, e.g. with `gunzip`"),
+    (b"\x5d\0\0", "is compressed by lzma", UNPACK_XZ),
+    (b"7z\xbc\xaf\x27\x1c", "is a 7z archive", UNPACK),
+    (b"Rar!\x1a\x07", "is a RAR archive", UNPACK),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an Excel workbook (.xls)", SAVE_SHEET),
+    (b"SQLite format 3\0", "is an SQLite database", "export the table as CSV, e.g. with `sqlite3 -header -csv`"),
+    (b"ORC", "is ORC", CONVERT),
+    (b"Obj\x01", "is Avro", CONVERT),
+    (b"\x89HDF\r\n\x1a\n", "is HDF5", CONVERT),
+    (b"CDF\x01", "is NetCDF", CONVERT),
+    (b"CDF\x02", "is NetCDF", CONVERT),
+    (b"MATLAB 5.0", "is a MATLAB file", CONVERT),
+    (b"<stata_dta>", "is a Stata file", CONVERT),
+    (b"$FL2", "is an SPSS file", CONVERT),
+    (b"RDX", "is an R data file", "write the table as Parquet or CSV in R"),
+    (b"\x80\x04\x95", "is a Python pickle", PYTHON),
+    (b"\x80\x05\x95", "is a Python pickle", PYTHON),
+    (b"%PDF-", "is a PDF", "give the table as CSV or Parquet"),
+    (b"<!DOCTYPE", "is a web page, maybe an error instead of the file", DOWNLOAD),
+    (b"<html", "is a web page, maybe an error instead of the file", DOWNLOAD),
+    (b"<?xml", "is XML", CONVERT),
+];
+
+const UNPACK: &str = "unpack it first";
+const UNPACK_XZ: &str = "unpack it first, e.g. with `xz -d`";
+const SAVE_SHEET: &str = "save the sheet as CSV";
+const CONVERT: &str = "convert it to Parquet or CSV first";
+const PYTHON: &str = "write the table as Parquet in Python, e.g. with `to_parquet`";
+const DOWNLOAD: &str = "download the file again";
+
+/// The format of a file with these first bytes, and what to do, if the format is known and cannot be read.
+pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    if let Some(&(_, what, advice)) = FORMATS.iter().find(|(start, ..)| head.starts_with(start)) {
+        // The first column of CSV may be named like this.
+        let is_binary = head.contains(&0) || !is_utf8(head);
+        return (is_binary || head.starts_with(b"<") || head.starts_with(b"%")).then_some((what, advice));
+    }
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        let has = |part: &[u8]| memchr::memmem::find(head, part).is_some();
+        return Some(match () {
+            () if has(b"xl/") || has(b"[Content_Types].xml") => ("is an Excel workbook (.xlsx)", SAVE_SHEET),
+            () if has(b"opendocument.spreadsheet") => ("is a spreadsheet (.ods)", SAVE_SHEET),
+            () if has(b".npy") => ("is an .npz archive of NumPy", "save its arrays by `numpy.save`, one a file"),
+            () => ("is a zip archive", "unpack it first, e.g. with `unzip`"),
+        });
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return Some(("is a tar archive", "unpack it first, e.g. with `tar -xf`"));
+    }
+    if head.get(8..12) == Some(b"DUCK") {
+        return Some(("is a DuckDB database", "write the table as Parquet in DuckDB: COPY t TO 't.parquet'"));
+    }
+    json(head)
+}
+
+/// Detects JSON by the first line: an object or an array, or the start of one that spans several lines.
+fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    const ADVICE: &str = "convert it to Parquet or CSV first, e.g. with DuckDB: COPY (FROM 'x.json') TO 'x.parquet'";
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let end = memchr::memchr(b'\n', head);
+    let line = head.get(..end.unwrap_or(head.len()))?.trim_ascii_end();
+    let is_whole = || serde_json::from_slice::<serde_json::Value>(line).is_ok();
+    // The line may be longer than the bytes that were read.
+    let is_begun = |begins: [&[u8]; 3]| end.is_none() && begins.iter().any(|begin| line.starts_with(begin));
+    match line {
+        b"{" | b"[" | b"[{" => Some(("is JSON", ADVICE)),
+        [b'{', ..] if is_whole() || is_begun([b"{\"", b"{ \"", b"{\t\""]) => {
+            Some(("is JSON, of one object a line (NDJSON)", ADVICE))
+        }
+        [b'[', ..] if is_whole() || is_begun([b"[{", b"[[", b"[ {"]) => Some(("is JSON", ADVICE)),
+        _ => None,
+    }
+}
+
+/// Whether the first bytes are not text: they contain zeros and are not UTF-8, or half of them are zeros, as in UTF-16.
+/// Fields of text may contain a few zeros.
+pub(super) fn is_binary(head: &[u8]) -> bool {
+    let zeros = memchr::memchr_iter(0, head).count();
+    zeros > 0 && (2 * zeros + 1 >= head.len() || !is_utf8(head))
+}
+
+fn is_utf8(head: &[u8]) -> bool {
+    // What is looked at may end within a letter.
+    std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_named() {
+        let tar = [&b"a.csv"[..], &[0; 252], b"ustar\x0000"].concat();
+        for (head, part) in [
+            (&b"{\"k\": 1, \"v\": \"x\"}\n{\"k\": 2}\n"[..], "NDJSON"),
+            (b"\xef\xbb\xbf{\"k\":1}\r\n", "NDJSON"),
+            (b"{\n  \"k\": 1\n}", "is JSON"),
+            (b"[{\"k\": 1}, {\"k\": 2}]", "is JSON"),
+            (b"\n[\n  {\"k\": 1}\n]", "is JSON"),
+            (b"[1, 2]\n[3, 4]\n", "is JSON"),
+            (b"{\"k\": \"a long line that goes on", "NDJSON"),
+            (b"\xfd7zXZ\0\0\x04", "xz"),
+            (b"BZh91AY&SY\xff\0", "bzip2"),
+            (b"PK\x03\x04\x14\0\0\0 [Content_Types].xml xl/workbook.xml", "Excel"),
+            (b"PK\x03\x04\x14\0\0\0 a.npy", "npz"),
+            (b"PK\x03\x04\x14\0\0\0 a.csv", "zip"),
+            (b"SQLite format 3\0\x10\0", "SQLite"),
+            (b"Obj\x01\x04\x14avro.codec\x08null\0", "Avro"),
+            (b"<!DOCTYPE html><html>", "web page"),
+            (&tar, "tar"),
+        ] {
+            assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
+        }
+        for head in [
+            &b"a,b\n1,2\n"[..],
+            b"[id],[name]\n1,x\n",
+            b"{id},{name}\n",
+            b"{\"a\": 1},5\n",
+            b"ORCID,name\n1,x\n",
+            b"BZh,RDX\n1,2\n",
+            b"",
+            b"\n",
+        ] {
+            assert_eq!(format_of(head), None, "{}", String::from_utf8_lossy(head));
+        }
+    }
+
+    #[test]
+    fn zeros_in_texts_are_text() {
+        assert!(!is_binary(b"k,v\nA\0B,1\n") && !is_binary(b"k\0,v\nA,1\n\xc3") && !is_binary(b"\xff,1\n"));
+        assert!(is_binary(b"k\0,\0v\0\n\0") && is_binary(b"\0k\0,\0v\0\n") && is_binary(b"\0\x01\xff\xfe,"));
+        assert!(is_binary(b"\0"));
+    }
+}

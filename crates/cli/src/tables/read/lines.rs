@@ -1,0 +1,56 @@
+//! Refuses text with a line longer than the longest row while it is decompressed or read from a pipe: otherwise all of it
+//! would be in memory or in a temporary file first.
+
+use std::io::{self, Read};
+
+use super::csv::{LONGEST, TOO_LONG};
+use super::may_be_text;
+
+/// A reader of what may be text.
+pub(super) struct Lines<R> {
+    reader: R,
+    /// Bytes since the last line end; none before the first bytes were read, and of what is not text.
+    line: Option<usize>,
+    is_begun: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn of(reader: R) -> Lines<R> {
+        Lines { reader, line: None, is_begun: false }
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(room)?;
+        let bytes = &room[..length];
+        if !self.is_begun && length > 0 {
+            self.is_begun = true;
+            self.line = may_be_text(bytes).then_some(0);
+        }
+        if let Some(line) = &mut self.line {
+            *line = memchr::memrchr(b'\n', bytes).map_or(*line + length, |end| length - end - 1);
+            if *line > LONGEST {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, TOO_LONG));
+            }
+        }
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_of_text_are_refused() {
+        let read = |begin: &[u8], length: u64, end: &[u8]| {
+            let reader = begin.chain(io::repeat(b'x').take(length)).chain(end);
+            io::copy(&mut Lines::of(reader), &mut io::sink()).map_err(|error| error.kind())
+        };
+        let most = LONGEST as u64;
+        assert_eq!(read(b"a,b,column,d\n", most, b"\nx\n"), Ok(most + 16));
+        assert_eq!(read(b"a,b,column,d\n", most + 1, b"\nx\n"), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(read(b"PAR1 and more", most + 1, b"\n"), Ok(most + 15));
+    }
+}

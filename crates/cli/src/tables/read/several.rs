@@ -1,0 +1,198 @@
+//! Several files with the same columns, read as one table: the rows of the first file, then those of the second, and so
+//! on.
+//!
+//! Columns are matched by name, in the order of the first file. Their types must be equal, but nulls of no type take
+//! that of the other files, and dictionaries are read as their values. In text the type of a column is what the fields
+//! of all files fit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use koel_arrow::{Column, plain_type};
+
+use crate::failure::{Failure, Result};
+
+use super::super::{Table, TableReading};
+use super::csv::{Csv, Survey};
+use super::stream::Stream;
+use super::{Form, Source};
+
+pub(super) struct Several(Vec<Source>);
+
+/// The files that arguments name: an argument that is not a file may be a pattern, such as `orders/*.parquet`.
+///
+/// # Errors
+/// If a pattern matches no file.
+pub(crate) fn matching(arguments: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for argument in arguments {
+        let argument = argument.as_ref();
+        let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '[']) && !argument.exists());
+        let Some(pattern) = pattern else {
+            paths.push(argument.to_owned());
+            continue;
+        };
+        let wrong = |why: &dyn std::fmt::Display| Failure::Input(format!("{pattern}: {why}"));
+        let before = paths.len();
+        for path in glob::glob(pattern).map_err(|error| wrong(&error))? {
+            paths.push(path.map_err(|error| wrong(&error))?);
+        }
+        if paths.len() == before {
+            return Err(wrong(&"there is no such file, and as a pattern it matches none"));
+        }
+    }
+    Ok(paths)
+}
+
+impl Several {
+    pub(super) fn open(paths: &[PathBuf], options: &TableReading) -> Result<Several> {
+        if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
+        }
+        let sources = paths.iter().map(|path| Source::open(path, options)).collect::<Result<Vec<_>>>()?;
+        let Some((first, others)) = sources.split_first() else {
+            return Err(Failure::Input("there are no files to read: name one".into()));
+        };
+        let there = first.columns();
+        for other in others {
+            if other.is_text() != first.is_text() {
+                return Err(other.name.fail(format!(
+                    "this is {}, and {} is {}: text and files with types do not mix, so bring them into one format by \
+                     `koel convert`",
+                    other.format(),
+                    first.name.shown(),
+                    first.format()
+                )));
+            }
+            let own = other.columns();
+            let lacks = |whose: &Source, column: &str, has: &Source| {
+                let (whose, has) = (whose.name.shown(), has.name.shown());
+                Failure::Input(format!(
+                    "{whose} has no column `{column}`, and {has} has one: files that are read as one table need the \
+                     same columns"
+                ))
+            };
+            if let Some(missing) = there.iter().find(|column| !own.contains(column)) {
+                return Err(lacks(other, missing, first));
+            }
+            if let Some(extra) = own.iter().find(|column| !there.contains(column)) {
+                return Err(lacks(first, extra, other));
+            }
+        }
+        Ok(Several(sources))
+    }
+
+    /// The first file, which says how columns are ordered.
+    pub(super) fn first(&self) -> &Source {
+        &self.0[0]
+    }
+
+    pub(super) fn keep_text(&mut self, except: &[String]) {
+        self.0.iter_mut().for_each(|source| source.keep_text(except));
+    }
+
+    /// The wanted columns, in their order.
+    fn wanted(&self, columns: Option<&[String]>) -> Vec<String> {
+        let all = || self.first().columns().into_iter().map(String::from).collect();
+        columns.map_or_else(all, <[String]>::to_vec)
+    }
+
+    /// The schema of all files; none of text.
+    pub(super) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
+        let wanted = self.wanted(columns);
+        let mut united: Option<Vec<Field>> = None;
+        for source in &self.0 {
+            let Some(schema) = source.schema(Some(&wanted))? else { return Ok(None) };
+            let Some(fields) = &mut united else {
+                united = Some(schema.fields().iter().map(|field| plain(field)).collect());
+                continue;
+            };
+            for (field, other) in fields.iter_mut().zip(schema.fields()) {
+                let other = plain(other);
+                let is_nullable = field.is_nullable() || other.is_nullable();
+                if *field.data_type() == DataType::Null {
+                    *field = other;
+                } else if *other.data_type() != DataType::Null && field.data_type() != other.data_type() {
+                    return Err(source.name.fail(format!(
+                        "column `{}` is of type {}, and in {} of type {}: files that are read as one table need the same \
+                         types, so write one of them anew",
+                        field.name(),
+                        other.data_type(),
+                        self.first().name.shown(),
+                        field.data_type()
+                    )));
+                }
+                field.set_nullable(is_nullable);
+            }
+        }
+        Ok(united.map(|fields| Arc::new(Schema::new(fields))))
+    }
+
+    pub(super) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
+        let stream = self.stream(columns)?;
+        let schema = Arc::clone(stream.schema());
+        Ok(Table::of(schema, stream.collect::<Result<Vec<_>>>()?))
+    }
+
+    pub(super) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
+        let wanted = self.wanted(columns);
+        let Some(schema) = self.schema(Some(&wanted))? else { return self.stream_of_text(&wanted) };
+        let of_all = Arc::clone(&schema);
+        let batches = self.0.iter().flat_map(move |source| {
+            let (schema, stream) = (Arc::clone(&of_all), source.stream(Some(&wanted)));
+            let (stream, error) = match stream {
+                Ok(stream) => (Some(stream), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            let of_schema = move |batch: Result<RecordBatch>| cast(&schema, &batch?);
+            stream.into_iter().flatten().map(of_schema).chain(error)
+        });
+        Ok(Stream::of(schema, batches))
+    }
+
+    /// All texts are gone through for the types of columns, and then read one after the other.
+    fn stream_of_text(&self, wanted: &[String]) -> Result<Stream<'_>> {
+        let texts = self.0.iter().filter_map(|source| match &source.form {
+            Form::Csv(csv) => Some((csv, source)),
+            _ => None,
+        });
+        let survey = |(csv, source): (&'_ Csv, &'_ Source)| -> Result<(Survey, Vec<usize>)> {
+            let places = source.places(Some(wanted))?;
+            Ok((csv.survey(&source.name, &places)?, places))
+        };
+        let texts: Vec<_> = texts.collect();
+        let mut surveys = texts.iter().copied().map(survey).collect::<Result<Vec<_>>>()?;
+        Survey::unite(&mut surveys);
+        let parts = texts.into_iter().zip(surveys);
+        let streams = parts
+            .map(|((csv, source), (survey, places))| csv.stream_of(&source.name, &places, survey))
+            .collect::<Result<Vec<_>>>()?;
+        let (schema, untyped) = streams.first().map_or_else(
+            || (Arc::new(Schema::empty()), Vec::new()),
+            |first| (Arc::clone(first.schema()), first.untyped().to_vec()),
+        );
+        Ok(Stream::of(schema, streams.into_iter().flatten()).with_untyped(untyped))
+    }
+}
+
+/// A column without a dictionary.
+fn plain(field: &Field) -> Field {
+    field.clone().with_data_type(plain_type(field.data_type()))
+}
+
+/// The same rows in the types of all files.
+fn cast(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
+    let column = |(field, column): (&Arc<Field>, &ArrayRef)| -> koel_arrow::Result<ArrayRef> {
+        Ok(match (field.data_type(), column.data_type()) {
+            (to, from) if to == from => Arc::clone(column),
+            (to, DataType::Null) => new_null_array(to, column.len()),
+            _ => Arc::clone(&Column::new(field.name(), Arc::clone(column)).plain()?.chunks()[0]),
+        })
+    };
+    let columns = schema.fields().iter().zip(batch.columns()).map(column).collect::<koel_arrow::Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
+    batch.map_err(|error| Failure::Input(error.to_string()))
+}
