@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::relational_tests::{below, groups_of_every_sort};
 use super::numbers::bits_of;
+use super::relational_tests::{below, groups_of_every_sort};
 use super::{Numbers, Relational, Wanted};
 use crate::error::{Error, Result};
 use crate::exact::{ExactSum, quotient};

@@ -48,11 +48,9 @@ impl ExactSums {
     /// The means of the first groups, which have so many values each. That of none is NaN.
     pub fn means(&self, counts: &[i64]) -> Vec<f64> {
         let count = |group: usize| counts[group].unsigned_abs();
-        self.each(
-            counts.len(),
-            &|group, window, sum| quotient(sum, window.unit(), count(group)),
-            &|group, exact| exact.mean(count(group)),
-        )
+        self.each(counts.len(), &|group, window, sum| quotient(sum, window.unit(), count(group)), &|group, exact| {
+            exact.mean(count(group))
+        })
     }
 
     fn each(

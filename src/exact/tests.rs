@@ -215,7 +215,8 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
 fn ratios_are_rounded_once() {
     let mut random = SplitMix64::new(9);
     for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
-        let (dividend, a, b) = (random.next_u64() as i64 >> 12, random.next_u64() >> 39 | 1, random.next_u64() >> 36 | 1);
+        let (dividend, a, b) =
+            (random.next_u64() as i64 >> 12, random.next_u64() >> 39 | 1, random.next_u64() >> 36 | 1);
         let expected = dividend as f64 / (a * b) as f64;
         assert_eq!(exact_ratio(dividend.into(), &[], &[a, b]), expected, "{dividend} / ({a} * {b})");
         let (factor, divisor) = (random.next_u64() >> 54, a * b);

@@ -27,8 +27,7 @@ pub enum Aggregate {
 
 impl Aggregate {
     /// All of them.
-    pub const ALL: [Aggregate; 5] =
-        [Aggregate::Count, Aggregate::Sum, Aggregate::Mean, Aggregate::Min, Aggregate::Max];
+    pub const ALL: [Aggregate; 5] = [Aggregate::Count, Aggregate::Sum, Aggregate::Mean, Aggregate::Min, Aggregate::Max];
 
     /// The name on the command line and of the column.
     pub fn name(self) -> &'static str {

@@ -109,7 +109,8 @@ impl Passed for u32 {
 
 /// Words of 64 bits with these lower halves.
 fn widened<B: Relational>(backend: &B, values: &B::Buffer<u32>) -> Result<B::Buffer<u64>> {
-    let (zeros, ones) = (backend.filled(values.len().div_ceil(2), 0)?, backend.filled(bitmap_words(values.len()), u32::MAX)?);
+    let (zeros, ones) =
+        (backend.filled(values.len().div_ceil(2), 0)?, backend.filled(bitmap_words(values.len()), u32::MAX)?);
     backend.interleave(&zeros, values, &ones, 0)
 }
 

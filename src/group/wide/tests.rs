@@ -38,7 +38,8 @@ impl<V: Number> Plain<V> {
     fn check(&self, ids: &[u32], groups: usize, values: &[V]) -> Result<()> {
         let expected = self.groups(ids, groups, values);
         let every: &[Aggregate] = &Aggregate::ALL;
-        for aggregates in [every, &every[..1], &every[1..2], &every[2..3], &every[3..4], &every[4..], &every[1..4], &[]] {
+        for aggregates in [every, &every[..1], &every[1..2], &every[2..3], &every[3..4], &every[4..], &every[1..4], &[]]
+        {
             for threads in [1, 2] {
                 let found = aggregate(&Cpu::with_threads(threads)?, ids, groups, values, aggregates)?;
                 let about = format!("{} rows, {groups} groups, {threads} threads, {aggregates:?}", ids.len());

@@ -133,8 +133,9 @@ fn only_what_is_asked_for_is_answered() {
     for device in devices() {
         for order in IdOrder::ALL {
             let all = grouped(&keys, &values, order);
-            for bits in 0..16 {
-                let wanted: Vec<_> = (0..Aggregate::ALL.len()).filter(|i| bits >> i & 1 == 1).map(|i| Aggregate::ALL[i]).collect();
+            for bits in 0..1 << Aggregate::ALL.len() {
+                let wanted: Vec<_> =
+                    (0..Aggregate::ALL.len()).filter(|i| bits >> i & 1 == 1).map(|i| Aggregate::ALL[i]).collect();
                 let has = |aggregate| wanted.contains(&aggregate);
                 let mut expected = all.clone();
                 expected.counts.truncate(if has(Aggregate::Count) { usize::MAX } else { 0 });
