@@ -172,7 +172,7 @@ pub trait Relational: HashBackend {
 
     /// What is wanted of each of `groups` groups: row `i` belongs to group `ids[i]` and brings `values[i]`. There are
     /// as many values as rows if any aggregate needs them, and otherwise none. A row whose group there is not is passed
-    /// over.
+    /// over. There are no means.
     fn accumulate(
         &self,
         ids: &Self::Buffer<u32>,

@@ -221,6 +221,7 @@ impl Relational for Cpu {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<Cpu>> {
+        let wanted = Wanted { mean: false, ..wanted };
         let needed = if wanted.values() { ids.len() } else { 0 };
         Error::check_length("the values", values.len(), needed)?;
         self.ledger().kernel("accumulate", ids.len());

@@ -94,9 +94,9 @@ impl Passed for u32 {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Columns<B, u32>> {
-        let none = backend.filled(0, 0)?;
-        let values = if wanted.values() { values } else { &none };
-        let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, values, groups, wanted)?;
+        let (none, passed) = (backend.filled(0, 0)?, Wanted { mean: false, ..wanted });
+        let of_passed = if passed.values() { values } else { &none };
+        let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, of_passed, groups, passed)?;
         let mut means = backend.filled(0, 0)?;
         if wanted.mean {
             let widened = widened(backend, values)?;

@@ -56,6 +56,7 @@ impl OpenCl {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<OpenCl>> {
+        let wanted = Wanted { mean: false, ..wanted };
         let len = ids.len();
         Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
         let cells = |wanted: bool| if wanted { groups } else { 0 };
