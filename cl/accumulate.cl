@@ -1,4 +1,4 @@
-// Aggregates of groups: count, sum, least and greatest value. One group of work-items a tile of rows.
+// Aggregates of groups: count, sum, mean, least and greatest value. One group of work-items a tile of rows.
 //
 //   each work-item   keeps what it has of one group in hand; when a row of another comes, it gives it away
 //   give             to the group's entry in the tile's own table (local memory, one entry to a place; the first group
@@ -12,16 +12,18 @@
 // Which group has a place is a matter of schedule, and so is the order in which parts meet: neither shows in sums
 // modulo 2^64, minima and maxima.
 //
-// Sums of 64-bit integers may pass 64 bits. So they have 96: beside each sum stands how often it passed 2^64, up or down,
-// which is no matter of order either. Least and greatest values are found by integers in the order of the numbers
-// (src/backend/numbers.rs); `settle` makes values of these, and finds the first group whose sum does not fit.
+// Sums of 64-bit values have 128 bits, in two words: what passes 2^64 in the lower is one more in the upper, which does not
+// depend on order either. Doubles are added up as integers, in units of a window about the greatest exponent of the column
+// (src/exact/window.rs); rows outside of it are marked, and the host adds them up. Least and greatest values are found by
+// integers in the order of the numbers (src/backend/numbers.rs). `settle` makes values of all of these, and finds the first
+// group whose sum does not fit.
 //
 // What it is not: a hash table. Numbers of groups are dense, so their low bits spread them, and nobody looks for
 // another place.
 //
-//   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each column that is wanted
+//   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each column that is wanted; of means the sum and the count are
 //   KOEL_VALUE_BITS                            of a value: 32 or 64
-//   KOEL_NUMBERS                               what 64 bits are: 0 unsigned, 1 signed, 2 doubles (which have no sums)
+//   KOEL_NUMBERS                               what 64 bits are: 0 unsigned, 1 signed, 2 doubles
 //   KOEL_ENTRIES                               of a tile's table, a power of two
 // A tile is KOEL_EACH rows for each of KOEL_GROUP work-items. Work-items past the end reach every barrier.
 
@@ -31,6 +33,7 @@
 
 #if KOEL_VALUE_BITS == 64
 #define WIDE_SUM KOEL_WANT_SUM
+#define SUMS_OF_DOUBLES (KOEL_WANT_SUM && KOEL_NUMBERS == 2)
 typedef ulong number;
 #define NUMBER_MAX 0xffffffffffffffffUL
 #define MIN_CELL(at, number) atom_min(at, number)
@@ -45,6 +48,7 @@ typedef ulong number;
 #endif
 #else
 #define WIDE_SUM 0
+#define SUMS_OF_DOUBLES 0
 typedef uint number;
 #define NUMBER_MAX 0xffffffffu
 #define MIN_CELL(at, number) atomic_min(at, number)
@@ -54,15 +58,12 @@ typedef uint number;
 #endif
 
 // The integers by which the least and the greatest value are found, and back.
-#define SIGN 0x8000000000000000UL
 #if KOEL_VALUE_BITS == 64 && KOEL_NUMBERS == 1
 static inline ulong low_code(ulong bits) { return bits ^ SIGN; }
 static inline ulong high_code(ulong bits) { return bits ^ SIGN; }
 static inline ulong of_low_code(ulong code) { return code ^ SIGN; }
 static inline ulong of_high_code(ulong code) { return code ^ SIGN; }
 #elif KOEL_VALUE_BITS == 64 && KOEL_NUMBERS == 2
-#define INFINITE 0x7ff0000000000000UL
-#define ONE_NAN 0x7ff8000000000000UL
 static inline bool nan_bits(ulong bits) { return (bits & ~SIGN) > INFINITE; }
 static inline ulong ordered(ulong bits) { return bits ^ (bits & SIGN ? NUMBER_MAX : SIGN); }
 static inline ulong unordered(ulong code) { return code ^ (code & SIGN ? SIGN : NUMBER_MAX); }
@@ -87,8 +88,8 @@ typedef struct {
     __global ulong *sums;
     __global number *least, *greatest;
 #if WIDE_SUM
-    // How often sums passed 2^64.
-    __global uint *carries;
+    // The upper words of sums.
+    __global ulong *highs;
 #endif
 } cells_of_all;
 
@@ -100,7 +101,8 @@ typedef struct {
     __local uint *sums_low, *sums_high;
     __local number *least, *greatest;
 #if WIDE_SUM
-    __local uint *carries;
+    // The halves of the upper word.
+    __local uint *thirds, *fourths;
 #endif
 } entries_of_tile;
 
@@ -110,7 +112,7 @@ typedef struct {
     ulong sum;
     number least, greatest;
 #if WIDE_SUM
-    uint carry;
+    ulong high;
 #endif
 } part;
 
@@ -125,8 +127,8 @@ static inline void add_to_cells(cells_of_all cells, part p) {
 #endif
 #if WIDE_SUM
     ulong before = atom_add(&cells.sums[p.group], p.sum);
-    uint carry = p.carry + (before + p.sum < before);
-    if (carry) atomic_add(&cells.carries[p.group], carry);
+    ulong high = p.high + (before + p.sum < before);
+    if (high) atom_add(&cells.highs[p.group], high);
 #elif KOEL_WANT_SUM
     atom_add(&cells.sums[p.group], p.sum);
 #endif
@@ -145,15 +147,20 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
 #if KOEL_WANT_SUM
     // The lower half wraps as often as its carries say, whoever brings them and when.
     uint low = (uint)p.sum;
-    uint before = atomic_add(&entries.sums_low[at], low);
+    uint before = low ? atomic_add(&entries.sums_low[at], low) : 0;
     uint high = (uint)(p.sum >> 32) + (before + low < low);
 #if WIDE_SUM
-    uint carry = p.carry + (high < (uint)(p.sum >> 32));
+    ulong upper = p.high + (high < (uint)(p.sum >> 32));
     if (high) {
         uint before_high = atomic_add(&entries.sums_high[at], high);
-        carry += before_high + high < high;
+        upper += before_high + high < high;
     }
-    if (carry) atomic_add(&entries.carries[at], carry);
+    uint third = (uint)upper, fourth = (uint)(upper >> 32);
+    if (third) {
+        uint before_third = atomic_add(&entries.thirds[at], third);
+        fourth += before_third + third < third;
+    }
+    if (fourth) atomic_add(&entries.fourths[at], fourth);
 #else
     if (high) atomic_add(&entries.sums_high[at], high);
 #endif
@@ -181,7 +188,10 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
                                     const uint groups, __global uint *counts, __global ulong *sums,
                                     __global number *least, __global number *greatest
 #if KOEL_VALUE_BITS == 64
-                                    , __global uint *carries
+                                    , __global ulong *highs
+#endif
+#if SUMS_OF_DOUBLES
+                                    , __global uint *about, __global uint *left
 #endif
 ) {
     __local uint owners[KOEL_ENTRIES];
@@ -191,10 +201,10 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
     __local number entry_least[KOEL_WANT_LEAST ? KOEL_ENTRIES : 1];
     __local number entry_greatest[KOEL_WANT_GREATEST ? KOEL_ENTRIES : 1];
 #if WIDE_SUM
-    __local uint entry_carries[KOEL_ENTRIES];
+    __local uint entry_thirds[KOEL_ENTRIES], entry_fourths[KOEL_ENTRIES];
     entries_of_tile entries = {owners,      entry_counts,   entry_lows,   entry_highs,
-                               entry_least, entry_greatest, entry_carries};
-    cells_of_all cells = {counts, sums, least, greatest, carries};
+                               entry_least, entry_greatest, entry_thirds, entry_fourths};
+    cells_of_all cells = {counts, sums, least, greatest, highs};
 #else
     entries_of_tile entries = {owners, entry_counts, entry_lows, entry_highs, entry_least, entry_greatest};
     cells_of_all cells = {counts, sums, least, greatest};
@@ -210,7 +220,8 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
         entry_highs[at] = 0;
 #endif
 #if WIDE_SUM
-        entry_carries[at] = 0;
+        entry_thirds[at] = 0;
+        entry_fourths[at] = 0;
 #endif
 #if KOEL_WANT_LEAST
         entry_least[at] = NUMBER_MAX;
@@ -222,6 +233,10 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong first = (ulong)get_group_id(0) * KOEL_GROUP * KOEL_EACH + me;
     part hand = nothing_of(NOBODY);
+#if SUMS_OF_DOUBLES
+    uint lowest = window_around(about[0]);
+    bool has_left = false;
+#endif
     for (uint j = 0; j < KOEL_EACH; j++) {
         ulong i = first + j * KOEL_GROUP;
         if (i >= len) break;
@@ -234,16 +249,29 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
         hand.count++;
 #if VALUES
         number value = values[i];
+#if SUMS_OF_DOUBLES
+        sum128 integer;
+        if (!in_window(value, lowest, &integer)) {
+            atomic_or(&left[i / 32], 1u << (i % 32));
+            has_left = true;
+        }
+        hand.sum += integer.low;
+        hand.high += integer.high + (hand.sum < integer.low);
+#else
         hand.sum += value;
 #if WIDE_SUM
-        // A negative number is itself and 2^64 more, which it is said not to be.
-        hand.carry += (hand.sum < value) - (KOEL_NUMBERS == 1 && value >= SIGN);
+        // The upper word of a negative number is all ones.
+        hand.high += (ulong)(hand.sum < value) - (KOEL_NUMBERS == 1 && value >= SIGN);
+#endif
 #endif
         hand.least = min(hand.least, low_code(value));
         hand.greatest = max(hand.greatest, high_code(value));
 #endif
     }
     give(entries, cells, hand);
+#if SUMS_OF_DOUBLES
+    if (has_left) atomic_or(&about[1], 1u);
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = me; at < KOEL_ENTRIES; at += KOEL_GROUP) {
         if (owners[at] == NOBODY) continue;
@@ -255,7 +283,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
         all.sum = ((ulong)entry_highs[at] << 32) | entry_lows[at];
 #endif
 #if WIDE_SUM
-        all.carry = entry_carries[at];
+        all.high = ((ulong)entry_fourths[at] << 32) | entry_thirds[at];
 #endif
 #if KOEL_WANT_LEAST
         all.least = entry_least[at];
@@ -268,14 +296,31 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
 }
 
 #if KOEL_VALUE_BITS == 64
+// The greatest exponent of a sample of doubles, into about[0].
+__kernel GROUP_SIZE void sample(__global const ulong *values, const ulong len, const ulong step, __global uint *about) {
+    ulong i = get_global_id(0) * step;
+    if (i >= len) return;
+    uint exponent = exponent_of(values[i]);
+    if (exponent < 0x7ffu) atomic_max(about, exponent);
+}
+
 // One work-item a group. `overflow` is the first group whose sum does not fit, or NOBODY.
-__kernel GROUP_SIZE void settle(const ulong groups, __global const ulong *sums, __global const uint *carries,
-                                __global ulong *least, __global ulong *greatest, __global uint *overflow) {
+__kernel GROUP_SIZE void settle(const ulong groups, __global ulong *sums, __global const ulong *highs,
+                                __global const uint *counts, __global ulong *means, __global ulong *least,
+                                __global ulong *greatest, __global uint *overflow, __global const uint *about,
+                                const uint has_means) {
     ulong group = get_global_id(0);
     if (group >= groups) return;
 #if WIDE_SUM
-    uint fitting = KOEL_NUMBERS == 1 && sums[group] >= SIGN ? 0xffffffffu : 0;
-    if (carries[group] != fitting) atomic_min(overflow, (uint)group);
+    sum128 sum = {sums[group], highs[group]};
+#if SUMS_OF_DOUBLES
+    int unit = (int)window_around(about[0]) - 1 + UNIT;
+    sums[group] = rounded(sum, unit);
+#else
+    int unit = 0;
+    if (sum.high != (KOEL_NUMBERS == 1 && sum.low >= SIGN ? NUMBER_MAX : 0)) atomic_min(overflow, (uint)group);
+#endif
+    if (has_means) means[group] = quotient(sum, unit, counts[group]);
 #endif
 #if KOEL_WANT_LEAST
     least[group] = of_low_code(least[group]);
@@ -283,5 +328,12 @@ __kernel GROUP_SIZE void settle(const ulong groups, __global const ulong *sums, 
 #if KOEL_WANT_GREATEST
     greatest[group] = of_high_code(greatest[group]);
 #endif
+}
+
+// Results of some groups to their places.
+__kernel GROUP_SIZE void put(__global const ulong *found, __global const uint *places, const ulong count,
+                             __global ulong *to) {
+    ulong i = get_global_id(0);
+    if (i < count) to[places[i]] = found[i];
 }
 #endif

@@ -244,7 +244,6 @@ impl<B: Relational> Relational for Faulty<B> {
         fn shards<K: Key>(&self, keys: &B::Buffer<K>, which: &ShardOf) -> Result<B::Buffer<u32>>;
         fn scatter<T: Word>(&self, values: &B::Buffer<T>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<T>>;
         fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
-        fn tree_sums(&self, values: &B::Buffer<u64>, offsets: &B::Buffer<u64>) -> Result<B::Buffer<u64>>;
     }
 
     fn mark(&self, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>> {
@@ -292,9 +291,9 @@ impl<B: Relational> Relational for Faulty<B> {
         groups: usize,
         wanted: Wanted,
     ) -> Result<WideAccumulated<Self>> {
-        let WideAccumulated { counts, sums, least, greatest, overflow } =
+        let WideAccumulated { counts, sums, means, least, greatest, overflow } =
             self.inner.accumulate_wide(&self.rows(ids)?, &self.rows(values)?, of, groups, wanted)?;
-        Ok(WideAccumulated { counts, sums, least, greatest, overflow })
+        Ok(WideAccumulated { counts, sums, means, least, greatest, overflow })
     }
 
     fn interleave(

@@ -1,11 +1,12 @@
-//! Aggregates of 64-bit values and sums of doubles against plain loops, for the tests of every device.
+//! Aggregates of 64-bit values against plain loops, for the tests of every device.
 
 use std::cmp::Ordering;
 
+use super::numbers::bits_of;
 use super::relational_tests::{below, groups_of_every_sort};
-use super::tree::{LEAVES, plain_sum};
 use super::{Numbers, Relational, Wanted};
 use crate::error::{Error, Result};
+use crate::exact::{ExactSum, quotient};
 use crate::scheme::hash::SplitMix64;
 
 const NAN: u64 = 0x7ff8_0000_0000_0000;
@@ -34,6 +35,10 @@ fn columns(of: Numbers, len: usize) -> Vec<Vec<u64>> {
             doubles(22, len),
             some.iter().map(|bits| if bits & 1 == 0 { 0.0 } else { -0.0 }).map(f64::to_bits).collect(),
             some.iter().map(|bits| (*bits as i64 >> 30) as f64).map(f64::to_bits).collect(),
+            // Of all exponents, and no NaN or infinity.
+            some.iter().map(|bits| bits & !(1 << 62)).collect(),
+            // Of two sizes: a window holds one of them.
+            some.iter().map(|&bits| if bits & 15 == 0 { 0.1 } else { bits as f64 }).map(f64::to_bits).collect(),
         ],
         // Sums of the first kind pass 64 bits, both ways where there are signs; those of the others do not.
         _ => vec![
@@ -80,9 +85,9 @@ pub(crate) fn wide<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
                 }
             }
             let (ids, values) = (below(40, 11, rows), columns(of, rows).swap_remove(1));
-            for which in (0..16).filter(|which| thorough || [0, 6, 11].contains(which)) {
+            for which in (0..32).filter(|which| thorough || [0, 6, 11, 17, 25].contains(which)) {
                 let is = |bit: u32| which >> bit & 1 == 1;
-                let wanted = Wanted { count: is(0), sum: is(1), least: is(2), greatest: is(3) };
+                let wanted = Wanted { count: is(0), sum: is(1), least: is(2), greatest: is(3), mean: is(4) };
                 agrees(backend, of, (&ids, if wanted.values() { &values } else { &[] }), 41, wanted, "some columns")?;
             }
         }
@@ -103,14 +108,15 @@ fn agrees<B: Relational>(
         Numbers::Signed => (i64::MAX as u64, i64::MIN as u64),
         Numbers::Double => (f64::INFINITY.to_bits(), f64::NEG_INFINITY.to_bits()),
     };
-    let is_summed = wanted.sum && of != Numbers::Double;
     let cells = |wanted: bool| if wanted { groups } else { 0 };
-    let (mut counts, mut sums) = (vec![0; cells(wanted.count)], vec![0_i128; cells(is_summed)]);
+    let (mut counts, mut sums) = (vec![0_u32; groups], vec![0_i128; groups]);
+    let mut doubles = vec![ExactSum::default(); if of == Numbers::Double { groups } else { 0 }];
     let (mut least, mut greatest) = (vec![highest; cells(wanted.least)], vec![lowest; cells(wanted.greatest)]);
     for (row, &id) in ids.iter().enumerate() {
         let (id, bits) = (id as usize, values.get(row).copied().unwrap_or(0));
         let integer = if of == Numbers::Signed { i128::from(bits as i64) } else { i128::from(bits) };
         counts.iter_mut().skip(id).take(1).for_each(|count| *count += 1);
+        doubles.iter_mut().skip(id).take(1).for_each(|sum| sum.add(f64::from_bits(bits)));
         sums.iter_mut().skip(id).take(1).for_each(|sum| *sum += integer);
         least.iter_mut().skip(id).take(1).for_each(|least| *least = stays(of, Ordering::Less, bits, *least));
         greatest.iter_mut().skip(id).take(1).for_each(|most| *most = stays(of, Ordering::Greater, bits, *most));
@@ -119,71 +125,25 @@ fn agrees<B: Relational>(
         Numbers::Signed => i64::try_from(sum).is_ok(),
         _ => u64::try_from(sum).is_ok(),
     };
-    let overflow = sums.iter().position(|&sum| !fits(sum)).map(|group| group as u32);
+    let overflow = match of {
+        Numbers::Double => None,
+        _ => sums.iter().position(|&sum| wanted.sum && !fits(sum)).map(|group| group as u32),
+    };
+    // Numbers of these tests are below 2^80, and such quotients have a check of their own (src/exact/tests.rs).
+    let mean = |group: usize| match counts[group] {
+        0 => f64::NAN,
+        count if of == Numbers::Double => doubles[group].mean(count.into()),
+        count => quotient(sums[group], 0, count.into()),
+    };
+    let sum = |group: usize| if of == Numbers::Double { bits_of(doubles[group].sum()) } else { sums[group] as u64 };
     let found = backend.accumulate_wide(&backend.upload(ids)?, &backend.upload(values)?, of, groups, wanted)?;
     let said = format!("of {} rows, {of:?}, {name}, {wanted:?}", ids.len());
-    assert!(backend.download(&found.counts)? == counts, "counts {said}");
-    assert!(sums.iter().map(|&sum| sum as u64).eq(backend.download(&found.sums)?), "sums {said}");
+    assert!(backend.download(&found.counts)? == counts[..cells(wanted.count)], "counts {said}");
+    assert!((0..cells(wanted.sum)).map(sum).eq(backend.download(&found.sums)?), "sums {said}");
+    assert!((0..cells(wanted.mean)).map(mean).map(bits_of).eq(backend.download(&found.means)?), "means {said}");
     assert!(backend.download(&found.least)? == least, "least {said}");
     assert!(backend.download(&found.greatest)? == greatest, "greatest {said}");
     assert_eq!(found.overflow, overflow, "{said}");
-    Ok(())
-}
-
-/// Lengths of runs that end before, at and behind every border of blocks, up to `longest`, shuffled among short ones.
-fn runs(longest: usize) -> Vec<usize> {
-    let powers = (0..usize::BITS).map(|bits| 1 << bits).take_while(|&power| power <= longest);
-    let mut lengths: Vec<usize> = powers.flat_map(|power: usize| [power - 1, power, power + 1, 0]).collect();
-    lengths.extend((0..3 * LEAVES + 2).flat_map(|len| [len, 1]));
-    let order = noise(31, lengths.len());
-    for (at, other) in order.iter().enumerate() {
-        lengths.swap(at, (other % order.len() as u64) as usize);
-    }
-    lengths
-}
-
-/// Sums of doubles as `sums` makes them, in runs of every length up to `longest`, beside the plain tree.
-pub(crate) fn trees_by<B: Relational>(
-    backend: &B,
-    longest: usize,
-    sums: impl Fn(&B::Buffer<u64>, &B::Buffer<u64>) -> Result<B::Buffer<u64>>,
-) -> Result<()> {
-    for lengths in [vec![], vec![0], vec![1], vec![longest], vec![0, longest, 0, 0], vec![1; 3000], runs(longest)] {
-        let mut offsets = vec![0];
-        for len in &lengths {
-            offsets.push(offsets[offsets.len() - 1] + *len as u64);
-        }
-        let len = offsets[lengths.len()] as usize;
-        // With what is rare they are mostly NaN; without, the order of additions shows.
-        let (rare, plain) = (doubles(41, len), columns(Numbers::Double, len).swap_remove(2));
-        let spread: Vec<u64> = (plain.iter().zip(&rare))
-            .map(|(&plain, &rare)| if f64::from_bits(rare).is_finite() { rare } else { plain })
-            .collect();
-        for values in [rare, spread] {
-            let on_device = (backend.upload(&values)?, backend.upload(&offsets)?);
-            let found = backend.download(&sums(&on_device.0, &on_device.1)?)?;
-            let of_run = |run: &[u64]| {
-                let run: Vec<f64> =
-                    values[run[0] as usize..run[1] as usize].iter().copied().map(f64::from_bits).collect();
-                let sum = plain_sum(&run);
-                if sum.is_nan() { NAN } else { sum.to_bits() }
-            };
-            let expected: Vec<u64> = offsets.windows(2).map(of_run).collect();
-            assert_eq!(found.len(), expected.len());
-            for ((run, &len), (found, expected)) in lengths.iter().enumerate().zip(found.iter().zip(&expected)) {
-                assert_eq!(found, expected, "run {run}, {len} of {} values", values.len());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The same by the backend's own choice; and offsets that there are no values for.
-pub(crate) fn trees<B: Relational>(backend: &B, longest: usize) -> Result<()> {
-    trees_by(backend, longest, |values, offsets| backend.tree_sums(values, offsets))?;
-    let values = backend.upload(&[1.0, 2.0, 4.0].map(f64::to_bits))?;
-    let sums = backend.tree_sums(&values, &backend.upload(&[1, 2, 9, 1 << 40, u64::MAX])?)?;
-    assert_eq!(backend.download(&sums)?, [2.0, 4.0, 0.0, 0.0].map(f64::to_bits));
     Ok(())
 }
 
@@ -194,6 +154,5 @@ pub(crate) fn refusals<B: Relational>(backend: &B) -> Result<()> {
         let refused = backend.accumulate_wide(&three, values, Numbers::Signed, 1, wanted);
         assert!(matches!(refused, Err(Error::LengthMismatch { .. })), "{refused:?}");
     }
-    assert!(backend.download(&backend.tree_sums(&wide, &none)?)?.is_empty(), "no offset, no run");
     Ok(())
 }

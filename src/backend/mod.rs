@@ -40,7 +40,6 @@ mod relational;
 pub(crate) mod relational_tests;
 #[cfg(test)]
 pub(crate) mod set_tests;
-pub(crate) mod tree;
 #[cfg(test)]
 pub(crate) mod wall_tests;
 #[cfg(test)]

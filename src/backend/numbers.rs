@@ -11,6 +11,8 @@
 //! has the code of NaN, since all codes of doubles lie between those of the infinities. The other end of each is left for
 //! a group without rows. cl/accumulate.cl has the twins of these functions.
 
+use crate::exact::{Window, quotient};
+
 /// What values of 64 bits are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Numbers {
@@ -98,22 +100,30 @@ impl Numbers {
         }
     }
 
-    /// A value as an integer of any sign; of doubles, the bits.
+    /// A value as an integer; of doubles in units of the window, or `None` outside of it.
     #[inline(always)]
-    pub(crate) fn integer(self, bits: u64) -> i128 {
+    pub(crate) fn integer(self, bits: u64, window: Window) -> Option<i128> {
         match self {
-            Numbers::Signed => i128::from(bits as i64),
-            _ => i128::from(bits),
+            Numbers::Unsigned => Some(i128::from(bits)),
+            Numbers::Signed => Some(i128::from(bits as i64)),
+            Numbers::Double => window.integer(bits),
         }
     }
 
-    /// Whether a sum fits 64 bits that has these lower ones, and above them `carries`.
+    /// The bits of a sum; `None` if 64 do not hold an integer.
     #[inline(always)]
-    pub(crate) fn fits(self, sum: u64, carries: u32) -> bool {
+    pub(crate) fn sum(self, sum: i128, window: Window) -> Option<u64> {
         match self {
-            Numbers::Signed => carries == if sum & SIGN == 0 { 0 } else { u32::MAX },
-            _ => carries == 0,
+            Numbers::Unsigned => u64::try_from(sum).ok(),
+            Numbers::Signed => i64::try_from(sum).ok().map(|sum| sum as u64),
+            Numbers::Double => Some(window.sum(sum).to_bits()),
         }
+    }
+
+    /// The bits of a mean, of `count` values.
+    pub(crate) fn mean(self, sum: i128, window: Window, count: u32) -> u64 {
+        let unit = if self == Numbers::Double { window.unit() } else { 0 };
+        bits_of(quotient(sum, unit, count.into()))
     }
 }
 
@@ -158,14 +168,15 @@ mod tests {
         assert_eq!(of.of_low_code(u64::MAX), f64::INFINITY.to_bits());
         assert_eq!(of.of_high_code(0), f64::NEG_INFINITY.to_bits());
     }
-
     #[test]
-    fn a_sum_fits_where_its_integer_does() {
+    fn sums_of_integers_are_refused_where_64_bits_do_not_hold_them() {
         let edges = [0, 1, -1, i128::from(i64::MAX), i128::from(i64::MIN), i128::from(u64::MAX)];
+        let window = Window::of(&[]);
         for sum in edges.iter().flat_map(|&edge| [edge - 1, edge, edge + 1]) {
-            let (low, carries) = (sum as u64, (sum >> 64) as u32);
-            assert_eq!(Numbers::Unsigned.fits(low, carries), u64::try_from(sum).is_ok(), "{sum}");
-            assert_eq!(Numbers::Signed.fits(low, carries), i64::try_from(sum).is_ok(), "{sum}");
+            let bits = |holds: bool| holds.then_some(sum as u64);
+            assert_eq!(Numbers::Unsigned.sum(sum, window), bits(u64::try_from(sum).is_ok()), "{sum}");
+            assert_eq!(Numbers::Signed.sum(sum, window), bits(i64::try_from(sum).is_ok()), "{sum}");
+            assert_eq!(Numbers::Signed.mean(sum, window, 1), (sum as f64).to_bits(), "{sum}");
         }
     }
 }

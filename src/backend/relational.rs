@@ -4,8 +4,7 @@
 //! bitmaps   mark (ones at these places), heads and tails (where runs of equal elements begin and end), ranks (ones up
 //!           to a place)
 //! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
-//! groups    scatter (to where each belongs), accumulate and accumulate_wide (count, sum, least, greatest of each group),
-//!           tree_sums (of doubles, whose order is fixed: tree.rs)
+//! groups    scatter (to where each belongs), accumulate and accumulate_wide (count, sum, mean, least, greatest of each group)
 //! shards    shards (which of them each key is in)
 //! images    interleave (cells of 32 bits and values to words of 64)
 //! ```
@@ -44,6 +43,8 @@ pub struct Wanted {
     pub count: bool,
     /// The sum of their values.
     pub sum: bool,
+    /// Their sum divided by their count, of values of 64 bits.
+    pub mean: bool,
     /// The least value.
     pub least: bool,
     /// The greatest value.
@@ -52,11 +53,16 @@ pub struct Wanted {
 
 impl Wanted {
     /// All of them.
-    pub const ALL: Wanted = Wanted { count: true, sum: true, least: true, greatest: true };
+    pub const ALL: Wanted = Wanted { count: true, sum: true, mean: true, least: true, greatest: true };
 
     /// Whether values are needed: to count, they are not.
     pub fn values(self) -> bool {
-        self.sum || self.least || self.greatest
+        self.is_summed() || self.least || self.greatest
+    }
+
+    /// Whether values are added up.
+    pub(crate) fn is_summed(self) -> bool {
+        self.sum || self.mean
     }
 }
 
@@ -84,8 +90,10 @@ impl<B: HashBackend> std::fmt::Debug for Accumulated<B> {
 pub struct WideAccumulated<B: HashBackend> {
     /// Rows.
     pub counts: B::Buffer<u32>,
-    /// Sums of integers, modulo 2^64. None of doubles.
+    /// Sums: of integers, modulo 2^64; of doubles exact, as the bits of the nearest double.
     pub sums: B::Buffer<u64>,
+    /// The exact sum divided by the count, as the bits of the nearest double; NaN for a group without rows.
+    pub means: B::Buffer<u64>,
     /// Least values; the greatest number of all for a group without rows.
     pub least: B::Buffer<u64>,
     /// Greatest values; the least number of all for a group without rows.
@@ -96,9 +104,10 @@ pub struct WideAccumulated<B: HashBackend> {
 
 impl<B: HashBackend> std::fmt::Debug for WideAccumulated<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let WideAccumulated { counts, sums, least, greatest, overflow } = self;
+        let WideAccumulated { counts, sums, means, least, greatest, overflow } = self;
         let mut shown = f.debug_struct("WideAccumulated");
-        shown.field("counts", counts).field("sums", sums).field("least", least).field("greatest", greatest);
+        shown.field("counts", counts).field("sums", sums).field("means", means);
+        shown.field("least", least).field("greatest", greatest);
         shown.field("overflow", overflow).finish()
     }
 }
@@ -163,7 +172,7 @@ pub trait Relational: HashBackend {
 
     /// What is wanted of each of `groups` groups: row `i` belongs to group `ids[i]` and brings `values[i]`. There are
     /// as many values as rows if any aggregate needs them, and otherwise none. A row whose group there is not is passed
-    /// over.
+    /// over. There are no means.
     fn accumulate(
         &self,
         ids: &Self::Buffer<u32>,
@@ -172,8 +181,11 @@ pub trait Relational: HashBackend {
         wanted: Wanted,
     ) -> Result<Accumulated<Self>>;
 
-    /// The same of values of 64 bits. Of doubles a group with a NaN has NaN as its least and its greatest value, -0.0 is
-    /// less than 0.0, and there are no sums: those are a matter of order ([`tree_sums`](Self::tree_sums)).
+    /// The same of values of 64 bits. Of doubles a group with a NaN has NaN as its least and its greatest value, and -0.0 is
+    /// less than 0.0; sums and means are exact, rounded once ([`ExactSum`](crate::ExactSum)). A NaN is 0x7ff8000000000000.
+    ///
+    /// Cost: one pass. Doubles whose exponents are far below the greatest of the column take a sort besides, and are added up
+    /// by this machine.
     fn accumulate_wide(
         &self,
         ids: &Self::Buffer<u32>,
@@ -182,14 +194,6 @@ pub trait Relational: HashBackend {
         groups: usize,
         wanted: Wanted,
     ) -> Result<WideAccumulated<Self>>;
-
-    /// The sum of each run of doubles: run `r` is `values[offsets[r]..offsets[r + 1]]` (rising; one more offset than
-    /// runs), as far as there are values. Additions are those of one tree over the positions in a run, so sums have the
-    /// same bits on every device; a NaN is 0x7ff8000000000000. [`group::wide`](crate::group::wide) says which tree.
-    ///
-    /// Cost: a pass over the values, and short ones over the sums of blocks of long runs. On a device without doubles the
-    /// host does it.
-    fn tree_sums(&self, values: &Self::Buffer<u64>, offsets: &Self::Buffer<u64>) -> Result<Self::Buffer<u64>>;
 
     /// A word for each of `lower`: cell `i` of `cells` (two of 32 bits to a word, the lower half first) as its upper
     /// half and `lower[i]` as its lower one, where bit `i` of `bits` is one; `empty` elsewhere.

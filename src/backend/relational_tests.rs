@@ -202,7 +202,7 @@ pub(crate) fn aggregates<B: Relational>(backend: &B, sizes: &[usize]) -> Result<
         let (ids, values) = (below(40, 11, rows), noise(12, rows));
         for which in 0..16 {
             let is = |bit: u32| which >> bit & 1 == 1;
-            let wanted = Wanted { count: is(0), sum: is(1), least: is(2), greatest: is(3) };
+            let wanted = Wanted { count: is(0), sum: is(1), least: is(2), greatest: is(3), mean: false };
             agrees(backend, &ids, if wanted.values() { &values } else { &[] }, 41, wanted, "some columns")?;
         }
     }

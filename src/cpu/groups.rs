@@ -9,8 +9,6 @@
 //! No ids are written to memory, and no cell is shared. So it is for columns of few groups: at most [`CHUNK`], however few
 //! rows there are; or so few that there are [`ROWS_A_CELL`] rows at least for each group and thread. Otherwise ids are
 //! written down, and aggregated as on any device (`relational.rs`, `aggregate.rs`).
-//!
-//! What it is not: for sums of doubles, which have an order.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,11 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::crew::Crew;
 use super::firsts::Numbering;
 use super::memory::prefetch;
+use super::sums::Totals;
 use super::{BLOCK, CHUNK, Cpu, Memory};
 use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
 use crate::error::Result;
+use crate::exact::{Leftovers, Window};
 use crate::memory;
-use crate::parallel::{Per, collect, each, threads};
+use crate::parallel::{each, threads};
 use crate::scheme::Key;
 
 /// Rows of the column for each group and thread, where groups are more than [`CHUNK`].
@@ -44,6 +44,7 @@ struct Cells {
     sums: Vec<i128>,
     least: Vec<u64>,
     greatest: Vec<u64>,
+    leftovers: Leftovers,
 }
 
 impl Cells {
@@ -52,20 +53,27 @@ impl Cells {
         let mut least = memory::reserved(many(wanted.least))?;
         least.resize(many(wanted.least), u64::MAX);
         Ok(Cells {
-            counts: memory::zeroed(many(wanted.count))?,
-            sums: memory::zeroed(many(wanted.sum))?,
+            counts: memory::zeroed(many(wanted.count || wanted.mean))?,
+            sums: memory::zeroed(many(wanted.is_summed()))?,
             least,
             greatest: memory::zeroed(many(wanted.greatest))?,
+            leftovers: Leftovers::default(),
         })
     }
 
     /// Rows with these ids bring these values.
     #[inline(always)]
-    fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers) {
+    fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers, window: Window) -> Result<()> {
+        let mut room = Ok(());
         visit(&mut self.counts, ids, |count, _| *count += 1);
-        visit(&mut self.sums, ids, |sum, row| *sum += numbers.integer(values[row].into()));
+        visit(&mut self.sums, ids, |sum, row| match numbers.integer(values[row].into(), window) {
+            Some(integer) => *sum += integer,
+            None if room.is_ok() => room = self.leftovers.push(ids[row], values[row].into()),
+            None => (),
+        });
         visit(&mut self.least, ids, |least, row| *least = numbers.low_code(values[row].into()).min(*least));
         visit(&mut self.greatest, ids, |most, row| *most = numbers.high_code(values[row].into()).max(*most));
+        room
     }
 }
 
@@ -135,12 +143,15 @@ impl Cpu {
         look: impl Fn(Range<usize>, &mut [u32]) -> bool + Sync,
     ) -> Result<Option<WideAccumulated<Cpu>>> {
         let threads = self.run(threads)?;
-        let in_order = numbers == Numbers::Double && wanted.sum;
-        if in_order || (groups > CHUNK && groups.saturating_mul(threads * ROWS_A_CELL) > rows) {
+        if groups > CHUNK && groups.saturating_mul(threads * ROWS_A_CELL) > rows {
             return Ok(None);
         }
         self.ledger().kernel("group", rows);
         let values = if wanted.values() { values } else { &[] };
+        let window = match numbers {
+            Numbers::Double if wanted.is_summed() => Window::of(bytemuck::cast_slice(values)),
+            _ => Window::of(&[]),
+        };
         let unknown = AtomicBool::new(false);
         let job = |crew: &Crew| {
             let mut cells = Cells::of(groups, wanted)?;
@@ -155,9 +166,9 @@ impl Cpu {
                 }
                 let values = values.get(rows).unwrap_or(&[]);
                 match numbers {
-                    Numbers::Unsigned => cells.take(ids, values, Numbers::Unsigned),
-                    Numbers::Signed => cells.take(ids, values, Numbers::Signed),
-                    Numbers::Double => cells.take(ids, values, Numbers::Double),
+                    Numbers::Unsigned => cells.take(ids, values, Numbers::Unsigned, window)?,
+                    Numbers::Signed => cells.take(ids, values, Numbers::Signed, window)?,
+                    Numbers::Double => cells.take(ids, values, Numbers::Double, window)?,
                 }
             }
             let mut all = memory::reserved(1)?;
@@ -174,41 +185,45 @@ impl Cpu {
         if unknown.into_inner() {
             return Ok(None);
         }
-        self.added_up(&all, groups, numbers, wanted).map(Some)
+        self.added_up(all, groups, numbers, wanted, window).map(Some)
     }
 
     /// The cells of all threads, group by group.
-    fn added_up(&self, all: &[Cells], groups: usize, of: Numbers, wanted: Wanted) -> Result<WideAccumulated<Cpu>> {
+    fn added_up(
+        &self,
+        mut all: Vec<Cells>,
+        groups: usize,
+        of: Numbers,
+        wanted: Wanted,
+        window: Window,
+    ) -> Result<WideAccumulated<Cpu>> {
         let cells = |wanted: bool| if wanted { groups } else { 0 };
         let mut to = WideAccumulated::<Cpu> {
             counts: Memory::zeroed(cells(wanted.count))?,
             sums: Memory::zeroed(cells(wanted.sum))?,
+            means: Memory::zeroed(cells(wanted.mean))?,
             least: Memory::zeroed(cells(wanted.least))?,
             greatest: Memory::zeroed(cells(wanted.greatest))?,
             overflow: None,
         };
-        let (counts, sums) = (to.counts.words_mut()?, to.sums.words_mut()?);
-        let (least, greatest) = (to.least.words_mut()?, to.greatest.words_mut()?);
-        to.overflow = self
-            .run(|| {
-                join_cells(counts, all, |cells| &cells.counts, |a, b| a + b, |count| *count);
-                join_cells(least, all, |cells| &cells.least, |a, b| a.min(b), |&code| of.of_low_code(code));
-                join_cells(greatest, all, |cells| &cells.greatest, |a, b| a.max(b), |&code| of.of_high_code(code));
-                let firsts =
-                    collect((0..sums.len(), Per(1, sums)), CHUNK, |_, (groups, Per(_, to)): (Range<usize>, _)| {
-                        let mut first = None;
-                        for (group, to) in groups.zip(to) {
-                            let sum: i128 = all.iter().filter_map(|cells| cells.sums.get(group)).sum();
-                            *to = sum as u64;
-                            if first.is_none() && !of.fits(*to, (sum >> 64) as u32) {
-                                first = Some(group as u32);
-                            }
-                        }
-                        first
-                    })?;
-                Ok(firsts.into_iter().flatten().next())
-            })
-            .flatten()?;
+        let mut leftovers = Leftovers::default();
+        for cells in &mut all {
+            leftovers = leftovers.and(std::mem::take(&mut cells.leftovers))?;
+        }
+        let all = &all[..];
+        let (counts, least, greatest) = (to.counts.words_mut()?, to.least.words_mut()?, to.greatest.words_mut()?);
+        self.run(|| {
+            join_cells(counts, all, |cells| &cells.counts, |a, b| a + b, |count| *count);
+            join_cells(least, all, |cells| &cells.least, |a, b| a.min(b), |&code| of.of_low_code(code));
+            join_cells(greatest, all, |cells| &cells.greatest, |a, b| a.max(b), |&code| of.of_high_code(code));
+        })?;
+        let totals = Totals {
+            sum: |group: usize| all.iter().filter_map(|cells| cells.sums.get(group)).sum(),
+            count: |group: usize| all.iter().filter_map(|cells| cells.counts.get(group)).sum(),
+            window,
+            leftovers,
+        };
+        self.finish_sums(&mut to, of, totals)?;
         Ok(to)
     }
 }
@@ -268,7 +283,7 @@ mod tests {
             assert!(cfg!(miri) || unique.len() as u64 == groups + u64::from(late > 0));
             for threads in [1, 2, 8] {
                 let cpu = Cpu::with_threads(threads)?;
-                let count = Wanted { count: true, sum: false, least: false, greatest: false };
+                let count = Wanted { count: true, ..Wanted::default() };
                 let by_id = matches!(cpu.grouped::<_, u64>(&keys, &[], Numbers::Signed, count)?, Grouped::ById(_));
                 let expected_by_id = by_id_from.is_some_and(|from| threads >= from);
                 assert!(cfg!(miri) || by_id == expected_by_id, "{groups}, {threads} threads");

@@ -76,6 +76,7 @@ mod slot_lists;
 mod sort;
 mod sorted;
 mod strided;
+mod sums;
 #[cfg(test)]
 mod tests;
 

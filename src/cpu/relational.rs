@@ -221,6 +221,7 @@ impl Relational for Cpu {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<Cpu>> {
+        let wanted = Wanted { mean: false, ..wanted };
         let needed = if wanted.values() { ids.len() } else { 0 };
         Error::check_length("the values", values.len(), needed)?;
         self.ledger().kernel("accumulate", ids.len());
@@ -267,11 +268,6 @@ impl Relational for Cpu {
         let needed = if wanted.values() { ids.len() } else { 0 };
         Error::check_length("the values", values.len(), needed)?;
         self.run_accumulate_wide(ids.words(), values.words(), of, groups, wanted)
-    }
-
-    fn tree_sums(&self, values: &Memory<u64>, offsets: &Memory<u64>) -> Result<Memory<u64>> {
-        self.ledger().kernel("tree_sums", values.len());
-        self.run_tree_sums(values.words(), offsets.words())
     }
 
     fn interleave(

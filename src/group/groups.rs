@@ -14,10 +14,11 @@ use crate::scheme::Key;
 pub enum Aggregate {
     /// How many rows there are.
     Count,
-    /// The sum of their values in 64 bits. Of `u32` values it is exact: fewer than 2^32 rows of 32 bits stay below 2^64. A
-    /// sum of `u64` or `i64` values that passes 64 bits is [`Error::SumTooLarge`]. Of `f64` values the additions have one
-    /// order on every device: see [`group::wide`](super::wide).
+    /// The sum of their values in 64 bits. Of `u32` values it always fits. A sum of `u64` or `i64` values that passes 64
+    /// bits is [`Error::SumTooLarge`]. Of `f64` values it is the exact sum, rounded once: see [`group::wide`](super::wide).
     Sum,
+    /// The exact sum of their values divided by their count, rounded once, as `f64`.
+    Mean,
     /// The least value; of `f64` values NaN, if one of them is, and -0.0 before 0.0.
     Min,
     /// The greatest value; of `f64` values NaN, if one of them is, and 0.0 before -0.0.
@@ -26,13 +27,14 @@ pub enum Aggregate {
 
 impl Aggregate {
     /// All of them.
-    pub const ALL: [Aggregate; 4] = [Aggregate::Count, Aggregate::Sum, Aggregate::Min, Aggregate::Max];
+    pub const ALL: [Aggregate; 5] = [Aggregate::Count, Aggregate::Sum, Aggregate::Mean, Aggregate::Min, Aggregate::Max];
 
     /// The name on the command line and of the column.
     pub fn name(self) -> &'static str {
         match self {
             Aggregate::Count => "count",
             Aggregate::Sum => "sum",
+            Aggregate::Mean => "mean",
             Aggregate::Min => "min",
             Aggregate::Max => "max",
         }
@@ -41,7 +43,7 @@ impl Aggregate {
 
 /// The groups of a column, one to a key, and what was asked of them. Columns that were not asked for are empty; all
 /// others are as long as `keys`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Groups<K = u32, V: Number = u32> {
     /// The key of each group.
@@ -50,6 +52,8 @@ pub struct Groups<K = u32, V: Number = u32> {
     pub counts: Vec<u32>,
     /// The sum of its values.
     pub sums: Vec<V::Sum>,
+    /// The mean of its values; NaN if it has no rows.
+    pub means: Vec<f64>,
     /// Its least value; if it has no rows, the greatest integer, or infinity.
     pub mins: Vec<V>,
     /// Its greatest value; if it has no rows, the least integer, or minus infinity.
@@ -77,6 +81,8 @@ pub struct DeviceGroups<B: HashBackend, K: Key = u32, V: Number = u32> {
     pub counts: B::Buffer<u32>,
     /// The sum of its values; signed numbers and doubles by their bits.
     pub sums: B::Buffer<u64>,
+    /// The mean of its values, by the bits of an `f64`; NaN if it has no rows.
+    pub means: B::Buffer<u64>,
     /// Its least value, by its bits; if it has no rows, the greatest integer, or infinity.
     pub mins: BufferOf<B, V::Word>,
     /// Its greatest value, by its bits; if it has no rows, the least integer, or minus infinity.
@@ -93,6 +99,7 @@ impl<B: HashBackend, K: Key, V: Number> DeviceGroups<B, K, V> {
             keys: backend.download(&self.keys)?,
             counts: backend.download(&self.counts)?,
             sums: numbers(backend, &self.sums)?,
+            means: numbers(backend, &self.means)?,
             mins: numbers(backend, &self.mins)?,
             maxs: numbers(backend, &self.maxs)?,
         })
@@ -108,10 +115,10 @@ fn numbers<B: HashBackend, V: Number>(backend: &B, bits: &B::Buffer<V::Word>) ->
 
 impl<B: HashBackend, K: Key, V: Number> fmt::Debug for DeviceGroups<B, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeviceGroups { keys, counts, sums, mins, maxs } = self;
+        let DeviceGroups { keys, counts, sums, means, mins, maxs } = self;
         let mut shown = f.debug_struct("DeviceGroups");
-        shown.field("keys", keys).field("counts", counts).field("sums", sums).field("mins", mins).field("maxs", maxs);
-        shown.finish()
+        shown.field("keys", keys).field("counts", counts).field("sums", sums).field("means", means);
+        shown.field("mins", mins).field("maxs", maxs).finish()
     }
 }
 
@@ -121,6 +128,7 @@ pub(crate) fn wanted(aggregates: &[Aggregate]) -> Wanted {
     Wanted {
         count: has(Aggregate::Count),
         sum: has(Aggregate::Sum),
+        mean: has(Aggregate::Mean),
         least: has(Aggregate::Min),
         greatest: has(Aggregate::Max),
     }
@@ -158,11 +166,11 @@ pub(super) fn settled<B: HashBackend, K: Key, V: Number>(
     keys: B::Buffer<K>,
     columns: Columns<B, V::Word>,
 ) -> Result<DeviceGroups<B, K, V>> {
-    let Columns { counts, sums, least, greatest, overflow } = columns;
+    let Columns { counts, sums, means, least, greatest, overflow } = columns;
     if let Some(group) = overflow {
         let mut key = [K::default()];
         backend.read(&keys, group as usize, &mut key)?;
         return Err(Error::SumTooLarge { key: key[0].into() });
     }
-    Ok(DeviceGroups { keys, counts, sums, mins: least, maxs: greatest })
+    Ok(DeviceGroups { keys, counts, sums, means, mins: least, maxs: greatest })
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::groups::{settled, wanted};
 use super::number::{Columns, Number};
 use super::{Aggregate, DeviceGroups};
-use crate::backend::{HashBackend, Numbers};
+use crate::backend::HashBackend;
 use crate::cpu::Cpu;
 use crate::cpu::groups::Grouped;
 use crate::error::Result;
@@ -40,7 +40,7 @@ pub(super) fn grouped<B: HashBackend, K: Key, V: Number>(
     settled(backend, backend.of_host(unique)?, columns.on(backend)?)
 }
 
-/// The groups that rows have ids of, unless doubles are to be added up, which have to be sorted; `backend` is `cpu`.
+/// The groups that rows have ids of; `backend` is `cpu`.
 pub(super) fn of_ids<B: HashBackend, V: Number>(
     backend: &B,
     cpu: &Cpu,
@@ -60,7 +60,6 @@ pub(super) fn of_ids<B: HashBackend, V: Number>(
     let (numbers, wanted) = (V::NUMBERS, wanted(aggregates));
     let all = match cpu.grouped_ids(ids.len(), groups, values, numbers, wanted, look)? {
         Some(all) => all,
-        None if numbers == Numbers::Double && wanted.sum => return Ok(None),
         None => cpu.run_accumulate_wide(ids, values, numbers, groups, wanted)?,
     };
     let columns = Columns::of_wide(cpu, all)?;

@@ -1,15 +1,15 @@
 //! What values can be, and how each is aggregated.
 //!
 //! ```text
-//! u32         one pass, whose sums are exact
-//! u64, i64    one pass, whose sums have 96 bits; the first group whose sum does not fit 64 is told
-//! f64         one pass for counts, least and greatest values; for sums the rows are brought together by group, in their
-//!             order, and added up by a tree over their positions there (backend/tree.rs)
+//! u32              one pass, whose sums are exact; means as those of u64
+//! u64, i64, f64    one pass, whose sums have 128 bits; the first group whose integer sum does not fit 64 is reported
 //! ```
 
 use std::fmt;
 
-use crate::backend::{Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, Word};
+use crate::backend::{
+    Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, Word, bitmap_words,
+};
 use crate::cpu::{Cpu, Memory};
 use crate::error::Result;
 use crate::sealed::Sealed;
@@ -28,6 +28,7 @@ pub trait Number: bytemuck::Pod + Default + PartialOrd + fmt::Debug + fmt::Displ
 pub struct Columns<B: HashBackend, W: Word> {
     pub(super) counts: B::Buffer<u32>,
     pub(super) sums: B::Buffer<u64>,
+    pub(super) means: B::Buffer<u64>,
     pub(super) least: B::Buffer<W>,
     pub(super) greatest: B::Buffer<W>,
     /// The first group whose sum does not fit.
@@ -37,13 +38,13 @@ pub struct Columns<B: HashBackend, W: Word> {
 impl<W: Word> Columns<Cpu, W> {
     /// Of aggregates whose least and greatest values stand in 64 bits.
     pub(super) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {
-        let WideAccumulated { counts, sums, least, greatest, overflow } = all;
+        let WideAccumulated { counts, sums, means, least, greatest, overflow } = all;
         let low = |wide: Memory<u64>| {
             let mut to = cpu.unwritten(wide.len())?;
             to.words_mut()?.iter_mut().zip(wide.words()).for_each(|(to, &wide)| *to = W::low(wide));
             Result::Ok(to)
         };
-        Ok(Columns { counts, sums, least: low(least)?, greatest: low(greatest)?, overflow })
+        Ok(Columns { counts, sums, means, least: low(least)?, greatest: low(greatest)?, overflow })
     }
 
     /// The same as columns of the backend that the CPU is of.
@@ -51,6 +52,7 @@ impl<W: Word> Columns<Cpu, W> {
         Ok(Columns {
             counts: backend.of_host(self.counts)?,
             sums: backend.of_host(self.sums)?,
+            means: backend.of_host(self.means)?,
             least: backend.of_host(self.least)?,
             greatest: backend.of_host(self.greatest)?,
             overflow: self.overflow,
@@ -92,16 +94,24 @@ impl Passed for u32 {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Columns<B, u32>> {
-        let none;
-        let values = if wanted.values() {
-            values
-        } else {
-            none = backend.filled(0, 0)?;
-            &none
-        };
-        let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, values, groups, wanted)?;
-        Ok(Columns { counts, sums, least, greatest, overflow: None })
+        let (none, passed) = (backend.filled(0, 0)?, Wanted { mean: false, ..wanted });
+        let of_passed = if passed.values() { values } else { &none };
+        let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, of_passed, groups, passed)?;
+        let mut means = backend.filled(0, 0)?;
+        if wanted.mean {
+            let widened = widened(backend, values)?;
+            let mean = Wanted { mean: true, ..Wanted::default() };
+            means = backend.accumulate_wide(ids, &widened, Numbers::Unsigned, groups, mean)?.means;
+        }
+        Ok(Columns { counts, sums, means, least, greatest, overflow: None })
     }
+}
+
+/// Words of 64 bits with these lower halves.
+fn widened<B: Relational>(backend: &B, values: &B::Buffer<u32>) -> Result<B::Buffer<u64>> {
+    let (zeros, ones) =
+        (backend.filled(values.len().div_ceil(2), 0)?, backend.filled(bitmap_words(values.len()), u32::MAX)?);
+    backend.interleave(&zeros, values, &ones, 0)
 }
 
 macro_rules! wide {
@@ -121,11 +131,12 @@ macro_rules! wide {
                 groups: usize,
                 wanted: Wanted,
             ) -> Result<Columns<B, u64>> {
-                if wanted.values() {
-                    of_wide(backend, $numbers, ids, values, groups, wanted)
-                } else {
-                    counted(backend, ids, groups, wanted)
+                if !wanted.values() {
+                    return counted(backend, ids, groups, wanted);
                 }
+                let WideAccumulated { counts, sums, means, least, greatest, overflow } =
+                    backend.accumulate_wide(ids, values, $numbers, groups, wanted)?;
+                Ok(Columns { counts, sums, means, least, greatest, overflow })
             }
         }
     )*};
@@ -136,32 +147,9 @@ wide! {
     f64, f64, Numbers::Double;
 }
 
-fn of_wide<B: Relational>(
-    backend: &B,
-    of: Numbers,
-    ids: &B::Buffer<u32>,
-    values: &B::Buffer<u64>,
-    groups: usize,
-    wanted: Wanted,
-) -> Result<Columns<B, u64>> {
-    // Sums of doubles need to know where each group ends.
-    let in_order = of == Numbers::Double && wanted.sum;
-    let passed = Wanted { count: wanted.count || in_order, ..wanted };
-    let WideAccumulated { mut counts, mut sums, least, greatest, overflow } =
-        backend.accumulate_wide(ids, values, of, groups, passed)?;
-    if in_order {
-        let (_, values) = backend.sort_pairs(ids, values)?;
-        sums = backend.tree_sums(&values, &backend.offsets(&counts)?)?;
-        if !wanted.count {
-            counts = backend.filled(0, 0)?;
-        }
-    }
-    Ok(Columns { counts, sums, least, greatest, overflow })
-}
-
 /// Where no values are wanted.
 fn counted<B: Relational>(backend: &B, ids: &B::Buffer<u32>, groups: usize, wanted: Wanted) -> Result<Columns<B, u64>> {
     let counts = backend.accumulate(ids, &backend.filled(0, 0)?, groups, wanted)?.counts;
     let none = || backend.filled(0, 0u64);
-    Ok(Columns { counts, sums: none()?, least: none()?, greatest: none()?, overflow: None })
+    Ok(Columns { counts, sums: none()?, means: none()?, least: none()?, greatest: none()?, overflow: None })
 }

@@ -27,28 +27,20 @@
 //! # Ok::<(), koel::Error>(())
 //! ```
 //!
-//! # Sums of doubles
+//! # Sums and means of doubles
 //!
-//! They have the same bits on every device, and are a function of the values of a group in the order of its rows: they are
-//! added up by one tree over the positions in the group, whatever stands between its rows.
-//!
-//! ```text
-//! sum(positions i * 2^k .. (i + 1) * 2^k) = sum(the first half) + sum(the second half)
-//! sum(one position)                       = its value
-//! ```
-//!
-//! from the smallest run of 2^k positions that holds the group down; a half that lies behind the last row adds nothing.
-//! Seven values are `((0 + 1) + (2 + 3)) + ((4 + 5) + 6)`. Each `+` is one addition of IEEE 754, rounded to nearest, as
-//! Rust's. So the sum of one value is that value, and of -0.0 alone -0.0. A sum that is NaN has the bits 0x7ff8000000000000,
-//! whichever NaN came in, and a group with a NaN has it as its least and greatest value too: nothing is left out silently.
-//! Rows that are in another order may give another sum, as near to the true one.
+//! They are exact: the real number that the values add up to, rounded once to the nearest double, ties to even; a mean is
+//! that number divided by the count, rounded once. So they do not depend on the order of rows, on batches, threads or the
+//! device. The sum is that of Python's `math.fsum`: an infinity where it is beyond the largest double, and +0.0 of zeros.
+//! A group with a NaN, or with both infinities, has NaN as its sum and mean; one with a NaN has it as its least and greatest
+//! value too, with the bits 0x7ff8000000000000.
 //!
 //! # Costs
 //!
 //! Errors and costs are those of the functions of the same names; a key of 64 bits takes 8 bytes where one of 32 takes 4, and
 //! columns by first appearance (but on the CPU) a bucketized table where those of `u32` take a cuckoo table. Sums of `f64`
-//! cost a sort of the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are
-//! copied. A device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
+//! take 16 bytes a group while they are added up. Values that are smaller than the greatest of the column by a factor of
+//! 2^40 or more are added up separately, by this machine, after a sort of these values by group.
 
 #[cfg(test)]
 mod tests;
@@ -144,7 +136,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
 /// let (keys, values) = (cpu.upload(&[7_u64, 7, 7])?, cpu.upload(&values)?);
 /// let groups =
 ///     group::wide::group_by_on::<_, u64, f64>(&cpu, &keys, &values, &[Aggregate::Sum], IdOrder::FirstSeen)?;
-/// assert_eq!(groups.download(&cpu)?.sums, [(0.1 + 0.2) + 0.3]);
+/// assert_eq!(groups.download(&cpu)?.sums, [0.6]);
 /// # Ok::<(), koel::Error>(())
 /// ```
 ///

@@ -391,7 +391,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     lines!((u64, u64), (u64, u32), (u32, u64), (u64, ()));
     programs.extend(signpost::programs(cl)?);
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
-    programs.extend([cl.relational()?, cl.accumulate_program(None, Wanted::ALL)?, cl.tree_program()?]);
+    programs.extend([cl.relational()?, cl.accumulate_program(None, Wanted::ALL)?]);
     programs.push(cl.accumulate_program(None, Wanted { count: true, ..Wanted::default() })?);
     for of in Numbers::ALL {
         programs.push(cl.accumulate_program(Some(of), Wanted::ALL)?);

@@ -168,8 +168,8 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
         let (unique, ids) = wide::factorize(device, &keys, order)?;
         let places = first_rows(unique.len(), &ids, &numbers)?;
         match wide::aggregate(device, &ids, unique.len(), values, aggregates) {
-            Ok(Groups { counts, sums, mins, maxs, .. }) => {
-                Ok(Found { places, columns: Ok(Groups { keys: unique, counts, sums, mins, maxs }) })
+            Ok(Groups { counts, sums, means, mins, maxs, .. }) => {
+                Ok(Found { places, columns: Ok(Groups { keys: unique, counts, sums, means, mins, maxs }) })
             }
             Err(Error::SumTooLarge { key: group }) => {
                 let (place, key) = (places[group as usize], unique[group as usize].into());
@@ -190,6 +190,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
         keys: order.column(&found, |groups| &groups.keys)?,
         counts: order.column(&found, |groups| &groups.counts)?,
         sums: order.column(&found, |groups| &groups.sums)?,
+        means: order.column(&found, |groups| &groups.means)?,
         mins: order.column(&found, |groups| &groups.mins)?,
         maxs: order.column(&found, |groups| &groups.maxs)?,
     })

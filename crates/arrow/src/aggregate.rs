@@ -6,8 +6,8 @@
 //! host      128 bits wide: sums and extremes of decimals, sums for means of integers; text: the row of its extremes
 //! ```
 //!
-//! Sums of integers and decimals are exact or an error. Those of floats are added up as doubles by one tree over the rows of
-//! a group ([`koel::group::wide`]), so they have the same bits on every device.
+//! Sums of integers and decimals are exact or an error. Those of floats, and all means, are exact and rounded once
+//! ([`koel::group::wide`]), so they do not depend on the order of rows or on the device.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ pub(crate) const DIGITS: u8 = 38;
 pub enum Function {
     /// How many there are, as Int64.
     Count,
-    /// Their sum: of integers with a sign Int64, of others UInt64, of floats Float64, of decimals Decimal128 with 38
-    /// digits; of booleans how many are true, as Int64.
+    /// Their sum: of integers with a sign Int64, of others UInt64, of decimals Decimal128 with 38 digits; of floats the exact
+    /// sum, rounded once to Float64; of booleans how many are true, as Int64.
     Sum,
     /// The least one. Of floats NaN, if one of them is; of text by its bytes.
     Min,
     /// The greatest one. Of floats NaN, if one of them is; of text by its bytes.
     Max,
-    /// Their sum, which is exact where it is not one of floats, divided by their count, as Float64.
+    /// Their exact sum divided by their count and rounded once, as Float64.
     Mean,
     /// How many different ones there are, as Int64.
     DistinctCount,
@@ -242,9 +242,8 @@ impl Job<'_> {
         match (self.function, &values.numbers) {
             (Function::Sum, numbers) if self.may_be_added() => self.sum(ids, numbers, nulls),
             (Function::Mean, numbers) if self.may_be_added() => {
-                let sums = self.doubles(ids, numbers)?;
-                let means = sums.iter().zip(counts.iter().flatten()).map(|(sum, &count)| sum / count as f64);
-                Ok(Arc::new(Float64Array::new(means.collect(), nulls)))
+                let means = self.means(ids, numbers, counts.as_deref().unwrap_or(&[]))?;
+                Ok(Arc::new(Float64Array::new(means.into(), nulls)))
             }
             (Function::Min | Function::Max, numbers) if self.is_boolean() || matches!(numbers, Numbers::Other) => {
                 let greatest = self.function == Function::Max;
@@ -330,25 +329,17 @@ impl Job<'_> {
         })
     }
 
-    /// The sums that means are made of.
-    fn doubles(&self, ids: &[u32], numbers: &Numbers) -> Result<Vec<f64>> {
-        let groups = self.groups.len();
-        let exact = |values: &[i128]| {
-            let of_sums = DataType::Decimal128(DIGITS, scale(self.plain_type()));
-            exact_sums(ids, values, groups, u128::MAX).map_err(|group| self.overflow(group, of_sums))
-        };
-        let as_doubles = |sums: Vec<i128>| sums.into_iter().map(|sum| sum as f64).collect();
+    fn means(&self, ids: &[u32], numbers: &Numbers, counts: &[i64]) -> Result<Vec<f64>> {
         Ok(match numbers {
-            Numbers::U32(values) => {
-                self.of(ids, values, Aggregate::Sum)?.sums.into_iter().map(|sum| sum as f64).collect()
-            }
-            // Their sums may pass 64 bits where the mean does not.
-            Numbers::U64(values) => as_doubles(exact(&values.iter().map(|&value| value.into()).collect::<Vec<_>>())?),
-            Numbers::I64(values) => as_doubles(exact(&values.iter().map(|&value| value.into()).collect::<Vec<_>>())?),
-            Numbers::F64(values) => self.of(ids, values, Aggregate::Sum)?.sums,
+            Numbers::U32(values) => self.of(ids, values, Aggregate::Mean)?.means,
+            Numbers::U64(values) => self.of(ids, values, Aggregate::Mean)?.means,
+            Numbers::I64(values) => self.of(ids, values, Aggregate::Mean)?.means,
+            Numbers::F64(values) => self.of(ids, values, Aggregate::Mean)?.means,
             Numbers::I128(values) => {
-                let unit = 10_f64.powi(scale(self.plain_type()).into());
-                exact(values)?.into_iter().map(|sum| sum as f64 / unit).collect()
+                let scale = scale(self.plain_type());
+                let sums = exact_sums(ids, values, self.groups.len(), u128::MAX)
+                    .map_err(|group| self.overflow(group, DataType::Decimal128(DIGITS, scale)))?;
+                sums.into_iter().zip(counts).map(|(sum, &count)| decimal_mean(sum, scale, count)).collect()
             }
             Numbers::Other => Vec::new(),
         })
@@ -408,6 +399,19 @@ pub(crate) fn scale(of: &DataType) -> i8 {
     match of {
         DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
         _ => 0,
+    }
+}
+
+/// The sum of decimals of this scale divided by their count and rounded once; NaN of none.
+pub(crate) fn decimal_mean(sum: i128, scale: i8, count: i64) -> f64 {
+    /// The most digits of a factor.
+    const MOST: u32 = 19;
+    let digits = u32::from(scale.unsigned_abs());
+    let power = [MOST.min(digits), digits.saturating_sub(MOST)].map(|digits| 10_u64.pow(digits.min(MOST)));
+    match (count.unsigned_abs(), scale) {
+        (0, _) => f64::NAN,
+        (count, 0..) => koel::exact_ratio(sum, &[], &[power[0], power[1], count]),
+        (count, _) => koel::exact_ratio(sum, &power, &[count]),
     }
 }
 

@@ -146,7 +146,7 @@ fn plain(asked: &[Asked]) -> Result<Vec<Aggregate>> {
         let known = Aggregate::ALL.into_iter().find(|known| known.name() == asked.function.name());
         known.filter(|_| asked.column.is_none() && asked.name.is_none()).ok_or_else(|| {
             Failure::Input(
-                "without --by, --agg takes count, sum, min and max of the values: give --by NAME,.. for named columns"
+                "without --by, --agg takes count, sum, mean, min and max of the values: give --by NAME,.. for named columns"
                     .into(),
             )
         })
@@ -166,7 +166,7 @@ fn check(aggregates: &[Aggregate]) -> Result<()> {
 pub(crate) fn columns(aggregates: &[Aggregate], key: Shown, values_are: Type, rows: u64) -> Vec<Column> {
     let kind = |aggregate: Aggregate| match (aggregate, values_are) {
         (Aggregate::Count, _) => Type::of_count(rows),
-        (Aggregate::Sum, Type::F64) => Type::F64,
+        (Aggregate::Mean, _) | (Aggregate::Sum, Type::F64) => Type::F64,
         (Aggregate::Sum, whole) => Type::new(u64::BITS, whole.is_signed()),
         (_, kind) => kind,
     };
@@ -310,6 +310,7 @@ impl Job<'_> {
                 cells.push(match aggregate {
                     Aggregate::Count => groups.counts[i].into(),
                     Aggregate::Sum => groups.sums[i].shown(),
+                    Aggregate::Mean => groups.means[i].shown(),
                     Aggregate::Min => groups.mins[i].shown(),
                     Aggregate::Max => groups.maxs[i].shown(),
                     other => return Err(Failure::Input(format!("{} is unknown here", other.name()))),

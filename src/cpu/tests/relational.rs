@@ -37,12 +37,6 @@ fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
     cpus().iter().try_for_each(|cpu| wide::wide(cpu, &[0, 1, 33, 1000, 16_385]))
 }
 
-/// Up to runs that several threads add up.
-#[test]
-fn sums_of_doubles_are_those_of_the_tree() -> Result<()> {
-    cpus().iter().try_for_each(|cpu| wide::trees(cpu, 1 << 17))
-}
-
 #[test]
 fn values_go_to_their_places() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::moves(cpu, &SIZES))

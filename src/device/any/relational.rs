@@ -83,15 +83,12 @@ impl Relational for Any {
         wanted: Wanted,
     ) -> Result<WideAccumulated<Any>> {
         on_device!(self, |device, side| {
-            let WideAccumulated { counts, sums, least, greatest, overflow } =
+            let WideAccumulated { counts, sums, means, least, greatest, overflow } =
                 device.accumulate_wide(side::of(ids)?, side::of(values)?, of, groups, wanted)?;
-            let (counts, sums) = (side::wrap(counts), side::wrap(sums));
+            let (counts, sums, means) = (side::wrap(counts), side::wrap(sums), side::wrap(means));
             let (least, greatest) = (side::wrap(least), side::wrap(greatest));
-            Ok(WideAccumulated { counts, sums, least, greatest, overflow })
+            Ok(WideAccumulated { counts, sums, means, least, greatest, overflow })
         })
-    }
-    fn tree_sums(&self, values: &AnyBuffer<u64>, offsets: &AnyBuffer<u64>) -> Result<AnyBuffer<u64>> {
-        on_device!(self, |device, side| device.tree_sums(side::of(values)?, side::of(offsets)?).map(side::wrap))
     }
     fn interleave(
         &self,

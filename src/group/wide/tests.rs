@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::ExactSum;
 use crate::cpu::Cpu;
 use crate::join::NO_ROW;
 use crate::scheme::hash::SplitMix64;
@@ -10,6 +11,7 @@ use crate::scheme::hash::SplitMix64;
 /// How a plain loop aggregates the values of one group.
 struct Plain<V: Number> {
     sum: fn(&[V]) -> V::Sum,
+    mean: fn(&[V]) -> f64,
     least: fn(&[V]) -> V,
     greatest: fn(&[V]) -> V,
 }
@@ -26,6 +28,7 @@ impl<V: Number> Plain<V> {
             keys: rows.keys().copied().collect(),
             counts: rows.values().map(|rows| rows.len() as u32).collect(),
             sums: rows.values().map(|rows| (self.sum)(rows)).collect(),
+            means: rows.values().map(|rows| (self.mean)(rows)).collect(),
             mins: rows.values().map(|rows| (self.least)(rows)).collect(),
             maxs: rows.values().map(|rows| (self.greatest)(rows)).collect(),
         }
@@ -35,7 +38,8 @@ impl<V: Number> Plain<V> {
     fn check(&self, ids: &[u32], groups: usize, values: &[V]) -> Result<()> {
         let expected = self.groups(ids, groups, values);
         let every: &[Aggregate] = &Aggregate::ALL;
-        for aggregates in [every, &every[..1], &every[1..2], &every[2..3], &every[3..], &every[1..3], &[]] {
+        for aggregates in [every, &every[..1], &every[1..2], &every[2..3], &every[3..4], &every[4..], &every[1..4], &[]]
+        {
             for threads in [1, 2] {
                 let found = aggregate(&Cpu::with_threads(threads)?, ids, groups, values, aggregates)?;
                 let about = format!("{} rows, {groups} groups, {threads} threads, {aggregates:?}", ids.len());
@@ -43,6 +47,7 @@ impl<V: Number> Plain<V> {
                 assert_eq!((found.len(), &found.keys), (groups, &expected.keys), "{about}");
                 same(&found.counts, &expected.counts, has(Aggregate::Count), &about);
                 same(&found.sums, &expected.sums, has(Aggregate::Sum), &about);
+                same(&found.means, &expected.means, has(Aggregate::Mean), &about);
                 same(&found.mins, &expected.mins, has(Aggregate::Min), &about);
                 same(&found.maxs, &expected.maxs, has(Aggregate::Max), &about);
             }
@@ -103,6 +108,10 @@ macro_rules! integers {
     ($type:ty) => {
         Plain::<$type> {
             sum: |values| values.iter().map(|&value| <<$type as Number>::Sum>::from(value)).sum(),
+            mean: |values| match values.len() {
+                0 => f64::NAN,
+                count => crate::exact_ratio(values.iter().map(|&value| i128::from(value)).sum(), &[], &[count as u64]),
+            },
             least: |values| values.iter().copied().min().unwrap_or(<$type>::MAX),
             greatest: |values| values.iter().copied().max().unwrap_or(<$type>::MIN),
         }
@@ -116,20 +125,11 @@ fn integers_are_aggregated_as_by_a_map() -> Result<()> {
     integers!(i64).check_all(|bits| bits as i64 >> 18)
 }
 
-/// The tree of the documentation, and one NaN for all.
 fn doubles() -> Plain<f64> {
-    fn tree(values: &[f64]) -> f64 {
-        match values {
-            [] => 0.0,
-            [value] => *value,
-            _ => {
-                let (first, second) = values.split_at(values.len().next_power_of_two() / 2);
-                tree(first) + tree(second)
-            }
-        }
-    }
-    fn one_nan(value: f64) -> f64 {
-        if value.is_nan() { f64::from_bits(0x7ff8 << 48) } else { value }
+    fn exact(values: &[f64]) -> ExactSum {
+        let mut sum = ExactSum::default();
+        values.iter().for_each(|&value| sum.add(value));
+        sum
     }
     fn by(values: &[f64], none: f64, better: fn(f64, f64) -> bool) -> f64 {
         let has_nan = values.iter().any(|value| value.is_nan());
@@ -137,7 +137,8 @@ fn doubles() -> Plain<f64> {
         if has_nan { f64::from_bits(0x7ff8 << 48) } else { best.unwrap_or(none) }
     }
     Plain {
-        sum: |values| one_nan(tree(values)),
+        sum: |values| exact(values).sum(),
+        mean: |values| exact(values).mean(values.len() as u64),
         least: |values| by(values, f64::INFINITY, |a, b| a.total_cmp(&b).is_lt()),
         greatest: |values| by(values, f64::NEG_INFINITY, |a, b| a.total_cmp(&b).is_gt()),
     }

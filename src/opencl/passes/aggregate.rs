@@ -1,13 +1,14 @@
-//! The host side of cl/accumulate.cl and cl/tree.cl.
+//! The host side of cl/accumulate.cl.
 
 use super::primitives::GROUP;
 use crate::backend::numbers::bits_of;
-use crate::backend::tree::{LEAVES, tree_sum};
 use crate::backend::{
-    Accumulated, DeviceBuffer, Expanded, HashBackend, Numbers, Relational, Wanted, WideAccumulated, bitmap_words,
+    Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, bitmap_words,
 };
 use crate::error::{Error, Result};
-use crate::opencl::runtime::program::{ACCUMULATE, TREE};
+use crate::exact::{Window, sums_of_runs};
+use crate::memory::reserve;
+use crate::opencl::runtime::program::ACCUMULATE;
 use crate::opencl::{Buffer, OpenCl};
 
 /// Rows of one work-item where aggregates are taken.
@@ -19,18 +20,11 @@ pub(in crate::opencl) const WIDE_ENTRIES: usize = 512;
 
 // An owner, a count, a sum in two halves, a least and a greatest value: what every device has.
 const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES * 6 * size_of::<u32>() <= 32 << 10);
-// The last two of 64 bits, and how often a sum passed these.
-const _: () = assert!(WIDE_ENTRIES.is_power_of_two() && WIDE_ENTRIES * 9 * size_of::<u32>() <= 32 << 10);
+// The last two of 64 bits, and a sum in four quarters.
+const _: () = assert!(WIDE_ENTRIES.is_power_of_two() && WIDE_ENTRIES * 10 * size_of::<u32>() <= 32 << 10);
 
-/// The extension of devices that have doubles.
-const DOUBLES: &str = "cl_khr_fp64";
-
-/// Where doubles are added up. The sums are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::opencl) enum Adder {
-    Device,
-    Host,
-}
+/// Doubles of a sample, by which the window of a column is chosen.
+const SAMPLE: usize = 1 << 12;
 
 impl OpenCl {
     pub(in crate::opencl) fn accumulate_program(
@@ -38,12 +32,12 @@ impl OpenCl {
         wide: Option<Numbers>,
         wanted: Wanted,
     ) -> Result<ocl::core::Program> {
-        let Wanted { count, sum, least, greatest } = wanted;
+        let Wanted { count, sum, mean, least, greatest } = wanted;
         self.program(
             ACCUMULATE,
             &[
-                ("WANT_COUNT", count.into()),
-                ("WANT_SUM", sum.into()),
+                ("WANT_COUNT", (count || mean).into()),
+                ("WANT_SUM", (sum || mean).into()),
                 ("WANT_LEAST", least.into()),
                 ("WANT_GREATEST", greatest.into()),
                 ("VALUE_BITS", if wide.is_some() { u64::BITS } else { u32::BITS }),
@@ -55,15 +49,6 @@ impl OpenCl {
         )
     }
 
-    pub(in crate::opencl) fn tree_program(&self) -> Result<ocl::core::Program> {
-        self.program(TREE, &[("GROUP", GROUP as u32), ("LEAVES", LEAVES as u32)])
-    }
-
-    /// Whether the device adds doubles up.
-    pub(super) fn has_doubles(&self) -> bool {
-        self.0.info.extensions.iter().any(|extension| extension == DOUBLES)
-    }
-
     pub(super) fn run_accumulate(
         &self,
         ids: &Buffer<u32>,
@@ -71,6 +56,7 @@ impl OpenCl {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<OpenCl>> {
+        let wanted = Wanted { mean: false, ..wanted };
         let len = ids.len();
         Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
         let cells = |wanted: bool| if wanted { groups } else { 0 };
@@ -101,11 +87,11 @@ impl OpenCl {
     ) -> Result<WideAccumulated<OpenCl>> {
         let len = ids.len();
         Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
-        let wanted = Wanted { sum: wanted.sum && of != Numbers::Double, ..wanted };
         let cells = |wanted: bool| if wanted { groups } else { 0 };
         let mut all = WideAccumulated::<OpenCl> {
-            counts: self.filled(cells(wanted.count), 0)?,
-            sums: self.filled(cells(wanted.sum), 0)?,
+            counts: self.filled(cells(wanted.count || wanted.mean), 0)?,
+            sums: self.filled(cells(wanted.is_summed()), 0)?,
+            means: self.filled(cells(wanted.mean), 0)?,
             least: self.filled(cells(wanted.least), u64::MAX)?,
             greatest: self.filled(cells(wanted.greatest), 0)?,
             overflow: None,
@@ -113,99 +99,109 @@ impl OpenCl {
         if wanted == Wanted::default() {
             return Ok(all);
         }
-        let carries: Buffer<u32> = self.filled(cells(wanted.sum), 0)?;
+        let highs: Buffer<u64> = self.filled(cells(wanted.is_summed()), 0)?;
         let program = self.accumulate_program(Some(of), wanted)?;
+        let doubles = of == Numbers::Double && wanted.is_summed();
+        // The greatest exponent of a sample, and whether rows are left over; and which.
+        let about: Buffer<u32> = self.filled(2, 0)?;
+        let left: Buffer<u32> = self.filled(if doubles { bitmap_words(len) } else { 0 }, 0)?;
+        if doubles {
+            let step = len.div_ceil(SAMPLE).max(1);
+            let launch = self.kernel(&program, "sample")?.stage("accumulate").buffer(values).value(len as u64);
+            launch.value(step as u64).buffer(&about).over_groups_of(GROUP, len.div_ceil(step), 0)?;
+        }
         let launch = self.kernel(&program, "accumulate")?.buffer(ids).buffer(values).value(len as u64);
         let launch = launch.value(groups as u32).buffer(&all.counts).buffer(&all.sums);
-        let launch = launch.buffer(&all.least).buffer(&all.greatest).buffer(&carries);
+        let mut launch = launch.buffer(&all.least).buffer(&all.greatest).buffer(&highs);
+        if doubles {
+            launch = launch.buffer(&about).buffer(&left);
+        }
         launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
         if !wanted.values() {
             return Ok(all);
         }
-        // Nobody's number, until a group has passed.
+        let mut found = [0; 2];
+        if doubles {
+            self.read(&about, 0, &mut found)?;
+        }
+        let [exponent, has_left] = found;
+        let exact = match has_left {
+            0 => None,
+            _ => Some(self.leftovers(ids, values, &left, &all, &highs, Window::around(exponent))?),
+        };
+        // No group's number, until a sum does not fit.
         let overflow = self.filled(1, u32::MAX)?;
         let launch = self.kernel(&program, "settle")?.stage("accumulate").value(groups as u64).buffer(&all.sums);
-        let launch = launch.buffer(&carries).buffer(&all.least).buffer(&all.greatest).buffer(&overflow);
-        launch.over_groups_of(GROUP, groups, 0)?;
-        if wanted.sum {
+        let launch = launch.buffer(&highs).buffer(&all.counts).buffer(&all.means);
+        let launch = launch.buffer(&all.least).buffer(&all.greatest).buffer(&overflow);
+        launch.buffer(&about).value(u32::from(wanted.mean)).over_groups_of(GROUP, groups, 0)?;
+        if let Some(Exact { groups, sums, means }) = exact {
+            let groups = self.upload(&groups)?;
+            for (found, to) in [(sums, &all.sums), (means, &all.means)] {
+                if !to.is_empty() {
+                    let launch = self.kernel(&program, "put")?.stage("accumulate").buffer(&self.upload(&found)?);
+                    let launch = launch.buffer(&groups).value(groups.len() as u64).buffer(to);
+                    launch.over_groups_of(GROUP, groups.len(), 0)?;
+                }
+            }
+        }
+        if wanted.sum && of != Numbers::Double {
             let mut first = [0];
             self.read(&overflow, 0, &mut first)?;
             all.overflow = (first[0] != u32::MAX).then_some(first[0]);
         }
+        if !wanted.sum {
+            all.sums = self.filled(0, 0)?;
+        }
+        if !wanted.count {
+            all.counts = self.filled(0, 0)?;
+        }
         Ok(all)
     }
 
-    /// The sums of runs, added up there.
-    pub(in crate::opencl) fn tree_sums_by(
+    /// Sums and means of the groups that have rows outside of the window, added up by this machine.
+    fn leftovers(
         &self,
-        adder: Adder,
+        ids: &Buffer<u32>,
         values: &Buffer<u64>,
-        offsets: &Buffer<u64>,
-    ) -> Result<Buffer<u64>> {
-        match adder {
-            Adder::Device => self.tree_sums_here(values, offsets),
-            Adder::Host => self.tree_sums_on_host(values, offsets),
+        left: &Buffer<u32>,
+        all: &WideAccumulated<OpenCl>,
+        highs: &Buffer<u64>,
+        window: Window,
+    ) -> Result<Exact> {
+        let rows = self.select(left, true, &self.iota(ids.len())?)?;
+        let (ids, values) = self.sort_pairs(&self.gather(ids, &rows)?, &self.gather(values, &rows)?)?;
+        let groups = self.select(&self.heads(&ids)?, true, &ids)?;
+        let of_groups = |words: &Buffer<u64>| self.download(&self.gather(words, &groups)?);
+        let (lows, highs) = (of_groups(&all.sums)?, of_groups(highs)?);
+        let counts = match all.counts.len() {
+            0 => None,
+            _ => Some(self.download(&self.gather(&all.counts, &groups)?)?),
+        };
+        let (ids, values, groups) = (self.download(&ids)?, self.download(&values)?, self.download(&groups)?);
+        self.0.ledger.host("accumulate", ids.len());
+        let found = sums_of_runs(&ids, &values, |id, mut exact| {
+            let at = groups.partition_point(|&group| group < id);
+            exact.add_integer(i128::from(highs[at] as i64) << 64 | i128::from(lows[at]), window.unit());
+            let mean = counts.as_ref().map_or(0, |counts| bits_of(exact.mean(counts[at].into())));
+            (bits_of(exact.sum()), mean)
+        })?;
+        let (mut groups, mut sums, mut means) = (Vec::new(), Vec::new(), Vec::new());
+        reserve(&mut groups, found.len())?;
+        reserve(&mut sums, found.len())?;
+        reserve(&mut means, found.len())?;
+        for (group, (sum, mean)) in found {
+            groups.push(group);
+            sums.push(sum);
+            means.push(mean);
         }
+        Ok(Exact { groups, sums, means })
     }
+}
 
-    /// One kernel over the runs; for those of more than 16 values, five and a scan for each power of 16 that is in them.
-    fn tree_sums_here(&self, values: &Buffer<u64>, offsets: &Buffer<u64>) -> Result<Buffer<u64>> {
-        const STAGE: &str = "tree_sums";
-        let (len, runs) = (values.len(), offsets.len().saturating_sub(1));
-        let program = self.tree_program()?;
-        let sums = Buffer::allocate(self, runs)?;
-        let is_long: Buffer<u32> = self.filled(bitmap_words(runs), 0)?;
-        let launch = self.kernel(&program, "tree_short")?.stage(STAGE).buffer(values).value(len as u64);
-        let launch = launch.buffer(offsets).value(runs as u64).buffer(&sums).buffer(&is_long);
-        launch.over_groups_of(GROUP, runs, len)?;
-
-        let long = self.select(&is_long, true, &self.iota(runs)?)?;
-        let count = long.len();
-        if count == 0 {
-            return Ok(sums);
-        }
-        let mut begins = Buffer::allocate(self, count)?;
-        let mut leaves_of = Buffer::<u32>::allocate(self, count)?;
-        let launch = self.kernel(&program, "tree_long")?.stage(STAGE).buffer(offsets).value(len as u64).buffer(&long);
-        let launch = launch.value(count as u64).buffer(&begins).buffer(&leaves_of);
-        launch.over_groups_of(GROUP, count, 0)?;
-
-        let zeros = self.filled(count, 0u32)?;
-        let mut leaves = None;
-        loop {
-            let blocks_of = Buffer::allocate(self, count)?;
-            let launch = self.kernel(&program, "tree_blocks")?.stage(STAGE).buffer(&leaves_of).value(count as u64);
-            launch.buffer(&blocks_of).over_groups_of(GROUP, count, 0)?;
-            let ends = self.offsets(&blocks_of)?;
-            let mut blocks = [0];
-            self.read(&ends, count, &mut blocks)?;
-            let blocks = blocks[0] as usize;
-            let Expanded { runs, places } = self.expand(&ends, &zeros, 0, blocks)?;
-            let found = Buffer::allocate(self, blocks)?;
-            let launch = self.kernel(&program, "tree_level")?.stage(STAGE).buffer(leaves.as_ref().unwrap_or(values));
-            let launch = launch.buffer(&begins).buffer(&leaves_of).buffer(&runs).buffer(&places);
-            launch.value(blocks as u64).buffer(&found).over_groups_of(GROUP, blocks, 0)?;
-            // No run has no block, so each has one.
-            if blocks == count {
-                let launch = self.kernel(&program, "tree_put")?.stage(STAGE).buffer(&found).buffer(&long);
-                launch.value(count as u64).buffer(&sums).over_groups_of(GROUP, count, 0)?;
-                return Ok(sums);
-            }
-            (begins, leaves_of, leaves) = (ends, blocks_of, Some(found));
-        }
-    }
-
-    /// For devices without doubles: one thread of this machine.
-    fn tree_sums_on_host(&self, values: &Buffer<u64>, offsets: &Buffer<u64>) -> Result<Buffer<u64>> {
-        let (values, offsets) = (self.download(values)?, self.download(offsets)?);
-        let values: &[f64] = bytemuck::cast_slice(&values);
-        self.0.ledger.host("tree_sums", values.len());
-        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(values.len());
-        let mut sums = crate::memory::zeroed(offsets.len().saturating_sub(1))?;
-        for (sum, run) in sums.iter_mut().zip(offsets.windows(2)) {
-            let begin = place(run[0]);
-            *sum = bits_of(tree_sum(&values[begin..place(run[1]).max(begin)]));
-        }
-        self.upload(&sums)
-    }
+/// Results of some groups.
+struct Exact {
+    groups: Vec<u32>,
+    sums: Vec<u64>,
+    means: Vec<u64>,
 }

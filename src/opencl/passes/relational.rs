@@ -3,7 +3,6 @@
 
 use ocl::prm::Ulong4;
 
-use super::aggregate::Adder;
 use super::primitives::GROUP;
 use super::scan::Scan;
 use crate::backend::{
@@ -155,12 +154,6 @@ impl Relational for OpenCl {
     ) -> Result<WideAccumulated<OpenCl>> {
         check_most("groups", groups)?;
         self.run_accumulate_wide(ids, values, of, groups, wanted)
-    }
-
-    fn tree_sums(&self, values: &Buffer<u64>, offsets: &Buffer<u64>) -> Result<Buffer<u64>> {
-        check_most("values", values.len())?;
-        let adder = if self.has_doubles() { Adder::Device } else { Adder::Host };
-        self.tree_sums_by(adder, values, offsets)
     }
 
     fn interleave(

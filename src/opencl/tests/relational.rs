@@ -6,7 +6,7 @@ use crate::backend::{
 };
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::opencl::passes::aggregate::{Adder, ENTRIES, ROWS_EACH, WIDE_ENTRIES};
+use crate::opencl::passes::aggregate::{ENTRIES, ROWS_EACH, WIDE_ENTRIES};
 use crate::opencl::passes::primitives::{GROUP, TILE};
 use crate::opencl::passes::relational::EXPAND_TILE;
 
@@ -56,18 +56,6 @@ fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
     let tile = GROUP * ROWS_EACH;
     let sizes = if small() { vec![300] } else { vec![0, 1, 33, 1000, tile - 1, tile + 1, 3 * tile + 5] };
     wide::wide(cl, &sizes)
-}
-
-/// By the device, and by the host as for devices without doubles.
-#[test]
-fn sums_of_doubles_are_those_of_the_tree() -> Result<()> {
-    let Some(cl) = device() else { return Ok(()) };
-    let longest = if small() { 300 } else { 1 << 17 };
-    wide::trees(cl, longest)?;
-    for adder in [Adder::Device, Adder::Host] {
-        wide::trees_by(cl, longest, |values, offsets| cl.tree_sums_by(adder, values, offsets))?;
-    }
-    Ok(())
 }
 
 #[test]
@@ -128,6 +116,7 @@ fn groups_that_meet_in_an_entry_are_told_apart() -> Result<()> {
         let here = cpu.accumulate_wide(&cpu.upload(&ids)?, &cpu.upload(&values)?, of, groups, Wanted::ALL)?;
         assert_eq!(cl.download(&there.counts)?, here.counts.words());
         assert_eq!(cl.download(&there.sums)?, here.sums.words());
+        assert_eq!(cl.download(&there.means)?, here.means.words());
         assert_eq!(cl.download(&there.least)?, here.least.words());
         assert_eq!(cl.download(&there.greatest)?, here.greatest.words());
         assert_eq!(there.overflow, here.overflow);

@@ -36,6 +36,8 @@ fn grouped(keys: &[u32], values: &[u32], order: IdOrder) -> Groups {
         of.keys.push(key);
         of.counts.push(count);
         of.sums.push(sum);
+        // Sums of these tests are below 2^53.
+        of.means.push(sum as f64 / f64::from(count));
         of.mins.push(min);
         of.maxs.push(max);
     }
@@ -131,12 +133,14 @@ fn only_what_is_asked_for_is_answered() {
     for device in devices() {
         for order in IdOrder::ALL {
             let all = grouped(&keys, &values, order);
-            for bits in 0..16 {
-                let wanted: Vec<_> = (0..4).filter(|i| bits >> i & 1 == 1).map(|i| Aggregate::ALL[i]).collect();
+            for bits in 0..1 << Aggregate::ALL.len() {
+                let wanted: Vec<_> =
+                    (0..Aggregate::ALL.len()).filter(|i| bits >> i & 1 == 1).map(|i| Aggregate::ALL[i]).collect();
                 let has = |aggregate| wanted.contains(&aggregate);
                 let mut expected = all.clone();
                 expected.counts.truncate(if has(Aggregate::Count) { usize::MAX } else { 0 });
                 expected.sums.truncate(if has(Aggregate::Sum) { usize::MAX } else { 0 });
+                expected.means.truncate(if has(Aggregate::Mean) { usize::MAX } else { 0 });
                 expected.mins.truncate(if has(Aggregate::Min) { usize::MAX } else { 0 });
                 expected.maxs.truncate(if has(Aggregate::Max) { usize::MAX } else { 0 });
                 let twice: Vec<_> = wanted.iter().chain(&wanted).copied().collect();

@@ -8,7 +8,7 @@ use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
 use koel::group::{Number, wide};
 use koel::scheme::Key;
-use koel::{Aggregate, Error, IdOrder};
+use koel::{Aggregate, Error, ExactSum, IdOrder};
 
 /// The one NaN of results.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
@@ -64,17 +64,10 @@ impl Plain for f64 {
         }
     }
 
-    /// The tree as the documents have it.
     fn sum(values: &[f64]) -> u64 {
-        fn tree(values: &[f64]) -> f64 {
-            if values.len() == 1 {
-                return values[0];
-            }
-            let (first, second) = values.split_at(values.len().next_power_of_two() / 2);
-            tree(first) + tree(second)
-        }
-        let sum = tree(values);
-        if sum.is_nan() { NAN } else { sum.to_bits() }
+        let mut sum = ExactSum::default();
+        values.iter().for_each(|&value| sum.add(value));
+        sum.sum().to_bits()
     }
 
     fn least(values: &[f64]) -> u64 {

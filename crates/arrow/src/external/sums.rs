@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! whole numbers, decimals   the sum of upper and of lower 64 bits, each of which fits: exact, whatever comes on the way
-//! doubles                   blocks of 2^16 values of a group, each with its sum. Sums of aligned blocks are leaves of the tree by
-//!                           which doubles are added up (koel::group::wide), so the whole has the bits of one made at once
+//! doubles                   exact sums, rounded at the end (koel::ExactSums)
 //! ```
 
 use std::sync::Arc;
@@ -11,15 +10,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field};
-use koel::{Aggregate, Cpu, group};
+use koel::ExactSums;
 
-use crate::aggregate::{DIGITS, Function, scale};
+use crate::aggregate::{DIGITS, Function, decimal_mean, scale};
 use crate::error::{Error, Result};
 use crate::group::NO_GROUP;
 use crate::values::{Numbers, Values};
-
-/// Values of a block of doubles, a power of two.
-const BLOCK: usize = 1 << 16;
 
 /// What is added up of each group, by its id.
 pub(super) struct Sums {
@@ -31,7 +27,7 @@ pub(super) struct Sums {
 enum Kind {
     Count,
     Exact(Vec<Exact>),
-    Doubles(Vec<Doubles>),
+    Doubles(ExactSums),
 }
 
 /// A sum of up to 2^63 numbers of 128 bits.
@@ -54,37 +50,6 @@ impl Exact {
     }
 }
 
-/// Doubles of one group: sums of whole blocks, and the values of the last one.
-#[derive(Clone, Default)]
-struct Doubles {
-    blocks: Vec<f64>,
-    last: Vec<f64>,
-}
-
-impl Doubles {
-    fn add(&mut self, value: f64) -> Result<()> {
-        self.last.push(value);
-        if self.last.len() == BLOCK {
-            self.blocks.push(sum(&self.last)?);
-            self.last.clear();
-        }
-        Ok(())
-    }
-
-    fn sum(mut self) -> Result<f64> {
-        if !self.last.is_empty() {
-            self.blocks.push(sum(&self.last)?);
-        }
-        sum(&self.blocks)
-    }
-}
-
-/// The sum of doubles by the tree.
-fn sum(values: &[f64]) -> Result<f64> {
-    let sums = group::wide::aggregate(&Cpu::new(), &vec![0; values.len()], 1, values, &[Aggregate::Sum])?.sums;
-    Ok(sums.first().copied().unwrap_or(0.0))
-}
-
 /// The one with this id.
 fn of<T: Clone + Default>(all: &mut Vec<T>, id: u32) -> &mut T {
     let at = id as usize;
@@ -101,9 +66,9 @@ impl Sums {
             // Of no column rows are counted.
             _ if column.is_none() => Kind::Count,
             Function::Count => Kind::Count,
-            Function::Sum if *result == DataType::Float64 => Kind::Doubles(Vec::new()),
+            Function::Sum if *result == DataType::Float64 => Kind::Doubles(ExactSums::default()),
             Function::Mean if column.is_some_and(|column| column.data_type().is_floating()) => {
-                Kind::Doubles(Vec::new())
+                Kind::Doubles(ExactSums::default())
             }
             Function::Sum | Function::Mean => Kind::Exact(Vec::new()),
             _ => return None,
@@ -132,7 +97,7 @@ impl Sums {
             Numbers::I128(all) => exact(&|row| all[row]),
             Numbers::F64(all) => {
                 if let Kind::Doubles(sums) = &mut self.kind {
-                    rows().try_for_each(|(row, id)| of(sums, id).add(all[row]))?;
+                    sums.add(&values.ids, all);
                 }
             }
             Numbers::Other => (),
@@ -147,15 +112,12 @@ impl Sums {
         let nulls = || Some(nulls.clone()).filter(|nulls| nulls.null_count() > 0);
         let from = column.map_or(&DataType::Null, Field::data_type);
         let counts = &self.counts;
-        let mean = |(sum, &count): (f64, &i64)| sum / count as f64;
         Ok(match self.kind {
             Kind::Count => Arc::new(Int64Array::from(self.counts)),
-            Kind::Doubles(mut sums) => {
-                sums.resize(firsts.len(), Doubles::default());
-                let sums = sums.into_iter().map(Doubles::sum).collect::<Result<Vec<f64>>>()?;
+            Kind::Doubles(sums) => {
                 let values = match self.function {
-                    Function::Mean => sums.into_iter().zip(counts).map(mean).collect(),
-                    _ => sums,
+                    Function::Mean => sums.means(counts),
+                    _ => sums.sums(firsts.len()),
                 };
                 Arc::new(Float64Array::new(values.into(), nulls()))
             }
@@ -179,9 +141,8 @@ impl Sums {
                 let sums = sums.into_iter().zip(firsts).map(checked).collect::<Result<Vec<i128>>>()?;
                 match (self.function, result) {
                     (Function::Mean, _) => {
-                        let unit = 10_f64.powi(scale(from).into());
-                        let sums = sums.into_iter().map(|sum| sum as f64 / unit);
-                        Arc::new(Float64Array::new(sums.zip(counts).map(mean).collect(), nulls()))
+                        let mean = |(sum, &count): (i128, &i64)| decimal_mean(sum, scale(from), count);
+                        Arc::new(Float64Array::new(sums.into_iter().zip(counts).map(mean).collect(), nulls()))
                     }
                     (_, DataType::Int64) => {
                         Arc::new(Int64Array::new(sums.into_iter().map(|sum| sum as i64).collect(), nulls()))

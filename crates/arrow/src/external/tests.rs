@@ -377,7 +377,7 @@ fn lists_and_long_texts_go_to_files_and_back() -> Result<()> {
 }
 
 #[test]
-fn doubles_of_one_key_are_added_up_by_the_tree() -> Result<()> {
+fn sums_of_doubles_are_exact_under_any_limit() -> Result<()> {
     let rows = 3 * (1 << 16) + 4321;
     let mut random = Random(5);
     let double: Float64Array = (0..rows)

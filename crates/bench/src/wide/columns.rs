@@ -8,7 +8,7 @@
 use koel::backend::{HashBackend, Relational, Runs};
 use koel::device::Any;
 use koel::scheme::{BucketizedOf, Scheme, Value};
-use koel::{Aggregate, Bucketized, IdOrder, MultiTable, group};
+use koel::{Aggregate, Bucketized, ExactSum, IdOrder, MultiTable, group};
 
 use super::{Case, Row, key, value};
 use crate::wrong;
@@ -98,23 +98,14 @@ impl Case<'_> {
                 if groups.keys[i] != right {
                     return Err(wrong(self.columns, format!("{what}: key {i} is {} and not {right}", groups.keys[i])));
                 }
-                let right = tree(&(row..n).step_by(m as usize).map(number).collect::<Vec<_>>());
+                let mut exact = ExactSum::default();
+                (row..n).step_by(m as usize).for_each(|row| exact.add(number(row)));
+                let right = exact.sum();
                 if groups.sums[i].to_bits() != right.to_bits() {
                     return Err(wrong(self.columns, format!("{what}: sum {i} is {} and not {right}", groups.sums[i])));
                 }
             }
         }
         Ok(rows)
-    }
-}
-
-/// The sum by the tree that docs of `koel::group::wide` tell.
-fn tree(values: &[f64]) -> f64 {
-    match values {
-        [value] => *value,
-        _ => {
-            let (left, right) = values.split_at(values.len().next_power_of_two() / 2);
-            tree(left) + tree(right)
-        }
     }
 }

@@ -109,6 +109,7 @@ fn of(aggregate: Aggregate) -> Result<Of> {
     let (function, column) = match aggregate {
         Aggregate::Count => (Function::Count, None),
         Aggregate::Sum => (Function::Sum, Some(1)),
+        Aggregate::Mean => (Function::Mean, Some(1)),
         Aggregate::Min => (Function::Min, Some(1)),
         Aggregate::Max => (Function::Max, Some(1)),
         other => return Err(Failure::Input(format!("{} is unknown here", other.name()))),

@@ -101,6 +101,8 @@ pub(super) fn right_groups<K: Word>(data: &Data<K>, unique: &[K], groups: &Aggre
     same("keys", &groups.keys, unique)?;
     same("counts", &groups.counts, &column(&|key| data.model.of(key).len() as u32))?;
     same("sums", &groups.sums, &sums)?;
+    let means = sums.iter().zip(&groups.counts).map(|(&sum, &count)| sum as f64 / f64::from(count));
+    same("means", &groups.means, &means.collect::<Vec<_>>())?;
     same("least values", &groups.mins, &column(&|key| values(key).min().unwrap_or(u32::MAX)))?;
     same("greatest values", &groups.maxs, &column(&|key| values(key).max().unwrap_or(0)))
 }
@@ -112,6 +114,7 @@ fn only<K: Word>(aggregate: Aggregate, all: &Aggregated<K>) -> Aggregated<K> {
     match aggregate {
         Aggregate::Count => only.counts.clone_from(&all.counts),
         Aggregate::Sum => only.sums.clone_from(&all.sums),
+        Aggregate::Mean => only.means.clone_from(&all.means),
         Aggregate::Min => only.mins.clone_from(&all.mins),
         _ => only.maxs.clone_from(&all.maxs),
     }

@@ -1,0 +1,70 @@
+//! The doubles of a column that are added up as integers of 128 bits.
+//!
+//! ```text
+//! exponents      low .. low + 43        about the greatest of the column, and those below it
+//! a double       its 53 bits, shifted by exponent - low:  below 2^95, so that 2^32 of them stay below 2^127
+//! ```
+//!
+//! Values outside of the window are left over: zero is not, and infinities and NaN are. Which window a column has does not
+//! change its sums, only how fast they are found. So it is chosen by a sample.
+
+use super::{UNIT, nearest, signed};
+
+/// Exponents of a window.
+const WIDTH: u32 = 43;
+/// How far the greatest exponent of a column may be above that of a sample.
+const ABOVE: u32 = 3;
+/// The highest low end: no infinity or NaN is in a window.
+const HIGHEST: u32 = 2046 - (WIDTH - 1);
+/// Values of a sample.
+const SAMPLE: usize = 1 << 12;
+
+/// A range of exponents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// The lowest exponent, by its bits in a double; of subnormal numbers 1.
+    low: u32,
+}
+
+impl Window {
+    /// The window for values of which this is the greatest exponent in a sample, by its bits.
+    pub(crate) fn around(exponent: u32) -> Self {
+        Window { low: (exponent + ABOVE).saturating_sub(WIDTH - 1).clamp(1, HIGHEST) }
+    }
+
+    /// The window for a column, by a sample.
+    pub(crate) fn of(values: &[u64]) -> Self {
+        let sample = values.iter().step_by(values.len().div_ceil(SAMPLE).max(1));
+        Self::around(sample.map(|&bits| exponent(bits)).filter(|&exponent| exponent < 2047).max().unwrap_or(0))
+    }
+
+    /// A double, in units of the window; `None` if it is left over.
+    #[inline(always)]
+    pub(crate) fn integer(self, bits: u64) -> Option<i128> {
+        let exponent = exponent(bits);
+        // Subnormal numbers have the exponent of the smallest others, and no leading bit.
+        let mantissa = (bits & ((1 << 52) - 1)) | u64::from(exponent > 0) << 52;
+        let shift = exponent.max(1).wrapping_sub(self.low);
+        if shift >= WIDTH {
+            return (mantissa == 0).then_some(0);
+        }
+        let integer = i128::from(mantissa) << shift;
+        Some(if bits >> 63 == 0 { integer } else { -integer })
+    }
+
+    /// The exponent of its unit.
+    pub(crate) fn unit(self) -> i32 {
+        self.low as i32 - 1 + UNIT
+    }
+
+    /// A sum in units of the window, as the nearest double.
+    pub(crate) fn sum(self, sum: i128) -> f64 {
+        signed(sum < 0, nearest(sum.unsigned_abs(), self.unit(), false))
+    }
+}
+
+/// The exponent of a double, by its bits.
+#[inline(always)]
+fn exponent(bits: u64) -> u32 {
+    (bits >> 52) as u32 & 0x7ff
+}
