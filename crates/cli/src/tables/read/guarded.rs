@@ -12,7 +12,7 @@ thread_local! {
 static HOOK: Once = Once::new();
 
 /// What `decode` returns, or what it panicked with. It must not hand work to other threads: their panics are their own.
-pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(in super::super) fn guarded<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     HOOK.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |about| {

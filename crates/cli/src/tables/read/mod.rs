@@ -13,7 +13,7 @@
 
 mod csv;
 mod data;
-mod guarded;
+pub(super) mod guarded;
 mod ipc;
 mod npy;
 mod packed;
