@@ -84,14 +84,15 @@ fn spills_with_little_memory() {
     let side = |step: i64| {
         (0..40).map(move |batch| {
             let rows = || batch * 10_000..(batch + 1) * 10_000;
-            let texts: ArrayRef =
-                Arc::new(StringArray::from_iter_values(rows().map(|i| format!("some text of row {i}"))));
+            let texts: ArrayRef = Arc::new(StringArray::from_iter_values(
+                rows().map(|i| format!("some text of row {i}: {}", "long ".repeat(16))),
+            ));
             let columns = [("k", column(rows().map(|i| i * step % 400_009).collect())), ("t", texts)];
             Ok::<_, Error>(RecordBatch::try_from_iter(columns).expect("columns of one length"))
         })
     };
     let schema = side(1).next().and_then(|batch| batch.ok()).expect("batches").schema();
-    let (device, limit) = (Any::Cpu(Cpu::new()), Limit::new(8 << 20));
+    let (device, limit) = (Any::Cpu(Cpu::new()), Limit::new(32 << 20));
     let columns = [Output::Left(0), Output::Left(1), Output::Right(1)];
     let join = Join {
         devices: &[device],
@@ -110,23 +111,28 @@ fn spills_with_little_memory() {
     }
 }
 
+/// Just below the address space that it needs, work ends with an error, and not by a signal.
 #[test]
 #[cfg(target_os = "linux")]
 fn short_memory_is_an_error() {
-    let (mut failed, mut went) = (0, 0);
     let itself = std::env::current_exe().expect("a program");
-    let run = |kib: u64| {
+    let run = |mib: u64| {
         let mut command = std::process::Command::new("sh");
-        command.arg("-c").arg(format!("ulimit -v {kib} || exit 77; exec \"$0\" \"$@\"")).arg(&itself);
+        command.arg("-c").arg(format!("ulimit -v {} || exit 77; exec \"$0\" \"$@\"", mib << 10)).arg(&itself);
         command.args(["external::memory_tests::spills_with_little_memory", "--exact", "--ignored", "--nocapture"]);
-        command.env("RAYON_NUM_THREADS", "2").output().expect("a shell")
+        // Other arenas of glibc reserve 64 MiB each.
+        command.env("RAYON_NUM_THREADS", "2").env("MALLOC_ARENA_MAX", "1").env("RUST_BACKTRACE", "0");
+        command.output().expect("a shell")
     };
-    for mib in [20, 30, 40, 50, 60, 70, 80, 100, 120, 140, 160, 180, 200, 220, 1000] {
-        let output = run(mib << 10);
-        let said = String::from_utf8_lossy(&output.stdout);
-        println!("{mib}: {:?} {} {}", output.status, said, String::from_utf8_lossy(&output.stderr));
-        failed += u32::from(said.contains("out of memory"));
-        went += u32::from(said.contains("joined "));
+    // The least limit under which it goes, to 4 MiB.
+    let (mut fails, mut goes) = (16, 240);
+    while goes - fails > 4 {
+        let middle = (fails + goes) / 2;
+        let went = String::from_utf8_lossy(&run(middle).stdout).contains("joined ");
+        if went { goes = middle } else { fails = middle }
     }
-    println!("{failed} failed, {went} went through");
+    let output = run(fails);
+    let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("out of memory"), "{fails} MiB: {:?}: {said}{failed}", output.status);
+    assert!(goes < 240, "no limit is high enough");
 }

@@ -205,6 +205,24 @@ fn what_a_limit_cannot_do_is_refused() {
     assert_eq!(said("groupby c.csv --by k --agg sum:k --memory 64Mi"), said("groupby c.csv --by k --agg sum:k"));
 }
 
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let folder = Folder::new();
+    folder.file("a.csv", (0..1_500_000).map(|i| format!("{i}\n")).collect::<String>());
+    folder.ok("convert a.csv a.parquet --header no");
+    let join = "join a.parquet a.parquet --on column_1 --memory 64Mi --device cpu -q";
+    for temporary in ["missing", "a.csv"] {
+        let mut command = folder.command(&format!("{join} -o out.parquet"));
+        let output = command.env("TMPDIR", folder.path(temporary)).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with("koel: temporary files in ") && said.contains("set TMPDIR"), "{said}");
+    }
+    folder.refused(&format!("{join} -o missing/out.parquet"), "no such folder");
+    let left = fs::read_dir(folder.path("")).unwrap().count();
+    assert_eq!(left, 2, "files are left behind");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {

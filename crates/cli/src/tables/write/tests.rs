@@ -49,7 +49,7 @@ fn rows(first: usize, end: usize, garbage: usize) -> RecordBatch {
     let views: StringViewArray = texts.iter().collect();
     let inner: Vec<ArrayRef> = vec![Arc::new(numbers.clone()), Arc::new(views.clone()), Arc::new(pairs)];
     let keys = Int16Array::new(all().map(|row| (or(row, row) % 40) as i16).collect(), nulls(&there));
-    let values: ArrayRef = Arc::clone(&DICTIONARY.with(|values| Arc::clone(values)));
+    let values = DICTIONARY.with(Arc::clone);
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("row", Arc::new(Int64Array::new(all().map(|row| row as i64).collect(), filled))),
         ("text", Arc::new(StringArray::new(offsets, bytes, nulls(&there)))),
