@@ -1,66 +1,173 @@
-//! How many bytes rows take: those of a slice alone, and not of the memory that it is a part of.
+//! How many bytes rows take, counted from their values alone: neither the buffers they lie in, nor how they are split into
+//! batches, nor what lies under a null makes a difference. So rows can be cut by bytes at places that depend on the rows
+//! alone.
+//!
+//! ```text
+//! bytes of rows   rows * slot(type) + content(rows)
+//! slot            what each row takes: numbers, offsets of text and lists, the fields of a struct
+//! content         texts, and elements of lists, of rows that are not null
+//! dictionaries    count as the values that their rows have
+//! ```
+
+use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, OffsetSizeTrait, RecordBatch};
+use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-/// Bytes of a row where nobody knows, as of unions.
+/// Bytes of a row of a type that is not looked into, as of unions.
 const UNKNOWN: usize = 16;
 
-/// Views of texts that are in them hold as many bytes.
+/// Texts up to this length are stored in their views.
 const INLINE: usize = 12;
 
-/// About how many bytes the rows of a batch take, without what else is in their buffers. Values that a dictionary names are not
-/// counted.
+/// Returns how many bytes the rows of a batch take. It is the sum of what its rows take one by one.
 pub fn row_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| array_bytes(column)).sum()
 }
 
-/// About how many bytes an array takes.
-pub(crate) fn array_bytes(array: &dyn Array) -> usize {
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        return array_bytes(dictionary.keys());
-    }
-    let rows = array.len();
-    let nulls = if array.nulls().is_some() { rows.div_ceil(8) } else { 0 };
-    nulls
-        + match array.data_type() {
-            DataType::Null => 0,
-            DataType::Boolean => rows.div_ceil(8),
-            DataType::FixedSizeBinary(width) => rows * usize::try_from(*width).unwrap_or(0),
-            DataType::Utf8 => 4 * rows + between(array.as_string::<i32>().value_offsets()).1,
-            DataType::LargeUtf8 => 8 * rows + between(array.as_string::<i64>().value_offsets()).1,
-            DataType::Binary => 4 * rows + between(array.as_binary::<i32>().value_offsets()).1,
-            DataType::LargeBinary => 8 * rows + between(array.as_binary::<i64>().value_offsets()).1,
-            DataType::Utf8View => of_views(array.as_string_view().views()),
-            DataType::BinaryView => of_views(array.as_binary_view().views()),
-            DataType::List(_) => 4 * rows + within(array.as_list::<i32>().values(), array.as_list::<i32>().offsets()),
-            DataType::LargeList(_) => {
-                8 * rows + within(array.as_list::<i64>().values(), array.as_list::<i64>().offsets())
-            }
-            DataType::Map(..) => 4 * rows + within(array.as_map().entries(), array.as_map().offsets()),
-            DataType::FixedSizeList(..) => array_bytes(array.as_fixed_size_list().values()),
-            DataType::Struct(_) => array.as_struct().columns().iter().map(|column| array_bytes(column)).sum(),
-            other => rows * other.primitive_width().unwrap_or(UNKNOWN),
+/// Returns how many of the first rows of a batch together take at most `most` bytes.
+///
+/// Cost: one pass over the lengths of texts and lists.
+pub fn rows_within(batch: &RecordBatch, most: usize) -> usize {
+    let (mut within, mut bytes, mut end) = (0, 0, batch.num_rows());
+    while within < end {
+        // All of them first: mostly they are within.
+        let rows = if bytes == 0 && end == batch.num_rows() { end } else { (end - within).div_ceil(2) };
+        let next = within..within + rows;
+        let more: usize = batch.columns().iter().map(|column| bytes_of(column, next.clone())).sum();
+        match bytes + more <= most {
+            true => (within, bytes) = (next.end, bytes + more),
+            false => end = next.end - 1,
         }
+    }
+    within
 }
 
-/// Where the values of some rows begin, and how many they are.
-fn between<T: Copy + TryInto<usize>>(offsets: &[T]) -> (usize, usize) {
-    let at = |offset: Option<&T>| offset.and_then(|&offset| offset.try_into().ok()).unwrap_or(0);
-    let (first, last) = (at(offsets.first()), at(offsets.last()));
-    (first, last.saturating_sub(first))
+/// Returns how many bytes the rows of an array take.
+fn array_bytes(array: &dyn Array) -> usize {
+    bytes_of(array, 0..array.len())
 }
 
-fn within<T: Copy + TryInto<usize>>(values: &dyn Array, offsets: &[T]) -> usize {
-    let (first, length) = between(offsets);
-    array_bytes(&values.slice(first, length))
+fn bytes_of(array: &dyn Array, rows: Range<usize>) -> usize {
+    rows.len() * slot(array.data_type()) + content(array, rows)
+}
+
+/// Adds the bytes that each row of an array takes besides its slot.
+pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
+    fn add<T: OffsetSizeTrait>(offsets: &[T], of_rows: &mut [u32]) {
+        for (of_row, ends) in of_rows.iter_mut().zip(offsets.windows(2)) {
+            *of_row = of_row.saturating_add((ends[1] - ends[0]).as_usize() as u32);
+        }
+    }
+    match array.data_type() {
+        DataType::Utf8 => add(array.as_string::<i32>().value_offsets(), of_rows),
+        DataType::LargeUtf8 => add(array.as_string::<i64>().value_offsets(), of_rows),
+        fixed if is_fixed(fixed) => (),
+        _ => {
+            for (row, of_row) in of_rows.iter_mut().enumerate() {
+                *of_row = of_row.saturating_add(u32::try_from(content(array, row..row + 1)).unwrap_or(u32::MAX));
+            }
+        }
+    }
+}
+
+/// Bytes that every row of a type takes.
+pub(crate) fn slot(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Null => 0,
+        DataType::Boolean => 1,
+        DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0),
+        DataType::Utf8 | DataType::Binary | DataType::List(_) | DataType::Map(..) => 4,
+        DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_) => 8,
+        DataType::Utf8View | DataType::BinaryView => 16,
+        DataType::FixedSizeList(of, length) => usize::try_from(*length).unwrap_or(0) * slot(of.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|field| slot(field.data_type())).sum(),
+        DataType::Dictionary(_, values) => slot(values),
+        other => other.primitive_width().unwrap_or(UNKNOWN),
+    }
+}
+
+/// Whether every row of a type takes its slot alone.
+pub(crate) fn is_fixed(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeList(of, _) => is_fixed(of.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| is_fixed(field.data_type())),
+        DataType::Dictionary(_, values) => is_fixed(values),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => false,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => false,
+        DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => false,
+        _ => true,
+    }
+}
+
+/// Bytes of some rows besides their slots.
+fn content(array: &dyn Array, rows: Range<usize>) -> usize {
+    if rows.is_empty() || is_fixed(array.data_type()) {
+        return 0;
+    }
+    let of_valid = |of: &dyn Fn(Range<usize>) -> usize| valid(array.nulls(), rows.clone(), of);
+    match array.data_type() {
+        DataType::Utf8 => of_valid(&|rows| between(array.as_string::<i32>().value_offsets(), rows).len()),
+        DataType::LargeUtf8 => of_valid(&|rows| between(array.as_string::<i64>().value_offsets(), rows).len()),
+        DataType::Binary => of_valid(&|rows| between(array.as_binary::<i32>().value_offsets(), rows).len()),
+        DataType::LargeBinary => of_valid(&|rows| between(array.as_binary::<i64>().value_offsets(), rows).len()),
+        DataType::Utf8View => of_valid(&|rows| of_views(&array.as_string_view().views()[rows])),
+        DataType::BinaryView => of_valid(&|rows| of_views(&array.as_binary_view().views()[rows])),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            of_valid(&|rows| bytes_of(list.values(), between(list.value_offsets(), rows)))
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            of_valid(&|rows| bytes_of(list.values(), between(list.value_offsets(), rows)))
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            of_valid(&|rows| bytes_of(map.entries(), between(map.value_offsets(), rows)))
+        }
+        DataType::FixedSizeList(_, length) => {
+            let (list, length) = (array.as_fixed_size_list(), usize::try_from(*length).unwrap_or(0));
+            of_valid(&|rows| content(list.values(), rows.start * length..rows.end * length))
+        }
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns();
+            of_valid(&|rows| columns.iter().map(|column| content(column, rows.clone())).sum())
+        }
+        DataType::Dictionary(..) => {
+            let keys = array.slice(rows.start, rows.len());
+            let (dictionary, nulls) = (keys.as_any_dictionary(), keys.nulls());
+            if dictionary.values().is_empty() {
+                return 0;
+            }
+            let keys = dictionary.normalized_keys();
+            valid(nulls, 0..keys.len(), &|rows| {
+                keys[rows].iter().map(|&key| content(dictionary.values(), key..key + 1)).sum()
+            })
+        }
+        _ => 0,
+    }
+}
+
+/// The sum of what `of` returns of each run of rows that are not null.
+fn valid(nulls: Option<&NullBuffer>, rows: Range<usize>, of: &dyn Fn(Range<usize>) -> usize) -> usize {
+    match nulls.map(|nulls| nulls.slice(rows.start, rows.len())).filter(|nulls| nulls.null_count() > 0) {
+        None => of(rows),
+        Some(nulls) => nulls.valid_slices().map(|(start, end)| of(rows.start + start..rows.start + end)).sum(),
+    }
+}
+
+/// Where the values of some rows lie.
+fn between<T: Copy + TryInto<usize>>(offsets: &[T], rows: Range<usize>) -> Range<usize> {
+    let at = |row: usize| offsets.get(row).and_then(|&offset| offset.try_into().ok()).unwrap_or(0);
+    at(rows.start)..at(rows.end)
 }
 
 fn of_views(views: &[u128]) -> usize {
-    // The low half of its first word is the length of a text.
+    // The lower half of the first word is the length of the text.
     let lengths = views.iter().map(|view| (view & u128::from(u32::MAX)) as usize);
-    size_of_val(views) + lengths.filter(|&length| length > INLINE).sum::<usize>()
+    lengths.filter(|&length| length > INLINE).sum()
 }
 
 #[cfg(test)]
@@ -73,29 +180,56 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn slices_take_what_their_rows_do() {
+    /// Arrays of four rows, the bytes of all of them, and of the last two.
+    fn cases() -> [(ArrayRef, usize, usize); 8] {
         let long = "x".repeat(100);
         let texts: ArrayRef = Arc::new(StringArray::from(vec![&long, "", &long, "ab"]));
+        let under_nulls = StringArray::new(
+            texts.as_string::<i32>().offsets().clone(),
+            texts.as_string::<i32>().values().clone(),
+            Some(vec![false, true, false, true].into()),
+        );
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3), Some(4)]));
         let mut lists = ListBuilder::new(Int64Builder::new());
         for length in [100, 0, 0, 3] {
             lists.append_value((0..length).map(Some));
         }
         let mut names = StringDictionaryBuilder::<Int32Type>::new();
-        names.extend([Some(&long[..]), None, Some("b"), Some("c")]);
+        names.extend([Some(&long[..]), None, Some("b"), Some(&long)]);
         let both = StructArray::try_from(vec![("a", texts.clone()), ("b", numbers.clone())]).expect("columns");
-        let cases: [(ArrayRef, usize, usize); 7] = [
+        [
             (texts, 4 * 4 + 202, 2 * 4 + 102),
-            (numbers, 4 * 8 + 1, 2 * 8 + 1),
-            (Arc::new(BooleanArray::from(vec![true; 4])), 1, 1),
+            (Arc::new(under_nulls), 4 * 4 + 2, 2 * 4 + 2),
+            (numbers, 4 * 8, 2 * 8),
+            (Arc::new(BooleanArray::from(vec![true; 4])), 4, 2),
             (Arc::new(StringViewArray::from(vec![&long, "ab", "", &long[..13]])), 4 * 16 + 113, 2 * 16 + 13),
             (Arc::new(lists.finish()), 4 * 4 + 103 * 8, 2 * 4 + 3 * 8),
-            (Arc::new(names.finish()), 4 * 4 + 1, 2 * 4 + 1),
-            (Arc::new(both), 4 * 12 + 203, 2 * 12 + 103),
-        ];
-        for (array, all, last) in cases {
+            (Arc::new(names.finish()), 4 * 4 + 201, 2 * 4 + 101),
+            (Arc::new(both), 4 * 12 + 202, 2 * 12 + 102),
+        ]
+    }
+
+    #[test]
+    fn slices_take_what_their_rows_do() {
+        for (array, all, last) in cases() {
             assert_eq!((array_bytes(&array), array_bytes(&array.slice(2, 2))), (all, last), "{}", array.data_type());
+            let mut contents = [0; 4];
+            add_contents(&array, &mut contents);
+            let of_slots = 4 * slot(array.data_type());
+            if array.null_count() == 0 {
+                assert_eq!(of_slots + contents.iter().sum::<u32>() as usize, all, "{}", array.data_type());
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_cut_by_the_sum_of_their_bytes() {
+        for (array, all, _) in cases() {
+            let batch = RecordBatch::try_from_iter([("a", Arc::clone(&array))]).expect("a column");
+            for most in 0..all + 2 {
+                let fits = |&rows: &usize| array_bytes(&array.slice(0, rows)) <= most;
+                assert_eq!(Some(rows_within(&batch, most)), (0..=4).rfind(fits), "{most} of {}", array.data_type());
+            }
         }
     }
 }

@@ -10,11 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Memory;
 
 static ENDS: AtomicBool = AtomicBool::new(false);
+/// Whether there is a limit, which may be lower.
+static HAS_LIMIT: AtomicBool = AtomicBool::new(false);
 
 /// From here on the command ends where memory runs short. What is half written has no name, or is removed by whoever next
 /// writes to its folder.
 pub(crate) fn end_when_short() {
     ENDS.store(true, Ordering::Relaxed);
+}
+
+/// From here on the message advises a lower --memory.
+pub(crate) fn has_limit() {
+    HAS_LIMIT.store(true, Ordering::Relaxed);
 }
 
 // SAFETY: it is the system's allocator, which is one; nothing is changed of what that returns.
@@ -56,11 +63,13 @@ fn end(bytes: usize) -> ! {
 
     let mut text = [0; 256];
     let mut rest = &mut text[..];
-    let _ = writeln!(
-        rest,
-        "koel: not enough memory: {bytes} bytes more are needed. Tables are held in memory: give fewer rows or columns, or use \
-         a machine with more"
-    );
+    let advice = match HAS_LIMIT.load(Ordering::Relaxed) {
+        true => "give a lower --memory, or use a machine with more",
+        false => {
+            "tables are held in memory, so give fewer rows or columns, a limit (--memory) where there is one, or use a machine with more"
+        }
+    };
+    let _ = writeln!(rest, "koel: not enough memory ({bytes} more bytes are needed): {advice}");
     let left = rest.len();
     let _ = std::io::stderr().write_all(&text[..text.len() - left]);
     // Nothing is run at this exit: what would be may take memory.

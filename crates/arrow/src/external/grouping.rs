@@ -23,7 +23,7 @@ use super::held::Held;
 use super::merge::{Run, write};
 use super::parts::{Parts, batched, numbers};
 use super::spill::Spill;
-use super::{Batches, Limit, Side, without_numbers};
+use super::{Batches, Limit, Side, memory, without_numbers};
 use crate::aggregate::{Aggregation, Function, grouped};
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
@@ -237,6 +237,7 @@ impl Job<'_> {
             return Ok(());
         }
         if self.limit.fits(of.rows, of.bytes) {
+            memory::check(self.limit.work_bytes(of.rows, of.bytes))?;
             let batches = of.blocks.iter().map(read).collect::<Result<_>>()?;
             return made.put(grouping.numbered(side, batches), self.limit);
         }

@@ -71,7 +71,7 @@ impl Hashing {
                     |all| own
                         .iter_mut()
                         .zip(&all[rows.clone()])
-                        .for_each(|(hash, &value)| *hash = mix(*hash, word(value))),
+                        .for_each(|(hash, &value)| *hash = mix_wide(*hash, value)),
                     |bytes| own
                         .iter_mut()
                         .zip(rows.clone())
@@ -100,9 +100,17 @@ fn deal_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
     }
 }
 
-fn word<T: Fixed>(value: T) -> u64 {
+/// Mixes in a value of any width. Equal values of two types have equal hashes, so how often it mixes depends on the value
+/// and not on its type. The halves are mixed in one after the other: a value made of both, such as their exclusive or, is
+/// one for many keys, whatever the seed.
+#[inline]
+fn mix_wide<T: Fixed>(hash: u64, value: T) -> u64 {
     let wide = T::widen(value.whole());
-    wide as u64 ^ ((wide >> 64) as u64).rotate_left(32)
+    let hash = mix(hash, wide as u64);
+    match (wide >> 64) as u64 {
+        0 => hash,
+        upper => mix(hash, upper),
+    }
 }
 
 fn text(bytes: &Bytes, row: usize, seed: u64) -> u64 {
@@ -118,4 +126,54 @@ fn mix(hash: u64, value: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Decimal128Array, FixedSizeBinaryArray, Int64Array, UInt64Array};
+
+    use super::*;
+
+    fn hashes(hashing: Hashing, arrays: &[ArrayRef]) -> Vec<u64> {
+        let keys = Keys::of_arrays(arrays).expect("keys");
+        hashing.hashes(&keys, None, 0).expect("columns of plain values")
+    }
+
+    #[test]
+    fn keys_whose_halves_cancel_out_have_hashes_of_their_own() {
+        const KEYS: u64 = 10_000;
+        let uppers = || (1..=KEYS).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8);
+        let wide = |lower: u64, upper: u64| i128::from(upper as i64) << 64 | i128::from(lower);
+        // The lower halves that make one word of both, by sums and exclusive ors with rotations.
+        let lowers: [fn(u64) -> u64; 5] = [|x| x.rotate_left(32), |x| x, |x| !x, |x| x.wrapping_neg(), |x| x << 1];
+        for lower in lowers {
+            let values: Vec<i128> = uppers().map(|upper| wide(lower(upper), upper)).collect();
+            let bytes = FixedSizeBinaryArray::try_from_iter(values.iter().map(|value| value.to_be_bytes()));
+            let decimals: ArrayRef = Arc::new(Decimal128Array::from(values.clone()));
+            let two: [ArrayRef; 2] = [
+                Arc::new(UInt64Array::from_iter_values(uppers().map(lower))),
+                Arc::new(UInt64Array::from_iter_values(uppers())),
+            ];
+            for columns in [&[decimals][..], &[Arc::new(bytes.expect("16 bytes each"))], &two] {
+                let hashes = hashes(Hashing::new(NullEquality::NullEquals), columns);
+                let distinct: HashSet<u64> = hashes.into_iter().collect();
+                assert_eq!(distinct.len() as u64, KEYS, "{}", columns[0].data_type());
+            }
+        }
+    }
+
+    #[test]
+    fn equal_values_of_two_types_have_equal_hashes() {
+        let hashing = Hashing::new(NullEquality::NothingEquals);
+        let values = [0, 1, -1, i64::MIN, i64::MAX];
+        let narrow: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+        let wide: ArrayRef = Arc::new(Decimal128Array::from_iter_values(values.map(i128::from)));
+        assert_eq!(hashes(hashing, &[narrow]), hashes(hashing, &[wide]));
+        let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![7, u64::MAX]));
+        let wide: ArrayRef = Arc::new(Decimal128Array::from_iter_values([7, i128::from(u64::MAX)]));
+        assert_eq!(hashes(hashing, &[unsigned]), hashes(hashing, &[wide]));
+    }
 }

@@ -46,7 +46,7 @@ pub(super) fn come<E: From<Error>>(
     watch: &dyn Fn(Stage),
 ) -> std::result::Result<Come, E> {
     let mut come = Come::Held(Held::default());
-    for batch in side.numbered(table, rows) {
+    for batch in side.numbered(table, limit.batch_bytes(), rows) {
         match &mut come {
             Come::Dealt(parts) => parts.deal(side, &batch?, hashing)?,
             Come::Held(held) => {

@@ -165,21 +165,21 @@ impl Join<'_> {
         let whole = self.limit.of(devices, 0).of_copies(devices);
         match come(&right_side, right, &mut sizes.right, &whole, hashing, self.watch)? {
             Come::Held(held) => {
-                let rows = RightRows::new(&right_side, held.batches)?;
+                let rows = RightRows::new(&right_side, held.batches, &pairing.shown(false))?;
                 let on_each = Work {
                     begin: &|device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
                     work: &|indexed: &mut Indexed<'_>, batch: RecordBatch, emit: Emit<'_, RecordBatch>| {
-                        pairing.whole(&left_side, &batch, indexed, emit)
+                        pairing.whole(&left_side, batch, indexed, emit)
                     },
                 };
                 // Each device has a batch, and finds another one when it is through.
-                let mut left = left_side.numbered(left, &mut sizes.left);
+                let mut left = left_side.numbered(left, whole.batch_bytes(), &mut sizes.left);
                 let indexed = shared_out(devices, 2 * devices.len(), &mut left, &mut |_| (), &on_each, &mut take)?;
                 pairing.rest(&indexed, take)?;
             }
             Come::Dealt(right_parts) => {
                 let mut left_parts = Parts::new(&pairing.limit)?;
-                for batch in left_side.numbered(left, &mut sizes.left) {
+                for batch in left_side.numbered(left, whole.batch_bytes(), &mut sizes.left) {
                     left_parts.deal(&left_side, &batch?, hashing)?;
                 }
                 let (files, mut runs) = (pairing.files()?, Runs::default());

@@ -80,12 +80,23 @@ impl Limit {
 
     /// Whether so many rows can be worked on at once: their columns, and what is made of them.
     pub(super) fn fits(&self, rows: u64, bytes: u64) -> bool {
-        rows < ROWS_OF_A_PART && bytes.saturating_add(rows * self.of_row) <= self.bytes / 2
+        rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
+    }
+
+    /// About the most memory that work on so many rows takes at a time: their columns, in batches and in one piece, and what
+    /// is made of them.
+    pub(super) fn work_bytes(&self, rows: u64, bytes: u64) -> u64 {
+        bytes.saturating_add(rows.saturating_mul(self.of_row)).saturating_mul(2)
     }
 
     /// Bytes of a block of results: a block of each run is in memory while they are merged.
     pub(super) fn block_bytes(&self) -> u64 {
         (self.bytes / 1024).clamp(16 << 10, 512 << 10)
+    }
+
+    /// Bytes of a block of each run that are merged at a time.
+    pub(super) fn merged_bytes(&self) -> u64 {
+        self.bytes / 8
     }
 
     /// Bytes of left rows, or of rows that are added up, that are worked on at a time.

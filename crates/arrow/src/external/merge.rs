@@ -16,16 +16,17 @@ use arrow_schema::SchemaRef;
 use arrow_select::interleave::interleave;
 use rayon::prelude::*;
 
+use super::lengths::Lengths;
 use super::parts::numbers;
 use super::spill::{Block, Encoded, Spill};
-use super::{Limit, row_bytes};
+use super::{Limit, memory, rows_within};
 use crate::canonical::canonical;
 use crate::error::{Error, Result};
 
 /// Rows of a batch of the result.
 pub(super) const ROWS: usize = 1 << 16;
 
-/// Runs that are merged at a time.
+/// The most runs that are merged at a time.
 const MOST_RUNS: usize = 128;
 
 /// The results of a part.
@@ -49,6 +50,7 @@ enum Keys {
 struct Open {
     batch: RecordBatch,
     keys: Keys,
+    lengths: Lengths,
 }
 
 impl Open {
@@ -74,10 +76,10 @@ pub(super) fn merged<E: From<Error>>(
     mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     // Neighbours become one run where there are too many to read a block of each.
-    while runs.len() > MOST_RUNS {
+    while runs.chunk_by(merged_together(limit)).nth(1).is_some() {
         let fewer = Spill::new(limit.folder())?;
-        let mut merged = Vec::with_capacity(runs.len().div_ceil(MOST_RUNS));
-        for runs in runs.chunks(MOST_RUNS) {
+        let mut merged = Vec::new();
+        for runs in runs.chunk_by(merged_together(limit)) {
             let mut merge = Merge::new(coming(&spill, runs), schema, order, limit)?;
             let mut run = Run::new();
             while let Some(batch) = merge.next()? {
@@ -117,13 +119,28 @@ fn coming<'a>(spill: &'a Spill, runs: &'a [Run]) -> Vec<Coming<'a>> {
     runs.iter().map(|run| Box::new(run.iter().map(|block| spill.read(block))) as Coming<'a>).collect()
 }
 
+/// Whether two neighbours are merged at a time: as many runs as there is memory for a block of each, and two at least.
+fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
+    let most = limit.merged_bytes();
+    let (mut runs, mut bytes) = (1, 0);
+    move |run, next| {
+        let block = |run: &Run| run.iter().map(Block::bytes).max().unwrap_or(0);
+        (runs, bytes) = (runs + 1, bytes.max(block(run)) + block(next));
+        let together = runs <= 2 || (runs <= MOST_RUNS && bytes <= most);
+        if !together {
+            (runs, bytes) = (1, 0);
+        }
+        together
+    }
+}
+
 /// Writes rows of a run, in blocks of which one of each run fits.
 pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
-    let bytes = (row_bytes(batch) as u64).div_ceil(batch.num_rows().max(1) as u64);
-    let rows = (limit.block_bytes() / bytes.max(1)).clamp(1, ROWS as u64) as usize;
-    for start in (0..batch.num_rows()).step_by(rows) {
-        let piece = batch.slice(start, rows.min(batch.num_rows() - start));
-        run.push(spill.write(&Encoded::of(&piece)?)?);
+    let mut rest = batch.clone();
+    while rest.num_rows() > 0 {
+        let rows = rows_within(&rest.slice(0, ROWS.min(rest.num_rows())), limit.block_bytes() as usize).max(1);
+        run.push(spill.write(&Encoded::of(&rest.slice(0, rows))?)?);
+        rest = rest.slice(rows, rest.num_rows() - rows);
     }
     Ok(())
 }
@@ -140,9 +157,8 @@ struct Merge<'a> {
     /// The numbers of those that a round found.
     keys: Vec<u64>,
     schema: SchemaRef,
-    /// Bytes of a batch, and of a row of the blocks so far.
+    /// Bytes of a batch.
     bytes: u64,
-    row: u64,
 }
 
 impl<'a> Merge<'a> {
@@ -150,7 +166,7 @@ impl<'a> Merge<'a> {
     fn new(runs: Vec<Coming<'a>>, schema: &SchemaRef, order: &'a Order, limit: &Limit) -> Result<Self> {
         let (open, schema) = (vec![None; runs.len()], Arc::clone(schema));
         let (blocks, next, bytes) = (Vec::new(), Vec::new(), 2 * limit.batch_bytes());
-        let mut merge = Merge { runs, order, open, blocks, next, keys: Vec::new(), schema, bytes, row: 1 };
+        let mut merge = Merge { runs, order, open, blocks, next, keys: Vec::new(), schema, bytes };
         for run in 0..merge.runs.len() {
             merge.advance(run)?;
         }
@@ -159,27 +175,29 @@ impl<'a> Merge<'a> {
 
     /// The next rows; none at the end.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
-        while self.next.len() < self.at_once() && self.open.iter().any(Option::is_some) {
+        let (mut rows, mut bytes) = (0, 0);
+        loop {
+            for &(block, row) in &self.next[rows..] {
+                bytes += self.blocks[block].lengths.of_row(row as u32);
+                if rows == ROWS || (rows > 0 && bytes > self.bytes) {
+                    return self.first(rows).map(Some);
+                }
+                rows += 1;
+            }
+            if self.open.iter().all(Option::is_none) {
+                return if rows == 0 { Ok(None) } else { self.first(rows).map(Some) };
+            }
             self.round()?;
         }
-        let mut rows = self.next.len().min(self.at_once());
-        if rows == 0 {
-            return Ok(None);
-        }
-        let batch = loop {
-            match self.batch(&self.next[..rows]) {
-                Err(error) if rows > 1 && error.is_too_long() => rows /= 2,
-                batch => break batch?,
-            }
-        };
-        self.next.drain(..rows);
-        self.forget();
-        Ok(Some(batch))
     }
 
-    /// Rows of a batch.
-    fn at_once(&self) -> usize {
-        (self.bytes / self.row).clamp(1, ROWS as u64) as usize
+    /// The first rows of those that are next, which are so no longer.
+    fn first(&mut self, rows: usize) -> Result<RecordBatch> {
+        memory::check(2 * self.bytes)?;
+        let batch = self.batch(&self.next[..rows])?;
+        self.next.drain(..rows);
+        self.forget();
+        Ok(batch)
     }
 
     /// Reads the next block of a run.
@@ -190,7 +208,6 @@ impl<'a> Merge<'a> {
             if batch.num_rows() == 0 {
                 continue;
             }
-            self.row = self.row.max((row_bytes(&batch) / batch.num_rows()) as u64).max(1);
             let keys = match self.order {
                 Order::Numbers => Keys::Numbers,
                 Order::Bytes(converter, keys) => {
@@ -198,7 +215,8 @@ impl<'a> Merge<'a> {
                     Keys::Bytes(converter.convert_columns(&keys)?)
                 }
             };
-            self.blocks.push(Open { batch, keys });
+            let lengths = Lengths::of(batch.columns().iter().map(std::slice::from_ref), batch.num_rows());
+            self.blocks.push(Open { batch, keys, lengths });
             self.open[run] = Some((self.blocks.len() - 1, 0));
             break;
         }

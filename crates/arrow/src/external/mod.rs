@@ -34,7 +34,11 @@ mod grouping;
 mod hash;
 mod held;
 mod join;
+mod lengths;
 mod limit;
+mod memory;
+#[cfg(test)]
+mod memory_tests;
 mod merge;
 #[cfg(test)]
 mod number_tests;
@@ -61,7 +65,7 @@ pub use join::{Join, JoinedRows, Output};
 pub use limit::Limit;
 pub use spool::Spooled;
 
-pub use crate::sizes::row_bytes;
+pub use crate::sizes::{row_bytes, rows_within};
 
 /// A table that comes batch by batch, in the order of its rows. `E` is the error of whoever reads it.
 pub struct Batches<'a, E> {
@@ -139,22 +143,19 @@ impl Side {
         Ok(side)
     }
 
-    /// A table's batches, with the numbers of their rows, which are counted; none of no rows.
+    /// The batches of a table in pieces of about `bytes`, with the numbers of their rows, which are counted; none of no rows.
     fn numbered<'a, E: From<Error> + 'a>(
         &'a self,
         table: Batches<'a, E>,
+        bytes: u64,
         rows: &'a mut u64,
     ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> + 'a {
         table.batches.flat_map(move |batch| {
-            let numbered = batch.and_then(|batch| {
-                let batches = parts::numbered(&self.schema, &batch, first_number() + *rows)?;
-                *rows += batch.num_rows() as u64;
-                Ok(batches)
-            });
-            match numbered {
-                Ok(batches) => batches.into_iter().map(Ok).collect(),
-                Err(error) => vec![Err(error)],
-            }
+            let (batch, error) = batch.map_or_else(|error| (None, Some(Err(error))), |batch| (Some(batch), None));
+            let first = first_number() + *rows;
+            *rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+            let pieces = batch.map(|batch| parts::numbered(Arc::clone(&self.schema), batch, first, bytes as usize));
+            pieces.into_iter().flatten().map(|piece| Ok(piece?)).chain(error)
         })
     }
 
@@ -165,6 +166,7 @@ impl Side {
 
     /// All columns of these batches, each in one piece if it fits one.
     fn columns(&self, batches: Vec<RecordBatch>) -> Result<Vec<Column>> {
+        memory::check(batches.iter().map(|batch| row_bytes(batch) as u64).sum())?;
         let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); self.schema.fields().len()];
         for batch in batches {
             columns.iter_mut().zip(batch.columns()).for_each(|(pieces, column)| pieces.push(Arc::clone(column)));

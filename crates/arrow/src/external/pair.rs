@@ -23,14 +23,14 @@ use rayon::prelude::*;
 
 use super::hash::Hashing;
 use super::join::{Join, Output};
+use super::lengths::Lengths;
 use super::merge::{ROWS, Run, write};
 use super::parts::{Part, Parts, batched, numbered_schema};
 use super::right::{Indexed, RightRows, bits};
 use super::spill::{Block, Spill};
-use super::{Limit, Side, batch_of, row_bytes};
+use super::{Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
-use crate::keys::Column;
 
 /// Results that are found in one look, and not once more for each piece of them.
 const AT_ONCE: usize = 1 << 18;
@@ -70,9 +70,16 @@ impl<'a> Made<'a> {
 /// Rows of the result: those of a batch of left rows, those of right rows, or of both, by their places. Where a side is
 /// missing, no row has one of that side.
 struct Found<'a> {
-    left: Option<(&'a RecordBatch, UInt32Array)>,
-    right: Option<(&'a [Column], UInt32Array)>,
+    left: Option<(&'a Left, UInt32Array)>,
+    right: Option<(&'a RightRows, UInt32Array)>,
     rows: usize,
+}
+
+/// A batch of left rows.
+struct Left {
+    batch: RecordBatch,
+    /// Of the columns that come out.
+    lengths: Lengths,
 }
 
 impl Found<'_> {
@@ -83,6 +90,26 @@ impl Found<'_> {
             right: self.right.as_ref().map(|(columns, of)| (*columns, of.slice(start, rows))),
             rows,
         }
+    }
+
+    /// How many of the rows from `start` on together take at most `most` bytes, and one at least.
+    fn within(&self, start: usize, most: u64) -> usize {
+        let sides = [
+            self.left.as_ref().map(|(left, rows)| (&left.lengths, rows)),
+            self.right.as_ref().map(|(right, rows)| (&right.lengths, rows)),
+        ];
+        let rows = self.rows - start;
+        let sides = || sides.iter().flatten();
+        if sides().map(|(lengths, _)| lengths.longest()).sum::<u64>().saturating_mul(rows as u64) <= most {
+            return rows;
+        }
+        // Where there is no row its number may be any, and it takes a slot.
+        let of_row = |row: usize| -> u64 { sides().map(|(lengths, rows)| lengths.of_row(rows.value(row))).sum() };
+        let sums = (start..self.rows).scan(0, |sum: &mut u64, row| {
+            *sum += of_row(row);
+            Some(*sum)
+        });
+        sums.take_while(|&sum| sum <= most).count().max(1)
     }
 }
 
@@ -122,7 +149,7 @@ impl<'a> Pairing<'a> {
         let mut matched = Matched(are_told.then(|| bits(left.parts[part].rows as usize)));
         for (number, piece) in pieces.iter().enumerate() {
             let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
-            let rows = RightRows::new(right_side, batches)?;
+            let rows = RightRows::new(right_side, batches, &self.shown(false))?;
             let mut indexed = Indexed::new(made.device, &rows, how, self.nulls)?;
             let is_last = number + 1 == pieces.len();
             self.join_piece((left_side, left), part, &mut indexed, &mut matched, is_last, made)?;
@@ -168,9 +195,10 @@ impl<'a> Pairing<'a> {
         let mut start = 0;
         for blocks in left.parts[part].blocks.chunk_by(batched(self.limit.batch_bytes())) {
             let batches = blocks.iter().map(|block| left.spill.read(block)).collect::<Result<Vec<_>>>()?;
-            let batch = concat_batches(&side.schema, &batches)?;
+            let left = self.left(concat_batches(&side.schema, &batches)?);
             drop(batches);
-            self.found(side, &batch, right, found_by, |mut found| {
+            let all = left.batch.num_rows();
+            self.found(side, &left, right, found_by, |mut found| {
                 let Some((_, rows)) = &mut found.left else { return Ok::<_, Error>(()) };
                 if how == JoinKind::Semi {
                     *rows = matched.new_ones(start, rows);
@@ -183,11 +211,11 @@ impl<'a> Pairing<'a> {
                 }
             })?;
             if is_last && keeps_unmatched {
-                let rows = matched.missing(start, batch.num_rows());
-                let found = Found { rows: rows.len(), left: Some((&batch, rows)), right: None };
+                let rows = matched.missing(start, all);
+                let found = Found { rows: rows.len(), left: Some((&left, rows)), right: None };
                 self.put::<Error>(&found, &mut |rows| write(spill, &mut rest, &rows, &self.limit))?;
             }
-            start += batch.num_rows();
+            start += all;
         }
         runs.extend([run, rest].into_iter().filter(|run| !run.is_empty()));
         Ok(())
@@ -197,52 +225,63 @@ impl<'a> Pairing<'a> {
     pub(super) fn whole<E: From<Error>>(
         &self,
         side: &Side,
-        left: &RecordBatch,
+        left: RecordBatch,
         right: &mut Indexed<'_>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        self.found(side, left, right, self.how, |found| self.put(&found, &mut take))
+        self.found(side, &self.left(left), right, self.how, |found| self.put(&found, &mut take))
     }
 
-    /// Hands on rows of the result: in halves, where text of all of them does not fit one array.
+    fn left(&self, batch: RecordBatch) -> Left {
+        let shown = self.shown(true);
+        let columns = shown.iter().map(|&at| std::slice::from_ref(batch.column(at)));
+        Left { lengths: Lengths::of(columns, batch.num_rows()), batch }
+    }
+
+    /// The columns of one side that come out, and keys that may.
+    pub(super) fn shown(&self, is_left: bool) -> Vec<usize> {
+        let column = |output: &Output| match *output {
+            Output::Left(at) => is_left.then_some(at),
+            Output::Right(at) => (!is_left).then_some(at),
+            Output::Key(number) => self.on.get(number).map(|&(own, other)| if is_left { own } else { other }),
+        };
+        self.columns.iter().filter_map(column).collect()
+    }
+
+    /// Hands on rows of the result, as many at a time as there is memory for.
     fn put<E: From<Error>>(
         &self,
         found: &Found<'_>,
         take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        match self.assembled(found) {
-            Err(error) if found.rows > 1 && error.is_too_long() => {
-                let half = found.rows / 2;
-                self.put(&found.some(0, half), take)?;
-                self.put(&found.some(half, found.rows - half), take)
-            }
-            rows => take(rows?),
+        let mut start = 0;
+        while start < found.rows {
+            let most = 2 * self.limit.batch_bytes();
+            let rows = found.within(start, most);
+            memory::check(most)?;
+            take(self.assembled(&found.some(start, rows))?)?;
+            start += rows;
         }
-    }
-
-    /// Rows that are put together at a time, of which a left and a right one take so many bytes.
-    fn at_once(&self, bytes: u64) -> usize {
-        (2 * self.limit.batch_bytes() / bytes.max(1)).clamp(1, ROWS as u64) as usize
+        Ok(())
     }
 
     /// What left rows find, in pieces.
     fn found<E: From<Error>>(
         &self,
         side: &Side,
-        left: &RecordBatch,
+        left: &Left,
         right: &mut Indexed<'_>,
         how: JoinKind,
         mut take: impl FnMut(Found<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let probe = right.index.probe(&side.keys_of(left)?, how, AT_ONCE)?;
-        let at_once = self.at_once(row_bytes(left) as u64 / (left.num_rows() as u64).max(1) + right.rows.row);
+        let probe = right.index.probe(&side.keys_of(&left.batch)?, how, AT_ONCE)?;
         let mut first = 0;
         while first < probe.len() {
-            let rows = right.index.piece(&probe, first, at_once)?;
+            let rows = right.index.piece(&probe, first, ROWS)?;
             first += rows.left.len() as u64;
             right.see(&rows.right);
             let len = rows.left.len();
-            let right = how.has_right().then(|| (&right.rows.columns[..], maybe_rows(rows.right)));
+            let right = how.has_right().then(|| (right.rows, maybe_rows(rows.right)));
             take(Found { left: Some((left, rows.left.into())), right, rows: len })?;
         }
         Ok(())
@@ -250,8 +289,8 @@ impl<'a> Pairing<'a> {
 
     /// The columns of rows of the result, and the numbers by which they are in order.
     fn assembled(&self, found: &Found<'_>) -> Result<RecordBatch> {
-        let left = |at: usize| found.left.as_ref().map(|(batch, rows)| Ok(take(batch.column(at), rows, None)?));
-        let right = |at: usize| found.right.as_ref().map(|(columns, rows)| columns[at].take(rows));
+        let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows, None)?));
+        let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
         let key = |number: usize| {
             let (own, other) = self.on[number];
             left(own).or_else(|| right(other))
@@ -262,8 +301,8 @@ impl<'a> Pairing<'a> {
                 Some(&Output::Right(at)) => right(at),
                 Some(&Output::Key(number)) => key(number),
                 None => match (&found.left, &found.right) {
-                    (Some((batch, _)), _) => left(batch.num_columns() - 1),
-                    (None, Some((columns, _))) => right(columns.len() - 1),
+                    (Some((of, _)), _) => left(of.batch.num_columns() - 1),
+                    (None, Some((of, _))) => right(of.columns.len() - 1),
                     (None, None) => None,
                 },
             };
@@ -280,8 +319,8 @@ impl<'a> Pairing<'a> {
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let Some(right) = of_devices.first().map(|of| of.rows) else { return Ok(()) };
-        for rows in Indexed::unseen(of_devices).chunks(self.at_once(right.row)) {
-            let found = Found { left: None, right: Some((&right.columns, rows.to_vec().into())), rows: rows.len() };
+        for rows in Indexed::unseen(of_devices).chunks(ROWS) {
+            let found = Found { left: None, right: Some((right, rows.to_vec().into())), rows: rows.len() };
             self.put(&found, &mut take)?;
         }
         Ok(())

@@ -25,9 +25,9 @@ use rayon::prelude::*;
 use super::flat::{flattened, result_type};
 use super::hash::Hashing;
 use super::spill::{Block, Encoded, Spill};
-use super::{Limit, Side};
+use super::{Limit, Side, memory};
 use crate::error::Result;
-use crate::sizes::array_bytes;
+use crate::sizes::{row_bytes, rows_within};
 
 /// Bits of a hash that a level takes, and the parts that these make.
 const BITS: u32 = 5;
@@ -74,6 +74,8 @@ impl Parts {
     /// Deals the rows of a numbered batch.
     pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
+        // Of the rows by parts, encoded, and of those that are encoded at a time once more.
+        memory::check(3 * row_bytes(batch) as u64)?;
         let hashes = hashing.hashes(&side.keys_of(batch)?, side.scales.as_deref(), first)?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
         let part_of = |hash: u64| match self.own.iter().position(|&own| own == hash) {
@@ -168,27 +170,29 @@ pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(flat).chain([number]).collect::<Vec<_>>()))
 }
 
-/// Bytes of a batch in which dictionaries have become values.
-const PLAIN: usize = 8 << 20;
-
-/// A batch with the numbers of its rows, from `first` on; in several where dictionaries name long values.
-pub(super) fn numbered(schema: &SchemaRef, batch: &RecordBatch, mut first: u64) -> Result<Vec<RecordBatch>> {
-    let rows = (PLAIN / named_bytes(batch).max(1)).max(1);
-    let mut all = Vec::with_capacity(batch.num_rows().div_ceil(rows));
-    for start in (0..batch.num_rows()).step_by(rows) {
-        let batch = batch.slice(start, rows.min(batch.num_rows() - start));
-        let mut columns = batch.columns().iter().map(flattened).collect::<Result<Vec<_>>>()?;
-        columns.push(Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64)));
-        all.push(RecordBatch::try_new(Arc::clone(schema), columns)?);
-        first += batch.num_rows() as u64;
-    }
-    Ok(all)
-}
-
-/// About how many bytes a row has of values that its dictionaries name.
-fn named_bytes(batch: &RecordBatch) -> usize {
-    let dictionaries = batch.columns().iter().filter_map(|column| column.as_any_dictionary_opt());
-    dictionaries.map(|of| array_bytes(of.values()) / of.values().len().max(1)).sum()
+/// Cuts a batch by the bytes that its rows take without dictionaries, and puts the numbers of its rows behind them, from
+/// `first` on. Each piece is made when it is taken, so one of them at a time is in memory.
+pub(super) fn numbered(
+    schema: SchemaRef,
+    batch: RecordBatch,
+    mut first: u64,
+    bytes: usize,
+) -> impl Iterator<Item = Result<RecordBatch>> {
+    let mut rest = batch;
+    std::iter::from_fn(move || {
+        let rows = rows_within(&rest, bytes).max(1).min(rest.num_rows());
+        if rows == 0 {
+            return None;
+        }
+        let piece = rest.slice(0, rows);
+        rest = rest.slice(rows, rest.num_rows() - rows);
+        let numbers = first..first + rows as u64;
+        first = numbers.end;
+        let columns =
+            piece.columns().iter().map(flattened).chain([Ok(Arc::new(UInt64Array::from_iter_values(numbers)) as _)]);
+        let columns = columns.collect::<Result<Vec<_>>>();
+        Some(columns.and_then(|columns| Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)))
+    })
 }
 
 /// The numbers of the rows of a batch that has them.

@@ -4,7 +4,8 @@ use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBufferBuilder;
 use koel::{Any, JoinKind, NO_ROW};
 
-use super::{Side, row_bytes};
+use super::Side;
+use super::lengths::Lengths;
 use crate::encode::NullEquality;
 use crate::error::Result;
 use crate::join::RightKeys;
@@ -14,17 +15,17 @@ use crate::keys::{Column, Keys};
 pub(super) struct RightRows {
     pub(super) columns: Vec<Column>,
     keys: Keys,
-    /// Bytes of a row.
-    pub(super) row: u64,
+    /// Of the columns that come out.
+    pub(super) lengths: Lengths,
 }
 
 impl RightRows {
-    pub(super) fn new(side: &Side, batches: Vec<RecordBatch>) -> Result<Self> {
-        let bytes: u64 = batches.iter().map(|batch| row_bytes(batch) as u64).sum();
+    /// Of which the columns at these places come out.
+    pub(super) fn new(side: &Side, batches: Vec<RecordBatch>, shown: &[usize]) -> Result<Self> {
         let columns = side.columns(batches)?;
         let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
-        let row = bytes / (keys.len() as u64).max(1);
-        Ok(RightRows { columns, keys, row })
+        let lengths = Lengths::of(shown.iter().map(|&at| columns[at].chunks()), keys.len());
+        Ok(RightRows { columns, keys, lengths })
     }
 }
 

@@ -1,9 +1,11 @@
 //! Batches in a temporary file: written one behind the other, read back one by one.
 //!
 //! ```text
-//! file     block | block | ..       each block a batch, as a stream of Arrow IPC
+//! file     block | block | ..       each block a batch, as a stream of Arrow IPC without its schema
 //! Block    where it is, and how many rows it has
 //! ```
+//!
+//! All blocks have one schema, which is kept in memory: of many columns it is as long as a block.
 //!
 //! The file has no name (where the system allows that: on Unix and on Windows it does), so it is gone however the process
 //! ends: by an error, a panic, a signal or the loss of power. Nothing is ever read but through the handle that wrote it.
@@ -14,17 +16,18 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::DataType;
 use arrow_select::take::take_record_batch;
 
+use super::{memory, row_bytes};
 use crate::error::{Error, Result};
 
 /// A temporary file of batches.
@@ -32,6 +35,8 @@ pub(super) struct Spill {
     file: File,
     folder: PathBuf,
     end: AtomicU64,
+    /// The message with which a stream of such batches begins.
+    schema: OnceLock<Buffer>,
 }
 
 /// A batch in a [`Spill`].
@@ -52,15 +57,20 @@ impl Block {
 /// A batch as it stands in a file.
 pub(super) struct Encoded {
     bytes: Vec<u8>,
+    /// Where the batch begins, behind its schema.
+    start: usize,
     rows: usize,
 }
 
 impl Encoded {
     pub(super) fn of(batch: &RecordBatch) -> Result<Encoded> {
+        let bytes = row_bytes(batch);
+        memory::check(2 * bytes as u64)?;
         let batch = compact(batch)?;
-        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+        let mut writer = StreamWriter::try_new(memory::room(bytes + bytes / 8)?, &batch.schema())?;
+        let start = writer.get_ref().len();
         writer.write(&batch)?;
-        Ok(Encoded { bytes: writer.into_inner()?, rows: batch.num_rows() })
+        Ok(Encoded { bytes: writer.into_inner()?, start, rows: batch.num_rows() })
     }
 }
 
@@ -72,6 +82,7 @@ impl Spill {
             file: tempfile::tempfile_in(folder).map_err(failed)?,
             folder: folder.into(),
             end: AtomicU64::new(0),
+            schema: OnceLock::new(),
         })
     }
 
@@ -81,18 +92,26 @@ impl Spill {
     }
 
     pub(super) fn write(&self, batch: &Encoded) -> Result<Block> {
-        let length = batch.bytes.len();
+        let (schema, bytes) = batch.bytes.split_at(batch.start);
+        self.schema.get_or_init(|| Buffer::from(schema));
+        let length = bytes.len();
         let start = self.end.fetch_add(length as u64, Relaxed);
-        write_at(&self.file, &batch.bytes, start).map_err(|error| self.failed(error))?;
+        write_at(&self.file, bytes, start).map_err(|error| self.failed(error))?;
         Ok(Block { start, length, rows: batch.rows })
     }
 
     pub(super) fn read(&self, block: &Block) -> Result<RecordBatch> {
         // Aligned, so that columns need not be copied once more.
-        let mut bytes = MutableBuffer::from_len_zeroed(block.length);
-        read_at(&self.file, &mut bytes, block.start).map_err(|error| self.failed(error))?;
-        let (mut bytes, mut decoder) = (Buffer::from(bytes), StreamDecoder::new());
-        // Its schema comes first, and the batch behind it.
+        let words = block.length.div_ceil(size_of::<u128>());
+        let mut bytes = memory::room::<u128>(words)?;
+        bytes.resize(words, 0);
+        let read = &mut bytemuck::cast_slice_mut(&mut bytes)[..block.length];
+        read_at(&self.file, read, block.start).map_err(|error| self.failed(error))?;
+        let mut bytes = Buffer::from_vec(bytes).slice_with_length(0, block.length);
+        let mut decoder = StreamDecoder::new();
+        if let Some(schema) = self.schema.get() {
+            decoder.decode(&mut schema.clone())?;
+        }
         let batch = decoder.decode(&mut bytes)?;
         batch.ok_or_else(|| self.failed(io::Error::new(io::ErrorKind::UnexpectedEof, "it has become shorter")))
     }
@@ -154,6 +173,7 @@ fn unsupported(_: &File) -> io::Result<usize> {
 
 /// The same rows in memory of their own.
 pub(super) fn copied(batch: &RecordBatch) -> Result<RecordBatch> {
+    memory::check(row_bytes(batch) as u64)?;
     let rows: UInt32Array = (0..batch.num_rows() as u32).collect::<Vec<_>>().into();
     compact(&take_record_batch(batch, &rows)?)
 }

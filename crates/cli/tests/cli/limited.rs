@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::folder::{Folder, stderr};
+use crate::folder::{Folder, full, stderr};
 
 /// Rows of which two tables take more than half of the least limit.
 const ROWS: u64 = 800_000;
@@ -40,8 +40,8 @@ fn what_does_not_fit_gives_the_same_bytes() {
     let folder = folder();
     for (arguments, output) in [
         ("join left.parquet right.parquet --on k", "parquet"),
-        ("join left.csv right.csv --on k --how full", "csv"),
-        ("join left.parquet right.csv --on k=c --how right", "csv"),
+        ("join left.csv right.csv --on k --how full", "csv.gz"),
+        ("join left.parquet right.csv --on k=c --how right", "arrow"),
         ("join left.parquet right.parquet --on k --how anti --nulls-equal", "csv"),
         ("groupby right.csv --by c,d --agg count,sum:k,mean:k", "parquet"),
         ("unique right.parquet --on k,c --columns d,k --counts --ids ascending", "parquet"),
@@ -50,11 +50,6 @@ fn what_does_not_fit_gives_the_same_bytes() {
         assert!(said["spilled_bytes"].as_u64() > Some(1 << 20), "{arguments}: {said}");
         assert_eq!(said["memory"], 64 << 20);
     }
-    // What stands under nulls may be anything in this format.
-    folder.ok("join left.parquet right.csv --on k=c --how right -o limited.arrow --memory 64Mi --device cpu -q");
-    folder.ok("convert limited.arrow limited.csv");
-    folder.ok("join left.parquet right.csv --on k=c --how right -o free.csv --device cpu -q");
-    assert!(fs::read(folder.path("free.csv")).unwrap() == fs::read(folder.path("limited.csv")).unwrap());
     for options in ["", "--ids ascending --drop-nulls"] {
         let arguments = format!("unique left.parquet --on k,v {options} -q");
         folder.ok(&format!("{arguments} --inverse free-ids.parquet -o free-keys.parquet"));
@@ -72,6 +67,24 @@ fn what_does_not_fit_gives_the_same_bytes() {
     ] {
         let said = both(&folder, arguments, "csv");
         assert!(said["spilled_bytes"].is_u64(), "{arguments}: {said}");
+    }
+}
+
+/// Runs differ in the limit, the threads and chance.
+#[test]
+fn files_depend_on_rows_alone() {
+    let folder = folder();
+    let join = "join left.parquet right.parquet --on k --how full --device cpu -q";
+    let formats = ["parquet", "arrow", "arrows", "csv", "csv.gz", "csv.zst"];
+    for output in if full() { &formats[..] } else { &formats[..1] } {
+        folder.ok(&format!("{join} -o free.{output}"));
+        let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+        let free = read("free");
+        for run in 0..if full() { 20 } else { 3 } {
+            let options = format!("--threads {} --memory {}", 1 + run % 8, ["64Mi", "100M", "300M"][run % 3]);
+            folder.ok(&format!("{join} -o limited.{output} {options}"));
+            assert!(read("limited") == free, "{options} to .{output}, run {run}");
+        }
     }
 }
 
@@ -190,6 +203,24 @@ fn what_a_limit_cannot_do_is_refused() {
     let said = |arguments: &str| stderr(&folder.koel(arguments));
     assert_eq!(said("join a.csv c.csv --on k --memory 64Mi"), said("join a.csv c.csv --on k"));
     assert_eq!(said("groupby c.csv --by k --agg sum:k --memory 64Mi"), said("groupby c.csv --by k --agg sum:k"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let folder = Folder::new();
+    folder.file("a.csv", (0..1_500_000).map(|i| format!("{i}\n")).collect::<String>());
+    folder.ok("convert a.csv a.parquet --header no");
+    let join = "join a.parquet a.parquet --on column_1 --memory 64Mi --device cpu -q";
+    for temporary in ["missing", "a.csv"] {
+        let mut command = folder.command(&format!("{join} -o out.parquet"));
+        let output = command.env("TMPDIR", folder.path(temporary)).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with("koel: temporary files in ") && said.contains("set TMPDIR"), "{said}");
+    }
+    folder.refused(&format!("{join} -o missing/out.parquet"), "no such folder");
+    let left = fs::read_dir(folder.path("")).unwrap().count();
+    assert_eq!(left, 2, "files are left behind");
 }
 
 #[cfg(unix)]

@@ -23,6 +23,7 @@ mod kmers;
 mod limited;
 mod memory;
 mod pandas;
+mod peaks;
 mod progress;
 mod query;
 mod query_edges;

@@ -42,6 +42,8 @@ fn short_memory_is_an_error_with_a_message() {
         "groupby pairs.csv -o g.csv --agg count,sum --device cpu --threads 2",
         "join pairs.arrow pairs.arrow --on column_1 -o j.arrow --device cpu --threads 2",
         "groupby pairs.csv --header no --by column_1 -o g.arrow --device cpu --threads 2",
+        "join pairs.arrow pairs.arrow --on column_1 -o j.parquet --device cpu --threads 2 --memory 64Mi",
+        "groupby pairs.arrow --by column_1 -o g.csv --device cpu --threads 2 --memory 64Mi",
     ] {
         let (mut failed, mut went) = (0, 0);
         // Room for threads and all that is small, and less or more than the rows need: without the former std and the

@@ -8,9 +8,7 @@
 //! watched.rs                         its progress, and results on their way out
 //! ```
 //!
-//! The rows are those of a run without a limit, in their order; columns of dictionaries come out as their values. CSV and
-//! Parquet are also the same bytes, if a row takes less than the limit divided by 2^19, which is 128 bytes for 64Mi; in Arrow
-//! IPC what stands under nulls may differ.
+//! Files are the same bytes as without a limit, except that columns of dictionaries come out as their values.
 
 pub(super) mod groupby;
 pub(crate) mod grouped;
@@ -29,8 +27,8 @@ use koel_arrow::external::{Batches, Limit};
 
 use super::columns::{batch, schema_of};
 use crate::failure::{Failure, Result};
-use crate::options;
 use crate::tables::read::stream::Stream;
+use crate::{memory, options};
 
 /// How much memory may be used.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -43,6 +41,9 @@ pub(crate) struct Memory {
     memory: Option<u64>,
 }
 
+/// Bytes of a limit that are left for what is read and written, a fourth at most.
+const WRITTEN: u64 = 32 << 20;
+
 impl Memory {
     pub(crate) fn is_given(&self) -> bool {
         self.memory.is_some()
@@ -51,7 +52,11 @@ impl Memory {
     /// The limit of a run that is told one, or that several devices share out: these work on batches, and all memory is
     /// theirs if no limit is told.
     pub(crate) fn limit(&self, are_several: bool) -> Option<Limit> {
-        self.memory.or(are_several.then_some(u64::MAX)).map(Limit::new)
+        if self.is_given() {
+            memory::has_limit();
+        }
+        let left = self.memory.map(|bytes| bytes - (bytes / 4).min(WRITTEN));
+        left.or(are_several.then_some(u64::MAX)).map(Limit::new)
     }
 
     /// The limit that is told.

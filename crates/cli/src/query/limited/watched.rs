@@ -5,12 +5,9 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use arrow_select::coalesce::BatchCoalescer;
-use koel_arrow::Error;
-use koel_arrow::external::{Limit, Stage, row_bytes};
+use koel_arrow::external::{Limit, Stage};
 
 use super::super::columns::batch;
-use super::super::pieces::BATCH;
 use crate::failure::Result;
 use crate::output::{Column, RowOptions, Rows};
 use crate::progress::Progress;
@@ -55,51 +52,27 @@ impl<'a> Watched<'a> {
     /// The same, in this file.
     pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
         // On a terminal nothing comes before the first row, in case that there is none for an error.
-        let sink = path.map(|path| Sink::create(Some(path), schema)).transpose()?;
-        let waiting = BatchCoalescer::new(SchemaRef::clone(schema), BATCH);
-        Ok(Results { progress: &self.progress, sink, waiting, most: (limit.bytes() / 4).min(MOST) })
+        let sink = path.map(|path| Sink::within(limit.bytes(), Some(path), schema)).transpose()?;
+        Ok(Results { progress: &self.progress, sink, schema: SchemaRef::clone(schema), room: limit.bytes() })
     }
 }
 
-/// The most bytes of rows that wait: texts of a batch are at most 2 GiB long.
-const MOST: u64 = 256 << 20;
-/// Bytes of rows that are put to them at a time.
-const AT_ONCE: usize = 4 << 20;
-
-/// Rows on their way out, in batches as they are without a limit, if rows are not very long: where pages of Parquet end is a
-/// matter of these.
+/// Rows on their way out.
 pub(super) struct Results<'a> {
     progress: &'a RefCell<Option<Progress>>,
     /// That of stdout comes with the first rows.
     sink: Option<Sink>,
-    waiting: BatchCoalescer,
-    /// Bytes of rows that wait.
-    most: u64,
+    schema: SchemaRef,
+    room: u64,
 }
 
 impl Results<'_> {
     /// Writes rows, under the names that they have in the result.
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        let rows = batch(&self.waiting.schema(), rows.columns().to_vec(), rows.num_rows())?;
-        let count = (AT_ONCE / (row_bytes(&rows) / rows.num_rows().max(1)).max(1)).max(1);
-        for start in (0..rows.num_rows()).step_by(count) {
-            let some = rows.slice(start, count.min(rows.num_rows() - start));
-            self.waiting.push_batch(some).map_err(Error::from)?;
-            // Long rows do not wait for others.
-            if self.waiting.size() as u64 > self.most {
-                self.waiting.finish_buffered_batch().map_err(Error::from)?;
-            }
-            self.put()?;
-        }
-        Ok(())
-    }
-
-    fn put(&mut self) -> Result<()> {
-        while let Some(rows) = self.waiting.next_completed_batch() {
-            let mut sink = self.opened()?;
-            sink.write(&rows)?;
-            self.sink = Some(sink);
-        }
+        let rows = batch(&self.schema, rows.columns().to_vec(), rows.num_rows())?;
+        let mut sink = self.opened()?;
+        sink.write(&rows)?;
+        self.sink = Some(sink);
         Ok(())
     }
 
@@ -108,7 +81,7 @@ impl Results<'_> {
         self.sink.take().map_or_else(
             || {
                 self.progress.take();
-                Sink::create(None, &self.waiting.schema())
+                Sink::within(self.room, None, &self.schema)
             },
             Ok,
         )
@@ -121,8 +94,6 @@ impl Results<'_> {
 
     /// Writes what is left.
     pub(super) fn flush(mut self) -> Result<Flushed> {
-        self.waiting.finish_buffered_batch().map_err(Error::from)?;
-        self.put()?;
         self.opened()?.flush()
     }
 }

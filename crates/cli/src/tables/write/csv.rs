@@ -1,29 +1,38 @@
-//! CSV and TSV: pieces of a batch are formatted by all threads and written in their order.
+//! CSV and TSV: blocks (blocks.rs) are formatted by all threads and written in their order.
 //!
-//! A null is an empty field. Gzip is packed piece by piece, each a member of its own, as `bgzip` does; zstd in one frame,
-//! because not everybody reads several.
+//! A null is an empty field. Gzip is packed block by block, each a member of its own, as `bgzip` does; zstd in one frame,
+//! because some programs do not read several.
 
 use std::io::{self, BufWriter, Write};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
-use arrow_select::take::take;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
-use crate::text;
-
+use super::blocks::{Blocks, Size};
 use super::cells::{self, Column};
 use super::{Packing, Unwritten};
+use crate::text;
 
-/// Rows of a piece.
-const PIECE: usize = 1 << 15;
+/// Rows that a thread formats at a time.
+const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
+/// Bytes that they and their text take, if most fields are numbers of many digits.
+const TAKEN: u64 = 8 << 20;
 
 type Output = Box<dyn Write>;
 
 pub(super) struct Writer {
+    blocks: Blocks,
+    lines: Lines,
+}
+
+struct Lines {
     output: Packed,
     delimiter: u8,
-    /// Bytes of the pieces that were written last, to be used again.
+    /// Blocks to be formatted, and how many are at once.
+    waiting: Vec<RecordBatch>,
+    at_once: usize,
+    /// The text of those before, to be used again.
     buffers: Vec<Vec<u8>>,
 }
 
@@ -34,12 +43,13 @@ enum Packed {
 }
 
 impl Writer {
-    /// Writes the names of the columns.
+    /// Writes the names of the columns. `room` bytes may be used; the text is the same whatever they are.
     pub(super) fn new(
         output: Output,
         schema: &SchemaRef,
         delimiter: u8,
         packing: Packing,
+        room: u64,
     ) -> Result<Writer, Unwritten> {
         if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
             return Err(Unwritten::Because(format!(
@@ -54,7 +64,9 @@ impl Writer {
             Packing::Gzip => Packed::Gzip(output),
             Packing::Zstd => Packed::Zstd(zstd::stream::write::Encoder::new(output, 1)?),
         };
-        let mut writer = Writer { output, delimiter, buffers: Vec::new() };
+        let fitting = usize::try_from(room / 4 / TAKEN).unwrap_or(usize::MAX);
+        let at_once = fitting.clamp(1, 2 * rayon::current_num_threads());
+        let mut lines = Lines { output, delimiter, waiting: Vec::new(), at_once, buffers: Vec::new() };
         let mut names = Vec::new();
         for (i, field) in schema.fields().iter().enumerate() {
             names.extend((i > 0).then_some(delimiter));
@@ -64,34 +76,52 @@ impl Writer {
         if packing == Packing::Gzip {
             names = gzip(&names)?;
         }
-        writer.put(&names)?;
-        Ok(writer)
+        lines.put(&names)?;
+        Ok(Writer { blocks: Blocks::plain(schema, BLOCK), lines })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        let arrays = batch.columns().iter().map(plain).collect::<Result<Vec<_>, _>>()?;
-        let columns = arrays.iter().map(|array| cells::column(array, self.delimiter)).collect::<Option<Vec<_>>>();
-        // Others were refused with the schema.
-        let columns =
-            columns.ok_or_else(|| Unwritten::Because("a batch is of another schema than the output".into()))?;
-        let (rows, delimiter) = (batch.num_rows(), self.delimiter);
-        let is_gzip = matches!(self.output, Packed::Gzip(_));
+        self.blocks.push(batch, |block| self.lines.push(block))
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Unwritten> {
+        self.blocks.finish(|block| self.lines.push(block))?;
+        self.lines.format()?;
+        let mut output = match self.lines.output {
+            Packed::Plain(output) | Packed::Gzip(output) => output,
+            Packed::Zstd(output) => output.finish()?,
+        };
+        Ok(output.flush()?)
+    }
+}
+
+impl Lines {
+    fn push(&mut self, block: RecordBatch) -> Result<(), Unwritten> {
+        self.waiting.push(block);
+        if self.waiting.len() < self.at_once { Ok(()) } else { self.format() }
+    }
+
+    /// Formats and writes the blocks that wait.
+    fn format(&mut self) -> Result<(), Unwritten> {
+        let (delimiter, is_gzip) = (self.delimiter, matches!(self.output, Packed::Gzip(_)));
         let mut buffers = std::mem::take(&mut self.buffers);
-        let at_once = 2 * rayon::current_num_threads();
-        buffers.resize_with(at_once, Vec::new);
-        for start in (0..rows).step_by(at_once * PIECE) {
-            buffers.par_iter_mut().enumerate().try_for_each(|(i, buffer)| {
-                buffer.clear();
-                let start = (start + i * PIECE).min(rows);
-                format(&columns, start..(start + PIECE).min(rows), delimiter, buffer);
-                if is_gzip && !buffer.is_empty() {
-                    *buffer = gzip(buffer)?;
-                }
-                io::Result::Ok(())
-            })?;
-            for buffer in &buffers {
-                self.put(buffer)?;
+        buffers.resize_with(self.waiting.len(), Vec::new);
+        let blocks = std::mem::take(&mut self.waiting);
+        blocks.par_iter().zip(&mut buffers).try_for_each(|(block, buffer)| {
+            let columns = block.columns().iter().map(|array| cells::column(array, delimiter));
+            // Others were refused with the schema.
+            let columns = columns.collect::<Option<Vec<_>>>();
+            let columns =
+                columns.ok_or_else(|| Unwritten::Because("a batch is of another schema than the output".into()))?;
+            buffer.clear();
+            format(&columns, 0..block.num_rows(), delimiter, buffer);
+            if is_gzip {
+                *buffer = gzip(buffer)?;
             }
+            Ok::<_, Unwritten>(())
+        })?;
+        for buffer in &buffers {
+            self.put(buffer)?;
         }
         self.buffers = buffers;
         Ok(())
@@ -102,14 +132,6 @@ impl Writer {
             Packed::Plain(output) | Packed::Gzip(output) => output.write_all(bytes),
             Packed::Zstd(output) => output.write_all(bytes),
         }
-    }
-
-    pub(super) fn finish(self) -> Result<(), Unwritten> {
-        let mut output = match self.output {
-            Packed::Plain(output) | Packed::Gzip(output) => output,
-            Packed::Zstd(output) => output.finish()?,
-        };
-        Ok(output.flush()?)
     }
 }
 
@@ -125,18 +147,6 @@ fn format(columns: &[Column<'_>], rows: std::ops::Range<usize>, delimiter: u8, o
             }
         }
         out.push(b'\n');
-    }
-}
-
-/// An array without a dictionary.
-fn plain(array: &ArrayRef) -> Result<ArrayRef, Unwritten> {
-    match array.data_type() {
-        DataType::Dictionary(..) => {
-            use arrow_array::cast::AsArray;
-            let dictionary = array.as_any_dictionary();
-            take(dictionary.values(), dictionary.keys(), None).map_err(|error| Unwritten::Because(error.to_string()))
-        }
-        _ => Ok(array.clone()),
     }
 }
 

@@ -4,19 +4,26 @@
 //! .parquet, .pq                 parquet.rs   columns of row groups encoded at once
 //! .arrow, .feather, .ipc        ipc.rs       a file;  .arrows a stream
 //! .npy                          npy.rs       an array, or records
-//! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in pieces at once; packed with a further .gz or .zst
+//! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in blocks at once; packed with a further .gz or .zst
+//!
+//! blocks.rs    what is encoded at a time: it depends on the rows alone
+//! regular.rs   arrays in one form: they depend on their rows alone
 //! ```
 //!
 //! A file appears under its name when it is whole: until then, and for good where something fails, what was there stays.
 
+mod blocks;
 mod cells;
 mod csv;
 mod ipc;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod regular;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod type_tests;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -118,12 +125,6 @@ enum Unwritten {
     Because(String),
 }
 
-/// What a writer returns; a panic, as of a type that it does not know, is an error.
-fn guarded<T>(write: impl FnOnce() -> std::result::Result<T, Unwritten>) -> std::result::Result<T, Unwritten> {
-    let because = |reason| Err(Unwritten::Because(format!("{reason}: write another format")));
-    caught(write).unwrap_or_else(because)
-}
-
 impl From<io::Error> for Unwritten {
     fn from(error: io::Error) -> Unwritten {
         Unwritten::Io(error)
@@ -133,16 +134,21 @@ impl From<io::Error> for Unwritten {
 impl Sink {
     /// A file, or stdout, for batches of this schema.
     pub(crate) fn create(path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
+        Sink::within(u64::MAX, path, schema)
+    }
+
+    /// The same, where `room` bytes of memory may be used. What is written is the same, too.
+    pub(crate) fn within(room: u64, path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
         let Some(path) = path else {
             let stdout = Box::new(io::stdout().lock());
-            let writer = csv::Writer::new(stdout, schema, b',', Packing::Not).map_err(|why| failed(None, why))?;
+            let writer = csv::Writer::new(stdout, schema, b',', Packing::Not, room).map_err(|why| failed(None, why))?;
             return Ok(Sink { writer: Writer::Csv(writer), target: None, rows: 0 });
         };
         // Others were refused as options.
         let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
         let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
         let target = Some(Target { path: path.into(), file: whole });
-        let writer = guarded(|| Writer::new(form, file, schema)).map_err(|why| failed(target.as_ref(), why))?;
+        let writer = guarded(|| Writer::new(form, file, schema, room)).map_err(|why| failed(target.as_ref(), why))?;
         Ok(Sink { writer, target, rows: 0 })
     }
 
@@ -197,10 +203,10 @@ impl Flushed {
 }
 
 impl Writer {
-    fn new(form: Form, file: File, schema: &SchemaRef) -> std::result::Result<Writer, Unwritten> {
+    fn new(form: Form, file: File, schema: &SchemaRef, room: u64) -> std::result::Result<Writer, Unwritten> {
         Ok(match form {
             #[cfg(feature = "parquet")]
-            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(file, schema)?)),
+            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(file, schema, room)?)),
             #[cfg(not(feature = "parquet"))]
             Form::Parquet => {
                 let advice = "build it with `--features parquet`";
@@ -210,7 +216,7 @@ impl Writer {
             Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(file, schema)?)),
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
             Form::Text { delimiter, packing } => {
-                Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing)?)
+                Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing, room)?)
             }
         })
     }
@@ -231,12 +237,22 @@ pub(crate) fn csv_of_table(table: &Table) -> Result<Vec<u8>> {
     }
     let text = Shared::default();
     let write = || {
-        let mut writer = csv::Writer::new(Box::new(text.clone()), &table.schema, b',', Packing::Not)?;
+        let mut writer = csv::Writer::new(Box::new(text.clone()), &table.schema, b',', Packing::Not, u64::MAX)?;
         table.batches.iter().try_for_each(|batch| writer.write(batch))?;
         writer.finish()
     };
     write().map_err(|why| failed(None, why))?;
     Ok(std::mem::take(&mut text.0.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// What `write` returns; a panic of an encoder on columns that it does not know is an error.
+fn guarded<T>(write: impl FnOnce() -> std::result::Result<T, Unwritten>) -> std::result::Result<T, Unwritten> {
+    caught(write).unwrap_or_else(|reason| Err(Unwritten::Because(unknown(&reason))))
+}
+
+/// What an error of an encoder is called.
+fn unknown(reason: &str) -> String {
+    format!("this format does not hold all of the columns ({reason}): write another format, or leave columns out")
 }
 
 fn failed(target: Option<&Target>, why: Unwritten) -> Failure {

@@ -12,11 +12,18 @@ use crate::output::npy;
 use crate::text;
 
 use super::Unwritten;
+use super::blocks::{Blocks, Size};
 
-/// Rows that a thread puts together at a time.
-const PIECE: usize = 1 << 16;
+/// Rows that are put together at a time, and those of a thread.
+const BLOCK: Size = Size { rows: 1 << 18, bytes: 4 << 20 };
+const PIECE: usize = 1 << 14;
 
 pub(super) struct Writer {
+    blocks: Blocks,
+    rows: Rows,
+}
+
+struct Rows {
     writer: npy::Writer<File>,
     names: Vec<String>,
     widths: Vec<usize>,
@@ -55,10 +62,22 @@ impl Writer {
             return Err(Unwritten::Because("these are more columns than .npy holds: write another format".into()));
         }
         let (names, widths) = codes.into_iter().map(|(name, (_, width))| (name, width)).unzip();
-        Ok(Writer { writer: npy::Writer::of(file, descr)?, names, widths })
+        let rows = Rows { writer: npy::Writer::of(file, descr)?, names, widths };
+        Ok(Writer { blocks: Blocks::new(schema, BLOCK), rows })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
+        self.blocks.push(batch, |block| self.rows.write(&block))
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Unwritten> {
+        self.blocks.finish(|block| self.rows.write(&block))?;
+        Ok(self.rows.writer.finish()?)
+    }
+}
+
+impl Rows {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
         if let Some(at) = batch.columns().iter().position(|column| column.logical_null_count() > 0) {
             let name = &self.names[at];
             return Err(Unwritten::Because(format!(
@@ -76,10 +95,6 @@ impl Writer {
             }
         });
         Ok(self.writer.extend(rows as u64, &bytes)?)
-    }
-
-    pub(super) fn finish(self) -> Result<(), Unwritten> {
-        Ok(self.writer.finish()?)
     }
 }
 

@@ -1,5 +1,10 @@
-//! Parquet: row groups of 2^20 rows. Columns of as many groups as keep all threads busy are encoded at once, and written
-//! in their order.
+//! Parquet: columns of a row group are encoded at once, of as many groups as keep all threads busy, and written in their
+//! order.
+//!
+//! ```text
+//! row group   blocks (blocks.rs) until it has 2^20 rows or 16 MiB, so that one is in memory under any limit
+//! block       what the encoder gets at a time: it decides on pages and dictionaries as each has come
+//! ```
 //!
 //! Packed by zstd at its level 1.
 
@@ -8,7 +13,8 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use koel_arrow::external::row_bytes;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
@@ -16,27 +22,42 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::{ParquetError, Result as Encoded};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::TypePtr;
 use rayon::prelude::*;
 
 use super::super::ROWS;
 use super::super::read::guarded::guarded;
-use super::Unwritten;
+use super::blocks::{Blocks, Size};
+use super::{Unwritten, unknown};
+
+/// Rows that are encoded at a time.
+const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
+/// Bytes of a row group, as rows are counted.
+const GROUP: usize = 16 << 20;
 
 pub(super) struct Writer {
+    blocks: Blocks,
+    groups: Groups,
+}
+
+struct Groups {
     writer: SerializedFileWriter<BufWriter<File>>,
-    factory: ArrowRowGroupWriterFactory,
+    /// One a column: an encoder takes some 100 KB, so those of a column are made when it is encoded.
+    factories: Vec<ArrowRowGroupWriterFactory>,
     schema: SchemaRef,
     /// Row groups that are whole, and the one that is being filled.
     groups: Vec<Vec<RecordBatch>>,
-    /// Rows of the last of them.
+    /// Rows and bytes of the last of them.
     rows: usize,
+    bytes: usize,
     /// Groups that are encoded at once.
     at_once: usize,
     written: usize,
 }
 
 impl Writer {
-    pub(super) fn new(file: File, schema: &SchemaRef) -> Result<Writer, Unwritten> {
+    /// For batches of this schema. `room` bytes may be used; the file is the same whatever they are.
+    pub(super) fn new(file: File, schema: &SchemaRef, room: u64) -> Result<Writer, Unwritten> {
         let level = ZstdLevel::try_new(1)?;
         let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
         // So that readers know types that Parquet has no name for.
@@ -47,73 +68,96 @@ impl Writer {
             let converted = guarded(|| ArrowSchemaConverter::new().convert(&alone).map(drop).map_err(text));
             converted.map_err(|reason| refused(field, &reason))?;
         }
-        let root = ArrowSchemaConverter::new().convert(schema)?.root_schema_ptr();
-        let writer = SerializedFileWriter::new(BufWriter::new(file), root, Arc::new(properties))?;
-        let factory = ArrowRowGroupWriterFactory::new(&writer, schema.clone());
-        let at_once = rayon::current_num_threads().div_ceil(schema.fields().len().max(1));
-        Ok(Writer { writer, factory, schema: schema.clone(), groups: Vec::new(), rows: 0, at_once, written: 0 })
+        let properties = Arc::new(properties);
+        let factory = |field: &FieldRef| {
+            let schema = SchemaRef::new(Schema::new(vec![field.clone()]));
+            let alone = SerializedFileWriter::new(std::io::sink(), root_of(&schema)?, properties.clone())?;
+            Encoded::Ok(ArrowRowGroupWriterFactory::new(&alone, schema))
+        };
+        let factories = schema.fields().iter().map(factory).collect::<Encoded<Vec<_>>>()?;
+        let writer = SerializedFileWriter::new(BufWriter::new(file), root_of(schema)?, properties.clone())?;
+        let busy = rayon::current_num_threads().div_ceil(schema.fields().len().max(1));
+        // A group takes its bytes once more when it is encoded.
+        let fitting = usize::try_from(room / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
+        let groups = Groups {
+            writer,
+            factories,
+            schema: schema.clone(),
+            groups: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            at_once: busy.min(fitting).max(1),
+            written: 0,
+        };
+        Ok(Writer { blocks: Blocks::plain(schema, BLOCK), groups })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        let mut start = 0;
-        while start < batch.num_rows() {
-            if self.rows == ROWS || self.groups.is_empty() {
-                if self.groups.len() >= self.at_once {
-                    self.flush()?;
-                }
-                self.groups.push(Vec::new());
-                self.rows = 0;
+        self.blocks.push(batch, |block| Ok(self.groups.push(block)?))
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Unwritten> {
+        self.blocks.finish(|block| self.groups.push(block))?;
+        self.groups.flush()?;
+        let mut file = self.groups.writer.into_inner()?;
+        Ok(file.flush()?)
+    }
+}
+
+fn root_of(schema: &Schema) -> Encoded<TypePtr> {
+    Ok(ArrowSchemaConverter::new().convert(schema)?.root_schema_ptr())
+}
+
+impl Groups {
+    fn push(&mut self, block: RecordBatch) -> Result<(), Unwritten> {
+        let (rows, bytes) = (block.num_rows(), row_bytes(&block));
+        if self.groups.is_empty() || self.rows + rows > ROWS || self.bytes + bytes > GROUP {
+            if self.groups.len() >= self.at_once {
+                self.flush()?;
             }
-            let rows = (batch.num_rows() - start).min(ROWS - self.rows);
-            if let Some(group) = self.groups.last_mut() {
-                group.push(batch.slice(start, rows));
-            }
-            self.rows += rows;
-            start += rows;
+            self.groups.push(Vec::new());
+            (self.rows, self.bytes) = (0, 0);
+        }
+        (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
+        if let Some(group) = self.groups.last_mut() {
+            group.push(block);
         }
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<(), Unwritten> {
-        self.flush()?;
-        let mut file = self.writer.into_inner()?;
-        Ok(file.flush()?)
-    }
-
-    /// Encodes and writes the groups that there are.
+    /// Encodes and writes the groups that there are: as many columns at once as keep all threads busy.
     fn flush(&mut self) -> Result<(), Unwritten> {
         let groups = std::mem::take(&mut self.groups);
-        let mut tasks = Vec::new();
-        for group in &groups {
-            let mut writers = self.factory.create_column_writers(self.written)?.into_iter();
-            self.written += 1;
-            for (place, field) in self.schema.fields().iter().enumerate() {
-                // A nested column has a writer of each of its leaves.
-                let leaves = leaves(field.data_type());
-                tasks.push((group, place, writers.by_ref().take(leaves).collect::<Vec<_>>()));
-            }
-        }
-        let schema = &self.schema;
-        let encode = |(group, place, mut writers): (&Vec<RecordBatch>, usize, Vec<ArrowColumnWriter>)| {
-            for batch in group {
-                let leaves = compute_leaves(schema.field(place), batch.column(place))?;
+        let (schema, factories, first) = (&self.schema, &self.factories, self.written);
+        let encode = |(number, place): (usize, usize)| {
+            let mut writers = factories[place].create_column_writers(first + number)?;
+            for block in &groups[number] {
+                let leaves = compute_leaves(schema.field(place), block.column(place))?;
                 for (writer, leaf) in writers.iter_mut().zip(&leaves) {
                     writer.write(leaf)?;
                 }
             }
             writers.into_iter().map(ArrowColumnWriter::close).collect::<Encoded<Vec<ArrowColumnChunk>>>()
         };
-        // Here, because panics of other threads are their own.
-        let encode = |task: (_, usize, _)| {
-            let place = task.1;
-            guarded(|| encode(task).map_err(text)).map_err(|reason| refused(schema.field(place), &reason))
-        };
-        let chunks = tasks.into_par_iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        let mut chunks = chunks.into_iter();
+        self.written += groups.len();
+        let columns = schema.fields().len();
+        let tasks: Vec<(usize, usize)> =
+            (0..groups.len()).flat_map(|number| (0..columns).map(move |place| (number, place))).collect();
+        let at_once = 4 * rayon::current_num_threads();
+        let mut encoded = tasks.chunks(at_once).flat_map(|tasks| {
+            // A panic is caught on the thread where it occurs, so that it is not printed.
+            let guarded = |&task: &(usize, usize)| {
+                guarded(|| encode(task).map_err(text)).map_err(|reason| refused(schema.field(task.1), &reason))
+            };
+            let chunks = tasks.par_iter().map(guarded).collect::<Vec<_>>();
+            chunks.into_iter()
+        });
         for _ in &groups {
             let mut group = self.writer.next_row_group()?;
-            for chunk in chunks.by_ref().take(schema.fields().len()).flatten() {
-                chunk.append_to_row_group(&mut group)?;
+            for chunks in encoded.by_ref().take(columns) {
+                for chunk in chunks? {
+                    chunk.append_to_row_group(&mut group)?;
+                }
             }
             group.close()?;
         }
@@ -128,7 +172,8 @@ impl From<ParquetError> for Unwritten {
                 Ok(error) => Unwritten::Io(*error),
                 Err(error) => Unwritten::Because(error.to_string()),
             },
-            error => Unwritten::Because(format!("{error}: write another format, or leave the column out")),
+            ParquetError::General(reason) | ParquetError::NYI(reason) => Unwritten::Because(unknown(&reason)),
+            error => Unwritten::Because(unknown(&error.to_string())),
         }
     }
 }
@@ -142,19 +187,4 @@ fn refused(field: &Field, reason: &str) -> Unwritten {
     let (name, of) = (field.name(), field.data_type());
     let advice = "write .arrow, or leave the column out";
     Unwritten::Because(format!("column `{name}` is of type {of}, which Parquet cannot hold ({reason}): {advice}"))
-}
-
-/// The columns of Parquet that a type takes.
-fn leaves(data_type: &arrow_schema::DataType) -> usize {
-    use arrow_schema::DataType::*;
-    match data_type {
-        Struct(fields) => fields.iter().map(|field| leaves(field.data_type())).sum(),
-        List(field)
-        | LargeList(field)
-        | ListView(field)
-        | LargeListView(field)
-        | FixedSizeList(field, _)
-        | Map(field, _) => leaves(field.data_type()),
-        _ => 1,
-    }
 }

@@ -1,124 +1,175 @@
-//! Columns of every type into every format: rows are written and read back, or the column is refused by name.
+//! What is written depends on the rows alone.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, Int32Array, RecordBatch, UnionArray, new_null_array};
-use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit, UnionFields, UnionMode};
+use arrow_array::types::{Int16Type, Int32Type};
+use arrow_array::*;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Fields};
 
-use super::super::read::Source;
-use super::super::{TableReading, tests};
+use super::*;
 
-/// Types that a file of Arrow may have, and nested ones of them.
-fn types() -> Vec<DataType> {
-    use DataType::*;
-    let field = |of: &DataType| Arc::new(Field::new("f", of.clone(), true));
-    let union = |mode| {
-        let fields = [(0, field(&Int32)), (1, field(&Utf8))];
-        Union(fields.into_iter().collect::<UnionFields>(), mode)
+/// More than a block of any format has, some of which are cut by bytes.
+const ROWS: usize = 40_000;
+
+/// Random numbers.
+fn next(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize
+}
+
+/// Rows `first..end` of one table. `garbage` is what lies under nulls; with 0 there also are bitmaps where nothing is null.
+fn rows(first: usize, end: usize, garbage: usize) -> RecordBatch {
+    let (all, len) = (|| first..end, end - first);
+    let is_null = |row: usize| row % 7 == 3 || (10_000..12_000).contains(&row);
+    let there: NullBuffer = all().map(|row| !is_null(row)).collect::<Vec<_>>().into();
+    let nulls = |there: &NullBuffer| (garbage == 0 || there.null_count() > 0).then(|| there.clone());
+    let filled = (garbage == 0).then(|| NullBuffer::new_valid(len));
+    let or = |row: usize, value: usize| if is_null(row) { garbage } else { value };
+    let numbers = Int64Array::new(all().map(|row| or(row, row) as i64).collect(), nulls(&there));
+    let text = |row: usize| match or(row, row * 7919 % 500) {
+        1 => "x".repeat(100_000),
+        few => format!("text {few}"),
     };
-    let mut plain = vec![
-        Null,
-        Boolean,
-        Int8,
-        Int16,
-        Int32,
-        Int64,
-        UInt8,
-        UInt16,
-        UInt32,
-        UInt64,
-        Float16,
-        Float32,
-        Float64,
-        Date32,
-        Date64,
-        Utf8,
-        LargeUtf8,
-        Utf8View,
-        Binary,
-        LargeBinary,
-        BinaryView,
-        FixedSizeBinary(0),
-        FixedSizeBinary(3),
-        Decimal32(9, 2),
-        Decimal64(18, -2),
-        Decimal128(38, 38),
-        Decimal256(76, 3),
+    let texts: Vec<String> = all().map(text).collect();
+    let texts = StringArray::from_iter_values(&texts);
+    let (offsets, bytes, _) = texts.clone().into_parts();
+    let bits = BooleanBuffer::from_iter(all().map(|row| or(row, row) % 3 == 1));
+    let elements: Vec<usize> = all().map(|row| or(row, row % 5)).collect();
+    let items: Int32Array = elements.iter().flat_map(|&length| 0..length as i32).collect();
+    let item = Arc::new(Field::new("item", DataType::Int32, true));
+    let fields = Fields::from(vec![
+        Field::new("n", DataType::Int64, true),
+        Field::new("t", DataType::Utf8View, true),
+        Field::new("pair", DataType::new_fixed_size_list(DataType::Int32, 2, true), true),
+    ]);
+    let pairs = Int32Array::from_iter_values(all().flat_map(|row| [or(row, row) as i32, 1]));
+    let pairs = FixedSizeListArray::new(item.clone(), 2, Arc::new(pairs), None);
+    let views: StringViewArray = texts.iter().collect();
+    let inner: Vec<ArrayRef> = vec![Arc::new(numbers.clone()), Arc::new(views.clone()), Arc::new(pairs)];
+    let keys = Int16Array::new(all().map(|row| (or(row, row) % 40) as i16).collect(), nulls(&there));
+    let values = DICTIONARY.with(Arc::clone);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("row", Arc::new(Int64Array::new(all().map(|row| row as i64).collect(), filled))),
+        ("text", Arc::new(StringArray::new(offsets, bytes, nulls(&there)))),
+        ("bool", Arc::new(BooleanArray::new(bits, nulls(&there)))),
+        ("view", Arc::new(StringViewArray::new(views.views().clone(), views.data_buffers(), nulls(&there)))),
+        ("list", Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(elements), Arc::new(items), nulls(&there)))),
+        ("struct", Arc::new(StructArray::new(fields, inner, nulls(&there)))),
+        ("name", Arc::new(DictionaryArray::<Int16Type>::new(keys, values))),
+        ("number", Arc::new(numbers)),
     ];
-    for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
-        plain.extend([Timestamp(unit, None), Timestamp(unit, Some("+01:00".into())), Duration(unit)]);
-    }
-    plain.extend([Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
-    plain.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);
-    plain.extend([IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval));
-    plain.extend([union(UnionMode::Sparse), union(UnionMode::Dense)]);
-    let mut all = plain.clone();
-    all.push(Struct(Vec::<Field>::new().into()));
-    // Of nested ones those whose elements are of an odd type, and one of a common type.
-    let is_odd = |of: &&DataType| match of {
-        Int32 | Null | Boolean | Utf8View | FixedSizeBinary(0) | Decimal256(..) | Interval(_) => true,
-        other => other.is_nested(),
-    };
-    for of in plain.iter().filter(is_odd) {
-        let ends = Arc::new(Field::new("run_ends", Int32, false));
-        let pair = Struct(vec![Field::new("keys", Int32, false), Field::new("values", of.clone(), true)].into());
-        all.extend([
-            List(field(of)),
-            LargeList(field(of)),
-            FixedSizeList(field(of), 2),
-            FixedSizeList(field(of), 0),
-            ListView(field(of)),
-            LargeListView(field(of)),
-            Struct(vec![field(of)].into()),
-            Map(Arc::new(Field::new("entries", pair, false)), false),
-            Dictionary(Box::new(Int8), Box::new(of.clone())),
-            RunEndEncoded(ends, field(of)),
-        ]);
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
+        .expect("columns of one length")
+}
+
+thread_local! {
+    static DICTIONARY: ArrayRef =
+        Arc::new((0..41).map(|i| Some("y".repeat(i * i))).collect::<StringArray>());
+}
+
+/// The rows in batches that end at random places.
+fn batches(seed: u64) -> Vec<RecordBatch> {
+    let (mut state, mut start, mut all) = (seed, 0, Vec::new());
+    while start < ROWS {
+        let most = [1, 100, 5_000, 60_000][next(&mut state) % 4];
+        let end = ROWS.min(start + 1 + next(&mut state) % most);
+        // Some are pieces of larger ones.
+        let before = next(&mut state) % 3 * 5;
+        let before = before.min(start);
+        all.push(rows(start - before, end, [0, 2, 3][next(&mut state) % 3]).slice(before, end - start));
+        start = end;
     }
     all
 }
 
-/// What is written is read again, with as many rows; or why not.
-fn round_trip(path: &Path, batch: &RecordBatch) -> Result<(), String> {
-    tests::write(path, std::slice::from_ref(batch))?;
-    let read = || Source::open(path, &TableReading::default())?.read(None);
-    match read() {
-        Ok(table) if table.rows == batch.num_rows() => Ok(()),
-        Ok(table) => Err(format!("{} rows are read", table.rows)),
-        Err(error) => Err(format!("written, and not read: {error}")),
-    }
-}
-
-/// What is neither written nor refused by name.
-fn faults(folder: &Path, array: ArrayRef) -> Vec<String> {
-    let (of, rows) = (array.data_type().clone(), array.len());
-    // Beside a column that every format has.
-    let one: ArrayRef = Arc::new(Int32Array::from(vec![1; rows]));
-    let batch = RecordBatch::try_from_iter_with_nullable([("one", one, false), ("a column", array, true)]);
-    let batch = batch.expect("columns of one length");
-    let outcome = |name: &str| {
-        let written = catch_unwind(AssertUnwindSafe(|| round_trip(&folder.join(name), &batch)));
-        match written.unwrap_or_else(|_| Err("a panic".into())) {
-            Err(error) if !(error.contains("a column") && error.contains("write ")) => Some(error),
-            _ => None,
-        }
-    };
-    let names = tests::names().filter(|name| !name.contains(".csv."));
-    let all = names.chain(["t.npy"]).filter_map(|name| Some((name, outcome(name)?)));
-    all.map(|(name, error)| format!("{rows} rows of {of} in {name}: {error}")).collect()
+fn written(path: &Path, room: u64, batches: &[RecordBatch], columns: &[usize]) -> Vec<u8> {
+    let of = |batch: &RecordBatch| batch.project(columns).expect("columns");
+    let ok = |failure: Failure| -> ! { panic!("{}: {failure}", path.display()) };
+    let mut sink = Sink::within(room, Some(path), &of(&batches[0]).schema()).unwrap_or_else(|failure| ok(failure));
+    batches.iter().for_each(|batch| sink.write(&of(batch)).unwrap_or_else(|failure| ok(failure)));
+    sink.finish().unwrap_or_else(|failure| ok(failure));
+    std::fs::read(path).expect("a file")
 }
 
 #[test]
-fn every_type_is_written_or_refused_by_name() {
+fn files_depend_on_rows_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut all: Vec<ArrayRef> = types().iter().flat_map(|of| [0, 3].map(|rows| new_null_array(of, rows))).collect();
-    let empty = FixedSizeBinaryArray::try_new_with_len(0, Vec::<u8>::new().into(), None, 3);
-    all.push(Arc::new(empty.expect("three values of no bytes")));
-    let fields: UnionFields = [(0, Arc::new(Field::new("f", DataType::Int32, true)))].into_iter().collect();
-    let values: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-    all.push(Arc::new(UnionArray::try_new(fields, vec![0, 0].into(), None, vec![values]).expect("a union")));
-    let found: Vec<String> = all.into_iter().flat_map(|array| faults(folder.path(), array)).collect();
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    let runs = if std::env::var_os("KOEL_TEST_FULL").is_some() { 20 } else { 4 };
+    let (all, flat) = ((0..8).collect::<Vec<_>>(), vec![0, 1, 2, 3, 6, 7]);
+    let formats = [
+        ("t.parquet", &all),
+        ("t.arrow", &all),
+        ("t.arrows", &all),
+        ("t.csv", &flat),
+        ("t.csv.gz", &flat),
+        ("t.csv.zst", &flat),
+        ("t.npy", &vec![0]),
+    ];
+    for (name, columns) in formats.into_iter().filter(|(name, _)| form_is_built(name)) {
+        let path = folder.path().join(name);
+        let whole = written(&path, u64::MAX, &[rows(0, ROWS, 2)], columns);
+        for run in 0..runs {
+            let threads = 1 + run % 8;
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            let room = [64 << 20, 300 << 20, u64::MAX][run % 3];
+            let found = pool.install(|| written(&path, room, &batches(run as u64), columns));
+            assert!(found == whole, "{name}, run {run}: {} bytes and {}", found.len(), whole.len());
+        }
+    }
+}
+
+fn form_is_built(name: &str) -> bool {
+    cfg!(feature = "parquet") || !name.ends_with(".parquet")
+}
+
+/// Row groups and batches have few bytes, however long their rows are.
+#[cfg(feature = "parquet")]
+#[test]
+fn long_rows_are_written_in_small_groups() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let long = "z".repeat(1 << 20);
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..40).map(|i| format!("{i}{long}"))));
+    let values: ArrayRef = Arc::new(StringArray::from_iter_values([&long]));
+    let names: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(vec![0; 40].into(), values));
+    for column in [texts, names] {
+        let batch = RecordBatch::try_from_iter([("t", column)]).expect("a column");
+        written(&path, 64 << 20, &[batch], &[0]);
+        let file = File::open(&path).expect("a file");
+        let reader = ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
+        let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!((groups.iter().sum::<i64>(), groups[0]), (40, 15));
+    }
+}
+
+/// Types that some encoders panic at.
+#[test]
+fn columns_that_a_format_does_not_hold_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fields = [(0, Arc::new(Field::new("a", DataType::Int64, true)))].into_iter().collect();
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let union = UnionArray::try_new(fields, vec![0, 0].into(), None, vec![values]).expect("a union");
+    let empty = FixedSizeBinaryArray::try_new_with_len(0, Buffer::default(), None, 2).expect("no bytes");
+    let columns: [ArrayRef; 2] = [Arc::new(union), Arc::new(empty)];
+    for column in columns {
+        let batch = RecordBatch::try_from_iter([("u", column)]).expect("a column");
+        for name in ["t.parquet", "t.arrow", "t.csv", "t.npy"].into_iter().filter(|name| form_is_built(name)) {
+            let path = folder.path().join(name);
+            let write = || {
+                let mut sink = Sink::create(Some(&path), &batch.schema())?;
+                sink.write(&batch)?;
+                sink.finish()
+            };
+            match write() {
+                Ok(rows) => assert_eq!(rows, 2),
+                Err(failure) => {
+                    let said = failure.to_string();
+                    assert!(said.contains(name) && said.contains("write "), "{said}");
+                    assert!(!path.exists());
+                }
+            }
+        }
+    }
 }

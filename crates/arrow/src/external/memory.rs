@@ -1,0 +1,31 @@
+//! Memory that Arrow is about to take: its kernels end the process where there is none, also on threads of rayon.
+//!
+//! What it is not: a reservation. Another thread may take the memory in between; then the process ends after all.
+
+use crate::error::Result;
+
+/// Checks that so many bytes can be allocated.
+///
+/// # Errors
+/// [`koel::Error::OutOfMemory`].
+pub(super) fn check(bytes: u64) -> Result<()> {
+    room::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX)).map(|room| {
+        // An allocation that nobody sees may be left out by the compiler.
+        std::hint::black_box(room);
+    })
+}
+
+/// An empty vector with capacity for `len` elements.
+///
+/// # Errors
+/// [`koel::Error::OutOfMemory`].
+pub(super) fn room<T>(len: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    match room.try_reserve_exact(len) {
+        Ok(()) => Ok(room),
+        Err(_) => {
+            let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+            Err(koel::Error::OutOfMemory { device: "this machine".into(), bytes }.into())
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Rows in blocks that are encoded one by one. Where a block ends depends on the rows alone, and not on the batches that they
+//! arrive in: so a file has the same bytes whatever the limit, the devices and the threads are.
+//!
+//! ```text
+//! a block ends   before the row with which it would have more than so many bytes, as koel_arrow counts them
+//!                after so many rows
+//! ```
+//!
+//! The arrays of a block have no trace of their batches either: see regular.rs.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take;
+use koel_arrow::external::{row_bytes, rows_within};
+
+use super::regular::regular;
+
+/// How large blocks are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
+}
+
+/// Rows of a block that is not full yet.
+pub(super) struct Blocks {
+    schema: SchemaRef,
+    size: Size,
+    /// Whether dictionaries are exchanged for their values.
+    is_plain: bool,
+    waiting: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Blocks {
+    pub(super) fn new(schema: &SchemaRef, size: Size) -> Blocks {
+        Blocks { schema: schema.clone(), size, is_plain: false, waiting: Vec::new(), rows: 0, bytes: 0 }
+    }
+
+    /// The same for a format without dictionaries: blocks have values in their place.
+    pub(super) fn plain(schema: &SchemaRef, size: Size) -> Blocks {
+        let plain = |field: &Arc<Field>| match field.data_type() {
+            DataType::Dictionary(_, values) => field.as_ref().clone().with_data_type(values.as_ref().clone()),
+            _ => field.as_ref().clone(),
+        };
+        let schema = Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>());
+        Blocks { is_plain: true, ..Blocks::new(&schema.into(), size) }
+    }
+
+    /// Adds rows, and calls `full` with each block that they fill.
+    pub(super) fn push<E: From<ArrowError>>(
+        &mut self,
+        batch: &RecordBatch,
+        mut full: impl FnMut(RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut rest = batch.clone();
+        while rest.num_rows() > 0 {
+            if !self.is_plain && self.waiting.last().is_some_and(|last| !go_together(last, &rest)) {
+                full(self.take()?)?;
+            }
+            let next = rest.slice(0, rest.num_rows().min(self.size.rows - self.rows));
+            let mut rows = rows_within(&next, self.size.bytes.saturating_sub(self.bytes));
+            let ends = rows < next.num_rows() || self.rows + rows == self.size.rows;
+            if rows == 0 && self.rows == 0 {
+                rows = 1;
+            }
+            if rows > 0 {
+                let next = next.slice(0, rows);
+                self.bytes += row_bytes(&next);
+                self.rows += rows;
+                self.waiting.push(if self.is_plain { plain(&self.schema, &next)? } else { next });
+            }
+            if ends {
+                full(self.take()?)?;
+            }
+            rest = rest.slice(rows, rest.num_rows() - rows);
+        }
+        Ok(())
+    }
+
+    /// The last block, if there are rows left.
+    pub(super) fn finish<E: From<ArrowError>>(
+        mut self,
+        mut full: impl FnMut(RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.waiting.is_empty() { Ok(()) } else { full(self.take()?) }
+    }
+
+    fn take(&mut self) -> Result<RecordBatch, ArrowError> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
+        let block = match &waiting[..] {
+            [one] => one.clone(),
+            several => concat_batches(&self.schema, several)?,
+        };
+        drop(waiting);
+        let columns = block.columns().iter().map(|column| regular(column, None)).collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+    }
+}
+
+fn plain(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let plain = |column: &ArrayRef| match column.as_any_dictionary_opt() {
+        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None),
+        None => Ok(Arc::clone(column)),
+    };
+    let columns = batch.columns().iter().map(plain).collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+/// Whether two batches can be parts of one block: Arrow would put two dictionaries behind each other.
+fn go_together(batch: &RecordBatch, next: &RecordBatch) -> bool {
+    batch.columns().iter().zip(next.columns()).all(|(column, next)| share_dictionaries(column, next))
+}
+
+fn share_dictionaries(column: &ArrayRef, next: &ArrayRef) -> bool {
+    match (column.as_any_dictionary_opt(), next.as_any_dictionary_opt()) {
+        (Some(column), Some(next)) => {
+            let (values, others) = (column.values().to_data(), next.values().to_data());
+            values.ptr_eq(&others)
+        }
+        _ => !has_dictionaries(column.data_type()),
+    }
+}
+
+fn has_dictionaries(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_dictionaries(field.data_type())),
+        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) | DataType::Map(of, _) => {
+            has_dictionaries(of.data_type())
+        }
+        _ => false,
+    }
+}
