@@ -76,7 +76,7 @@ impl ExactSum {
             return;
         }
         // Subnormal numbers have the exponent of the smallest others, and no leading bit.
-        let mantissa = (bits & (1 << 52) - 1) | u64::from(exponent > 0) << 52;
+        let mantissa = (bits & ((1 << 52) - 1)) | u64::from(exponent > 0) << 52;
         self.add_scaled(if value < 0.0 { -(mantissa as i64) } else { mantissa as i64 }, exponent.max(1) - 1);
     }
 

@@ -93,7 +93,7 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        self.blocks.push(batch, |block| Ok(self.groups.push(block)?))
+        self.blocks.push(batch, |block| self.groups.push(block))
     }
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
