@@ -13,6 +13,8 @@
 //! Arrays are read without the interpreter's lock, as NumPy's own functions do. If one is changed meanwhile, the result is
 //! unspecified, or an error.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, StructArray, new_null_array};
 use arrow_schema::{DataType, FieldRef};
 use koel_arrow::{Column, Keys};
@@ -116,6 +118,11 @@ pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyRe
             _ if column.is_empty() => true,
             DataType::Null => true,
             DataType::Dictionary(..) => column.chunks().iter().all(|chunk| chunk.logical_null_count() == chunk.len()),
+            // What NumPy and pandas make of a column without values.
+            DataType::Float64 if !other.is_numeric() => column.chunks().iter().all(|chunk| {
+                let values = chunk.as_primitive::<Float64Type>();
+                values.iter().flatten().all(f64::is_nan)
+            }),
             _ => false,
         };
         if column.data_type() == other || !is_untyped {

@@ -278,6 +278,8 @@ def test_sides_without_values_have_the_other_sides_type():
         for empty in (pd.Categorical([]), pd.Series(pd.Categorical([None])), pd.Categorical([None], categories=["x"])):
             assert koel.isin(a, empty).tolist() == koel.isin(a, pd.Series([None])).tolist() == [False, False]
             assert koel.join(a, empty)[0].tolist() == []
+    # A column of pandas without values is one of NaN.
+    assert [rows.tolist() for rows in koel.join(pd.Series([None, None], dtype="float64"), text, "left")] == [[0, 1], [-1, -1]]
 
 
 def test_text_of_fixed_width_ends_in_zeros_that_are_none_of_its_own():

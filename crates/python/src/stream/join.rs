@@ -1,5 +1,6 @@
 //! Joins of tables that are read batch by batch.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use arrow_array::new_empty_array;
@@ -252,7 +253,17 @@ impl Asking<'_> {
 /// Those that are asked for, in that order, or all.
 fn chosen(mut outs: Vec<Out>, asked: Option<Vec<String>>) -> Result<Vec<Out>> {
     let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
-    let advice = "rename one of them, give another suffix, or leave both out with columns=[..]";
+    // A suffix is only added to names of the right table that the left one has too.
+    let mut sides = HashMap::new();
+    let are_of_one_side = outs.iter().filter(is_asked).any(|out| {
+        let is_left = matches!(out.from, From::Left(_));
+        sides.insert(out.name.as_str(), is_left) == Some(is_left)
+    });
+    let advice = if are_of_one_side {
+        "rename one of them, or leave both out with columns=[..]"
+    } else {
+        "rename one of them, give another suffix, or leave both out with columns=[..]"
+    };
     check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), advice)?;
     let Some(asked) = asked else { return Ok(outs) };
     check_names(asked.iter().map(String::as_str), "name each once")?;
