@@ -20,9 +20,9 @@ const NAMES: &[Case] = &[
         "koel groupby triples.csv --by column_1 --header no",
     ),
     (
-        "koel groupby pairs.csv --agg mean",
+        "koel groupby pairs.csv --agg nunique",
         "give --by NAME",
-        "koel groupby pairs.csv --header no --by column_1 --agg mean:column_2",
+        "koel groupby pairs.csv --header no --by column_1 --agg nunique:column_2",
     ),
     ("koel groupby orders.parquet", "say which columns by --by", "koel groupby orders.parquet --by id"),
     ("koel groupby pairs.csv --drop-nulls", "by --by", "koel groupby pairs.csv --by column_1 --header no --drop-nulls"),

@@ -412,7 +412,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("join a.csv a.csv --json", "--output"),
         ("join a.csv a.csv --functions 9", "2 to 5"),
         ("join a.csv a.csv -o nowhere/t --device cpu", "nowhere"),
-        ("groupby a.csv --agg mean", "count"),
+        ("groupby a.csv --agg nunique", "count"),
         ("groupby a.csv --agg sum,count,sum", "twice"),
         ("groupby missing.csv", "missing.csv"),
         ("groupby wide.csv --agg sum --device cpu", "3 columns"),
