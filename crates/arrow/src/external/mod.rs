@@ -10,7 +10,10 @@
 //! spill.rs  batches in a file         merge.rs   results of parts in one order, by these numbers
 //! held.rs   a table, held or dealt    spool.rs   batches in a file for others: a result that is needed twice
 //! limit.rs  what fits                 devices.rs several devices at work
+//! lengths.rs  bytes of rows that are put together     memory.rs   whether there is memory for them
 //! ```
+//!
+//! Whatever is read, expanded or put together is cut by the bytes that it will have, and not by rows.
 //!
 //! Several devices share out left batches, if the right table fits; and else parts. Each has its share of the limit. The rows,
 //! their order and their bits are those of one device: a key's rows are all in one part, and results are put in order.

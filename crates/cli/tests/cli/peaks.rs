@@ -195,10 +195,10 @@ fn peaks_of_all_shapes_and_formats() {
         format!("| columns | {} |\n|---|{}\n", FORMATS.map(|of| format!(".{of}")).join(" | "), "---|".repeat(5));
     let mut above = Vec::new();
     for shape in &SHAPES {
-        write(&folder, shape, 200 << 20);
+        write(&folder, shape, 96 << 20);
         let mut cells = Vec::new();
         for format in FORMATS {
-            let peaks = [64 << 20, 256 << 20].map(|limit| (limit, measured(&folder, format, limit)));
+            let peaks = [64 << 20, 128 << 20].map(|limit| (limit, measured(&folder, format, limit)));
             let shown = peaks.map(|(_, most)| most.map_or("-".into(), |most| (most / MB).to_string())).join(", ");
             above.extend(peaks.into_iter().filter_map(|(limit, most)| {
                 most.filter(|&most| most > limit + 60 * MB).map(|most| (shape.name, format, limit, most / MB))
