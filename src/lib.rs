@@ -54,7 +54,7 @@
 //! | [`ShardedSet`], [`ShardedMulti`], [`ShardedIndex`] | sets, multivalue tables and joins over several devices |
 //! | [`sharded::group`] | distinct keys, inverse indices and aggregates over several devices |
 //! | [`ShardedFile`], [`SpilledBuild`] | a table in shards that is larger than memory: asked in its file, and built into one |
-//! | [`group`] | distinct keys, inverse indices, counts, sums, least and greatest values by key |
+//! | [`group`] | distinct keys, inverse indices, counts, sums, means, least and greatest values by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
 //! | [`scheme`] | layouts and arithmetic: the reference for every backend |

@@ -26,18 +26,19 @@ const EXAMPLES: &str = "\
 With --by, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, also compressed by gzip or zstd.
 --agg takes count (rows) and FUNCTION:COLUMN with count (values), sum, min, max, mean (or avg), nunique (or
 count_distinct), first and last; NAME=FUNCTION:COLUMN names the column of the result. Nulls are not counted as values.
-Sums of integers and decimals are exact, and an error if their type does not hold them. A name that contains a comma, =
-or : is written in quotes, as in CSV: --agg 'sum:\"total, price\"'. Several files must have the same columns.
+Sums of integers and decimals are exact, and an error if their type does not hold them; those of floats, and all means,
+are exact and rounded once, in any order of rows. A name that contains a comma, = or : is written in quotes, as in CSV:
+--agg 'sum:\"total, price\"'. Several files must have the same columns.
 
 Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel
 build`. Text has one column of keys, or two of keys and values; the value of a key alone is the number of its row, from
 0.
 
-Output is a row `key,..` per key, with the aggregates in the order in which they are asked for. The same rows come
-out in the same order on every device. Keys and values are whole numbers of any type, and values may be floats: a second
+Output is a row `key,..` per key, with the aggregates in the order of --agg: the same rows in the same order on every
+device. Keys and values are whole numbers of any type, and values may be floats: a second
 field of .npy records, a column named by --value, or text with --values f64. Sums of whole numbers are exact, and one
-that 64 bits do not hold is an error. Sums of floats are doubles, added up in one order, the same on every device; a NaN
-makes its group's sum, min and max NaN.
+that 64 bits do not hold is an error. Sums of floats, and all means, are exact, rounded once to a double; a NaN makes
+its group's sum, mean, min and max NaN.
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, count u4, sum u8, min u4, max u4), where
 keys, min and max have the input's type, sums of values with a sign are i8, and those of floats f8.
 

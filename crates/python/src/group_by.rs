@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Int8Array, UInt32Array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt32Array};
 use arrow_schema::{DataType, TimeUnit};
 use koel::IdOrder;
 use koel_arrow::{Aggregation, Column, Function, NullKeys, group_by as grouped};
@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::device::for_columns;
-use crate::error::Failure;
 use crate::input::{Given, GivenKeys, Nan, Origin};
 use crate::output::{ArrowColumn, Taken, array, numbers};
 use crate::run::detached_on;
@@ -121,10 +120,7 @@ impl<'py> Wanted<'py> {
             );
             return Err(PyTypeError::new_err(text));
         }
-        let mut given = Given::of(name, &column, Nan::Missing)?;
-        if matches!(function, Function::Sum | Function::Mean) && *given.column.data_type() == DataType::Boolean {
-            given.column = as_numbers(&given.column)?;
-        }
+        let given = Given::of(name, &column, Nan::Missing)?;
         let aggregation = Aggregation::new(function, given.column.clone()).named(name);
         Ok(Wanted { name: name.into(), aggregation, given: Some(given), function: Some(function) })
     }
@@ -171,16 +167,6 @@ pub(crate) fn items<'py>(aggregates: &Bound<'py, PyAny>) -> PyResult<Vec<(String
         return Err(wrong());
     }
     aggregates.call_method0("items")?.try_iter()?.map(|item| item?.extract().map_err(|_| wrong())).collect()
-}
-
-/// Flags as the numbers 0 and 1.
-fn as_numbers(column: &Column) -> PyResult<Column> {
-    let numbers = |chunk: &ArrayRef| -> ArrayRef {
-        let flags = chunk.as_any().downcast_ref::<BooleanArray>();
-        Arc::new(flags.into_iter().flat_map(|flags| flags.iter()).map(|flag| flag.map(i8::from)).collect::<Int8Array>())
-    };
-    let chunks = column.chunks().iter().map(numbers).collect();
-    Column::of_chunks(column.name(), &DataType::Int8, chunks).map_err(|error| Failure::from(error).into())
 }
 
 /// Results of groups as an array of NumPy; of those that have none NaN, NaT or, of sums, 0.

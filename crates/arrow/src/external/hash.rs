@@ -1,4 +1,4 @@
-//! Hashes of keys, by which rows are dealt: equal keys have equal hashes, whatever their types.
+//! Hashes of keys, by which rows are partitioned: equal keys have equal hashes, whatever their types.
 //!
 //! ```text
 //! hash = mix( mix( mix(seed + value of the first column) + value of the second ) + .. )
@@ -6,8 +6,8 @@
 //!
 //! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; decimals and moments are
 //! taken at the finer scale of both tables; of text the value is a hash of its bytes. A null has a value of its own;
-//! where nulls equal nothing, rows with one are dealt by their numbers, because they belong nowhere and would fill one
-//! part.
+//! where nulls equal nothing, rows with a null are partitioned by their numbers, because they match nothing and would fill
+//! one partition.
 //!
 //! What it is not: a proof of equality. Two keys may share a hash, and are in one part then.
 

@@ -14,7 +14,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Of columns with so many rows, each in pieces.
+    /// The lengths of columns with `rows` rows, each in pieces.
     pub(super) fn of<'a>(columns: impl Iterator<Item = &'a [ArrayRef]>, rows: usize) -> Self {
         let mut lengths = Lengths { slot: 0, of_row: Vec::new(), longest: 0 };
         for pieces in columns {

@@ -83,8 +83,8 @@ impl Limit {
         rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
     }
 
-    /// About the most memory that work on so many rows takes at a time: their columns, in batches and in one piece, and what
-    /// is made of them.
+    /// The most memory, estimated, that work on `rows` rows of `bytes` bytes takes at a time: their columns, in batches and in
+    /// one piece, and the results.
     pub(super) fn work_bytes(&self, rows: u64, bytes: u64) -> u64 {
         bytes.saturating_add(rows.saturating_mul(self.of_row)).saturating_mul(2)
     }

@@ -4,13 +4,13 @@
 
 use crate::error::Result;
 
-/// Checks that so many bytes can be allocated.
+/// Checks that `bytes` bytes can be allocated.
 ///
 /// # Errors
 /// [`koel::Error::OutOfMemory`].
 pub(super) fn check(bytes: u64) -> Result<()> {
     room::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX)).map(|room| {
-        // An allocation that nobody sees may be left out by the compiler.
+        // The compiler may remove an allocation whose result is not used.
         std::hint::black_box(room);
     })
 }

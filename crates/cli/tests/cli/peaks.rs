@@ -110,7 +110,7 @@ const SHAPES: [Shape; 15] = [
     },
 ];
 
-/// Writes a table of about so many bytes.
+/// Writes a table of about `bytes` bytes.
 fn write(folder: &Folder, shape: &Shape, bytes: usize) {
     let rows = bytes / shape.row;
     let at_once = ((1 << 20) / shape.row).clamp(1, 1 << 16);

@@ -2,8 +2,8 @@
 //! arrive in: so a file has the same bytes whatever the limit, the devices and the threads are.
 //!
 //! ```text
-//! a block ends   before the row with which it would have more than so many bytes, as koel_arrow counts them
-//!                after so many rows
+//! a block ends   before the row with which it would exceed its bytes, as koel_arrow counts them
+//!                when it has its rows
 //! ```
 //!
 //! The arrays of a block have no trace of their batches either: see regular.rs.

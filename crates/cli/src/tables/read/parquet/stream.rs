@@ -194,7 +194,7 @@ impl Steps<'_> {
     }
 }
 
-/// The next `count` rows of a part, after so many others, of all of its row group.
+/// The next `count` rows of a part, after `before` others of its row group.
 fn next_of(
     reader: &mut ParquetRecordBatchReader,
     before: usize,
