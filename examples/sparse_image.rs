@@ -126,7 +126,8 @@ fn pair((number, colour): (u32, &Colour)) -> (u32, u32) {
     (number, u32::from_le_bytes(*colour))
 }
 
-/// Draws a table's slots by where their pixels are, and its maximum ages. Returns the slots in the colours that they hold.
+/// Draws a table's slots by where their pixels are, and its maximum ages. Returns the slots in the colours that they
+/// hold.
 fn show_table(
     table: &HashTable<Any, RobinHood>,
     cells: Rows2,

@@ -1,7 +1,7 @@
 //! Devices that err on purpose, so that the checks themselves can be checked. Only with the feature `fault-injection`.
 //!
-//! `KOEL_FAULT` names a side and a fault: `opencl:hash`, `cpu:drop`, ..; a `koel verify` that does not exit 1 under them
-//! is broken. It has its devices wrapped in [`Faulty`], which spoils what goes into a pass or comes out of it:
+//! `KOEL_FAULT` names a side and a fault: `opencl:hash`, `cpu:drop`, ..; a `koel verify` that does not exit 1 under
+//! them is broken. It has its devices wrapped in [`Faulty`], which spoils what goes into a pass or comes out of it:
 //!
 //! ```text
 //! hash    every pass has a plan with one constant off: the device still agrees with itself in everything
@@ -127,8 +127,8 @@ fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) ->
     Ok(scheme.plan(request)?.with_rest_of(plan))
 }
 
-/// The plan with another seed, so that its functions have other constants. Classic cuckoo chains get as long as those of
-/// a full table: the fault is not that builds fail.
+/// The plan with another seed, so that its functions have other constants. Classic cuckoo chains get as long as those
+/// of a full table: the fault is not that builds fail.
 fn with_another_seed<S: Scheme>(plan: &S::Plan) -> Result<S::Plan> {
     made_again(&S::from_plan(plan), plan, plan.room() as usize, plan.seed() ^ 1)
 }
@@ -307,7 +307,8 @@ impl<B: Relational> Relational for Faulty<B> {
     }
 }
 
-/// The passes of a scheme, with its type parameters and their bounds if it has any, and how its plan has a constant off.
+/// The passes of a scheme, with its type parameters and their bounds if it has any, and how its plan has a constant
+/// off.
 macro_rules! faulty_passes {
     (($($parameters:tt)*) $scheme:ty, ($($bounds:tt)*), $off:expr) => {
         impl<B: Passes<$scheme>, $($parameters)*> Passes<$scheme> for Faulty<B> $($bounds)* {

@@ -11,8 +11,8 @@
 //!
 //! Every layout is a bijection between its cells and its keys. A cell without a key of 32 bits is none here: sizes are
 //! checked when a [`Rows2`] or [`Rows3`] is made, and the coordinates of the others are as wide as their keys have room
-//! for. Morton codes of 64 bits, for larger pictures and boxes: [`wide`]. Windows of letters of DNA: [`kmers`], and readers of
-//! files of such letters: [`sequences`].
+//! for. Morton codes of 64 bits, for larger pictures and boxes: [`wide`]. Windows of letters of DNA: [`kmers`], and
+//! readers of files of such letters: [`sequences`].
 //!
 //! ```
 //! use koel::layout::{self, Rows2};

@@ -38,7 +38,8 @@
 //! | pixels, voxels and other keys with neighbours | [`RobinHood::canonical()`](RobinHood) | neighbours side by side, 8.1 and more |
 //! | whichever a file or an option names | [`AnyScheme`] | |
 //!
-//! [`Fks`], [`Perfect`], [`Quadratic`] and [`Sorted`] are the papers' other tables and baselines; the README says when they pay.
+//! [`Fks`], [`Perfect`], [`Quadratic`] and [`Sorted`] are the papers' other tables and baselines; the README says when
+//! they pay.
 //!
 //! # What is there
 //!
@@ -62,8 +63,8 @@
 //! | [`Error`] | everything that can go wrong, with what to do |
 //! | [`prelude`] | the names that most programs need |
 //!
-//! Names follow one rule: `x` takes and gives slices of the host, `x_on` buffers on the device, `x_into` and `x_on_into` write into the
-//! caller's.
+//! Names follow one rule: `x` takes and gives slices of the host, `x_on` buffers on the device, `x_into` and
+//! `x_on_into` write into the caller's.
 //!
 //! # Features
 //!

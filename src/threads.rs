@@ -1,11 +1,11 @@
-//! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones. Public for
-//! koel's own crates, which have threads for devices too.
+//! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones. Public
+//! for koel's own crates, which have threads for devices too.
 //!
 //! Rayon starts its global pool at its first use, and panics if the system gives no threads. So it is started here,
 //! before its first use, and what the system said is kept.
 //!
-//! **Why who waits for a thread works meanwhile.** A device's thread is in no pool, so what it does in parallel is done by a
-//! pool's threads, of which the one that waits may be the last.
+//! **Why who waits for a thread works meanwhile.** A device's thread is in no pool, so what it does in parallel is done
+//! by a pool's threads, of which the one that waits may be the last.
 
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -51,8 +51,8 @@ fn start() -> std::result::Result<(), String> {
     }
 }
 
-/// Waits until this is so, and works for the pool that the thread is of. A thread of no pool does not wait: it has calls that
-/// sleep until it is so.
+/// Waits until this is so, and works for the pool that the thread is of. A thread of no pool does not wait: it has
+/// calls that sleep until it is so.
 pub fn wait_for(mut is_over: impl FnMut() -> bool) {
     while rayon::current_thread_index().is_some() && !is_over() {
         if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -62,7 +62,8 @@ pub fn wait_for(mut is_over: impl FnMut() -> bool) {
 }
 
 /// Threads for devices, of a scope that may be left at any time: by an error or a panic too. Whoever leaves waits as
-/// [`wait_for`] does; the scope itself would sleep, and a thread of a pool that sleeps may be the one that is waited for.
+/// [`wait_for`] does; the scope itself would sleep, and a thread of a pool that sleeps may be the one that is waited
+/// for.
 #[derive(Debug, Default)]
 pub struct Crew {
     running: AtomicUsize,
@@ -104,7 +105,8 @@ impl Crew {
         self.ended.load(Relaxed)
     }
 
-    /// To be held while threads may run: waits for all of them when it is dropped, and ends their work if that is by a panic.
+    /// To be held while threads may run: waits for all of them when it is dropped, and ends their work if that is by a
+    /// panic.
     pub fn leader(&self) -> Leader<'_> {
         Leader(self)
     }

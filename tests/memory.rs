@@ -1,9 +1,9 @@
 //! Memory that runs short in the middle of an operation: a typed error, and the table is as before.
 //!
 //! The program's allocator refuses the n-th allocation of [`LARGE`] bytes or more, for each n in turn until the
-//! operation no longer makes so many. What is smaller is always given: rayon and crossbeam allocate blocks of up to 2 KiB
-//! for themselves, in ways that cannot fail. Buffers of the CPU from 2 MiB on are maps of the system and no allocations;
-//! `src/cpu/memory.rs` tests that their absence is an error.
+//! operation no longer makes so many. What is smaller is always given: rayon and crossbeam allocate blocks of up to 2
+//! KiB for themselves, in ways that cannot fail. Buffers of the CPU from 2 MiB on are maps of the system and no
+//! allocations; `src/cpu/memory.rs` tests that their absence is an error.
 //!
 //! And threads that do not start.
 

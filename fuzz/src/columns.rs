@@ -1,6 +1,7 @@
 //! `columns`: the first byte says how, the others are CSV or TSV.
 //!
-//! A second reader takes the text apart a byte at a time and holds all of it. The two must read the same, or both refuse.
+//! A second reader takes the text apart a byte at a time and holds all of it. The two must read the same, or both
+//! refuse.
 
 use koel_cli::input::{Header, ReadOptions, Want};
 use koel_cli::number::Number;

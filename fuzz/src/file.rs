@@ -42,8 +42,8 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")))
 }
 
-/// The same for any file: those of multivalue tables and of tables in shards have tables in them, and checksums of their
-/// own.
+/// The same for any file: those of multivalue tables and of tables in shards have tables in them, and checksums of
+/// their own.
 pub(crate) fn reseal(bytes: &mut [u8]) {
     if bytes.starts_with(b"koelmult") {
         let _ = reseal_multi(bytes);

@@ -5,8 +5,8 @@
 //! .npy, Arrow IPC, Parquet      read, or refused
 //! ```
 //!
-//! What is packed may hold more than memory does (`SECURITY.md`): Parquet has no limit here, and what of gzip and zstd is
-//! changed is no input.
+//! What is packed may hold more than memory does (`SECURITY.md`): Parquet has no limit here, and what of gzip and zstd
+//! is changed is no input.
 
 use koel_cli::tables::memory::{csv_of, write};
 

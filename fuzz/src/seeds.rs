@@ -134,8 +134,8 @@ pub fn structures() -> Vec<(String, Vec<u8>)> {
     of_every_scheme(of_structures)
 }
 
-/// Files of tables in shards: as built, with keys removed, and with shards that are empty; and of sets, multivalue tables and
-/// indices of joins.
+/// Files of tables in shards: as built, with keys removed, and with shards that are empty; and of sets, multivalue
+/// tables and indices of joins.
 pub fn shards() -> Vec<(String, Vec<u8>)> {
     let mut seeds = of_every_scheme(of_shards);
     seeds.extend(of_every_scheme(of_structures_in_shards));

@@ -9,8 +9,9 @@
 //! unique    the keys whose flag is one, in the order of the slots
 //! ```
 //!
-//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there (`scheme/cuckoo_set.rs`),
-//! so what comes out is that table: of a canonical set, bit for bit the one built from the pairs `key -> id`.
+//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there
+//! (`scheme/cuckoo_set.rs`), so what comes out is that table: of a canonical set, bit for bit the one built from the
+//! pairs `key -> id`.
 
 use super::CompactingTable;
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};

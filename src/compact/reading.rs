@@ -31,7 +31,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.get(keys)
     }
 
-    /// [`ids`](Self::ids) of keys on the device: the ids, 0 for a key that has none, and a bitmap of those that have one.
+    /// [`ids`](Self::ids) of keys on the device: the ids, 0 for a key that has none, and a bitmap of those that have
+    /// one.
     ///
     /// # Errors
     /// As [`HashTable::get_on`].

@@ -31,8 +31,8 @@
 //!   arrived at that age. A copy as great is dropped on arrival only, so Y was dropped at a later age than X:
 //!   impossible.
 //! - *At most one.* Let A and B be left, at ages a < b (at one age they would share one slot). B was refused or
-//!   displaced at age a, and not dropped, so by a word W whose upper half is above B's there, which is A's. The slot has
-//!   only grown since, yet A stands there: impossible.
+//!   displaced at age a, and not dropped, so by a word W whose upper half is above B's there, which is A's. The slot
+//!   has only grown since, yet A stands there: impossible.
 //!
 //! So a key is counted m - 1 times, on any number of threads, and the least key that is counted does not vary either.
 //!

@@ -1,9 +1,10 @@
 //! Aggregates of groups of 64-bit values.
 //!
-//! As for values of 32 bits (`relational.rs`), each chunk adds up in a small table of its own, and entries go to the groups'
-//! cells by atomics. A group's cells hold a sum of 128 bits in two words: an addition to the lower one that passes 2^64 is
-//! one more in the upper. Least and greatest values are found by their codes (`backend/numbers.rs`). Doubles are added up
-//! as integers too, and those that do not fit the column's window are left over (`exact/window.rs`).
+//! As for values of 32 bits (`relational.rs`), each chunk adds up in a small table of its own, and entries go to the
+//! groups' cells by atomics. A group's cells hold a sum of 128 bits in two words: an addition to the lower one that
+//! passes 2^64 is one more in the upper. Least and greatest values are found by their codes (`backend/numbers.rs`).
+//! Doubles are added up as integers too, and those that do not fit the column's window are left over
+//! (`exact/window.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -6,9 +6,9 @@
 //! in the end      the cells of all threads are added up, group by group
 //! ```
 //!
-//! No ids are written to memory, and no cell is shared. So it is for columns of few groups: at most [`CHUNK`], however few
-//! rows there are; or so few that there are [`ROWS_A_CELL`] rows at least for each group and thread. Otherwise ids are
-//! written down, and aggregated as on any device (`relational.rs`, `aggregate.rs`).
+//! No ids are written to memory, and no cell is shared. So it is for columns of few groups: at most [`CHUNK`], however
+//! few rows there are; or so few that there are [`ROWS_A_CELL`] rows at least for each group and thread. Otherwise ids
+//! are written down, and aggregated as on any device (`relational.rs`, `aggregate.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -129,8 +129,8 @@ impl Cpu {
         self.grouped_ids(keys.len(), numbering.unique.words().len(), values, numbers, wanted, ids)
     }
 
-    /// What is wanted of groups whose ids `look` writes down for a few rows at a time, or says that it knows not all of them.
-    /// A row whose id is not below `groups` is passed over.
+    /// What is wanted of groups whose ids `look` writes down for a few rows at a time, or says that it knows not all of
+    /// them. A row whose id is not below `groups` is passed over.
     ///
     /// None if it is better done by ids that are written down, or if one is unknown.
     pub(crate) fn grouped_ids<V: Word>(
@@ -253,8 +253,8 @@ mod tests {
     use super::*;
     use crate::{Aggregate, Error, IdOrder, group};
 
-    /// Few groups, whose keys the front of the column has or has not all; more than a chunk has rows; more than are asked
-    /// for at once; and so many that they are done by ids, by all threads or only by many.
+    /// Few groups, whose keys the front of the column has or has not all; more than a chunk has rows; more than are
+    /// asked for at once; and so many that they are done by ids, by all threads or only by many.
     #[test]
     fn groups_are_those_of_a_plain_loop() -> Result<()> {
         let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };

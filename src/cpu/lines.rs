@@ -1,5 +1,5 @@
-//! The passes over images of lines that no scheme owns: lookups, values, removal, and pairs as columns, by where a scheme
-//! finds its keys.
+//! The passes over images of lines that no scheme owns: lookups, values, removal, and pairs as columns, by where a
+//! scheme finds its keys.
 
 use std::ops::Add;
 
@@ -44,15 +44,16 @@ pub(super) fn pack(hits: &[u8], bits: &mut [u32]) {
     }
 }
 
-/// Makes values 0 whose byte is 0. In a loop of its own, because in the one that finds them a compiler makes a branch of it.
+/// Makes values 0 whose byte is 0. In a loop of its own, because in the one that finds them a compiler makes a branch
+/// of it.
 #[inline(always)]
 pub(super) fn mask<V: Word>(values: &mut [V], hits: &[u8]) {
     let mask = |hit: u8| u64::from(hit).wrapping_neg();
     values.iter_mut().zip(hits).for_each(|(value, &hit)| *value = V::low((*value).into() & mask(hit)));
 }
 
-/// Has the answers of a chunk written to an array of that length, a power of 2, in which a number modulo the length needs no
-/// check: the column itself, but at its end.
+/// Has the answers of a chunk written to an array of that length, a power of 2, in which a number modulo the length
+/// needs no check: the column itself, but at its end.
 #[inline(always)]
 pub(super) fn in_whole_chunks<V: Word, const N: usize>(values: &mut [V], write: impl FnOnce(&mut [V; N])) {
     if let Ok(values) = values.try_into() {

@@ -1,4 +1,5 @@
-//! Buffers of the CPU backend, and every line of `unsafe` that it has but for instructions (`lanes/x86.rs`): also prefetches.
+//! Buffers of the CPU backend, and every line of `unsafe` that it has but for instructions (`lanes/x86.rs`): also
+//! prefetches.
 //!
 //! ```text
 //! below 2 MiB    a Vec
@@ -142,8 +143,8 @@ impl Memory<u64> {
         if words == 0 {
             return Memory::zeroed(0);
         }
-        // SAFETY: the bytes are only ever seen as u64, for which every pattern is valid, and they stay as they are by this
-        // function's own contract.
+        // SAFETY: the bytes are only ever seen as u64, for which every pattern is valid, and they stay as they are by
+        // this function's own contract.
         let map = unsafe { MmapOptions::new().offset(offset_bytes).len(words * 8).map(file) };
         let map = map.map_err(|error| failed(doing, error))?;
         Ok(Memory { pages: Pages::File(map), len: words, of: PhantomData })

@@ -97,8 +97,8 @@ pub use memory::Memory;
 /// Blocks and chunks are short under Miri, so that a few keys are the work of several threads, in little time.
 const BLOCK: usize = if cfg!(miri) { 32 } else { 128 };
 
-/// Items that a thread takes at a time: enough to make the overhead negligible. A multiple of 32, so that no two threads
-/// write to one word of a bitmap.
+/// Items that a thread takes at a time: enough to make the overhead negligible. A multiple of 32, so that no two
+/// threads write to one word of a bitmap.
 const CHUNK: usize = if cfg!(miri) { 32 } else { 4 << 10 };
 
 /// The processors of this machine as a device, driven by a pool of threads.
@@ -147,9 +147,9 @@ impl Cpu {
         Cpu::on(Workers::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
     }
 
-    /// The calling thread alone: for programs with threads of their own, such as query engines, each with tables of its own.
-    /// Passes of this device hand nothing to other threads. What the host does with answers and files still uses rayon's
-    /// global pool: answers for more than 2^14 queries, digests, saving, opening, audits.
+    /// The calling thread alone: for programs with threads of their own, such as query engines, each with tables of its
+    /// own. Passes of this device hand nothing to other threads. What the host does with answers and files still uses
+    /// rayon's global pool: answers for more than 2^14 queries, digests, saving, opening, audits.
     pub fn of_caller() -> Cpu {
         Cpu::on(Workers::Caller, 1)
     }
@@ -225,8 +225,8 @@ impl Default for Cpu {
     }
 }
 
-/// The name of the processors, and the bytes of memory where they are known. The system takes a fraction of a millisecond
-/// to say it, so it is asked once.
+/// The name of the processors, and the bytes of memory where they are known. The system takes a fraction of a
+/// millisecond to say it, so it is asked once.
 fn machine() -> &'static (String, Option<u64>) {
     static MACHINE: OnceLock<(String, Option<u64>)> = OnceLock::new();
     MACHINE.get_or_init(|| {

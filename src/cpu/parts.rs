@@ -6,22 +6,22 @@
 //! deal     each pair goes to the line of its part in a buffer; a line that is full goes to the slice as a whole
 //! ```
 //!
-//! A pair is dealt as a *row*, mixed key and value: bucket and remainder come back from it, and so does the key. How many
-//! rows a line of 64 bytes holds, and where in it they stand, is the batch's affair ([`Batch`]): as many as the image has
-//! slots in a line.
+//! A pair is dealt as a *row*, mixed key and value: bucket and remainder come back from it, and so does the key. How
+//! many rows a line of 64 bytes holds, and where in it they stand, is the batch's affair ([`Batch`]): as many as the
+//! image has slots in a line.
 //!
 //! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one
 //! line a part, which the second level keeps, and the image gets whole lines.
 //!
 //! **Why the image has the room.** A part's slice has room for as many rows as the part has slots, and distinct keys
-//! come to parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of
-//! a key are all of one part: too many escapes end the dealing, and the table is built in another way.
+//! come to parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies
+//! of a key are all of one part: too many escapes end the dealing, and the table is built in another way.
 //!
 //! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
 //! fronts, all of them would be written to in the same few sets of the caches.
 //!
-//! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know. Only lines of
-//! which chunks have a share each are written by several of them, each its bits of what was 0.
+//! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know. Only lines
+//! of which chunks have a share each are written by several of them, each its bits of what was 0.
 //!
 //! What it is not: a sort. Which row of its slice a pair becomes depends on chunks and threads, and nothing may depend
 //! on that.
@@ -79,8 +79,8 @@ pub(super) trait Batch: Copy + Sync {
     fn row(line: &[u64; LINE], at: usize) -> Self::Row;
 }
 
-/// Pairs of 32 bits, dealt as words `[mixed key][value]`, and what tells the upper halves of eight words and the numbers
-/// of their parts.
+/// Pairs of 32 bits, dealt as words `[mixed key][value]`, and what tells the upper halves of eight words and the
+/// numbers of their parts.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a, A>(pub(super) Pairs<'a>, pub(super) A);
 
@@ -281,7 +281,8 @@ struct Line([u64; LINE]);
 struct Dealer<'a, B: Batch> {
     image: &'a [AtomicU64],
     slices: Slices,
-    /// For each part the rows that have not gone to its slice yet: row i of the part is row i mod `B::EACH` of the line.
+    /// For each part the rows that have not gone to its slice yet: row i of the part is row i mod `B::EACH` of the
+    /// line.
     lines: Vec<Line>,
     /// For each part the number of the first row of this chunk, and of the next.
     first: Vec<u32>,

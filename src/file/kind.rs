@@ -6,8 +6,8 @@
 //! koelshrd    files as above, one for each shard, one behind the other `shards.rs`, `sharded/file.rs`
 //! ```
 //!
-//! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An index
-//! of a join is the file of a multivalue table.
+//! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An
+//! index of a join is the file of a multivalue table.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -68,19 +68,20 @@ pub(crate) enum Beside {
     Lists {
         value_bits: u32,
     },
-    /// The tables of the other shards, so many in all; and before each, of multivalue tables, lists of values of so many bits.
+    /// The tables of the other shards, so many in all; and before each, of multivalue tables, lists of values of so
+    /// many bits.
     Shards {
         count: u32,
         value_bits: Option<u32>,
     },
 }
 
-/// The table in a file, and what the file holds besides: behind the lists of values of a multivalue table, or the first of
-/// the shards' tables, or else all of the file, which may be no table at all.
+/// The table in a file, and what the file holds besides: behind the lists of values of a multivalue table, or the first
+/// of the shards' tables, or else all of the file, which may be no table at all.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table or one in
-/// shards and is none.
+/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table or
+/// one in shards and is none.
 pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Beside)> {
     let mut section = Section::whole(path)?;
     match FileKind::sniffed(&mut section)? {

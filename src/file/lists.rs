@@ -1,4 +1,5 @@
-//! What stands before the table in the file of a multivalue table: a header, and two lists of which it tells the lengths.
+//! What stands before the table in the file of a multivalue table: a header, and two lists of which it tells the
+//! lengths.
 //!
 //! ```text
 //! offset 0     magic "koelmult", version u32, values u32, keys K u64, pairs P u64, zeros up to 64
@@ -89,8 +90,8 @@ impl<'a> Lists<'a> {
     /// Reads the header of a section.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a multivalue table, and
-    /// for one too short for its lists.
+    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a multivalue table,
+    /// and for one too short for its lists.
     pub(crate) fn open(mut section: Section<'a>) -> Result<Lists<'a>> {
         let length = section.bytes()?;
         if length < HEADER_BYTES as u64 {

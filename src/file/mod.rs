@@ -11,9 +11,9 @@
 //! drop      the part is removed; so it is by `remove_parts_then`, for commands that end by a signal
 //! ```
 //!
-//! Read, a file is a plain one (`section.rs`), its first bytes say what it holds (`kind.rs`), and what that is, is read by
-//! the structure it is of; only where the table of a multivalue table begins is known here too (`lists.rs`), and where those
-//! of a table in shards do (`shards.rs`).
+//! Read, a file is a plain one (`section.rs`), its first bytes say what it holds (`kind.rs`), and what that is, is read
+//! by the structure it is of; only where the table of a multivalue table begins is known here too (`lists.rs`), and
+//! where those of a table in shards do (`shards.rs`).
 //!
 //! A pipe, a device or an open descriptor (`/dev/stdout`) cannot be replaced. It is written through.
 //!
@@ -118,8 +118,8 @@ impl WholeFile {
     }
 }
 
-/// Where a file of this name is or would be created: behind all links, in its folder's own name. `None` if it cannot be,
-/// or is no plain file.
+/// Where a file of this name is or would be created: behind all links, in its folder's own name. `None` if it cannot
+/// be, or is no plain file.
 pub fn lands_at(path: &Path) -> Option<PathBuf> {
     match Target::of(path).ok()? {
         Target::Plain { path, .. } => Some(folder_of(&path).canonicalize().ok()?.join(path.file_name()?)),

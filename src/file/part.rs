@@ -2,8 +2,8 @@
 //!
 //! On Linux it has no name at all (`O_TMPFILE`): whatever ends the process, nothing is left. Elsewhere, and on file
 //! systems without such files, it is `.koel-RANDOM.part`, created anew and never through a link. Its process holds a
-//! lock on it. So a part that can be locked belongs to no process, and the next part in its folder removes it. Locks are
-//! the kernel's: they end with the process, know of containers, and are not misled by process numbers that return.
+//! lock on it. So a part that can be locked belongs to no process, and the next part in its folder removes it. Locks
+//! are the kernel's: they end with the process, know of containers, and are not misled by process numbers that return.
 //!
 //! Where a file system keeps locks from other machines (NFS mounted with `local_lock`), a part that is being written
 //! there may be removed from here. Then its writer's rename fails, and the old file stays.

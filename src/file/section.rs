@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What begins at a byte of an open file and goes on to its end, or to another byte. Who reads several sections reads them of one open file:
-/// by its name a second one might be what a save has put in its place.
+/// What begins at a byte of an open file and goes on to its end, or to another byte. Who reads several sections reads
+/// them of one open file: by its name a second one might be what a save has put in its place.
 pub(crate) struct Section<'a> {
     /// For messages.
     pub(crate) path: &'a Path,

@@ -1,4 +1,5 @@
-//! What stands around the tables in the file of a table in shards: a header before them, and behind them how long they are.
+//! What stands around the tables in the file of a table in shards: a header before them, and behind them how long they
+//! are.
 //!
 //! ```text
 //! offset 0       magic "koelshrd", version u32, shards u32 (P), seed u64, zeros to 64
@@ -81,8 +82,8 @@ impl<'a> Shards<'a> {
     /// Reads what stands around the tables of a whole file.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a table in shards, and
-    /// for one whose lengths are not its own.
+    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a table in shards,
+    /// and for one whose lengths are not its own.
     pub(crate) fn open(mut section: Section<'a>) -> Result<Shards<'a>> {
         let bytes = section.file_bytes()?;
         let header = ShardsHeader::read(&mut section, bytes)?;

@@ -69,8 +69,8 @@ fn listing(path: &Path) -> Option<PathBuf> {
     if cfg!(unix) { folder_of(path).canonicalize().ok() } else { None }
 }
 
-/// Opens a descriptor for writing: stdout and stderr go on where they are, others are opened anew. What their file holds
-/// stays, for it may have been opened to append to.
+/// Opens a descriptor for writing: stdout and stderr go on where they are, others are opened anew. What their file
+/// holds stays, for it may have been opened to append to.
 pub(super) fn open_descriptor(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {

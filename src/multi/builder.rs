@@ -83,9 +83,9 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.
     ///
     /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); the pairs travel to the
-    /// device. Memory there, of keys and values of 32 bits: 28 bytes a pair while it is sorted, its input among them; then
-    /// 4 bytes a pair and 4 a distinct key stay, and the table of the keys. Where keys or values have 64 bits, three
-    /// times 4 bytes more each while it is sorted, and 4 bytes a pair more stay for such values.
+    /// device. Memory there, of keys and values of 32 bits: 28 bytes a pair while it is sorted, its input among them;
+    /// then 4 bytes a pair and 4 a distinct key stay, and the table of the keys. Where keys or values have 64 bits,
+    /// three times 4 bytes more each while it is sorted, and 4 bytes a pair more stay for such values.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 pairs on; otherwise as [`TableBuilder::build`] of the

@@ -76,8 +76,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok((table, joined(sum, of_table)))
     }
 
-    /// Reads and checks all but the table, which `open_table` is given. The table, the sum of what stands beside the keys'
-    /// one, and what `open_table` says of that.
+    /// Reads and checks all but the table, which `open_table` is given. The table, the sum of what stands beside the
+    /// keys' one, and what `open_table` says of that.
     fn open_with<T>(
         backend: &B,
         section: Section<'_>,
@@ -109,8 +109,8 @@ impl<S: Scheme<Value = u32>, V: Value> MultiTable<Cpu, S, V>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file whose table of the keys stays where it is; see [`HashTable::open_mapped`]. Starts and values are read
-    /// and checked, and with them which key has which run, by a pass over the table.
+    /// Opens a file whose table of the keys stays where it is; see [`HashTable::open_mapped`]. Starts and values are
+    /// read and checked, and with them which key has which run, by a pass over the table.
     ///
     /// # Safety
     /// That of [`HashTable::open_mapped`]: nobody writes to the file.

@@ -30,7 +30,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then as before.
+    /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then as
+    /// before.
     pub fn insert(&mut self, keys: &[S::Key], values: &[V]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);

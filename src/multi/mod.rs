@@ -45,8 +45,8 @@ use crate::error::Result;
 use crate::scheme::{Cuckoo, Scheme, Value};
 use crate::table::{HashTable, KeyType, Stats, ValueType};
 
-/// A table from keys to any number of values each, on backend `B`; the keys are found by scheme `S`, whose type of keys they
-/// have. Values are `u32`, or `u64` by [`MultiBuilder::values`].
+/// A table from keys to any number of values each, on backend `B`; the keys are found by scheme `S`, whose type of keys
+/// they have. Values are `u32`, or `u64` by [`MultiBuilder::values`].
 ///
 /// The values of a key keep the order of the input. Keys that come once, or a million times, are all the same to it.
 ///

@@ -1,9 +1,9 @@
 //! Schemes chosen at run time.
 //!
-//! [`AnyScheme`] is a scheme of `u32` keys and values, [`AnySchemeOf`] one of 64-bit keys or values. A table of either is
-//! built by the scheme inside, byte for byte, and `HashTable::<_, AnyScheme>::open` opens the file of any such table.
-//! Programs that learn the scheme from a file or an option are compiled once for each pair of widths, and not once for
-//! each scheme. The scheme is matched once per batch, so builds and lookups cost the same.
+//! [`AnyScheme`] is a scheme of `u32` keys and values, [`AnySchemeOf`] one of 64-bit keys or values. A table of either
+//! is built by the scheme inside, byte for byte, and `HashTable::<_, AnyScheme>::open` opens the file of any such
+//! table. Programs that learn the scheme from a file or an option are compiled once for each pair of widths, and not
+//! once for each scheme. The scheme is matched once per batch, so builds and lookups cost the same.
 //!
 //! They are not schemes of their own: they have no number, and no bytes that another scheme does not have.
 

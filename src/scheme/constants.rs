@@ -6,9 +6,9 @@
 //!                     salt = first 16 bytes of BLAKE3( "koel salt" | seed | bits of a key | keys | the keys, ascending )
 //! ```
 //!
-//! Who knows the seed knows the constants of attempts 0 to 7, and can choose keys that crowd into a few slots under each
-//! of them. A salt depends on every key: whoever changes one key to fit the constants changes the constants. It is a
-//! function of the set of keys, so it is the same on every device and for every order of the input.
+//! Who knows the seed knows the constants of attempts 0 to 7, and can choose keys that crowd into a few slots under
+//! each of them. A salt depends on every key: whoever changes one key to fit the constants changes the constants. It is
+//! a function of the set of keys, so it is the same on every device and for every order of the input.
 //!
 //! What it is not: a secret. Who knows all keys and the seed can compute the salt. It takes 2^k tries to find a set
 //! whose salted attempt fails if random constants fail once in 2^k, and every further attempt multiplies that.

@@ -21,9 +21,10 @@
 //! where it leaves another. The clean-up may read slots that are being emptied: the first of a key's slots with that
 //! key never is, and a lookup stops there.
 //!
-//! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So a set
-//! becomes the table of its keys with any values by writing these beside them, which is how the paper makes compacting
-//! tables. The rules themselves are those of `scheme/cuckoo/`, which are written for both sorts of slot (`Cell`).
+//! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So
+//! a set becomes the table of its keys with any values by writing these beside them, which is how the paper makes
+//! compacting tables. The rules themselves are those of `scheme/cuckoo/`, which are written for both sorts of slot
+//! (`Cell`).
 //!
 //! What it is not: a third kind of rule. It differs from the cuckoo table by what it leaves out.
 

@@ -8,8 +8,8 @@
 //!                    tables have such a key
 //! ```
 //!
-//! What it is not: a struct at the head of each plan. The fields stand where files have had them from the start, which is
-//! not the same place in each scheme.
+//! What it is not: a struct at the head of each plan. The fields stand where files have had them from the start, which
+//! is not the same place in each scheme.
 
 macro_rules! head {
     (kind) => {

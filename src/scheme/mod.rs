@@ -179,10 +179,10 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// # Errors
     /// A sentence that says why they are no plan.
     fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String>;
-    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can choose
-    /// keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and by
-    /// nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted ones
-    /// (none).
+    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can
+    /// choose keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and
+    /// by nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted
+    /// ones (none).
     fn takes_salt(&self) -> bool {
         false
     }
@@ -339,8 +339,8 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(Self::Key, Self::Value)>;
     /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
-    /// How many of these pairs go to a stash whose size depends on that: the image is that of [`Plan::with_stash`]. 0 in
-    /// schemes without one.
+    /// How many of these pairs go to a stash whose size depends on that: the image is that of [`Plan::with_stash`]. 0
+    /// in schemes without one.
     fn stash(_plan: &Self::Plan, _pairs: &[(Self::Key, Self::Value)]) -> u64 {
         0
     }
@@ -373,9 +373,9 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn limits(&self) -> Limits {
         Limits::of::<Self::Key, Self::Value>()
     }
-    /// The greatest load that the functions can do, in schemes that tell alike on every device how many pairs an attempt
-    /// leaves over. Above it an attempt that leaves many says that no constants will do. Schemes whose attempts can fail
-    /// by a crowd that other constants scatter have none.
+    /// The greatest load that the functions can do, in schemes that tell alike on every device how many pairs an
+    /// attempt leaves over. Above it an attempt that leaves many says that no constants will do. Schemes whose attempts
+    /// can fail by a crowd that other constants scatter have none.
     fn gives_up_above(&self) -> Option<Load> {
         None
     }

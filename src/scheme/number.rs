@@ -1,4 +1,5 @@
-//! The number that stands for a scheme in files and digests, taken apart: which scheme, and what its keys and values are.
+//! The number that stands for a scheme in files and digests, taken apart: which scheme, and what its keys and values
+//! are.
 //!
 //! ```text
 //! bits 0 to 15    the scheme                 as in the registry
@@ -6,7 +7,8 @@
 //!     20 to 23    values                     0 = u32, 1 = u64, 2 = there are none
 //! ```
 //!
-//! So tables of 32 bits have the numbers that they always had, and a reader that knows no others refuses the rest by number.
+//! So tables of 32 bits have the numbers that they always had, and a reader that knows no others refuses the rest by
+//! number.
 
 use std::fmt;
 

@@ -5,9 +5,9 @@
 //!                                           by mixers of its own, from the seed and no attempt
 //! ```
 //!
-//! A shard's table has mixers of its own too, so what a shard's keys have in common says nothing of their buckets: shards
-//! fill inside as any table does. P is a parameter of the table and not of the machine, so 16 shards are the same bytes on
-//! one device, on two and on eight.
+//! A shard's table has mixers of its own too, so what a shard's keys have in common says nothing of their buckets:
+//! shards fill inside as any table does. P is a parameter of the table and not of the machine, so 16 shards are the
+//! same bytes on one device, on two and on eight.
 
 use crate::error::{Error, Result};
 use crate::file::MOST_SHARDS;

@@ -13,12 +13,12 @@
 //! ```
 //!
 //! **Equal words are copies.** In one slot an age names one place of the list, and slot and remainder then name one key
-//! (`bucketized/wide/slot.rs`, `robin_hood/wide/mod.rs`). So two keys never tie, words alone decide who stands where, and
-//! the proof of `cuckoo/canonical.rs` holds word for word: the image's words are a function of the set of keys. A value
-//! goes where its key goes; of copies the greatest stays.
+//! (`bucketized/wide/slot.rs`, `robin_hood/wide/mod.rs`). So two keys never tie, words alone decide who stands where,
+//! and the proof of `cuckoo/canonical.rs` holds word for word: the image's words are a function of the set of keys. A
+//! value goes where its key goes; of copies the greatest stays.
 //!
-//! Slots stand in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and value
-//! are one access of memory. Lines have no part in the rule.
+//! Slots stand in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and
+//! value are one access of memory. Lines have no part in the rule.
 //!
 //! What it is not: a scheme. Who has such tables says where keys go ([`SlotLists`]) and what its plan is.
 
@@ -163,8 +163,8 @@ pub fn remove<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &mut [u64
     true
 }
 
-/// Every pair on its list at its age, every earlier place held by a stronger word, no key twice, and nothing where there
-/// is nothing to say.
+/// Every pair on its list at its age, every earlier place held by a stronger word, no key twice, and nothing where
+/// there is nothing to say.
 pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
     lists: &F,
     image: &[u64],
@@ -197,8 +197,8 @@ pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
     Ok(audit)
 }
 
-/// Checks the pair of a word that stands in a slot. Of two pairs with one key the older one meets the other at an earlier
-/// place, so a key that stands twice is seen there.
+/// Checks the pair of a word that stands in a slot. Of two pairs with one key the older one meets the other at an
+/// earlier place, so a key that stands twice is seen there.
 fn check<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], at: u32, word: u64) -> Result<(), Violation> {
     let (slot, age) = (u64::from(at), F::FIELDS.age::<L::Key>(word));
     let goal = lists.goal_in(at, word);
@@ -223,8 +223,8 @@ fn check<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], at: u3
     Ok(())
 }
 
-/// What all such schemes do alike: items for their `impl Scheme`, where `(K, V)` is the layout and `functions` of a plan
-/// gives its lists, of this type.
+/// What all such schemes do alike: items for their `impl Scheme`, where `(K, V)` is the layout and `functions` of a
+/// plan gives its lists, of this type.
 macro_rules! rule_of_slot_lists {
     ($lists:ty) => {
         fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value> {

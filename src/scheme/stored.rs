@@ -5,8 +5,8 @@
 //! bytes -> plan    the fields, if the plan is the one that its own parameters make; else a sentence that says why not
 //! ```
 //!
-//! So every plan there is was made by [`Scheme::plan`], or is one that it could have made: passes and arithmetic rely on
-//! it, and check no plan. No plan implements a trait of `bytemuck` that would make one of any bytes.
+//! So every plan there is was made by [`Scheme::plan`], or is one that it could have made: passes and arithmetic rely
+//! on it, and check no plan. No plan implements a trait of `bytemuck` that would make one of any bytes.
 
 use bytemuck::AnyBitPattern;
 
@@ -15,8 +15,8 @@ use super::{Plan, Request, Scheme};
 /// Bytes of a plan for which the header of files has room, in front of the salt.
 pub(crate) const MOST_STORED: usize = 64;
 
-/// How a plan is stored: an item list for its `impl Plan`, with the fields that are stored. With `salted`, the plan has a
-/// field `salt: Salt` behind them. The plan says by `checked` whether its fields may stand together.
+/// How a plan is stored: an item list for its `impl Plan`, with the fields that are stored. With `salted`, the plan has
+/// a field `salt: Salt` behind them. The plan says by `checked` whether its fields may stand together.
 macro_rules! stored {
     ($scheme:ty, [$($field:ident),+]) => {
         fn stored(&self) -> &[u8] {
@@ -118,8 +118,8 @@ mod tests {
         assert!(S::Plan::of_stored(S::ID, &[stored, &[0]].concat()).is_err(), "{}: too long", S::NAME);
     }
 
-    /// Of a plan whose bits were turned over one by one, none is left that its parameters would not make; nor does a plan
-    /// become one on the way of [`Plan::with_outside`].
+    /// Of a plan whose bits were turned over one by one, none is left that its parameters would not make; nor does a
+    /// plan become one on the way of [`Plan::with_outside`].
     fn hostile_bytes_make_no_plan<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
         let good = plan(scheme, 2);
         let (mut refused, mut accepted) = (0, 0);

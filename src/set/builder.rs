@@ -36,7 +36,8 @@ impl<S: Scheme> SetBuilder<S> {
     /// Builds the set of these keys, each of which may come any number of times.
     ///
     /// Cost: one to two random accesses a row. If keys repeat, also a build of the distinct keys, unless a capacity was
-    /// given; and where the scheme does not keep one of each key by itself ([`Scheme::keeps_one`]) also a sort of the rows.
+    /// given; and where the scheme does not keep one of each key by itself ([`Scheme::keeps_one`]) also a sort of the
+    /// rows.
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`].

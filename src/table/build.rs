@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Attempts 0 to 7 leave room for batches to come in place, but who knows the seed can choose keys that fail them all.
-//! Salted ones nobody can choose keys for (`scheme/constants.rs`). Schemes whose attempts differ by more than the constants
-//! of their functions have none ([`Plan::takes_salt`]).
+//! Salted ones nobody can choose keys for (`scheme/constants.rs`). Schemes whose attempts differ by more than the
+//! constants of their functions have none ([`Plan::takes_salt`]).
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
 //! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a

@@ -213,11 +213,11 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// The number of slots, for good, instead of a [`capacity`](Self::capacity) or a [`load_factor`](Self::load_factor):
-    /// the last of `slots` and `capacity` counts, and a load factor beside slots is an error of the build. A cuckoo table
-    /// with four functions is best left a fifth empty. Slots are rounded up: to whole buckets, of which canonical tables
-    /// have at least 16; to the next prime (Robin Hood; one prime on with every restart); to the square or cube of a
-    /// side (perfect). Of a quadratic table they are pairs.
+    /// The number of slots, for good, instead of a [`capacity`](Self::capacity) or a
+    /// [`load_factor`](Self::load_factor): the last of `slots` and `capacity` counts, and a load factor beside slots is
+    /// an error of the build. A cuckoo table with four functions is best left a fifth empty. Slots are rounded up: to
+    /// whole buckets, of which canonical tables have at least 16; to the next prime (Robin Hood; one prime on with
+    /// every restart); to the square or cube of a side (perfect). Of a quadratic table they are pairs.
     pub fn slots(mut self, slots: usize) -> Self {
         self.fixed = Some(Fixed::Slots(slots as u64));
         self
@@ -230,7 +230,8 @@ impl<S: Scheme> TableBuilder<S> {
     }
 
     /// A seed from the system's source of randomness instead, for keys that strangers choose
-    /// (`docs/canonical-layout.md`, "Keys of strangers"). The table's plan and files have it, so a build can be repeated.
+    /// (`docs/canonical-layout.md`, "Keys of strangers"). The table's plan and files have it, so a build can be
+    /// repeated.
     ///
     /// # Errors
     /// [`Error::NoRandomness`] if the system has none to give.
@@ -244,9 +245,9 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// The most attempts with new constants, 1 to 1024; otherwise 32. Those from the ninth on draw their constants from a
-    /// hash of all keys as well as from the seed ([`FIRST_SALTED`](crate::scheme::FIRST_SALTED)): with 8 or fewer, who knows
-    /// the seed can choose keys of which no table can be built.
+    /// The most attempts with new constants, 1 to 1024; otherwise 32. Those from the ninth on draw their constants from
+    /// a hash of all keys as well as from the seed ([`FIRST_SALTED`](crate::scheme::FIRST_SALTED)): with 8 or fewer,
+    /// who knows the seed can choose keys of which no table can be built.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
@@ -388,8 +389,8 @@ pub struct MemoryEstimate {
     pub build_with_copies: u64,
     /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
     /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built
-    /// into. Where no table of twice the pairs can exist, as if it were no larger. Salted tables ([`Plan::salt`]), which
-    /// only chosen keys lead to, are built again by every batch, as those with a load are.
+    /// into. Where no table of twice the pairs can exist, as if it were no larger. Salted tables ([`Plan::salt`]),
+    /// which only chosen keys lead to, are built again by every batch, as those with a load are.
     pub insert: u64,
 }
 

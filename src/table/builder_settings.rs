@@ -1,6 +1,7 @@
 //! What the builders of all structures have in common: the settings of the table that the structure is made of.
 
-/// Gives a builder with a [`TableBuilder`](super::TableBuilder), or one of shards, in its field `table` that builder's settings.
+/// Gives a builder with a [`TableBuilder`](super::TableBuilder), or one of shards, in its field `table` that builder's
+/// settings.
 ///
 /// `$what` is what a slot holds there, as the docs say it.
 macro_rules! table_settings {
@@ -63,8 +64,8 @@ macro_rules! table_estimate {
     ($builder:ident $(<$V:ident: $bound:path>)?) => {
         impl<S: $crate::scheme::Scheme $(, $V: $bound)?> $builder<S $(, $V)?> {
             /// The memory that a table of so many distinct keys takes, before it is built; see
-            /// [`TableBuilder::memory_estimate`](crate::TableBuilder::memory_estimate). What the structure has besides its
-            /// table, its `build` says.
+            /// [`TableBuilder::memory_estimate`](crate::TableBuilder::memory_estimate). What the structure has besides
+            /// its table, its `build` says.
             ///
             /// # Errors
             /// As a build, where no such table can exist.

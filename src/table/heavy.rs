@@ -6,8 +6,8 @@
 //! others    every row of a heavy key is looked up in a small table, and not selected
 //! ```
 //!
-//! A heavy key that does not come among those rows is left as it is. What remains may hold copies of lighter keys, which
-//! is for others to find out (`distinct.rs`): so this is worth its while only where the sample shows none.
+//! A heavy key that does not come among those rows is left as it is. What remains may hold copies of lighter keys,
+//! which is for others to find out (`distinct.rs`): so this is worth its while only where the sample shows none.
 
 use super::builder::Duplicates;
 use super::{Pairs, distinct};

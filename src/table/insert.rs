@@ -54,12 +54,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
     /// (of a worn one: once it is compacted).
     ///
-    /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables of 2^21 slots and
-    /// more on a GPU: the copy, and little more); a whole build if the table was given a load factor and the number of
-    /// slots must change, if the batch needs new constants, if the table is salted and the batch has new keys
-    /// ([`Plan::salt`]), or if the kind knows no other way ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
-    /// Memory: a second image while it works (there, if it is free: 30 bytes a new pair too, and a thirtieth of the image);
-    /// of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
+    /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables of 2^21 slots
+    /// and more on a GPU: the copy, and little more); a whole build if the table was given a load factor and the number
+    /// of slots must change, if the batch needs new constants, if the table is salted and the batch has new keys
+    /// ([`Plan::salt`]), or if the kind knows no other way ([`Updates::Rebuild`] lists those). Under `KeepFirst` and
+    /// `KeepLast` also a sort and a lookup of the batch. Memory: a second image while it works (there, if it is free:
+    /// 30 bytes a new pair too, and a thirtieth of the image); of a build
+    /// [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -237,9 +238,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Change { image, inserted: Inserted { added, overwritten, rebuilt } })
     }
 
-    /// The first attempt at this table's keys and more that is not known to fail. A salted table says that attempts 0 to 7
-    /// fail its keys; with as many slots they fail every larger set too, in kinds whose batches come in place. That holds
-    /// for the keys of the salt: pairs that are gone since may have been the reason.
+    /// The first attempt at this table's keys and more that is not known to fail. A salted table says that attempts 0
+    /// to 7 fail its keys; with as many slots they fail every larger set too, in kinds whose batches come in place.
+    /// That holds for the keys of the salt: pairs that are gone since may have been the reason.
     fn first_attempt(&self, slots: u64) -> u32 {
         let larger = self.scheme.updates() == Updates::Tombstones && !self.is_worn();
         let known = larger && self.plan().salt().is_some() && slots == self.plan().asked_slots();

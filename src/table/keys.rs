@@ -27,14 +27,15 @@ pub enum KeyType {
     /// Numbers without a sign.
     #[default]
     Numbers,
-    /// Windows of `k` letters, 1 to 16, of 64-bit keys to 32. A letter has two bits, A C G T = 0 1 2 3, and the first letter
-    /// has the highest.
+    /// Windows of `k` letters, 1 to 16, of 64-bit keys to 32. A letter has two bits, A C G T = 0 1 2 3, and the first
+    /// letter has the highest.
     Kmers {
         /// Letters of a key.
         k: u32,
     },
     /// The same, where of each window and its reverse complement, which stands in its place on the other strand, the
-    /// lesser number is the key. So a sequence and its other strand have the same keys, and a query is made in the same way.
+    /// lesser number is the key. So a sequence and its other strand have the same keys, and a query is made in the same
+    /// way.
     CanonicalKmers {
         /// Letters of a key.
         k: u32,
@@ -60,8 +61,8 @@ impl KeyType {
     /// Refuses a type that no key of so many bits can have.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for k-mers of 0 letters or of more than fit, and for reversed coordinates of more than
-    /// 16 bits.
+    /// [`Error::InvalidParameter`] for k-mers of 0 letters or of more than fit, and for reversed coordinates of more
+    /// than 16 bits.
     pub(super) fn check(self, bits: u32) -> Result<()> {
         match self {
             KeyType::Kmers { k } | KeyType::CanonicalKmers { k } if !(1..=bits / 2).contains(&k) => {

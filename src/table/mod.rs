@@ -129,8 +129,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         (self.plan().slots() + u64::from(self.plan().outside_key().is_some())) as usize
     }
 
-    /// Slots: what [`TableBuilder::slots`] gave, rounded up, or as many as its capacity or its load needs. The stash of a Horton
-    /// table is not counted.
+    /// Slots: what [`TableBuilder::slots`] gave, rounded up, or as many as its capacity or its load needs. The stash of
+    /// a Horton table is not counted.
     pub fn slots(&self) -> usize {
         self.plan().slots() as usize
     }

@@ -67,8 +67,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// [`get`](Self::get) of queries on the device: the values, 0 for a key that is absent, and a bitmap in which bit
-    /// `i % 32` of word `i / 32` says whether query `i` was found, so that a stored 0 is not a miss. Nothing is transferred.
-    /// The call may return before the work is done; reading a buffer waits for it.
+    /// `i % 32` of word `i / 32` says whether query `i` was found, so that a stored 0 is not a miss. Nothing is
+    /// transferred. The call may return before the work is done; reading a buffer waits for it.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
@@ -137,8 +137,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Whether each of the keys is there, from a buffer on the device: bit `i % 32` of word `i / 32` is query `i`'s.
     /// Nothing is transferred.
     ///
-    /// Cost: a lookup. Memory: 4 bytes a query for values, which are freed again, but for bucketized and Horton tables on
-    /// GPUs, whose lookups then write none.
+    /// Cost: a lookup. Memory: 4 bytes a query for values, which are freed again, but for bucketized and Horton tables
+    /// on GPUs, whose lookups then write none.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};

@@ -90,8 +90,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes
-    /// are those of one build of them. Other tables are left as they are. A salted table ([`Plan::salt`]) is built afresh
-    /// from its first attempt.
+    /// are those of one build of them. Other tables are left as they are. A salted table ([`Plan::salt`]) is built
+    /// afresh from its first attempt.
     ///
     /// Cost: a sweep over the image, and a placement of the pairs that stand above age 1 (a fifth of them at load 0.8
     /// with buckets of 8 slots, half with single slots). Memory: a second image, and 8 bytes a slot.

@@ -95,7 +95,8 @@ mod tests {
         Ok(())
     }
 
-    /// A table as koel made it before there were salts: at a late attempt, with constants of the seed alone. It keeps them.
+    /// A table as koel made it before there were salts: at a late attempt, with constants of the seed alone. It keeps
+    /// them.
     #[test]
     fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {
         for attempt in [FIRST_SALTED, 9, 31] {

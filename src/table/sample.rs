@@ -34,8 +34,8 @@ impl<K: Key> Sample<K> {
         Ok(Some(Sample(sample)))
     }
 
-    /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys come
-    /// more than once, it holds none.
+    /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys
+    /// come more than once, it holds none.
     pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }

@@ -13,8 +13,9 @@
 //! choice, and of nothing else. The last two know one word, and any other has no effect. docs/variables.md says what
 //! koel does without them. Nothing else in the library reads the environment, but for the faults of tests (`fault.rs`).
 //!
-//! What it is not: the choice of devices, which is a matter of the loader (`KOEL_OPENCL`, crates/opencl-loader); or what
-//! is set on one device, as by [`Cpu::set_build_route`](crate::Cpu::set_build_route), which goes before the environment.
+//! What it is not: the choice of devices, which is a matter of the loader (`KOEL_OPENCL`, crates/opencl-loader); or
+//! what is set on one device, as by [`Cpu::set_build_route`](crate::Cpu::set_build_route), which goes before the
+//! environment.
 
 mod route;
 #[cfg(feature = "opencl")]

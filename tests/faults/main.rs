@@ -60,8 +60,8 @@ fn is_there() -> bool {
     there
 }
 
-/// Runs a test of this program again, in a process with the failing library; what it wrote to stdout. `None` where there
-/// is no PoCL.
+/// Runs a test of this program again, in a process with the failing library; what it wrote to stdout. `None` where
+/// there is no PoCL.
 fn in_child(test: &str, variables: &[(&str, &str)]) -> Option<String> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     let Some(library) = LIBRARY.get_or_init(|| is_there().then(driver::compile)) else {

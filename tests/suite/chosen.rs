@@ -1,6 +1,6 @@
-//! Keys chosen by somebody who knows the seed: for each of some attempts a crowd, more keys than the few places that all
-//! of them share. Constants that are drawn from the seed alone can be computed by anybody; mixers are bijections, so
-//! half of the search is for nothing.
+//! Keys chosen by somebody who knows the seed: for each of some attempts a crowd, more keys than the few places that
+//! all of them share. Constants that are drawn from the seed alone can be computed by anybody; mixers are bijections,
+//! so half of the search is for nothing.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::collections::BTreeSet;

@@ -57,8 +57,8 @@ fn open_devices() -> Vec<Any> {
     found
 }
 
-/// The OpenCL devices for tests of one scheme, which compile kernels for each set of parameters: that takes a CPU minutes,
-/// so there are none unless `KOEL_REQUIRE_OPENCL` is set. Tests of every scheme run on [`opencl_devices`].
+/// The OpenCL devices for tests of one scheme, which compile kernels for each set of parameters: that takes a CPU
+/// minutes, so there are none unless `KOEL_REQUIRE_OPENCL` is set. Tests of every scheme run on [`opencl_devices`].
 pub fn opencl_for_schemes() -> Vec<Any> {
     if std::env::var_os("KOEL_REQUIRE_OPENCL").is_none() {
         skip("parameters of schemes with OpenCL", "set KOEL_REQUIRE_OPENCL=1 to compile kernels for all of them");

@@ -116,8 +116,8 @@ impl OnDevice<'_> {
         !by_opencl && !self.setup.args.data.has_order()
     }
 
-    /// Whether a build makes a random update at least for each pair. Builds part by part make none, and neither do sorts;
-    /// docs/performance/ says what binds those.
+    /// Whether a build makes a random update at least for each pair. Builds part by part make none, and neither do
+    /// sorts; docs/performance/ says what binds those.
     fn places_singly(&self) -> bool {
         let by_parts = self.scheme.kind() == Kind::Canonical && matches!(self.scheme.name(), "bucketized" | "horton");
         !by_parts && self.scheme.name() != "sorted" && !self.setup.args.data.has_order()

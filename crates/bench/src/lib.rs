@@ -1,5 +1,5 @@
-//! The command `koel-bench`: how fast tables are built and read on a device, beside what a host's own tables do and what memory
-//! allows.
+//! The command `koel-bench`: how fast tables are built and read on a device, beside what a host's own tables do and
+//! what memory allows.
 //!
 //! ```text
 //! device      input and output stay on the device; its own clock (kernels alone on OpenCL, wall time on the CPU)
@@ -162,11 +162,12 @@ pub(crate) struct Args {
     /// rows a key, wherever there are two or more; with --paper its figures, with --all the shares of goals and limits
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
-    /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has examples
+    /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has
+    /// examples
     #[arg(long, value_name = "FILES", value_delimiter = ',', requires = "plots", conflicts_with_all = ["all", "paper"])]
     draw: Vec<PathBuf>,
-    /// 64-bit keys on the device: canonical bucketized and signpost tables (or --scheme) of these keys-values (u64-u64, u64-u32, u32-u64), `sets`,
-    /// multivalue tables and sorts (`columns`), `sums` of doubles by key; or all
+    /// 64-bit keys on the device: canonical bucketized and signpost tables (or --scheme) of these keys-values (u64-u64,
+    /// u64-u32, u32-u64), `sets`, multivalue tables and sorts (`columns`), `sums` of doubles by key; or all
     #[arg(
         long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all",
         value_parser = wide::PARTS,
@@ -176,8 +177,8 @@ pub(crate) struct Args {
         ]
     )]
     wide: Vec<String>,
-    /// One device, and the first two, three, .. of --device together: lookups of a table on each of them, builds and lookups in
-    /// shards, groups and joins; from and to memory of the host
+    /// One device, and the first two, three, .. of --device together: lookups of a table on each of them, builds and
+    /// lookups in shards, groups and joins; from and to memory of the host
     #[arg(
         long,
         conflicts_with_all = [

@@ -279,8 +279,8 @@ impl Case<'_> {
     }
 }
 
-/// Builds a table of n pairs whose keys are made before, 8 bytes of this machine's memory each, and asks it; then builds its
-/// shards one after the other on the first device, to compare the digests.
+/// Builds a table of n pairs whose keys are made before, 8 bytes of this machine's memory each, and asks it; then
+/// builds its shards one after the other on the first device, to compare the digests.
 fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let shards = (n.div_ceil(PAIRS_OF_A_PIECE) as usize).max(devices.len()).next_multiple_of(devices.len());
     let load = args.load.first().copied().unwrap_or(0.9);

@@ -14,8 +14,8 @@ macro_rules! real {
     }};
 }
 
-/// Keeps this function inside the binary: rustc exports every `no_mangle` function of a `cdylib`, and another library of
-/// the process must not find these in place of its own. What is hidden anywhere is hidden in the whole, on ELF.
+/// Keeps this function inside the binary: rustc exports every `no_mangle` function of a `cdylib`, and another library
+/// of the process must not find these in place of its own. What is hidden anywhere is hidden in the whole, on ELF.
 macro_rules! hidden {
     ($name:ident) => {
         #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "aix"), not(miri)))]

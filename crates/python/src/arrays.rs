@@ -170,7 +170,8 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     let kind = if dtype.kind() == b'M' { "datetime64" } else { "timedelta64" };
     let (array, unit) = match (unit.as_str(), step) {
         ("s" | "ms" | "us" | "ns", 1) => (array.clone(), unit),
-        // Coarser than a second, and so a whole number of them; months and years of calendars only where they are moments.
+        // Coarser than a second, and so a whole number of them; months and years of calendars only where they are
+        // moments.
         ("W", _) => (seconds(name, array, 604_800 * step, kind)?, "s".into()),
         ("D", _) => (seconds(name, array, 86_400 * step, kind)?, "s".into()),
         ("h", _) => (seconds(name, array, 3_600 * step, kind)?, "s".into()),
@@ -240,7 +241,8 @@ where
     let (start, len) = (array.data().cast::<u8>(), array.len());
     let Some(start) = NonNull::new(start).filter(|_| len > 0) else { return Ok(ScalarBuffer::default()) };
     let owner = Arc::new(Owner { _array: AssertUnwindSafe(array.into_any().unbind()) });
-    // SAFETY: the array is contiguous, so its items lie from `start` on; NumPy does not move or free them while it has an owner.
+    // SAFETY: the array is contiguous, so its items lie from `start` on; NumPy does not move or free them while it has
+    // an owner.
     #[expect(unsafe_code, reason = "reads where the array lies, without a copy")]
     let buffer = unsafe { Buffer::from_custom_allocation(start, len * size_of::<T::Native>(), owner) };
     Ok(ScalarBuffer::new(buffer, 0, len))

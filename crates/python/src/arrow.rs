@@ -54,7 +54,8 @@ pub(crate) fn column(given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>
     Ok(Some((chunks, stream.field)))
 }
 
-/// The batches of an object with `__arrow_c_stream__` or `__arrow_c_array__`, whose rows are structs; `None` if it has neither.
+/// The batches of an object with `__arrow_c_stream__` or `__arrow_c_array__`, whose rows are structs; `None` if it has
+/// neither.
 pub(crate) fn table(given: &Bound<'_, PyAny>) -> PyResult<Option<Box<dyn RecordBatchReader + Send>>> {
     let (field, arrays): (FieldRef, Box<dyn Iterator<Item = Result<ArrayRef>> + Send>) =
         if given.hasattr("__arrow_c_stream__")? {

@@ -76,8 +76,8 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
     })
 }
 
-/// A device that was chosen. The CPU is one only in the pool: elsewhere it would be that of rayon's global threads, which a child
-/// of a fork has not.
+/// A device that was chosen. The CPU is one only in the pool: elsewhere it would be that of rayon's global threads,
+/// which a child of a fork has not.
 pub(crate) struct Chosen(Option<Any>);
 
 impl Chosen {
@@ -123,8 +123,8 @@ pub(crate) fn for_columns<'a>(name: &str, columns: impl IntoIterator<Item = &'a 
     device(name, columns.into_iter().map(Column::len).max().unwrap_or(0))
 }
 
-/// The process that began to share work out among devices; 0 before. Their threads work in rayon's own pool, which a child of a
-/// fork has not.
+/// The process that began to share work out among devices; 0 before. Their threads work in rayon's own pool, which a
+/// child of a fork has not.
 static SEVERAL_OF: AtomicU32 = AtomicU32::new(0);
 
 /// Devices that share out rows.

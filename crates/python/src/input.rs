@@ -10,8 +10,8 @@
 //! buffers, `__array__`, DLPack   through NumPy, in main memory
 //! ```
 //!
-//! Arrays are read without the interpreter's lock, as NumPy's own functions do. If one is changed meanwhile, the result is
-//! unspecified, or an error.
+//! Arrays are read without the interpreter's lock, as NumPy's own functions do. If one is changed meanwhile, the result
+//! is unspecified, or an error.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -110,8 +110,8 @@ impl<'py> GivenKeys<'py> {
     }
 }
 
-/// Gives columns without values the types of those that they are compared with: an empty list is not one of floats, and a
-/// categorical without categories not one of any type.
+/// Gives columns without values the types of those that they are compared with: an empty list is not one of floats, and
+/// a categorical without categories not one of any type.
 pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyResult<()> {
     fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
         let is_untyped = match column.data_type() {

@@ -35,8 +35,8 @@ use pyo3::prelude::*;
 
 /// Bulk hash tables for columns: the same result, in the same order, on CPU and GPU.
 ///
-/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow columns (of polars, pyarrow, DuckDB,
-/// pandas) and tuples of columns. The same call gives the same result on every device, thread count and run.
+/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow columns (of polars, pyarrow,
+/// DuckDB, pandas) and tuples of columns. The same call gives the same result on every device, thread count and run.
 #[pymodule]
 fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! functions {

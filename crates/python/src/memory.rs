@@ -1,9 +1,9 @@
 //! Memory that work needs, checked before it begins.
 //!
-//! Buffers in proportion to data are allocated so that a shortage is an error, but arrow-rs ends the process if one of its
-//! allocations fails. Work therefore begins only if the system would give as much memory as it may take: `ulimit -v`
-//! and the like are known beforehand, and raise `MemoryError`. The estimates are generous, so a call may be refused that
-//! would just have fitted. A stream checks before each batch (stream/work.rs).
+//! Buffers in proportion to data are allocated so that a shortage is an error, but arrow-rs ends the process if one of
+//! its allocations fails. Work therefore begins only if the system would give as much memory as it may take: `ulimit
+//! -v` and the like are known beforehand, and raise `MemoryError`. The estimates are generous, so a call may be refused
+//! that would just have fitted. A stream checks before each batch (stream/work.rs).
 
 use arrow_array::{Array, ArrayRef};
 use koel::{Cpu, HashBackend};

@@ -78,7 +78,8 @@ impl ArrowColumn {
         }
     }
 
-    /// The column as a NumPy array. Nulls are NaN or NaT; integers with nulls are objects if float64 does not hold them exactly.
+    /// The column as a NumPy array. Nulls are NaN or NaT; integers with nulls are objects if float64 does not hold them
+    /// exactly.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array([2, 1, 2])).to_numpy()

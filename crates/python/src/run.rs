@@ -10,8 +10,9 @@
 //!                  may be held by threads that are gone
 //! ```
 //!
-//! Work in the pool takes no lock that another call may hold: a thread that waits for a part of its work does other calls' work
-//! meanwhile, and would wait for itself. What is locked is locked by the thread that called, which also chooses the device.
+//! Work in the pool takes no lock that another call may hold: a thread that waits for a part of its work does other
+//! calls' work meanwhile, and would wait for itself. What is locked is locked by the thread that called, which also
+//! chooses the device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;

@@ -24,7 +24,8 @@ use koel::scheme::hash::SplitMix64;
 use koel::scheme::{Limits, Scheme};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// The number of pairs of a table. Under Miri chunks are short (`CHUNK` in `src/cpu/mod.rs`), and half of these are two.
+/// The number of pairs of a table. Under Miri chunks are short (`CHUNK` in `src/cpu/mod.rs`), and half of these are
+/// two.
 const PAIRS: usize = if cfg!(miri) { 72 } else { 20_000 };
 /// The number of rows of a column. Half of them are more than one thread would process alone (`ALONE` in
 /// `src/cpu/firsts/mod.rs`).

@@ -19,20 +19,20 @@
 //!   sight, so relaxed loads do.
 //! - *An acceptance takes the least:* the exchange succeeds only if the slot still is what the scan saw, and the others
 //!   have not become less than that. So the bucket loses its least word, and ends with the S greatest that were offered
-//!   and not dropped, in any order of events. The bytes are those of the sequential rule (`scheme/bucketized/canonical.rs`),
-//!   once they are sorted.
+//!   and not dropped, in any order of events. The bytes are those of the sequential rule
+//!   (`scheme/bucketized/canonical.rs`), once they are sorted.
 //!
 //! **Why two threads with copies of one key cannot miss each other in a bucket.** Let A and B have one upper half, let
 //! A be exchanged for a0 in slot p and B for b0 in slot q, and let neither scan have seen a word with that upper half.
 //! If p = q, the later of the two exchanged a word that is at least the earlier and less than itself, so of that upper
 //! half: it was seen. So p and q differ.
-//! - *Each scan saw the other's slot before the other's exchange.* Then A's saw at most b0 in q, and chose p, so
-//!   (a0, p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible. **So
-//!   the least word must be chosen by one order without ties:** of equals, which are empty slots, the first in the bucket.
-//! - *A's scan saw q after B's exchange,* and no copy there: B, or what B was raised to, had been displaced. By D, whose
-//!   scan found that word the least and so p above it. Was that before A's exchange? Then a0 is above that word and below
-//!   A: of their upper half, and seen. After it? Then A's exchange comes before D's scan of p, that before D's exchange in
-//!   q, and that before A's scan of q, which comes before A's exchange: a circle.
+//! - *Each scan saw the other's slot before the other's exchange.* Then A's saw at most b0 in q, and chose p, so (a0,
+//!   p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible. **So the
+//!   least word must be chosen by one order without ties:** of equals, which are empty slots, the first in the bucket.
+//! - *A's scan saw q after B's exchange,* and no copy there: B, or what B was raised to, had been displaced. By D,
+//!   whose scan found that word the least and so p above it. Was that before A's exchange? Then a0 is above that word
+//!   and below A: of their upper half, and seen. After it? Then A's exchange comes before D's scan of p, that before
+//!   D's exchange in q, and that before A's scan of q, which comes before A's exchange: a circle.
 //!
 //! The same with A and B changed round. The circle is one of reads and writes that depend on them, which no processor
 //! runs through; in the language's model, acquiring loads and releasing exchanges rule it out, and cost nothing on x86.

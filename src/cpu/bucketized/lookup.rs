@@ -12,16 +12,17 @@
 //! Nothing branches on what was found: it is a coin toss to the branch predictor, and a wrong guess costs more than a
 //! whole probe.
 //!
-//! **Turn t looks for words of age t, and of no other that stands for the same function:** then a word matches or not, as
-//! a whole. One key in a hundred has a greater age (canonical, load 0.9); those, and whoever is absent and was not told so
-//! by a word below its own, are left after the last turn, and are looked for one by one.
+//! **Turn t looks for words of age t, and of no other that stands for the same function:** then a word matches or not,
+//! as a whole. One key in a hundred has a greater age (canonical, load 0.9); those, and whoever is absent and was not
+//! told so by a word below its own, are left after the last turn, and are looked for one by one.
 //!
 //! **Nothing is read back in other pieces than it was written.** A load of eight values that were stored one by one
 //! waits until the last of them has left the store buffer, behind every line that is still on its way; on Intel's
 //! processors that cost more than a third of the speed. So each key's answer goes straight to where it belongs.
 //!
-//! **Nothing is checked twice.** A block costs as much time in instructions as in lines, so a branch that is never taken
-//! counts: numbers of keys are brought below [`CHUNK`] by a mask, into arrays of that length, where slices would be checked.
+//! **Nothing is checked twice.** A block costs as much time in instructions as in lines, so a branch that is never
+//! taken counts: numbers of keys are brought below [`CHUNK`] by a mask, into arrays of that length, where slices would
+//! be checked.
 //!
 //! Each key that is resolved asks for the line of one key of the next block. Asking for all 128 at once
 //! slows large tables down: a core has a few dozen lines on their way at most, and waits in the middle of such a
@@ -52,8 +53,8 @@ pub(super) trait Buckets<const S: usize>: Lists {
     /// [`Lists::aim`] of one key.
     fn aim_one(&self, age: u32, key: u32) -> (u32, u32);
 
-    /// Index and word of a key that was not found with the upper halves that it has at ages 1 to [`Lists::last_age`]: of
-    /// those alone whose searches did not end.
+    /// Index and word of a key that was not found with the upper halves that it has at ages 1 to [`Lists::last_age`]:
+    /// of those alone whose searches did not end.
     fn find_rest<C: Cell>(&self, lanes: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)>;
 
     /// Whether the buckets of all ages are asked for at once.
@@ -82,7 +83,8 @@ impl Aimed {
         Aimed { buckets: [0; BLOCK], uppers: [0; BLOCK] }
     }
 
-    /// Computes the buckets of some keys. One step a loop, because a compiler makes lanes of that, as wide as the processor's.
+    /// Computes the buckets of some keys. One step a loop, because a compiler makes lanes of that, as wide as the
+    /// processor's.
     #[inline(always)]
     fn aim<const S: usize>(&mut self, lists: &impl Buckets<S>, age: u32, keys: &[u32; BLOCK], range: Range<usize>) {
         let to = self.buckets[range.clone()].iter_mut().zip(&mut self.uppers[range.clone()]);

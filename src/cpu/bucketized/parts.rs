@@ -211,7 +211,8 @@ struct Found {
 
 /// What a thread works in.
 struct Room {
-    /// The part's words as they arrive, and a place for those who come too late. Every other place is empty between parts.
+    /// The part's words as they arrive, and a place for those who come too late. Every other place is empty between
+    /// parts.
     table: Box<[u64; PART_WORDS + 1]>,
     /// How many have arrived at each bucket.
     counts: Box<[u8; MOST_BUCKETS]>,

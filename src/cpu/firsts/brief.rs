@@ -6,12 +6,12 @@
 //! half full    four times as many slots, into which all numbers go anew
 //! ```
 //!
-//! What needs several passes where threads share a table (how many keys there are, which row is the first, its rank) is there
-//! by itself if one thread goes from row to row. Slots hold numbers alone, and grow with the keys that there are, so that a column
-//! of few keys stays in the first cache.
+//! What needs several passes where threads share a table (how many keys there are, which row is the first, its rank) is
+//! there by itself if one thread goes from row to row. Slots hold numbers alone, and grow with the keys that there are,
+//! so that a column of few keys stays in the first cache.
 //!
-//! Keys can be chosen that share their homes. So steps are counted, and where there are more than [`STEPS`] a row, the column is left
-//! to the ways that bound them.
+//! Keys can be chosen that share their homes. So steps are counted, and where there are more than [`STEPS`] a row, the
+//! column is left to the ways that bound them.
 
 use super::Memory;
 use super::hashed::mixed;
@@ -55,8 +55,8 @@ impl Slots {
     }
 }
 
-/// The distinct keys of a column by first appearance, and the number of each row's key among them, written over `ids`, which are as
-/// many or none. None for keys that share their homes.
+/// The distinct keys of a column by first appearance, and the number of each row's key among them, written over `ids`,
+/// which are as many or none. None for keys that share their homes.
 pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
     let (mut slots, mut unique, mut steps) = (Slots::new(SLOTS)?, memory::reserved(keys.len())?, 0);
     let mut ids = ids.iter_mut();

@@ -9,17 +9,17 @@
 //! both   a key whose search goes on is put on a list, and its next line asked for; the list is worked off after a chunk
 //! ```
 //!
-//! A slot is taken once, never changes hands, and a line is filled from its front: so threads need no locks, and for each
-//! key there is one slot.
+//! A slot is taken once, never changes hands, and a line is filled from its front: so threads need no locks, and for
+//! each key there is one slot.
 //!
-//! How large: of so few keys as [`FEW`], [`LINES_A_KEY`] lines a key, so that most stand in front of one and the processor
-//! foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken.
+//! How large: of so few keys as [`FEW`], [`LINES_A_KEY`] lines a key, so that most stand in front of one and the
+//! processor foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken.
 //!
 //! No key stands farther than [`REACH`] lines, so a put and a look read no more, whatever the keys. What is put
-//! (`filling.rs`) ends the attempt where no line within reach has room, or where the new keys of a chunk stand too far on
-//! average. Random keys do neither, and keys can be chosen that do. The second attempt has another seed, and room for twice
-//! as many keys as were expected; the third has room for all rows; then they are sorted, against which nobody can choose
-//! keys.
+//! (`filling.rs`) ends the attempt where no line within reach has room, or where the new keys of a chunk stand too far
+//! on average. Random keys do neither, and keys can be chosen that do. The second attempt has another seed, and room
+//! for twice as many keys as were expected; the third has room for all rows; then they are sorted, against which nobody
+//! can choose keys.
 
 mod filling;
 #[cfg(test)]
@@ -42,9 +42,9 @@ use filling::Filling;
 pub(super) const ATTEMPTS: usize = 3;
 /// Taken slots of a hundred.
 const FILLED: usize = 60;
-/// Lines in which a key may stand: its home, and those behind it. Of 10^9 random keys of 64 bits one needed 33 of them at
-/// 61 hundredths; of 10^8 one needed 32 at 63 hundredths, three standard errors of the estimate, and of 32 bits 16 (a
-/// simulation of one thread that fills, 2026-11-25).
+/// Lines in which a key may stand: its home, and those behind it. Of 10^9 random keys of 64 bits one needed 33 of them
+/// at 61 hundredths; of 10^8 one needed 32 at 63 hundredths, three standard errors of the estimate, and of 32 bits 16
+/// (a simulation of one thread that fills, 2026-11-25).
 const REACH: usize = 48;
 /// Keys that are few, and the lines of each.
 const FEW: usize = 1 << 12;

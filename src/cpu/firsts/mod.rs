@@ -12,13 +12,13 @@
 //! renumber  each first row becomes another number, such as the id of its key
 //! ```
 //!
-//! Threads write to one table, in any order: the greatest of `!row` is the same whoever comes first. Where a key's cell is
-//! may depend on who came first; nobody is told.
+//! Threads write to one table, in any order: the greatest of `!row` is the same whoever comes first. Where a key's cell
+//! is may depend on who came first; nobody is told.
 //!
 //! A short column whose keys alone are to be numbered takes none of these, but one pass (`brief.rs`).
 //!
-//! Why no table per part of the keys: to deal rows to parts is to write each once more. Cells are asked for a block ahead,
-//! and one core waits for a hundred of them at once, which took less time than the dealing alone.
+//! Why no table per part of the keys: to deal rows to parts is to write each once more. Cells are asked for a block
+//! ahead, and one core waits for a hundred of them at once, which took less time than the dealing alone.
 //!
 //! What it is not: a table of this crate's schemes. It is not canonical, has no file, and nobody adds to it.
 
@@ -235,7 +235,8 @@ fn range<K: Key>(keys: &[K], most: u64) -> Option<(K, usize)> {
         (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
         (a, b) => a.or(b),
     };
-    // A long column in chunks, so that keys far apart are seen soon; a short one at once, since waking others takes longer.
+    // A long column in chunks, so that keys far apart are seen soon; a short one at once, since waking others takes
+    // longer.
     let size = if alone(keys.len()) { keys.len().max(1) } else { CHUNK };
     let ends = fold(keys, size, ends, join);
     if too_far.into_inner() {

@@ -6,8 +6,8 @@
 //! ids        what each row then finds
 //! ```
 //!
-//! A long column of few keys has all of them in its front. So that is numbered first; and if every row finds its key there,
-//! the rest of the column was read once.
+//! A long column of few keys has all of them in its front. So that is numbered first; and if every row finds its key
+//! there, the rest of the column was read once.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! Which keys of a range there are, a bit each: most queries that find nothing are told so by a cache of the second level.
+//! Which keys of a range there are, a bit each: most queries that find nothing are told so by a cache of the second
+//! level.
 //!
 //! ```text
 //! sift    of a block, the queries whose bit is set; these alone are looked up, and their answers put back in their places

@@ -123,7 +123,8 @@ fn keys_of_a_range_that_is_too_long_to_be_addressed() -> Result<()> {
     check_both(&scattered(len as usize).collect::<Vec<_>>(), Some("present: false"))
 }
 
-/// So many keys whose homes are in the first quarter of the tables of so many attempts, and rows of them for all threads.
+/// So many keys whose homes are in the first quarter of the tables of so many attempts, and rows of them for all
+/// threads.
 fn chosen<K: Key>(attempts: usize, count: usize) -> Vec<K> {
     let mut stream = SplitMix64::new(1);
     let close = |key: u64| (1..=attempts as u64).all(|i| mixed(key, mixed(i, 0x6669_7273_7473)) >> 62 == 0);

@@ -1,5 +1,5 @@
-//! The canonical rule for one bucket: what `scheme/fks/canonical.rs` says, with numbers of pairs in the slots instead of
-//! words.
+//! The canonical rule for one bucket: what `scheme/fks/canonical.rs` says, with numbers of pairs in the slots instead
+//! of words.
 //!
 //! A key's slots and remainders are known beforehand, so that a displaced pair is followed by its number and nobody has
 //! to recover its key. Of copies the one with the greatest value keeps the slot; the value has no other part in it.

@@ -22,9 +22,9 @@
 //! The *rank* of a tag is its number among the tags of its home. So an offer, which names a rank (`offer.rs`), tells
 //! where the pair stands that leaves, and no pass after `parts` needs to hash or sort again to tell who that is.
 //!
-//! Memory beside the image: 8 bytes a bucket; 8 bytes a slot to spare; 8 bytes for each key of a crowded home, and 8 for
-//! each such home; 8 bytes a stash bucket; four slices for each thread. At load 0.9 with 8 slots the blocks have 7 bytes a
-//! pair.
+//! Memory beside the image: 8 bytes a bucket; 8 bytes a slot to spare; 8 bytes for each key of a crowded home, and 8
+//! for each such home; 8 bytes a stash bucket; four slices for each thread. At load 0.9 with 8 slots the blocks have 7
+//! bytes a pair.
 //!
 //! Why relaxed atomics do everywhere: what one pass writes and another reads is ordered by the join between them.
 //! Within a pass a word is either written by one thread alone, or it is a count, a set of bits or a place for an offer,
@@ -258,7 +258,8 @@ fn part_bits(words: usize, threads: usize) -> u32 {
     share.max(1).next_power_of_two().ilog2().clamp(FEWEST_PART_BITS, MOST_PART_BITS)
 }
 
-/// How often the empty marker's key came, and its greatest value; of those, and the one beside the image, one is no copy.
+/// How often the empty marker's key came, and its greatest value; of those, and the one beside the image, one is no
+/// copy.
 #[cold]
 fn marked(pairs: Pairs<'_>, outside: bool) -> Placed {
     let of_chunk = |_, (keys, values): (&[u32], &[u32])| {

@@ -48,8 +48,8 @@ pub(super) fn leave<const S: usize>(build: Build<'_, S>) {
     });
 }
 
-/// Gives all buckets their final form, now that all entries are known, and fills the stash. `stashed` counts the pairs of
-/// each stash bucket; those who find theirs full are unplaced. Counts copies of those that were at ease.
+/// Gives all buckets their final form, now that all entries are known, and fills the stash. `stashed` counts the pairs
+/// of each stash bucket; those who find theirs full are unplaced. Counts copies of those that were at ease.
 pub(super) fn finish<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) -> Placed {
     let of_part = |_, parts: Range<usize>| {
         let mut placed = Placed::default();

@@ -7,8 +7,8 @@
 //! surplus   the first of the others, if there are fewer tags than must leave: the entries of their tags are STASH
 //! ```
 //!
-//! Copies of a key have one tag. So two of them meet as leasts, or stand side by side among the others once those are in
-//! order. Only where there is a surplus must that order be the rule's, by tag and key.
+//! Copies of a key have one tag. So two of them meet as leasts, or stand side by side among the others once those are
+//! in order. Only where there is a surplus must that order be the rule's, by tag and key.
 
 use wide::u32x8;
 

@@ -5,8 +5,8 @@
 //! fill    the buckets go over the slice, in any order of pairs; homes with late pairs keep a record   (`group.rs`)
 //! ```
 //!
-//! Nothing branches on how many pairs a home has: that is a coin toss. What is late is chained by home, and crowded homes
-//! are gathered after all others.
+//! Nothing branches on how many pairs a home has: that is a coin toss. What is late is chained by home, and crowded
+//! homes are gathered after all others.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

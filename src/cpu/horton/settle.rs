@@ -238,8 +238,8 @@ fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine
 /// [`put`] of the only thread: the words stay in order, the greatest first.
 #[inline(always)]
 fn put_alone<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
-    // All are read before one is written. Without a branch on how many there are, which is as good as random, but for more
-    // than four, which are few.
+    // All are read before one is written. Without a branch on how many there are, which is as good as random, but for
+    // more than four, which are few.
     let few: [u64; 4] = std::array::from_fn(|i| rooms[i].load(Relaxed));
     let mut carry = mine;
     let mut pass = |room: &A, there: u64, is_room: bool| {

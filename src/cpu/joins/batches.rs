@@ -1,7 +1,7 @@
 //! Left columns that come batch by batch: each is answered by the thread that calls.
 //!
-//! Results are counted before any is written, for which the first rows of the batch are held: so a result that is too long
-//! is known to be before it has taken memory, and nothing is marked of a batch that fails.
+//! Results are counted before any is written, for which the first rows of the batch are held: so a result that is too
+//! long is known to be before it has taken memory, and nothing is marked of a batch that fails.
 
 use super::{CHUNK, Right, atomic_u32, mark};
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ use crate::memory;
 use crate::scheme::Key;
 
 impl<K: Key> Right<K> {
-    /// The results of a left batch, without the right rows that come behind; and the bits of right first rows that it has
-    /// found are set, where there are `bits`. After an error they are as before.
+    /// The results of a left batch, without the right rows that come behind; and the bits of right first rows that it
+    /// has found are set, where there are `bits`. After an error they are as before.
     pub(crate) fn batch(&self, left: &[K], kind: JoinKind, bits: &mut [u32]) -> Result<JoinRows> {
         let (mut firsts, mut results) = (memory::zeroed(left.len())?, 0);
         for (left, firsts) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)) {

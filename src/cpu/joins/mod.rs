@@ -89,8 +89,8 @@ impl<K: Key> Right<K> {
         }
     }
 
-    /// Writes results `skip..` of left rows, the first of which has number `row`, as far as there is room. `right` is empty
-    /// for semi and anti joins. How many were written.
+    /// Writes results `skip..` of left rows, the first of which has number `row`, as far as there is room. `right` is
+    /// empty for semi and anti joins. How many were written.
     fn write(&self, kind: JoinKind, row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
         at_best(
             #[inline(always)]

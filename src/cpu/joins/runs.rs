@@ -6,8 +6,8 @@
 //! deal     sums of the counts are where runs begin; each thread reads all again, and puts its rows in
 //! ```
 //!
-//! A thread's runs are one stretch of `rows`, so no two threads write to one place and rows of a run ascend. All threads
-//! read all first rows, which are small and read in order; with more than [`RANGES`] threads the others rest.
+//! A thread's runs are one stretch of `rows`, so no two threads write to one place and rows of a run ascend. All
+//! threads read all first rows, which are small and read in order; with more than [`RANGES`] threads the others rest.
 
 use std::ops::Range;
 

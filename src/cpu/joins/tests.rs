@@ -126,7 +126,8 @@ fn heavy_keys_on_both_sides() -> Result<()> {
     check(&left, &right)
 }
 
-/// All rows have one key: many results of many left rows; and more results of one left row than a thread writes at a time.
+/// All rows have one key: many results of many left rows; and more results of one left row than a thread writes at a
+/// time.
 #[test]
 fn one_key() -> Result<()> {
     check(&vec![5; size(750)], &vec![5; size(1500)])?;

@@ -1,8 +1,8 @@
 //! Which instructions the hot loops use: those of this processor, in a program that was compiled for any.
 //!
 //! `wide` chooses its instructions when koel is compiled, and for a portable x86-64 program those are SSE2's, which
-//! have no 32-bit product and no unsigned maximum. So the work of a chunk of keys is compiled several times, and which of
-//! them runs is asked of the processor:
+//! have no 32-bit product and no unsigned maximum. So the work of a chunk of keys is compiled several times, and which
+//! of them runs is asked of the processor:
 //!
 //! ```text
 //! at_best(|| a chunk)             inlined into a function with AVX2 switched on, if the processor has it
@@ -29,7 +29,8 @@ use crate::tuning::tuning;
 
 /// A way to compare a 64-byte line.
 pub(super) trait Lanes: Copy {
-    /// A bit for each of the sixteen 32-bit lanes of a line that equals its lane of `[wanted; 8]` in all bits of `[care; 8]`.
+    /// A bit for each of the sixteen 32-bit lanes of a line that equals its lane of `[wanted; 8]` in all bits of
+    /// `[care; 8]`.
     fn same(self, line: &[u64; 8], wanted: u64, care: u64) -> u32;
 }
 

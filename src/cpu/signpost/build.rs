@@ -6,9 +6,9 @@
 //! stash     the few that found no place: a bucketized table behind the lines, on one thread
 //! ```
 //!
-//! Guests stay in the part of their home, so parts know nothing of each other, and threads exchange nothing but the keys of
-//! the stash, whose table does not depend on their order. Pairs whose part has no room when they are dealt are handed to it
-//! apart: there is no other way to build.
+//! Guests stay in the part of their home, so parts know nothing of each other, and threads exchange nothing but the
+//! keys of the stash, whose table does not depend on their order. Pairs whose part has no room when they are dealt are
+//! handed to it apart: there is no other way to build.
 
 use super::Built;
 use super::part::Room;

@@ -11,8 +11,8 @@
 //! stash    the few whom signposts send there, one by one
 //! ```
 //!
-//! As in `bucketized/lookup.rs`, no key branches on what was found, and nothing is read back in other pieces than it was
-//! written. Keys are hashed anew for their guest line, which costs less than to keep 12 bytes a key.
+//! As in `bucketized/lookup.rs`, no key branches on what was found, and nothing is read back in other pieces than it
+//! was written. Keys are hashed anew for their guest line, which costs less than to keep 12 bytes a key.
 
 use crate::backend::Word;
 use crate::cpu::lanes::Lanes;

@@ -43,7 +43,8 @@ where
         self.build_signposts(plan, keys.words(), values.words())
     }
 
-    /// As a new image depends on all pairs at once, so does its length: an image that is there has the stash of other pairs.
+    /// As a new image depends on all pairs at once, so does its length: an image that is there has the stash of other
+    /// pairs.
     fn place(
         &self,
         plan: &SignpostPlan<LayoutOf<K, V>>,

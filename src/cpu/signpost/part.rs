@@ -9,9 +9,9 @@
 //!           natives  what is left of gathered homes goes to their lines; entries
 //! ```
 //!
-//! Two lines in three have room for all their natives, and their pairs are sorted where they lie, by a network. No pair that
-//! arrives branches on whether its line is full, no comparison on its outcome, and no offer on who is turned away: these are
-//! coin tosses.
+//! Two lines in three have room for all their natives, and their pairs are sorted where they lie, by a network. No pair
+//! that arrives branches on whether its line is full, no comparison on its outcome, and no offer on who is turned away:
+//! these are coin tosses.
 
 use super::homes::Homes;
 use super::offers::{MOST_HOMES, MOST_TAGS, Offers};

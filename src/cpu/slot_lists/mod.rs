@@ -1,13 +1,13 @@
-//! The passes of tables whose keys have lists of single slots in lines, on the CPU: cuckoo and Robin Hood tables of 64-bit
-//! keys or values, and sets of 64-bit keys (`scheme/slot_lists.rs`).
+//! The passes of tables whose keys have lists of single slots in lines, on the CPU: cuckoo and Robin Hood tables of
+//! 64-bit keys or values, and sets of 64-bit keys (`scheme/slot_lists.rs`).
 //!
 //! ```text
 //! place.rs    words, by atomic maximum on all threads
 //! lookup.rs   where keys stand, a block of them at a time
 //! ```
 //!
-//! Values follow their words, and what a batch does to values is that of all images of lines (`bucketized/wide`): those of
-//! the old image are carried to where their keys stand now, those of the batch are brought.
+//! Values follow their words, and what a batch does to values is that of all images of lines (`bucketized/wide`): those
+//! of the old image are carried to where their keys stand now, those of the batch are brought.
 
 mod lookup;
 mod place;

@@ -1,5 +1,5 @@
-//! Words, on all threads at once: an atomic maximum an offer. Why no order of events shows in them, and why the count of
-//! copies is exact, is proved in `cpu/acceptance.rs`: a word here is what is called an upper half there, and no two
+//! Words, on all threads at once: an atomic maximum an offer. Why no order of events shows in them, and why the count
+//! of copies is exact, is proved in `cpu/acceptance.rs`: a word here is what is called an upper half there, and no two
 //! copies differ.
 //!
 //! ```text

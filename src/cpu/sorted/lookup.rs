@@ -50,8 +50,8 @@ impl<K: Word> Says<K> for Keys {
     }
 }
 
-/// Looks up to [`BLOCK`] keys up among ascending cells: for each what the cell says that stands where its own would, and
-/// its place. Nothing is found where there are no cells.
+/// Looks up to [`BLOCK`] keys up among ascending cells: for each what the cell says that stands where its own would,
+/// and its place. Nothing is found where there are no cells.
 #[inline(always)]
 pub(super) fn search<T, K: Copy + PartialEq>(
     cells: &[T],

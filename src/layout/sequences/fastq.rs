@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A line of quality may begin with `@` or `+`, so where quality ends is known by counting its characters. Letters and
-//! quality may have any number of lines, and blank lines are ignored. Of a record only its line and these two counts are
-//! kept.
+//! quality may have any number of lines, and blank lines are ignored. Of a record only its line and these two counts
+//! are kept.
 
 use std::io::BufRead;
 

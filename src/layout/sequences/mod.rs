@@ -1,4 +1,5 @@
-//! Readers of sequences, letter by letter: [`fasta`] and [`fastq`]. No record is buffered, so records of any length can be read.
+//! Readers of sequences, letter by letter: [`fasta`] and [`fastq`]. No record is buffered, so records of any length can
+//! be read.
 //!
 //! A line ends in `\n`, `\r\n` or `\r`. Which letters are allowed is up to the caller, who may make windows of them:
 //! [`kmers`](super::kmers).

@@ -5,8 +5,8 @@ use crate::memory;
 use crate::scheme::{Crowd, Plan};
 
 /// The fullest bucket, if it holds more than it may; else the first bucket in which, under every seed number, some keys
-/// share all three slots and are more than three. Random keys never do; Sahu's twenty seeds can be defeated on purpose. Without
-/// memory to look for one, none is named.
+/// share all three slots and are more than three. Random keys never do; Sahu's twenty seeds can be defeated on purpose.
+/// Without memory to look for one, none is named.
 pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     let functions = plan.functions();
     let inside = || keys.iter().copied().filter(|&key| Some(key) != plan.outside_key());

@@ -7,9 +7,9 @@
 //!            place replaces the ages
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs` where
-//! keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what
-//! a sound image is; here they become a scheme. `wide/` has the canonical tables of 64-bit keys or values.
+//! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs`
+//! where keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs`
+//! what a sound image is; here they become a scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 mod audit;
 pub mod cell;
@@ -56,8 +56,8 @@ fn sizes(request: &Request) -> Result<(u32, u32)> {
     Ok((base, prime::prime_from(base, attempt).ok_or_else(too_large)?))
 }
 
-/// The largest class of keys with one home, of the homes of all keys, if its list has fewer slots. `key` gives the least
-/// key of a home.
+/// The largest class of keys with one home, of the homes of all keys, if its list has fewer slots. `key` gives the
+/// least key of a home.
 fn crowd_of<K: Key>(
     functions: &Functions,
     last_age: u32,

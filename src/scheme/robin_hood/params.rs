@@ -13,8 +13,8 @@ pub enum Sequence {
     Coherent,
     /// `mix(k) + o_i`: the same steps from a scattered start, for keys that have no order worth keeping.
     Random,
-    /// `c0 + k c1 + i c2`, the random sequence of the paper's Section 4. It steps by a constant, so clusters form at high
-    /// loads, and ages with them.
+    /// `c0 + k c1 + i c2`, the random sequence of the paper's Section 4. It steps by a constant, so clusters form at
+    /// high loads, and ages with them.
     PaperRandom,
 }
 
@@ -45,11 +45,11 @@ impl Sequence {
 ///
 /// Keys at one stride are no random keys either. In the coherent sequence they take one read a hit while they do not
 /// wrap around 2^32, whatever the stride. Where they do, their runs may fall on each other: of 3,000 random odd strides
-/// (90,000 keys, load 0.9, the placing rule simulated on 2026-11-22) a hit took 2.7 reads on average, more than 8 at one
-/// stride in 26, and 36 at the worst one; 4 could not be built in the first attempt. [`Sequence::Random`] hashes keys
-/// before it orders them: use it for keys that wrap, such as multiples of 0x85ebca6b. The sequence is not chosen by a
-/// sample of the keys, because a table that grows must have the same bytes as one built from all of its keys at once,
-/// and the sample of its first keys may differ from that of all.
+/// (90,000 keys, load 0.9, the placing rule simulated on 2026-11-22) a hit took 2.7 reads on average, more than 8 at
+/// one stride in 26, and 36 at the worst one; 4 could not be built in the first attempt. [`Sequence::Random`] hashes
+/// keys before it orders them: use it for keys that wrap, such as multiples of 0x85ebca6b. The sequence is not chosen
+/// by a sample of the keys, because a table that grows must have the same bytes as one built from all of its keys at
+/// once, and the sample of its first keys may differ from that of all.
 ///
 /// ```
 /// use koel::scheme::{RobinHood, robin_hood::Sequence};

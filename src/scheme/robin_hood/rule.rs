@@ -14,9 +14,8 @@
 //!
 //! The paper's atomic maximum of (age, key) is this very rule, so its table is canonical too, and needs no other code
 //! here than the layout of a cell. Why the outcome does not depend on order, and why dropped copies change nothing, is
-//! said in
-//! `scheme/cuckoo/canonical.rs`; the proofs need only that all copies of a key have one list, and that no two keys have one
-//! name at one place and age.
+//! said in `scheme/cuckoo/canonical.rs`; the proofs need only that all copies of a key have one list, and that no two
+//! keys have one name at one place and age.
 //!
 //! Robin Hood, because whoever has come far takes from those who are near their home: ages gather close to their mean,
 //! and the greatest is small (Celis 1986).

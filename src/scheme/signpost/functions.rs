@@ -6,9 +6,9 @@
 //! d(tag, R) = 1 + high half of mix(16 tag + R) * (buckets of the part - 1)
 //! ```
 //!
-//! A part is 2^P buckets whose numbers differ in the lowest P bits; the last one may have fewer. d does not depend on the
-//! home, so a guest's word and bucket give its home back: the age says R, the remainder says the tag. And it stays in the
-//! part, so all that one home's keys do happens in near memory, at no cost to lookups that was measured
+//! A part is 2^P buckets whose numbers differ in the lowest P bits; the last one may have fewer. d does not depend on
+//! the home, so a guest's word and bucket give its home back: the age says R, the remainder says the tag. And it stays
+//! in the part, so all that one home's keys do happens in near memory, at no cost to lookups that was measured
 //! (docs/canonical-layout.md).
 
 use super::SignpostPlan;

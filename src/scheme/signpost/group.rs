@@ -11,15 +11,15 @@
 //!          of its own
 //! ```
 //!
-//! A token is one key that must leave, and which of its tags' representatives it is depends on who takes it in. So a token
-//! with several tags has several times 13 places to ask for, and the entry of one tag is set, whichever it was.
+//! A token is one key that must leave, and which of its tags' representatives it is depends on who takes it in. So a
+//! token with several tags has several times 13 places to ask for, and the entry of one tag is set, whichever it was.
 
 use super::post::FUNCTIONS;
 
 /// How often a token goes through its list, ..
 pub const CYCLES: u32 = 2;
-/// .. and the most offers that it makes. Where there are rooms a token finds one long before, and where there is none in the
-/// part, as may be in a short one, whoever waits for it waits no longer.
+/// .. and the most offers that it makes. Where there are rooms a token finds one long before, and where there is none
+/// in the part, as may be in a short one, whoever waits for it waits no longer.
 pub const MOST_OFFERS: u32 = 64;
 
 /// Who leaves, by the tags of a group's keys.

@@ -18,9 +18,9 @@
 //! model.rs       reads and stash, from slots, tags and load
 //! ```
 //!
-//! It takes from Horton tables (Breslow 2016) that a full bucket leads its surplus keys away by tags, so that most lookups
-//! read one line. There the signposts take the place of a pair; here they stand in bits that a
-//! quotient has to spare, so all slots hold pairs. And all that a home's keys do happens in one part of the table.
+//! It takes from Horton tables (Breslow 2016) that a full bucket leads its surplus keys away by tags, so that most
+//! lookups read one line. There the signposts take the place of a pair; here they stand in bits that a quotient has to
+//! spare, so all slots hold pairs. And all that a home's keys do happens in one part of the table.
 //!
 //! What it is not: a table that changes in place. Who leaves a bucket depends on all its keys, so every batch and every
 //! removal makes the table again; whoever inserts often takes a bucketized one.

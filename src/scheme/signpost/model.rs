@@ -8,9 +8,10 @@
 //! stash   = sum over c and m of [c - S > m] (c - S - m + 1) P(c) Q(m, c) / lambda
 //! ```
 //!
-//! What it leaves out: tokens that find no room, so few at loads to 0.95 that counts do not show them; a second and third tag
-//! among the surplus of one home, which at load 0.95 is a twentieth of the stash; the further lines of the stash. And homes
-//! of tables of 32-bit keys have fewer keys to choose from than Poisson's law has: with 2^26 of them the stash has three quarters of what it says.
+//! What it leaves out: tokens that find no room, so few at loads to 0.95 that counts do not show them; a second and
+//! third tag among the surplus of one home, which at load 0.95 is a twentieth of the stash; the further lines of the
+//! stash. And homes of tables of 32-bit keys have fewer keys to choose from than Poisson's law has: with 2^26 of them
+//! the stash has three quarters of what it says.
 
 /// The most keys of a home that the sums go to.
 const LONGEST: u32 = 200;

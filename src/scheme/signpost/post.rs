@@ -12,11 +12,12 @@
 //! ```
 //!
 //! **Where the bits come from.** The bucket says log2(buckets) bits of a mixed key, so the low half of the product that
-//! made bucket and remainder has as many bits that tell nothing apart: for one bucket the low halves of different keys are
-//! at least `buckets` apart. Four of them hold the age (`scheme/slot.rs`); from 4,096 buckets on eight more hold entries.
+//! made bucket and remainder has as many bits that tell nothing apart: for one bucket the low halves of different keys
+//! are at least `buckets` apart. Four of them hold the age (`scheme/slot.rs`); from 4,096 buckets on eight more hold
+//! entries.
 //!
-//! Entries belong to the place and not to the pair. They are 0 but in buckets whose slots all hold natives, so words are
-//! compared and sorted without them, and the word of an empty slot is 0.
+//! Entries belong to the place and not to the pair. They are 0 but in buckets whose slots all hold natives, so words
+//! are compared and sorted without them, and the word of an empty slot is 0.
 
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, SlotKey};
 use crate::scheme::slot::AGE_BITS;

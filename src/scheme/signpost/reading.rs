@@ -7,8 +7,8 @@
 //!                                                 14  as in a canonical bucketized table: the stash
 //! ```
 //!
-//! Ages are compared with the remainders: other keys that came by other functions have equal remainders often, since one
-//! bucket's remainders have few values.
+//! Ages are compared with the remainders: other keys that came by other functions have equal remainders often, since
+//! one bucket's remainders have few values.
 
 use std::ops::Range;
 
@@ -115,8 +115,9 @@ impl<'a, L: Layout> Reader<'a, L> {
         if self.functions.fields.is_pair::<L::Key>(word) { self.functions.fields.age::<L::Key>(word) } else { 0 }
     }
 
-    /// Whether all pairs in these cells stand where a lookup finds them, whether every signpost leads to one, and whether
-    /// nothing stands where nothing belongs. Not checked is that the greatest offers were kept, and who had to go to the stash.
+    /// Whether all pairs in these cells stand where a lookup finds them, whether every signpost leads to one, and
+    /// whether nothing stands where nothing belongs. Not checked is that the greatest offers were kept, and who had to
+    /// go to the stash.
     ///
     /// # Errors
     /// The first violation.

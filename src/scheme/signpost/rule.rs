@@ -12,11 +12,12 @@
 //! stash: a canonical bucketized table (`bucketized/wide/canonical.rs`) of those who found no place
 //! ```
 //!
-//! **Why the bytes are a function of the set of pairs.** Who leaves a home depends on that home's keys alone. Which offers
-//! are made is the least set with: every token's offer at position 0 is in it; if an offer is in it and is not among the
-//! greatest of its bucket in it, the next offer of its token is. Each run of the loop, in whatever order, makes just these:
-//! a bucket that has turned an offer away holds only greater ones from then on, so that every refusal stands, and
-//! nobody offers who was not refused before. Two offers never compare as equals: of one token they differ by position.
+//! **Why the bytes are a function of the set of pairs.** Who leaves a home depends on that home's keys alone. Which
+//! offers are made is the least set with: every token's offer at position 0 is in it; if an offer is in it and is not
+//! among the greatest of its bucket in it, the next offer of its token is. Each run of the loop, in whatever order,
+//! makes just these: a bucket that has turned an offer away holds only greater ones from then on, so that every refusal
+//! stands, and nobody offers who was not refused before. Two offers never compare as equals: of one token they differ
+//! by position.
 //!
 //! What it is not: fast, or by parts. `cpu/signpost/` and `cl/signpost*.cl` are.
 
@@ -150,7 +151,8 @@ pub fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Ke
     settled
 }
 
-/// Follows one token, and all whom it displaces, to the end; home and token of the one that went past its last position.
+/// Follows one token, and all whom it displaces, to the end; home and token of the one that went past its last
+/// position.
 fn follow<L: Layout>(
     functions: &SignpostFunctions<L::Key>,
     groups: &[Vec<Item<L>>],

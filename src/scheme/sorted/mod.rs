@@ -157,9 +157,9 @@ impl Scheme for Sorted {
         Ok(audit)
     }
 
-    /// What the OpenCL sort takes: the pairs twice, 256 counts for every 4096 of them (a tile) and twice as many for each
-    /// of at most 1024 chunks of these, and totals. The CPU sorts in the image, and takes 8 bytes a pair at most, where
-    /// keys crowd.
+    /// What the OpenCL sort takes: the pairs twice, 256 counts for every 4096 of them (a tile) and twice as many for
+    /// each of at most 1024 chunks of these, and totals. The CPU sorts in the image, and takes 8 bytes a pair at most,
+    /// where keys crowd.
     fn scratch_bytes(plan: &SortedPlan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs);
         16 * pairs + counts_bytes(pairs)

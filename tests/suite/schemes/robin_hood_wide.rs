@@ -1,4 +1,5 @@
-//! Robin Hood tables of 64-bit keys or values as users have them: cells of large boxes, crowds, files, changes beside a map.
+//! Robin Hood tables of 64-bit keys or values as users have them: cells of large boxes, crowds, files, changes beside a
+//! map.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +45,8 @@ fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes
     }
 }
 
-/// Keys that are congruent modulo the primes of all attempts cannot be built, and the error says which; those that are so
-/// modulo the first are built at the second, on every device.
+/// Keys that are congruent modulo the primes of all attempts cannot be built, and the error says which; those that are
+/// so modulo the first are built at the second, on every device.
 #[test]
 fn crowds_fail_alike_everywhere_and_are_named() {
     let scheme = RobinHood::canonical().of::<u64, u64>();
@@ -98,8 +99,8 @@ fn files_are_opened_mapped_and_refused_by_name() {
     }
 }
 
-/// Batches of a small universe whose keys agree in halves and in their upper 60 bits, against a map; in the end the table
-/// is the one that is built of what is left.
+/// Batches of a small universe whose keys agree in halves and in their upper 60 bits, against a map; in the end the
+/// table is the one that is built of what is left.
 #[test]
 fn changes_are_those_of_a_map_and_leave_no_trace() {
     let key = |draw: u64| match draw % 4 {

@@ -3,8 +3,8 @@
 use super::goals::{ROWS, Row};
 use koel_cli::failure::{Failure, Result};
 
-/// The rows whose names have one of these parts, in any case of letters; all where there is none. What a row is compared
-/// with is measured with it, chosen or not.
+/// The rows whose names have one of these parts, in any case of letters; all where there is none. What a row is
+/// compared with is measured with it, chosen or not.
 ///
 /// # Errors
 /// For a part that no name has, with all names.

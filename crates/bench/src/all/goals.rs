@@ -25,8 +25,8 @@ impl Class {
     }
 }
 
-/// What a rate cannot pass. Rows have none where nothing that is measured binds them: builds of Horton tables and of what
-/// is made of other tables are several passes of different kinds.
+/// What a rate cannot pass. Rows have none where nothing that is measured binds them: builds of Horton tables and of
+/// what is made of other tables are several passes of different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Words,
@@ -206,8 +206,8 @@ const BUILD_AT_2_26: [Goal; 4] = [
 ];
 const HORTON_BESIDE: [Goal; 2] = [times(1.0, Beside::Peer("ptr_hash")), times(0.8, Beside::Limit)];
 
-/// What signpost lookups on a CPU are beside others: times ptr_hash, and their share of random reads. The shares are 0.85 of
-/// what reads of 1.10, 1.07 and 1.045 lines allow.
+/// What signpost lookups on a CPU are beside others: times ptr_hash, and their share of random reads. The shares are
+/// 0.85 of what reads of 1.10, 1.07 and 1.045 lines allow.
 const fn signposts_beside(stretch: f64, share: f64) -> [Goal; 2] {
     let ptr_hash = Beside::Peer("ptr_hash");
     [

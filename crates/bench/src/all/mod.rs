@@ -277,7 +277,8 @@ impl Bench<'_> {
         })
     }
 
-    /// How many queries lookups have on a device, and accesses the measurements of its limits, if they have no more pairs.
+    /// How many queries lookups have on a device, and accesses the measurements of its limits, if they have no more
+    /// pairs.
     fn queries(&self, device: &Any) -> u32 {
         let usual = goals::usual_n(class_of(device));
         self.bound.map_or(usual, |bound| bound.min(usual)).max(FEWEST_QUERIES)
@@ -293,8 +294,8 @@ impl Bench<'_> {
         }
     }
 
-    /// The rate of another table on the host, of so many random pairs. What no goal asks for is not measured: searches of
-    /// a sorted array would take longer than all else.
+    /// The rate of another table on the host, of so many random pairs. What no goal asks for is not measured: searches
+    /// of a sorted array would take longer than all else.
     fn peer(&mut self, name: &str, n: u32, row: &Row) -> Result<Option<f64>> {
         let How::Bench(_, what) = row.how else { return Ok(None) };
         if self.args.no_peers {

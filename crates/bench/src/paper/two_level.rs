@@ -66,7 +66,8 @@ fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
 }
 
 /// How many iterations it takes until all keys are in: those that are not write themselves into their slots of one
-/// sub-table after the other, and whatever is overwritten is not in. Of several keys that write one slot the last stays.
+/// sub-table after the other, and whatever is overwritten is not in. Of several keys that write one slot the last
+/// stays.
 fn rounds(keys: &[u32], functions: &[MixKeys], slots: u32) -> Option<u32> {
     let mut subtables = vec![vec![None; slots as usize]; functions.len()];
     let mut out: Vec<u32> = keys.to_vec();
@@ -234,8 +235,8 @@ mod tests {
         let walls = |of: &dyn Fn(u32) -> bool| (0..32).filter(|&i| of(i)).count();
         assert!(walls(&|i| is(i, 16, 16)) == 2 && walls(&|i| is(16, i, 16)) == 2 && walls(&|i| is(16, 16, i)) == 2);
         assert!(is(0, 16, 16) && is(31, 15, 16) && !is(0, 0, 0) && !is(16, 16, 16));
-        // A wall of one voxel: seen along the axis that it faces most, each covers a unit of it. On a sphere the greatest
-        // part of a normal is 0.83 on average.
+        // A wall of one voxel: seen along the axis that it faces most, each covers a unit of it. On a sphere the
+        // greatest part of a normal is 0.83 on average.
         let area = 4.0 * std::f64::consts::PI * 256.0;
         assert!((0.75..0.9).contains(&(keys.len() as f64 / area)), "{}", keys.len());
     }

@@ -1,8 +1,8 @@
 //! Plots of the rows of an ordinary bench: one for each thing that is measured and each axis on which it was measured
 //! at two places or more.
 //!
-//! What else differs between rows is in the names of series; where those get too many, they are divided among plots, and
-//! of numbers of pairs and of rows a key the greatest is drawn.
+//! What else differs between rows is in the names of series; where those get too many, they are divided among plots,
+//! and of numbers of pairs and of rows a key the greatest is drawn.
 
 use std::io;
 

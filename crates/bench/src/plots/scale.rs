@@ -1,7 +1,7 @@
 //! Axes of `plotters` whose kind is known only when a figure is drawn: linear, of powers, or of things with names.
 //!
-//! Places, and the steps of linear axes, are those of `plotters`. Its axes of powers show no number at all where no power
-//! lies between the ends, so the numbers of those are chosen here: powers of two where all the data are such, and
+//! Places, and the steps of linear axes, are those of `plotters`. Its axes of powers show no number at all where no
+//! power lies between the ends, so the numbers of those are chosen here: powers of two where all the data are such, and
 //! otherwise powers of ten, with 2 and 5 times them where there are few.
 
 use std::ops::Range;

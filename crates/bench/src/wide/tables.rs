@@ -16,8 +16,8 @@ use koel_cli::failure::Result;
 /// Shares of queries that hit, in percent.
 pub(super) const HITS: [u64; 3] = [100, 50, 0];
 
-/// The number whose key is query i of a table of n keys. Those that hit are in another order: at a stride that no power of
-/// two divides, and which is prime to most n.
+/// The number whose key is query i of a table of n keys. Those that hit are in another order: at a stride that no power
+/// of two divides, and which is prime to most n.
 pub(super) fn number(i: u64, n: u64, hits: u64) -> u64 {
     let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % n;
     if (i * 7919) % 100 < hits { number } else { n + number }

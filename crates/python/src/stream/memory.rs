@@ -16,8 +16,8 @@ const LEAST: u64 = 1 << 20;
 /// What work takes besides its limit.
 const BESIDES: u64 = 64 << 20;
 
-/// The limit that a caller gives. It is lowered to a third of what the system gives beyond that, so that neither the work
-/// nor the reader of its result runs out of memory.
+/// The limit that a caller gives. It is lowered to a third of what the system gives beyond that, so that neither the
+/// work nor the reader of its result runs out of memory.
 pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
     // No more than half of a device's memory, and of this machine's, is used anyway.
     let bytes = memory.map_or(Ok(u64::MAX), bytes)?;

@@ -1,5 +1,5 @@
-//! What koel-arrow is asked for: all that is known of a join or of groups before a row is read. The one place that builds its
-//! structs.
+//! What koel-arrow is asked for: all that is known of a join or of groups before a row is read. The one place that
+//! builds its structs.
 
 use koel::{Any, IdOrder, JoinKind};
 use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Stage};

@@ -13,11 +13,11 @@ use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, t
 use super::work::{Job, Work, gone};
 use crate::output::{ArrowColumn, library, series};
 
-/// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them all; DuckDB and other libraries
-/// read Arrow's PyCapsule interface; iteration gives one `koel.Batch` at a time.
+/// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them all; DuckDB and other
+/// libraries read Arrow's PyCapsule interface; iteration gives one `koel.Batch` at a time.
 ///
-/// Work begins with the first batch and stays a few batches ahead of the reader. Rows are read once. Closing or dropping a
-/// reader before its end stops its work and deletes its temporary files.
+/// Work begins with the first batch and stays a few batches ahead of the reader. Rows are read once. Closing or
+/// dropping a reader before its end stops its work and deletes its temporary files.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> with koel.unique_stream(pa.table({"k": [3, 1, 3]})) as reader:
@@ -37,7 +37,8 @@ impl BatchReader {
 
     /// All batches, and at least one.
     ///
-    /// Libraries that read the stream themselves let go of the interpreter's lock, of which pyo3 knows nothing in a method.
+    /// Libraries that read the stream themselves let go of the interpreter's lock, of which pyo3 knows nothing in a
+    /// method.
     fn batches<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Batch>>> {
         py.detach(|| self.work.check_unread())?;
         let mut batches = Vec::new();
@@ -133,8 +134,8 @@ impl BatchReader {
         library(slf.py(), "pyarrow")?.call_method1("schema", (slf,))
     }
 
-    /// When all rows have been made, a dict that says how many there were on the way in and out, and `spilled_bytes`, the bytes written
-    /// to temporary files; None before.
+    /// When all rows have been made, a dict that says how many there were on the way in and out, and `spilled_bytes`,
+    /// the bytes written to temporary files; None before.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(counts) = py.detach(|| self.work.counts())? else { return Ok(None) };
@@ -149,7 +150,8 @@ impl BatchReader {
         py.detach(|| self.work.is_closed())
     }
 
-    /// Stops the work, if it is not done, and waits until its temporary files are gone. The end of a `with` block does it as well.
+    /// Stops the work, if it is not done, and waits until its temporary files are gone. The end of a `with` block does
+    /// it as well.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> reader = koel.unique_stream(pa.table({"k": [3, 1, 3]}))
@@ -214,8 +216,8 @@ fn told(py: Python<'_>, error: &PyErr) -> ArrowError {
     ArrowError::ExternalError(text.into())
 }
 
-/// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other libraries read Arrow's PyCapsule
-/// interface; `batch["name"]` is a `koel.Column`.
+/// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other libraries read Arrow's
+/// PyCapsule interface; `batch["name"]` is a `koel.Column`.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> batch = next(koel.unique_stream(pa.table({"k": [3, 1, 3]})))

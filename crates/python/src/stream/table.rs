@@ -5,8 +5,8 @@
 //! Picked     the columns of it that are needed, some of them as another type
 //! ```
 //!
-//! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface has it: a stream that
-//! runs Python takes the lock itself.
+//! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface has it: a
+//! stream that runs Python takes the lock itself.
 
 use std::sync::Arc;
 

@@ -6,14 +6,15 @@
 //! State     between both: the job until it begins, some batches, how it ended
 //! ```
 //!
-//! The work begins with the first batch that is asked for. It has threads of its own, and not those of the pool (run.rs): it waits
-//! for its reader and for tables that come slowly, and a thread of the pool that waits is missing to all other calls.
+//! The work begins with the first batch that is asked for. It has threads of its own, and not those of the pool
+//! (run.rs): it waits for its reader and for tables that come slowly, and a thread of the pool that waits is missing to
+//! all other calls.
 //!
-//! Who waits here does not hold the interpreter's lock, and who takes that lock holds none of these: tables that run Python, and
-//! columns that Python owns, need it in the thread that works.
+//! Who waits here does not hold the interpreter's lock, and who takes that lock holds none of these: tables that run
+//! Python, and columns that Python owns, need it in the thread that works.
 //!
-//! Before Python ends, work is stopped and waited for: a thread that would take the lock later is ended by Python in the middle of
-//! what it does.
+//! Before Python ends, work is stopped and waited for: a thread that would take the lock later is ended by Python in
+//! the middle of what it does.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -269,7 +270,8 @@ impl Outlet {
         memory::check(self.0.needs.saturating_add(memory::bytes(batch.columns()).saturating_mul(4)))
     }
 
-    /// The same where no error can be handed on: between parts, of which each may take long. It is no panic, and none is told.
+    /// The same where no error can be handed on: between parts, of which each may take long. It is no panic, and none
+    /// is told.
     pub(crate) fn check_or_unwind(&self) {
         if let Err(failure) = self.check() {
             resume_unwind(Box::new(Stopped(failure)));

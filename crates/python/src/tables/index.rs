@@ -23,8 +23,8 @@ enum Held {
     Wide(JoinIndex<Any, BucketizedOf<u64, u32>>),
 }
 
-/// The right side of joins: the rows of integer keys. It is built once, joined with any number of left sides, and saved to a
-/// file. For text and other keys, and for a single join, use `koel.join`.
+/// The right side of joins: the rows of integer keys. It is built once, joined with any number of left sides, and saved
+/// to a file. For text and other keys, and for a single join, use `koel.join`.
 ///
 /// Args:
 ///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.

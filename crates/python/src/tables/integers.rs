@@ -183,8 +183,8 @@ pub(super) fn words<K: Width>(column: &Column, to: Type, role: Role) -> Result<V
     words_or(column, to, role, fits)
 }
 
-/// The words of keys that are asked for. One that the type does not hold is not there, and so is what stands for it: a word that the
-/// table says it has not.
+/// The words of keys that are asked for. One that the type does not hold is not there, and so is what stands for it: a
+/// word that the table says it has not.
 pub(super) fn asked<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<Vec<K>> {
     let mut first = None;
     let keys = words_or(column, to, Role::Key, |_| Err(Failure::Strange));

@@ -5,9 +5,9 @@
 //! table.rs, set.rs, index.rs, multi.rs    a class each: koel's structure of the same name, whichever width it has
 //! ```
 //!
-//! What can be changed is behind a lock that many readers share: calls of several threads run at once, and a change waits for those
-//! that read. It is taken by the thread that calls, without the interpreter's (run.rs says why). Files are those of the command
-//! `koel` and of the library.
+//! What can be changed is behind a lock that many readers share: calls of several threads run at once, and a change
+//! waits for those that read. It is taken by the thread that calls, without the interpreter's (run.rs says why). Files
+//! are those of the command `koel` and of the library.
 
 /// The body with the structure inside, whose keys are `$K`.
 macro_rules! with_keys {
@@ -72,7 +72,8 @@ pub(crate) use multi::MultiTable;
 pub(crate) use set::Set;
 pub(crate) use table::Table;
 
-/// What several threads may use at once. A holder of the lock may have panicked: the structure is then as it was before.
+/// What several threads may use at once. A holder of the lock may have panicked: the structure is then as it was
+/// before.
 struct Shared<T> {
     lock: RwLock<T>,
     process: u32,
@@ -104,8 +105,8 @@ impl<T: Send + Sync> Shared<T> {
         work: impl FnOnce(&T, &T) -> Result<R> + Send,
     ) -> PyResult<R> {
         Ok(py.detach(|| {
-            // Always in one order: two calls that hold one each would wait for each other behind changes. And twice the same lock
-            // would wait for a change that waits for it.
+            // Always in one order: two calls that hold one each would wait for each other behind changes. And twice the
+            // same lock would wait for a change that waits for it.
             let first_is_mine = std::ptr::from_ref(self) <= std::ptr::from_ref(other);
             let (first, second) = if first_is_mine { (self, other) } else { (other, self) };
             let first_held = first.reader()?;

@@ -130,7 +130,8 @@ impl MultiTable {
         )
     }
 
-    /// All values of each key: the offset of each key's values, with the end of the last one behind them, and the values.
+    /// All values of each key: the offset of each key's values, with the end of the last one behind them, and the
+    /// values.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))

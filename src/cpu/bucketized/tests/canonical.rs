@@ -88,7 +88,8 @@ fn a_million_copies_of_one_key_are_no_trouble() {
     }
 }
 
-/// With few buckets a remainder is nearly the whole key and seldom two are alike; here keys are made that are, at all ages.
+/// With few buckets a remainder is nearly the whole key and seldom two are alike; here keys are made that are, at all
+/// ages.
 #[test]
 fn words_with_one_remainder_are_told_apart() {
     let plan = Bucketized::canonical(8).plan(Request { slots: 512, pairs: 400, seed: 1, attempt: 0 }).expect("a plan");

@@ -5,8 +5,8 @@
 //!       offer each in turn; who loses is open again
 //! ```
 //!
-//! The lines of the image are in order and stay so, and values move with their words: nothing has to be done afterwards.
-//! The lines of a block are on their way before the first is looked at, so a step costs a share of a miss.
+//! The lines of the image are in order and stay so, and values move with their words: nothing has to be done
+//! afterwards. The lines of a block are on their way before the first is looked at, so a step costs a share of a miss.
 //!
 //! What it is not: `place.rs`, where threads share the image.
 

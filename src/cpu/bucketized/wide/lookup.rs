@@ -9,8 +9,9 @@
 //!            write the number to the end of the list of the unresolved, which grows if the search goes on
 //! ```
 //!
-//! As in `../lookup.rs`, nothing branches on what was found, and lines are asked for one by one, so that none of them waits
-//! in a volley. Keys are hashed anew for their second and third line, which costs less than to keep 12 bytes a key.
+//! As in `../lookup.rs`, nothing branches on what was found, and lines are asked for one by one, so that none of them
+//! waits in a volley. Keys are hashed anew for their second and third line, which costs less than to keep 12 bytes a
+//! key.
 
 use std::mem::swap;
 
@@ -96,8 +97,8 @@ fn same_remainder<L: Layout>(lanes: impl Lanes, line: &Line, remainder: L::Key) 
     same & beginnings::<L>()
 }
 
-/// What a line says to a key: the slot of the first word that may be its own, or the last one; whether it is; whether the
-/// search goes on.
+/// What a line says to a key: the slot of the first word that may be its own, or the last one; whether it is; whether
+/// the search goes on.
 #[inline(always)]
 fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (usize, bool, bool) {
     let of_turn = |i| ages >> slot::age::<L::Key>(L::word(line, i)) & 1 == 1;
@@ -113,8 +114,8 @@ fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remain
     (at, found, open)
 }
 
-/// One turn of `len` keys, in the first all, and then those on the list; how many are on the list after it. The first key
-/// has number `first`.
+/// One turn of `len` keys, in the first all, and then those on the list; how many are on the list after it. The first
+/// key has number `first`.
 #[inline(always)]
 fn turn<L: Layout, const TURN: usize>(
     lanes: impl Lanes,

@@ -14,14 +14,15 @@
 //! third leaves: at load 0.9 one in 150 (four slots a line), in 500 (five), or in 20,000 (eight).
 //!
 //! **Why it is right.** As in `cpu/bucketized/parts.rs`, where words hold their values: it is the sequential rule for
-//! each part, in one order of the same offers, and then the rule for the whole image. Words alone are compared. Copies of
-//! a key have equal words at every age and the same lines, so they meet before either rests; the greatest value stays.
+//! each part, in one order of the same offers, and then the rule for the whole image. Words alone are compared. Copies
+//! of a key have equal words at every age and the same lines, so they meet before either rests; the greatest value
+//! stays.
 //!
 //! **Why it is fast.** Each line of the image is written when its pairs are dealt, read and written when its part is
 //! placed, and no more. No value is looked for afterwards, as it must be where threads exchange words alone.
 //!
-//! What it is not: a way to add to an image. That is `place.rs` with `values.rs`, which also build small tables, those of
-//! keys that crowd, and those that memory is short for.
+//! What it is not: a way to add to an image. That is `place.rs` with `values.rs`, which also build small tables, those
+//! of keys that crowd, and those that memory is short for.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -109,8 +110,8 @@ impl<L: Layout> Batch for Rows<'_, L> {
 }
 
 impl<L: Layout> Rows<'_, L> {
-    /// Calls `each` for the rows of a part: those in its slice, and others. Plain loops, because `for_each` is not always
-    /// inlined.
+    /// Calls `each` for the rows of a part: those in its slice, and others. Plain loops, because `for_each` is not
+    /// always inlined.
     #[inline(always)]
     pub(in crate::cpu) fn each_of(
         dealt: [(&[u64], usize); 2],
@@ -151,8 +152,8 @@ fn most_escapes(pairs: usize) -> usize {
     pairs / ESCAPES_SHARE + 4096
 }
 
-/// Deals the pairs to the lines of an image of zeros; none where so many come to one part, or memory is so short, that it
-/// must be built in another way.
+/// Deals the pairs to the lines of an image of zeros; none where so many come to one part, or memory is so short, that
+/// it must be built in another way.
 pub(super) fn dealt<'a, L: Layout>(
     functions: &'a LineFunctions<L::Key>,
     image: &mut [u64],
@@ -219,7 +220,8 @@ impl<L: Layout> Default for Found<L> {
 
 /// What a thread works in.
 struct Room<L: Layout> {
-    /// The part's pairs as they arrive, and a line for those who come too late. Every other line is empty between parts.
+    /// The part's pairs as they arrive, and a line for those who come too late. Every other line is empty between
+    /// parts.
     table: Box<[Line; PART_LINES + 1]>,
     /// How many have arrived at each line.
     counts: Box<[u8; PART_LINES]>,
@@ -255,8 +257,8 @@ impl<L: Layout> Room<L> {
     }
 }
 
-/// Gives every pair a slot of its line, if there is one, and queues the others; how many those are. No branch: whether a
-/// line is full is a coin toss.
+/// Gives every pair a slot of its line, if there is one, and queues the others; how many those are. No branch: whether
+/// a line is full is a coin toss.
 #[inline(always)]
 fn arrive<L: Layout>(
     functions: &LineFunctions<L::Key>,
@@ -334,9 +336,9 @@ impl<L: Layout> Part<'_, L> {
         count_copy(&mut self.found.placed, self.functions.key_of(self.start + at, word));
     }
 
-    /// Offers those who came late to their line 1, and then those who lose there, or later in a line 2, to their line 2.
-    /// All wait in one queue: offers are independent of each other, so the processor works on several at once. None if
-    /// there is no memory for those who leave.
+    /// Offers those who came late to their line 1, and then those who lose there, or later in a line 2, to their
+    /// line 2. All wait in one queue: offers are independent of each other, so the processor works on several at
+    /// once. None if there is no memory for those who leave.
     #[inline(always)]
     fn settle(&mut self, room: &mut Room<L>, late: usize) -> Option<()> {
         let mut end = 0;

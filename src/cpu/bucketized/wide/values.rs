@@ -5,8 +5,9 @@
 //!          the batch:               each key is looked up, and its value written
 //! ```
 //!
-//! All values are 0 before, and each is raised to what is brought: of copies the greatest stays, in any order of events.
-//! A lookup in a finished image costs what a lookup costs; words that stay where they were, which most do, cost nothing.
+//! All values are 0 before, and each is raised to what is brought: of copies the greatest stays, in any order of
+//! events. A lookup in a finished image costs what a lookup costs; words that stay where they were, which most do, cost
+//! nothing.
 
 use std::marker::PhantomData;
 use std::ops::Range;

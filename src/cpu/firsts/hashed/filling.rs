@@ -27,10 +27,11 @@ enum Put {
 }
 
 impl Filling<'_> {
-    /// Takes up at most [`CHUNK`](crate::cpu::CHUNK) keys, the first of which stands in row `first`. How many new ones there
-    /// were; none if one has no room within reach, or if they stand too far from home.
+    /// Takes up at most [`CHUNK`](crate::cpu::CHUNK) keys, the first of which stands in row `first`. How many new ones
+    /// there were; none if one has no room within reach, or if they stand too far from home.
     ///
-    /// A known key is no reason to give up, wherever it stands and however often it comes: it costs [`REACH`] lines at most.
+    /// A known key is no reason to give up, wherever it stands and however often it comes: it costs [`REACH`] lines at
+    /// most.
     #[inline(always)]
     pub(super) fn fill<K: Key>(&self, keys: &[K], first: u32) -> Option<usize> {
         let (new, mut new_behind, mut steps, mut fits) = (Cell::new(0), 0, 0, true);

@@ -17,8 +17,8 @@ use crate::scheme::{Horton, Request, Scheme};
 
 const S: usize = 4;
 
-/// What the parts leave to settle: the functions, and a header for each bucket. Of the one block the first words are the
-/// rooms of bucket 2, and the entries of home 0 and of home 1 stand behind them.
+/// What the parts leave to settle: the functions, and a header for each bucket. Of the one block the first words are
+/// the rooms of bucket 2, and the entries of home 0 and of home 1 stand behind them.
 struct Start {
     functions: Functions,
     headers: [AtomicU64; 3],

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! **Values take no part in where keys stand.** Only words are compared, and two words of a line are equal only if they
-//! are copies or of empty slots. So the places are a function of the set of keys. Which value a key has is one of the pairs
-//! alone: of copies the greatest.
+//! are copies or of empty slots. So the places are a function of the set of keys. Which value a key has is one of the
+//! pairs alone: of copies the greatest.
 
 use std::ops::Range;
 

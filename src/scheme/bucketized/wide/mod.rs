@@ -35,7 +35,8 @@ use crate::error::{Error, Result};
 use crate::scheme::slot::MIN_BUCKETS;
 use crate::scheme::{Audit, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// The parameters of a bucketized table of `K` keys and `V` values, of which one has 64 bits: made by [`Bucketized::of`].
+/// The parameters of a bucketized table of `K` keys and `V` values, of which one has 64 bits: made by
+/// [`Bucketized::of`].
 ///
 /// | keys, values | slots a bucket | default load |
 /// |---|---|---|
@@ -165,8 +166,8 @@ where
     }
 
     /// The old image, from which values are carried over to the new one. A new table that the CPU builds part by part
-    /// takes no more but in sets, and there a little: the room in which each thread places a part (no more threads than three
-    /// quarters of this allow), and a list of the pairs that leave their part.
+    /// takes no more but in sets, and there a little: the room in which each thread places a part (no more threads than
+    /// three quarters of this allow), and a list of the pairs that leave their part.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         8 * plan.words()
     }

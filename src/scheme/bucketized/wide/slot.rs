@@ -8,9 +8,9 @@
 //! ```
 //!
 //! It is the rule of `scheme/slot.rs` with the value left out, at 32 and at 64 bits: lossless from
-//! [`MIN_BUCKETS`](crate::scheme::slot::MIN_BUCKETS) on, for the same reason. Words of 32 bits stand in the low half of a
-//! `u64` wherever one is passed around. Robin Hood tables divide their words elsewhere ([`Fields`]): they need six bits of
-//! age, and take the remainder from a division.
+//! [`MIN_BUCKETS`](crate::scheme::slot::MIN_BUCKETS) on, for the same reason. Words of 32 bits stand in the low half of
+//! a `u64` wherever one is passed around. Robin Hood tables divide their words elsewhere ([`Fields`]): they need six
+//! bits of age, and take the remainder from a division.
 
 use std::fmt::Debug;
 

@@ -7,12 +7,12 @@
 //!
 //! The rule is `scheme/slot_lists.rs`.
 //!
-//! A slot is a word `[age 4][remainder]` of the key's width (`bucketized/wide/slot.rs`) and a value beside it. Slots stand
-//! in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and value are one
-//! access of memory, and the key of a set takes 8 bytes.
+//! A slot is a word `[age 4][remainder]` of the key's width (`bucketized/wide/slot.rs`) and a value beside it. Slots
+//! stand in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and value
+//! are one access of memory, and the key of a set takes 8 bytes.
 //!
-//! What it is not: a kind of its own, or the paper's. Classic tables have 32 bits. Nor a table of buckets: each key has H
-//! slots, of lines that have nothing to do with each other.
+//! What it is not: a kind of its own, or the paper's. Classic tables have 32 bits. Nor a table of buckets: each key has
+//! H slots, of lines that have nothing to do with each other.
 
 mod functions;
 mod plan;
@@ -32,8 +32,8 @@ use crate::scheme::slot::MIN_BUCKETS;
 use crate::scheme::slot_lists::rule_of_slot_lists;
 use crate::scheme::{Audit, CuckooSet, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// The parameters of a cuckoo table of `K` keys and `V` values, of which one has 64 bits: made by [`Cuckoo::of`], and of
-/// sets of `u64` keys also by [`CuckooSet::of`].
+/// The parameters of a cuckoo table of `K` keys and `V` values, of which one has 64 bits: made by [`Cuckoo::of`], and
+/// of sets of `u64` keys also by [`CuckooSet::of`].
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, HashTable};

@@ -1,5 +1,5 @@
-//! Canonical Robin Hood tables of 64-bit keys or values, and sets of 64-bit keys: for Morton codes of 21 bits an axis, and
-//! whatever else of 64 bits has neighbours.
+//! Canonical Robin Hood tables of 64-bit keys or values, and sets of 64-bit keys: for Morton codes of 21 bits an axis,
+//! and whatever else of 64 bits has neighbours.
 //!
 //! ```text
 //! word    [age 6][quotient 58]   of u64 keys          value beside it, in the same line of 64 bytes
@@ -9,21 +9,22 @@
 //! ```
 //!
 //! **58 bits are enough from 64 slots on.** x is below 2^64, so x / m is below 2^64 / m, and that is at most 2^58 where
-//! m >= 64. For keys of 32 bits the same with 32 and 26. The least prime there is 67, as in tables of 32 bits: both words
-//! leave all but six bits of a key to the quotient.
+//! m >= 64. For keys of 32 bits the same with 32 and 26. The least prime there is 67, as in tables of 32 bits: both
+//! words leave all but six bits of a key to the quotient.
 //!
 //! **Key and (age, quotient) in a place are one to one.** Place and age give home = place - o_a mod m, the home gives r
 //! (c1 has an inverse, because m is prime), and x = quotient m + r with r below m is division read backwards; the mixer
 //! is a bijection. So at one place two keys never have equal words, and no bit of a key is lost.
 //!
 //! **The image is a function of the keys.** A slot keeps the greatest word that was offered to it, and a key offers its
-//! word of age a + 1 exactly when that of age a was refused or displaced: deferred acceptance with a strict order of words
-//! at each slot, whose outcome is one whatever the order of events (`cuckoo/canonical.rs`). Values have no part in it.
+//! word of age a + 1 exactly when that of age a was refused or displaced: deferred acceptance with a strict order of
+//! words at each slot, whose outcome is one whatever the order of events (`cuckoo/canonical.rs`). Values have no part
+//! in it.
 //!
-//! **Crowded tables.** Ages end at 62, as 63 is a tombstone's. A pair that is refused or displaced at 62 is unplaced, and
-//! the attempt has failed: that too is a function of the keys, so every device goes on to the same attempt, which has
-//! another prime. Keys that are congruent modulo the prime share all their places in the coherent sequence, and of those
-//! no attempt seats more than 62; the error names them.
+//! **Crowded tables.** Ages end at 62, as 63 is a tombstone's. A pair that is refused or displaced at 62 is unplaced,
+//! and the attempt has failed: that too is a function of the keys, so every device goes on to the same attempt, which
+//! has another prime. Keys that are congruent modulo the prime share all their places in the coherent sequence, and of
+//! those no attempt seats more than 62; the error names them.
 //!
 //! ```text
 //! functions.rs   where keys go
@@ -32,8 +33,8 @@
 //!
 //! The rule is `scheme/slot_lists.rs`.
 //!
-//! What it is not: a table with maximum ages, or the paper's. A miss ends by the ages; and the paper's words have no room
-//! for 64 bits.
+//! What it is not: a table with maximum ages, or the paper's. A miss ends by the ages; and the paper's words have no
+//! room for 64 bits.
 
 mod functions;
 mod plan;
@@ -59,7 +60,8 @@ pub const FIELDS: Fields = Fields { age_bits: 6 };
 const _: () = assert!(u64::MAX / (LEAST_SLOTS as u64) < 1 << FIELDS.age_shift::<u64>());
 const _: () = assert!(u32::MAX / LEAST_SLOTS < 1 << FIELDS.age_shift::<u32>());
 
-/// The parameters of a Robin Hood table of `K` keys and `V` values, of which one has 64 bits: made by [`RobinHood::of`].
+/// The parameters of a Robin Hood table of `K` keys and `V` values, of which one has 64 bits: made by
+/// [`RobinHood::of`].
 ///
 /// A table of the corners of a box of 2^21 cells an axis, whose neighbours stand side by side:
 ///

@@ -100,8 +100,8 @@ fn keys_of_32_bits_stand_where_they_always_did() {
     }
 }
 
-/// Of keys that are congruent modulo the prime as many can stand as their list has slots, and the error names them; at the
-/// next attempt, modulo another prime, they are strangers.
+/// Of keys that are congruent modulo the prime as many can stand as their list has slots, and the error names them; at
+/// the next attempt, modulo another prime, they are strangers.
 #[test]
 fn a_class_fills_its_list_and_then_fails() {
     for sequence in [Sequence::Coherent, Sequence::PaperRandom] {

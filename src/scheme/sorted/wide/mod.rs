@@ -169,8 +169,8 @@ where
         Ok(audit)
     }
 
-    /// The CPU sorts pairs of 16 bytes, and holds as much again where keys crowd; the OpenCL sort takes the columns twice,
-    /// and its counts, with totals of eight passes.
+    /// The CPU sorts pairs of 16 bytes, and holds as much again where keys crowd; the OpenCL sort takes the columns
+    /// twice, and its counts, with totals of eight passes.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs());
         32 * pairs + counts_bytes(pairs) + 4096

@@ -1,4 +1,5 @@
-//! The integers that fix what a sorted image of 64-bit keys or values means; their bytes are what files and digests hold.
+//! The integers that fix what a sorted image of 64-bit keys or values means; their bytes are what files and digests
+//! hold.
 
 use std::marker::PhantomData;
 

@@ -84,7 +84,8 @@ struct Search<'a> {
     /// The number of the search that saw a slot last.
     seen: Vec<u32>,
     number: u32,
-    /// Slots in the order in which they are looked at, each with the place in this list of the one before it on the way.
+    /// Slots in the order in which they are looked at, each with the place in this list of the one before it on the
+    /// way.
     queue: Vec<(u32, usize)>,
 }
 
