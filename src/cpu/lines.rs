@@ -29,7 +29,7 @@ pub(super) struct Told {
 pub(super) trait Finds<L: Layout>: Sync {
     /// How words are divided.
     const FIELDS: Fields = slot::FIELDS;
-    /// Tells of each key at least once; what it tells last holds, and whatever it told before was "not found".
+    /// Reports each key at least once. The last report is final; all earlier ones were "not found".
     fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], then: impl FnMut(Told));
     /// The key of a pair's word in a slot of a line.
     fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key;

@@ -5,7 +5,7 @@
 //! ```text
 //! ratio      = floor(c 2^32 / n)             c = 1: the reciprocal, floor((2^32 - 1) / n), so that n = 1 has one
 //! quotient   = high half of x ratio          floor(c x / n), or one less
-//! remainder  = c x - quotient n              below 2 n, so one subtraction mends both
+//! remainder  = c x - quotient n              below 2 n, so one subtraction corrects both
 //! ```
 //!
 //! Why it is never more than one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the

@@ -270,7 +270,7 @@ pub fn wrapped<L: Lane>(x: L, n: L) -> L {
 /// `((a k + b) mod p) mod m` as the papers' CUDA code computes it: the sum wraps modulo 2^32 **before** the first
 /// `mod`.
 ///
-/// That wrap is not sloppiness to be mended. In wider arithmetic all keys equal modulo p would share every function,
+/// That wrap is not a mistake to be fixed. In wider arithmetic all keys equal modulo p would share every function,
 /// and a set with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve
 /// companions.
 #[inline(always)]

@@ -6,7 +6,7 @@
 //! Least      there are some; the smallest key that comes more than once
 //!
 //! Rows::of      Unknown
-//! prepared      if a sample of the keys shows copies, for an attempt would go through all its rounds in vain:
+//! prepared      if a sample of the keys shows copies, for an attempt would go through all its rounds without success:
 //!               under Error, the error
 //!               Unknown, without all but one pair of the heavy keys, if the sample shows no copies of lighter ones
 //!               Distinct, one pair of each key

@@ -12,7 +12,7 @@
 //! nobody: a bucket has one.
 //!
 //! Sahu's sums and products wrap modulo 2^32 **before** `mod p`, like those of Alcantara 2011 (`hash.rs` says why that
-//! must not be mended), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that
+//! must not be fixed), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that
 //! makes a multiplier 0 modulo 2^16 is drawn again: under it a function would see half of the key's bits, or none.
 
 use super::{BUCKET_SLOTS, FksFamily, FksPlan, SEEDS, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES};

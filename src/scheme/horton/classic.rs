@@ -38,9 +38,9 @@
 //! How long tables live in which half of the keys are replaced again and again (2^16 slots, four seeds, 16 rounds, some
 //! 500,000 insertions a seed): all of them with S = 8 at loads up to 0.95 and S = 16 up to 0.96. With S = 4 one
 //! insertion in some hundred thousand finds no room, even at 0.75 and with little searched: few of its residents can
-//! leave, and items that share an entry do not fit four slots together. Such a table is built again,
-//! and a large one in vain: with 2^22 keys tables of S = 4 come through at 0.60 without a restart, at 0.70 with two, at
-//! 0.85 not in 32 attempts; with 16 entries of 4 bits at 0.70 without one.
+//! leave, and items that share an entry do not fit four slots together. Such a table is built again, and a large one
+//! without success: with 2^22 keys tables of S = 4 come through at 0.60 without a restart, at 0.70 with two, at 0.85
+//! not in 32 attempts; with 16 entries of 4 bits at 0.70 without one.
 
 use super::Functions;
 use super::bucket;

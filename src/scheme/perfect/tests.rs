@@ -110,7 +110,7 @@ fn the_build_gives_up_where_the_rule_does() {
     }
 }
 
-/// 64 columns, all set: some attempts search in vain, and end.
+/// 64 columns, all set: some attempts find nothing, and end.
 #[test]
 fn regular_sets_with_many_points_a_cell_are_built_in_time() {
     let keys: Vec<u32> = (0..1 << 16).collect();

@@ -83,7 +83,7 @@ fn no_key_stands_beyond_reach() -> Result<()> {
     reach::<u64>()
 }
 
-/// A wrong estimate is mended before memory is taken by rows.
+/// A wrong estimate is corrected before memory is allocated for rows.
 #[test]
 fn the_second_attempt_has_room_for_twice_the_keys() -> Result<()> {
     let keys: Vec<u64> = (0..80_000).map(|i| (i % 10_000 + 1_u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
