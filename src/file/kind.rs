@@ -1,13 +1,13 @@
-//! What a file of koel holds, told by its first bytes. Only this module knows which bytes those are.
+//! The kinds of koel files, identified by their first bytes. No other module knows these bytes.
 //!
 //! ```text
-//! koeltabl    a table, to the end of the file                          `table/file.rs`
-//! koelmult    lists of values, then the table of their keys, as above  `lists.rs`, `multi/file.rs`
-//! koelshrd    files as above, one for each shard, one behind the other `shards.rs`, `sharded/file.rs`
+//! koeltabl    a table, to the end of the file                             `table/file.rs`
+//! koelmult    lists of values, then the table of their keys               `lists.rs`, `multi/file.rs`
+//! koelshrd    a sequence of the above, one file per shard                 `shards.rs`, `sharded/file.rs`
 //! ```
 //!
-//! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An
-//! index of a join is the file of a multivalue table.
+//! Sets and compacting tables are stored as tables, with their kind in the settings (`table/settings.rs`). A join index
+//! is stored as a multivalue table.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! What stands before the table in the file of a multivalue table: a header, and two lists of which it tells the
-//! lengths.
+//! The part of a multivalue table's file before its table: a header, and two lists whose lengths it contains.
 //!
 //! ```text
 //! offset 0     magic "koelmult", version u32, values u32, keys K u64, pairs P u64, zeros up to 64
@@ -11,7 +10,7 @@
 //!        base  the table of the keys: a table file (`table/file.rs`), to the end
 //! ```
 //!
-//! Nothing is read here but the header. The file was then seen to be long enough for what the header speaks of.
+//! This module reads only the header, and checks that the file is long enough for the lists.
 
 use std::io::{Read, Seek, SeekFrom};
 

@@ -1,25 +1,24 @@
-//! Files: the one way in which tables and rows are written, and what the files of koel begin with.
+//! Files: how all tables and rows are written, and the first bytes of koel files.
 //!
-//! Written, a file appears under its name when it is whole:
+//! A file appears under its name when it is complete:
 //!
 //! ```text
-//! create    target  where the name leads: through links, to a plain file or to none yet
+//! create    target  resolve the name, through links, to a plain file or to a name that does not exist yet
 //!           part    a file in the target's folder, without a name (Linux) or with a random one
 //! ..        the caller writes the part
-//! finish    mode and owner of the file that is replaced; fsync
-//!           the part gets the target's name, in one step; fsync of the folder
-//! drop      the part is removed; so it is by `remove_parts_then`, for commands that end by a signal
+//! finish    copy mode and owner of the replaced file; fsync
+//!           rename the part to the target, in one step; fsync of the folder
+//! drop      remove the part; `remove_parts_then` does so for commands that end by a signal
 //! ```
 //!
-//! Read, a file is a plain one (`section.rs`), its first bytes say what it holds (`kind.rs`), and what that is, is read
-//! by the structure it is of; only where the table of a multivalue table begins is known here too (`lists.rs`), and
-//! where those of a table in shards do (`shards.rs`).
+//! Only plain files are read (`section.rs`). Their first bytes identify the kind (`kind.rs`), and the structure of that
+//! kind reads the rest. This module also finds the table in files of multivalue tables (`lists.rs`) and of sharded
+//! tables (`shards.rs`).
 //!
-//! A pipe, a device or an open descriptor (`/dev/stdout`) cannot be replaced. It is written through.
+//! Pipes, devices and open descriptors (`/dev/stdout`) cannot be replaced, and are written directly.
 //!
-//! What writing is not: in place. The target is another file afterwards, so further hard links to the old one keep
-//! the old contents, and so do processes that have it open or mapped. Access lists and extended attributes are not
-//! copied.
+//! Files are not written in place. The target is a new file afterwards: other hard links, and processes that have
+//! opened or mapped the old file, keep its contents. Access lists and extended attributes are not copied.
 
 mod kind;
 mod lists;

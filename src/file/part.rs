@@ -1,12 +1,13 @@
-//! The file that is written before it has its name.
+//! The file that is written before it gets its name.
 //!
-//! On Linux it has no name at all (`O_TMPFILE`): whatever ends the process, nothing is left. Elsewhere, and on file
-//! systems without such files, it is `.koel-RANDOM.part`, created anew and never through a link. Its process holds a
-//! lock on it. So a part that can be locked belongs to no process, and the next part in its folder removes it. Locks
-//! are the kernel's: they end with the process, know of containers, and are not misled by process numbers that return.
+//! On Linux it has no name at all (`O_TMPFILE`), so nothing remains however the process ends. On other systems, and on
+//! file systems without such files, it is named `.koel-RANDOM.part`, is always created anew, and never through a link.
+//! The process holds a lock on it. A part that can be locked therefore belongs to no process, and the next part in the
+//! same folder removes it. The kernel manages locks: they end with the process, work across containers, and do not
+//! depend on process numbers, which are reused.
 //!
-//! Where a file system keeps locks from other machines (NFS mounted with `local_lock`), a part that is being written
-//! there may be removed from here. Then its writer's rename fails, and the old file stays.
+//! On a file system that hides locks of other machines (NFS mounted with `local_lock`), a part that another machine is
+//! writing may be removed. The rename of its writer then fails, and the old file remains.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};

@@ -1,4 +1,4 @@
-//! Reading: plain files, and what of one belongs to whom.
+//! Reading plain files, and sections of them.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,16 +1,14 @@
-//! What stands around the tables in the file of a table in shards: a header before them, and behind them how long they
-//! are.
+//! The parts of a sharded table's file around its tables: a header before them, and their lengths after them.
 //!
 //! ```text
 //! offset 0       magic "koelshrd", version u32, shards u32 (P), seed u64, zeros to 64
-//!        64      the shards' files, `koeltabl` or `koelmult`, one behind the other, each followed by zeros up to a multiple
-//!                of 64
+//!        64      the shards' files, `koeltabl` or `koelmult`, each followed by zeros up to a multiple of 64
 //!        then    P x u64: the bytes of each shard's file
 //!        the end 32 bytes: BLAKE3( digest, the lengths )
 //! ```
 //!
-//! Nothing is read here but the header and the end. The lengths were then seen to be those of the file; the checksum is
-//! compared by whoever knows the digest.
+//! This module reads only the header and the end, and checks the lengths against the length of the file. The caller
+//! compares the checksum, which depends on the digest.
 
 use std::io::{Read, Seek, SeekFrom};
 

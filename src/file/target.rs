@@ -1,4 +1,4 @@
-//! Where a name leads: through links, also dangling ones, to the file that is to be replaced or created.
+//! Resolves a name, through links (also dangling ones), to the file to replace or create.
 
 use std::fs::{self, File, Metadata};
 use std::io;

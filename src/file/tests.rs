@@ -1,4 +1,4 @@
-//! Saves on this system, with parts of both kinds.
+//! Saving on this system, with both kinds of parts.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
