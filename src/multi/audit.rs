@@ -1,8 +1,8 @@
-//! What must be true of a multivalue table besides what its table of keys promises.
+//! The invariants of a multivalue table, in addition to those of its table of keys.
 //!
 //! ```text
-//! starts    one more than keys; the first is 0, each above the one before it, the last is the number of pairs
-//! numbers   each key has its own, below the number of keys, and they ascend as the keys do
+//! starts    one more than keys; the first is 0, each is greater than the previous one, the last is the number of pairs
+//! numbers   each key has its own number, below the number of keys; the numbers ascend with the keys
 //! ```
 
 use rayon::prelude::*;

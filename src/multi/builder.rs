@@ -1,14 +1,14 @@
 //! Algorithm 1: from pairs in any order to runs of values and a table of the keys.
 //!
 //! ```text
-//! keys, values = sort_pairs(keys, values)        stable: the values of a key stay in the order of the input
-//! heads        = where a key differs from the one before it
-//! keys, starts = select(heads, [keys, 0 1 2 ..]), and behind the starts the number of pairs
+//! keys, values = sort_pairs(keys, values)        stable: the values of a key keep the order of the input
+//! heads        = where a key differs from its predecessor
+//! keys, starts = select(heads, [keys, 0 1 2 ..]), then the number of pairs as the last start
 //! table        = keys -> 0 1 2 ..
 //! ```
 //!
-//! Nothing here depends on how often a key comes: not the passes, not their work, and the table is sized by the keys
-//! that there are, not by the pairs.
+//! The passes and their work do not depend on how often a key occurs. The size of the table depends on the distinct
+//! keys, not on the pairs.
 
 use std::marker::PhantomData;
 

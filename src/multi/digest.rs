@@ -1,11 +1,11 @@
-//! The header that tells the sizes of a multivalue table, and the digest over all of it.
+//! The header with the sizes of a multivalue table, and the digest of the whole structure.
 //!
 //! ```text
-//! sum    = BLAKE3( header of 64 bytes | starts | gap | values )   what stands beside the table (file/lists.rs)
+//! sum    = BLAKE3( header of 64 bytes | starts | gap | values )   everything except the table (file/lists.rs)
 //! digest = BLAKE3( sum | digest of the table )
 //! ```
 //!
-//! A file holds `sum` behind what it is the sum of, and the table's file tells the other half.
+//! A file stores `sum` after the data that it covers; the file of the table contains the digest of the table.
 
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Runs, Word};

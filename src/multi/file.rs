@@ -1,7 +1,7 @@
-//! Multivalue tables as files: `save`, `open`. What stands where: `file/lists.rs`.
+//! Saving and opening multivalue tables. `file/lists.rs` describes the layout.
 //!
-//! As with table files, nothing is allocated before the file was seen to be long enough for it, and a right checksum
-//! says nothing about sense: what was read is audited too.
+//! As for table files, nothing is allocated before the file has been found long enough for it. A correct checksum does
+//! not prove that the contents are valid, so they are audited as well.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};

@@ -1,11 +1,11 @@
-//! More pairs: those of a key that is there come behind its values.
+//! Inserting pairs. New values of a key follow its existing values.
 //!
 //! ```text
-//! keys    = the keys of all pairs, in the order of the values     (how many runs have begun says which key each is of)
-//! grouped = sort_pairs(keys ++ new keys, values ++ new values)    stable, so old values stay before new ones
+//! keys    = the keys of all pairs, in the order of the values     (from the number of runs that have begun)
+//! grouped = sort_pairs(keys ++ new keys, values ++ new values)    stable, so old values precede new ones
 //! ```
 //!
-//! The table is that of one build of all pairs in the order in which they came, byte for byte.
+//! The result has the same bytes as one build of all pairs in the order of their insertion.
 
 use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};

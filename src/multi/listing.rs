@@ -1,4 +1,4 @@
-//! Runs one behind the other, of which any piece can be made without the rest.
+//! A list of concatenated runs, any piece of which can be produced without the rest.
 //!
 //! ```text
 //! query        0       1     2             3
@@ -8,8 +8,8 @@
 //!                  '----- piece of 4: 2 ----'
 //! ```
 //!
-//! What is held are the offsets and where each run starts: 12 bytes a query, however long the runs are. A piece takes
-//! 8 bytes an element besides its value, and is given back before the next one.
+//! Only the offsets and the start of each run are stored: 12 bytes per query, however long the runs are. A piece takes
+//! 8 bytes per element in addition to its value, and is freed before the next one.
 
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans, Word};
 use crate::error::{Error, Result};

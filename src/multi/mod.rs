@@ -1,26 +1,26 @@
-//! The multivalue table: all values of a key side by side, and a table that knows where (Alcantara 2011, Section 4.4,
-//! Algorithm 1).
+//! The multivalue table: all values of a key next to each other, and a table that locates them (Alcantara 2011,
+//! Section 4.4, Algorithm 1).
 //!
 //! ```text
-//! values    all values, by key, and those of one key in the order of the input      (the paper's sortedValues)
-//! starts    where each key's run of values begins, and behind them where all end    (the paper's keyInfo)
-//! table     key -> number of its run; keys number their runs in ascending order
+//! values    all values, grouped by key; those of one key in the order of the input  (the paper's sortedValues)
+//! starts    the beginning of each key's run of values, then the end of the last run (the paper's keyInfo)
+//! table     key -> number of its run; runs are numbered in ascending order of their keys
 //! ```
 //!
-//! A count is the difference of two starts, so they alone tell both numbers that the paper stores for a key.
+//! The count of a key is the difference of two starts, so `starts` contains both numbers that the paper stores per key.
 //!
 //! ```text
 //! builder.rs   the sort, the runs, the table            reading.rs    get, count, keys, values
-//! listing.rs   runs one behind the other, by pieces     retrieve.rs   values of many keys, in one list or in pieces
+//! listing.rs   concatenated runs, in pieces             retrieve.rs   values of many keys, in one list or in pieces
 //! insert.rs    more pairs                               remove.rs     all values of some keys
-//! audit.rs     what is checked, of tables and of files  digest.rs     one number for all of it
+//! audit.rs     checks of tables and of files            digest.rs     the digest of the whole structure
 //! file.rs      save, open
 //! ```
 //!
-//! A heavy key is a long run and one entry of the table: the sort moves its pairs like any others, and a list of runs
-//! is cut into pieces of equal length, whatever runs they belong to.
+//! A skewed key is one long run and one entry of the table: its pairs are sorted like any others, and lists of runs are
+//! cut into pieces of equal length, across runs.
 //!
-//! What it is not: a table whose words hold chains. Nothing is linked, so nothing is followed one by one.
+//! There are no linked lists: values are never followed one by one.
 
 mod audit;
 mod builder;

@@ -1,4 +1,4 @@
-//! Answers about keys: where their values stand, how many there are, and what the table holds.
+//! Reading: where the values of keys are stored, how many there are, and the contents of the table.
 
 use std::ops::Range;
 

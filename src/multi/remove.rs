@@ -1,16 +1,16 @@
-//! Taking keys out, each with all its values.
+//! Removing keys with all their values.
 //!
 //! ```text
 //! gone    = mark(lookup(keys))              numbers of runs
 //! kept    = the other numbers, ascending
-//! listing = the kept runs, one behind the other: which run each element is of, and where it stood
-//! values  = gather(values, where each stood)
-//! starts  = where the run changes in the listing, and behind them the number of pairs
+//! listing = the kept runs, concatenated: the run of each element, and its old position
+//! values  = gather(values, old positions)
+//! starts  = where the run changes in the listing, then the number of pairs
 //! table   = the kept keys, with new numbers
 //! ```
 //!
-//! Runs get new numbers, so the table is built again, as large as a build of the rest would make it, and in canonical
-//! tables with the same bytes. The pairs are not sorted again: what is left of a sorted column is sorted.
+//! The runs get new numbers, so the table is rebuilt, with the size (and, in canonical tables, the bytes) of a build of
+//! the remaining pairs. The pairs are not sorted again, because a part of a sorted column is sorted.
 
 use super::builder::{Grouped, MultiBuilder};
 use super::reading::Numbers;

@@ -1,4 +1,4 @@
-//! The values of many keys: all of them in one list, into a slice of the caller, or piece by piece.
+//! Retrieving the values of many keys: in one list, into a slice of the caller, or in pieces.
 
 use super::MultiTable;
 use super::listing::{Listing, Piece, Walk, len_at_once};
