@@ -1,15 +1,15 @@
-//! Two sets at once.
+//! Operations on two sets.
 //!
 //! ```text
-//! union                  the keys of one, and those of the other that are not among them
-//! intersection           the keys of the smaller that are in the other
-//! difference             the keys of one that are not in the other
+//! union                  the keys of one, and the keys of the other that it does not contain
+//! intersection           the keys of the smaller set that the other contains
+//! difference             the keys of one that the other does not contain
 //! symmetric_difference   both differences
 //! ```
 //!
-//! Each is a lookup of whole columns and one build of distinct keys. Results have the parameters of the first set:
-//! scheme, seed, attempts, and the load or, if one was given, the capacity. So a canonical result is, byte for byte,
-//! the set built from those keys. Their keys are of the type that both sets have, or else numbers.
+//! Each is a lookup of whole columns and one build of distinct keys. The result has the parameters of the first set:
+//! scheme, seed, attempts, and the load or, if one was given, the capacity. A canonical result therefore has the same
+//! bytes as a set built from these keys. Its keys have the type of both sets, or are plain numbers if the types differ.
 
 use super::{HashSet, SetBuilder};
 use crate::backend::{DeviceBuffer, Runs};

@@ -1,4 +1,4 @@
-//! What a user says before a build. The build itself is in `table/keeping.rs`.
+//! The parameters of a build. `table/keeping.rs` performs the build.
 
 use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};

@@ -1,4 +1,4 @@
-//! Further keys, and keys taken out.
+//! Adding and removing keys.
 
 use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};

@@ -1,4 +1,4 @@
-//! What a set's bytes are: digest, audit, files.
+//! The bytes of a set: digest, audit, files.
 
 use std::path::Path;
 

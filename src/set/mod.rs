@@ -1,15 +1,15 @@
-//! Sets of keys: built from columns in which keys may repeat, asked, changed, and combined in bulk.
+//! Sets of keys: built from columns in which keys may repeat, queried, changed, and combined in bulk.
 //!
 //! ```text
-//! builder.rs   parameters; the build is `table/keeping.rs`, one pass where a scheme keeps one of each key by itself
+//! builder.rs   parameters; `table/keeping.rs` builds, in one pass if the scheme keeps one of each key by itself
 //! reading.rs   contains, to_keys
 //! change.rs    insert, remove, compact, rebuild
 //! algebra.rs   union, intersection, difference, symmetric_difference, is_subset, is_disjoint
 //! file.rs      digest, audit, save, open
 //! ```
 //!
-//! A set is a table whose values say nothing and are 0. It is sized by the number of distinct keys, so the bytes of a
-//! canonical one are a function of parameters, seed and the set of keys, however often each came.
+//! A set is a table whose values are 0. Its size depends on the number of distinct keys, so the bytes of a canonical
+//! set are a function of the parameters, the seed and the keys, however often a key occurred in the input.
 
 mod algebra;
 mod builder;

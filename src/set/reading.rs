@@ -1,4 +1,4 @@
-//! Answers: from host slices, from device buffers, and the keys in table order.
+//! Lookups from host slices and device buffers, and the keys in table order.
 
 use super::HashSet;
 use crate::backend::Runs;
