@@ -1,22 +1,23 @@
-//! Attempts: the loop round every build, for every scheme and device.
+//! Attempts: the loop around every build, for every scheme and device.
 //!
 //! ```text
-//! before all:               what a sample of the keys shows of copies, and the rule for them (`rows.rs`)
+//! before the loop:          a sample of the keys shows whether to expect duplicates; apply their rule (`rows.rs`)
 //! for attempt = 0, 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
-//! after the first failure:  do keys come more than once? decided exactly, before anything is tried again
-//! attempts from 8 on:       constants of (salt, attempt), the salt a hash of all keys, which are distinct by then
+//! after the first failure:  are there duplicate keys? An exact check, before the next attempt
+//! attempts from 8 on:       constants of (salt, attempt); the salt is a hash of all keys, which are distinct by now
 //! after the last, or a hopeless salted one:  Error::TooFull
 //! ```
 //!
-//! Attempts 0 to 7 leave room for batches to come in place, but who knows the seed can choose keys that fail them all.
-//! Salted ones nobody can choose keys for (`scheme/constants.rs`). Schemes whose attempts differ by more than the
-//! constants of their functions have none ([`Plan::takes_salt`]).
+//! Attempts 0 to 7 allow batches to be inserted in place, but an attacker who knows the seed can choose keys for which
+//! all of them fail. Nobody can choose keys for salted attempts (`scheme/constants.rs`). Schemes whose attempts differ
+//! by more than the constants of their functions are not salted ([`Plan::takes_salt`]).
 //!
-//! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
-//! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a
-//! hopeless attempt is deterministic. It is hopeless only above the load that the functions can do, and only if its
-//! constants are salted: otherwise the keys may have been chosen for it. Elsewhere an attempt can fail by a crowd that
-//! other constants scatter, so there each is made, and if the last one fails by a crowd too, the error names it.
+//! Whether a canonical attempt fails depends only on the set of keys, so a plan stores the same attempt on every
+//! device. In cuckoo and bucketized tables the number of leftover pairs is exact too, so stopping at a hopeless attempt
+//! is deterministic. An attempt is hopeless only if the load exceeds what the functions can reach and the constants are
+//! salted; otherwise the keys may have been chosen for it. In other schemes, an attempt can fail because of a crowd
+//! that other constants would scatter, so all attempts are made. If the last one fails because of a crowd, the error
+//! names it.
 
 use super::builder::{Contents, Settings};
 use super::rows::Rows;

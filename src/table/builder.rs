@@ -1,4 +1,4 @@
-//! What a user says before a build: parameters, size, seed, what to do with copies.
+//! The parameters of a build: scheme, size, seed, and the rule for duplicates.
 
 use super::{HashTable, KeyType, Pairs, PairsOf, ValueType, build, random_seed};
 use crate::backend::{DeviceBuffer, Runs, Word};

@@ -1,4 +1,4 @@
-//! What the builders of all structures have in common: the settings of the table that the structure is made of.
+//! The settings that the builders of all structures share: those of the table inside the structure.
 
 /// Gives a builder with a [`TableBuilder`](super::TableBuilder), or one of shards, in its field `table` that builder's
 /// settings.

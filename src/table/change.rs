@@ -1,4 +1,4 @@
-//! What every change of a table has in common: it is made beside the table, and becomes it when all went well.
+//! Changes of a table. A change is made next to the table, and replaces it after it has succeeded.
 
 use super::rows::Rows;
 use super::{HashTable, Image, Inserted, Pairs, PairsOf, build};

@@ -1,10 +1,10 @@
-//! The header that tells what an image means, and the digest over both.
+//! The header that defines the meaning of an image, and the digest of both.
 //!
 //! ```text
 //! digest = BLAKE3( header, padded to HEADER_BYTES | image, 64-bit words, little-endian )
 //! ```
 //!
-//! A file begins with exactly these bytes, so a table's digest is also its file's checksum.
+//! A file begins with exactly these bytes, so the digest of a table is also the checksum of its file.
 
 use std::fmt;
 

@@ -1,16 +1,17 @@
-//! One pair of each key: which keys come more than once, and which of their pairs stays.
+//! Removes duplicates: finds the keys that occur more than once, and keeps one pair of each.
 //!
 //! ```text
-//! which key comes again?     a canonical cuckoo table of the keys: two copies meet in a slot of it; if its attempts
-//!                            fail, which keys can be chosen for, a sort: two copies stand side by side
-//! which pair of it stays?    a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
+//! find duplicate keys     a canonical cuckoo table of the keys: two duplicates meet in a slot. If its attempts fail, which
+//!                         chosen keys can cause, a sort: two duplicates become neighbours
+//! choose the pair         a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
 //! ```
 //!
-//! Neither minds how often a key comes: copies take no slots, so the table builds whatever the multiplicity, and runs
-//! are cut into equal pieces. What is found is the same on every device.
+//! The cost does not depend on how often a key occurs: duplicates take no slots, so the table can be built for any
+//! multiplicity, and runs are cut into equal pieces. The result is the same on every device.
 //!
-//! Why two ways: a table of positions can tell which pair stays as well, at the cost of two random accesses a pair and
-//! one for its value. The sort moves the values along, and reads memory in order (docs/performance/h200-structures.md).
+//! Why not one algorithm for both: a table of positions could also choose the pair, at the cost of two random accesses
+//! per pair and one for its value. The sort moves the values along, and reads memory in order
+//! (docs/performance/h200-structures.md).
 
 use std::cmp::Ordering;
 

@@ -8,14 +8,14 @@
 //!        the end   the settings: `settings.rs`
 //! ```
 //!
-//! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is
-//! what [`HashTable::digest`] hashes; the settings behind it say how the table goes on when batches are inserted, and
-//! are no part of what it is.
+//! All numbers are little-endian; `docs/file-format.md` lists every field, including those of the plan.
+//! [`HashTable::digest`] hashes everything before the settings. The settings determine how later batches are inserted,
+//! and are not part of the table's identity.
 //!
-//! A file may be damaged or hostile, with a right checksum too. `open` therefore checks sizes before it allocates, the
-//! checksum, the plan field by field, and then audits the image. `open_mapped` reads the header alone: a damaged image
-//! can give wrong answers there, but every slot a lookup computes is below the number of slots that the file was seen
-//! to hold.
+//! A file may be damaged or hostile, even with a correct checksum. `open` therefore checks sizes before it allocates,
+//! then the checksum and the plan, field by field, and audits the image. `open_mapped` reads only the header. There, a
+//! damaged image can give wrong answers, but every slot that a lookup computes is below the number of slots in the
+//! file.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

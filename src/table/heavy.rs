@@ -1,13 +1,13 @@
-//! Pairs of heavy keys: all but the one that stays are left out at once.
+//! Drops the duplicates of heavy keys before a build.
 //!
 //! ```text
-//! heavy     a 64th of the sample, or more (`sample.rs`)
-//! stays     its first pair among the first rows, or its last among the last: the host reads those
-//! others    every row of a heavy key is looked up in a small table, and not selected
+//! heavy     a key with at least a 64th of the sample (`sample.rs`)
+//! kept      its first pair among the first rows, or its last among the last rows; the host reads these rows
+//! others    look up all rows in a small table of the heavy keys, and select those that do not match
 //! ```
 //!
-//! A heavy key that does not come among those rows is left as it is. What remains may hold copies of lighter keys,
-//! which is for others to find out (`distinct.rs`): so this is worth its while only where the sample shows none.
+//! A heavy key that does not occur among the rows that the host reads is left unchanged. The result may contain
+//! duplicates of other keys (`distinct.rs` finds those), so this step pays only if the sample shows none.
 
 use super::builder::Duplicates;
 use super::{Pairs, distinct};

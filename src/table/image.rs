@@ -1,6 +1,5 @@
-//! What a table is on its device: an image, the plan that fixes its meaning, and what is known of it without a look.
-//!
-//! Builds and batches make a new one beside the table's, and the table takes it when all went well.
+//! The state of a table on its device: an image, the plan that defines its meaning, and its counts. Builds and batches
+//! make a new state, which replaces the old one after they have succeeded.
 
 use super::{PairsOf, distinct};
 use crate::backend::{HashBackend, Runs};

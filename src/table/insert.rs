@@ -1,17 +1,17 @@
-//! Further batches: `insert` under the table's rule for copies, `upsert` with the newer value.
+//! Inserting batches: `insert` with the table's rule for duplicates, `upsert` with the newer value.
 //!
 //! ```text
-//! rule Error:        every pair of the batch must bring a new key; place finds out (a copy is an error)
-//! other rules:       one pair of each key of the batch (distinct.rs);  lookup splits it into known keys and new ones;
-//!                    known: KeepFirst leaves them, KeepLast and upsert overwrite their values in place;  new: place
-//! room:              the work is done on a copy of the image, which becomes the table only when all went well
-//! no room:           a build of all pairs, as if for the first time
-//! salted table:      the same: its constants are those of its keys, and new keys change them
+//! rule Error:        all keys of the batch must be new; `place` detects duplicates, which are an error
+//! other rules:       keep one pair of each key of the batch (distinct.rs);  a lookup separates known keys from new ones;
+//!                    known: KeepFirst ignores them, KeepLast and upsert overwrite their values in place;  new: place
+//! enough slots:      work on a copy of the image, which replaces the table's after all steps succeeded
+//! too few slots:     rebuild from all pairs
+//! salted table:      rebuild, because its constants depend on its keys
 //! ```
 //!
-//! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was
-//! offered; and a set that fails at an attempt fails there with every further key too. Schemes that are not made that
-//! way say so ([`Updates::Rebuild`]), and are built afresh for every batch.
+//! Why the bytes equal those of one build: a slot ends with the greatest word ever offered to it, whenever it was
+//! offered; and an attempt that fails for a set of keys fails for every larger set too. Schemes for which this does not
+//! hold ([`Updates::Rebuild`]) are rebuilt for every batch.
 
 use super::builder::{Duplicates, Size};
 use super::change::Change;

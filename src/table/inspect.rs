@@ -1,7 +1,7 @@
-//! Looking at a table from outside: the audit of every invariant, and statistics by really walking it.
+//! Inspection of a table: the audit of every invariant, and statistics from walking the table.
 //!
-//! Both read the image to this machine and run the scheme's one-key-at-a-time functions there, in parallel: the point
-//! is that they share nothing with the kernels that built it.
+//! Both read the image to the host and run the one-key-at-a-time functions of the scheme there, in parallel. They share
+//! no code with the kernels that built the table.
 
 use std::ops::{Add, Range};
 

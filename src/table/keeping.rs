@@ -1,14 +1,14 @@
-//! Tables of keys alone, of columns in which a key may come any number of times.
+//! Tables of keys without values, built from columns in which keys may repeat.
 //!
 //! ```text
 //! a scheme that keeps one of each key by itself (Scheme::keeps_one):  one attempt with all rows
-//!     no row is left over, and the distinct keys have the plan that all rows have     the table
-//!     no row is left over, and they have another one                  they are read off the image, and built by it
-//! other schemes, and an attempt that leaves rows over                 a build that keeps the first of each key
+//!     no row is left over, and the plan for all rows is that for the distinct keys   done: this is the table
+//!     no row is left over, and the plans differ             read the distinct keys from the image, and build from them
+//! other schemes, and attempts that leave rows over          a build that keeps the first row of each key
 //! ```
 //!
-//! Why the bytes do not show which way it went: copies change nothing in such an image but how many there were. So an
-//! attempt that succeeds with them succeeds without them, and leaves the same image.
+//! Why the bytes do not depend on the path: duplicates change nothing in such an image except the number of pairs. An
+//! attempt that succeeds with them also succeeds without them, and produces the same image.
 
 use super::{HashTable, Image, TableBuilder, build};
 use crate::backend::{DeviceBuffer, Kernels, Runs};

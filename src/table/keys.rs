@@ -1,8 +1,7 @@
-//! What the keys and values of a table are, where they are more than numbers.
+//! The types of keys and values: what the numbers represent.
 //!
-//! A type describes the keys. It changes no byte of the image, no digest and no answer, and nobody checks that the
-//! keys are of that type. Files keep it in their settings (`settings.rs`), so that a program that opens one knows how
-//! to make queries.
+//! A type describes the keys. It does not affect the image, the digest or any answer, and is not verified. Files store
+//! it in their settings (`settings.rs`), so that a program that opens a file can create matching queries.
 
 use std::fmt;
 

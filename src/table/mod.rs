@@ -1,23 +1,23 @@
-//! The hash table that users hold: a plan, an image on a device, and everything that is decided once for all devices.
+//! The hash table: a plan, an image on a device, and all decisions that are the same for all devices.
 //!
 //! ```text
-//! builder.rs    parameters, sizes, what to do with copies, the memory a build takes;   builder_settings.rs   those that
-//!               the builders of all structures have
+//! builder.rs    parameters, sizes, the rule for duplicates, memory estimates;   builder_settings.rs   settings that the
+//!               builders of all structures share
 //! build.rs      attempts: new constants until every pair has a slot, or a typed error
-//! rows.rs       what is known of copies among the rows of a build, and the rule for them;   sample.rs   what a few rows
-//!               show;   heavy.rs   pairs of heavy keys, left out
-//! distinct.rs   which keys come more than once, and which of their pairs stays
-//! image.rs      plan, buffer and counts: what builds make and batches hand on;   change.rs   how a table is changed so
-//!               that nothing is lost on an error
-//! insert.rs     further batches, `upsert`
+//! rows.rs       the rows of a build, what is known about duplicates among them, and their rule;   sample.rs   a sample of
+//!               the keys;   heavy.rs   drops duplicates of heavy keys
+//! distinct.rs   finds duplicate keys and keeps one pair of each
+//! image.rs      plan, buffer and counts: the results of builds and batches;   change.rs   changes that leave the table
+//!               unchanged on an error
+//! insert.rs     `insert`, `upsert`
 //! remove.rs     `remove`, `compact`, `rebuild`
 //! reading.rs    get, contains, pairs, from host slices and device buffers
 //! inspect.rs    audit, statistics
-//! keeping.rs    tables of keys alone, which may come any number of times
-//! parts.rs      tables made of their parts, for the structures that are more than a table
-//! keys.rs       what keys stand for;   salt.rs   the salt of a table's keys;   seed.rs   seeds that nobody can foresee
-//! digest.rs     the header and the digest;   file.rs   save, open, open_mapped;   settings.rs   what stands behind the
-//!               image of a file
+//! keeping.rs    tables of keys without values, which may repeat in the input
+//! parts.rs      access for the structures that contain a table
+//! keys.rs       types of keys and values;   salt.rs   the salt of a table's keys;   seed.rs   random seeds
+//! digest.rs     the header and the digest;   file.rs   save, open, open_mapped;   settings.rs   the settings at the end
+//!               of a file
 //! ```
 
 mod build;

@@ -1,4 +1,4 @@
-//! What structures that are a table and more need of it: to make its image in their own way, and what it can hold.
+//! Access for structures that contain a table: they build its image themselves, and need its limits.
 
 use super::{HashTable, Image, TableBuilder};
 use crate::backend::Runs;

@@ -1,4 +1,4 @@
-//! Answers: from host slices in chunks, from device buffers in place, and the pairs in table order.
+//! Lookups from host slices in chunks and from device buffers in place, and the pairs in table order.
 
 use super::HashTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};

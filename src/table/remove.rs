@@ -1,19 +1,19 @@
-//! Taking pairs out: `remove`, and what makes a worn table whole again, `compact` and `rebuild`.
+//! Removing pairs (`remove`), and removing tombstones (`compact`, `rebuild`).
 //!
 //! ```text
-//! Updates::Tombstones   remove: the word of each pair becomes a tombstone, and the table is worn
-//!                       compact: tombstones go, pairs of age 1 stay, all others are lifted out and placed again;
-//!                       where the constants are salted, a build of the pairs that stay, whose salt is another
-//! Updates::InPlace      remove: the pair goes, and leaves nothing
-//! Updates::Rebuild      remove: the pairs that stay are built afresh
+//! Updates::Tombstones   remove: the word of each pair becomes a tombstone
+//!                       compact: remove the tombstones, keep pairs of age 1, extract all others and place them again;
+//!                       if the constants are salted, build from the remaining pairs, with a new salt
+//! Updates::InPlace      remove: the pair is removed without a trace
+//! Updates::Rebuild      remove: build from the remaining pairs
 //! ```
 //!
-//! Why compacting gives the table of the remaining set: a pair of age 1 stands where it would be offered first in any
-//! build. Without the tombstones and the pairs above age 1, the image is a stage that a build of the remaining set may
-//! pass, namely when those pairs have not been offered yet; and how a build goes on does not depend on the order.
+//! Why compacting gives the table of the remaining set: a pair of age 1 is stored where any build would offer it first.
+//! Without the tombstones and the pairs above age 1, the image is an intermediate state of some build of the remaining
+//! set, in which those pairs have not been offered yet. How a build continues does not depend on the order of offers.
 //!
-//! What it is not: moving a pair back into a slot that has become free. Chains of such moves depend on where they
-//! begin, and the bytes with them (simulated: wrong for 2,557 of 18,031 removals).
+//! Pairs are not moved back into freed slots. Chains of such moves depend on where they begin, and so would the bytes
+//! (simulated: wrong for 2,557 of 18,031 removals).
 
 use super::change::Change;
 use super::{HashTable, Image, Pairs, distinct};

@@ -1,22 +1,22 @@
-//! The rows of a build, and what is known of copies among them.
+//! The rows of a build, and what is known about duplicates among them.
 //!
 //! ```text
-//! Unknown    nobody has looked at all keys
-//! Distinct   there are none
-//! Least      there are some; the smallest key that comes more than once
+//! Unknown    not all keys have been examined
+//! Distinct   there are no duplicates
+//! Least      there are duplicates; the smallest duplicate key
 //!
 //! Rows::of      Unknown
-//! prepared      if a sample of the keys shows copies, for an attempt would go through all its rounds without success:
+//! prepared      if a sample of the keys shows duplicates, because an attempt would use up all its rounds:
 //!               under Error, the error
-//!               Unknown, without all but one pair of the heavy keys, if the sample shows no copies of lighter ones
+//!               Unknown, without all but one pair of the heavy keys, if the sample shows no other duplicates
 //!               Distinct, one pair of each key
-//! least_copy    Unknown -> Least or Distinct, by a look at all keys; so they are looked at once
+//! least_copy    Unknown -> Least or Distinct, by examining all keys; so they are examined once
 //! found         -> Least, by an attempt
 //! settled       Least   -> under Error, the error
 //!                       -> Distinct, one pair of each key
 //! ```
 //!
-//! A build's rule is applied here and nowhere else: attempts (`build.rs`) know rows, and no rule.
+//! The rule for duplicates is applied only here: attempts (`build.rs`) know rows, but no rule.
 
 use super::builder::Duplicates;
 use super::sample::Sample;

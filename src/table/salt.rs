@@ -1,7 +1,7 @@
-//! The salt of a table's keys: taken before a salted attempt, and recomputed by an audit.
+//! The salt of a table's keys: computed before a salted attempt, and recomputed by an audit.
 //!
-//! Both sort the keys on this machine. Few builds come so far (`scheme/constants.rs`), and those have given
-//! back the memory of their image, so no device needs more than its build does anyway.
+//! Both sort the keys on the host. Few builds get this far (`scheme/constants.rs`), and they have freed the memory of
+//! their image by then, so no device needs more memory than for the build itself.
 
 use rayon::prelude::*;
 

@@ -1,7 +1,8 @@
-//! A sample of a column of keys: whether copies are to be expected, and of which keys.
+//! A sample of a column of keys: whether to expect duplicates, and of which keys.
 //!
-//! The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
-//! meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.
+//! The sample consists of runs of adjacent rows, spread evenly. Adjacent duplicates are found within a run. Scattered
+//! duplicates are found across runs if there are fewer than a few million keys, or if one key has a thousandth of the
+//! rows.
 
 use crate::backend::{DeviceBuffer, HashBackend};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Seeds that nobody can foresee.
+//! Random seeds.
 
 use crate::error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! The settings behind a table's image: how it goes on when batches are inserted, and what its keys and values are.
+//! The settings after a table's image: how later batches are inserted, and the types of the keys and values.
 //!
 //! ```text
 //! short form   load u32, rule for copies u32, attempts u32, contents u32 | check                     48 bytes
@@ -9,9 +9,9 @@
 //! check        BLAKE3( digest of all before the settings | the settings before the check )
 //! ```
 //!
-//! A table of plain numbers has the short form, so its files are what they were before there were types. The long form
-//! is for all others, and for nothing else: one table has one file. `docs/file-format.md` lists the types, and which
-//! fields are reserved. A reader that finds a reserved one in use says that a newer koel reads the file.
+//! Tables of plain numbers use the short form, so their files are the same as before types existed. All other tables
+//! use the long form; each table has exactly one valid file. `docs/file-format.md` lists the types and the reserved
+//! fields. A reader that finds a reserved field in use reports that the file needs a newer koel.
 
 use bytemuck::{Pod, Zeroable};
 
