@@ -1,18 +1,18 @@
-//! Passes over columns, on all threads of the pool that calls, or on the calling thread [`alone`].
+//! Parallel passes over columns, on the current thread pool, or on the calling thread with [`alone`].
 //!
 //! ```text
 //! fold(input, size, of_chunk, join):
-//!     some 16 pieces a thread, of whole chunks of `size`
-//!     input longer than a piece:  fold both halves, at the same time if a thread is free, and join what they give
-//!     a piece:                    of_chunk(number, chunk), one chunk after the other, and join what they give
+//!     split the input into about 16 pieces per thread; a piece consists of whole chunks of `size`
+//!     input longer than a piece:  fold both halves, in parallel if a thread is free; join the two results
+//!     a piece:                    of_chunk(number, chunk) for each chunk in turn; join the results
 //! ```
 //!
-//! Why not rayon's parallel iterators: each use of one is compiled anew, as some 2,000 lines of LLVM. At 206 uses that
-//! was a third of this crate's code (docs/decisions/40). Here the tree of halves knows the type of its input
-//! and that of its result, `rayon::join` is compiled once, and what knows the work is a loop.
+//! Why not rayon's parallel iterators: every use of one is compiled separately, into about 2,000 lines of LLVM. With
+//! 206 uses, that was a third of this crate's code (docs/decisions/40). Here only the recursion depends on the types of
+//! the input and the result, `rayon::join` is compiled once, and the work is a plain loop.
 //!
-//! What it is not: adaptive. Pieces are as long as each other, and all are known at the start; threads that end early
-//! take over pieces, not parts of them.
+//! The passes do not adapt to the load: all pieces have equal length and are known at the start. A thread that finishes
+//! early takes over whole pieces, but does not split them.
 
 use std::cell::Cell;
 use std::ops::Range;
