@@ -5,7 +5,7 @@
 //! table. Programs that learn the scheme from a file or an option are compiled once for each pair of widths, and not
 //! once for each scheme. The scheme is matched once per batch, so builds and lookups cost the same.
 //!
-//! They are not schemes of their own: they have no number, and no bytes that another scheme does not have.
+//! They are not separate schemes: they have no scheme number, and their images are those of the scheme inside.
 
 use std::ops::Range;
 

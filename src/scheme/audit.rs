@@ -1,4 +1,4 @@
-//! What a walk over an image finds: counts, or the first invariant that the image breaks.
+//! The result of an audit: counts, or the first invariant that the image violates.
 
 /// What an audit counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where the constants of a table's functions come from: its seed, or a salt of all its keys.
+//! The constants of a table's functions, derived from its seed or from a salt of all its keys.
 //!
 //! ```text
 //! attempts 0 to 7     SplitMix64 of (seed, attempt)

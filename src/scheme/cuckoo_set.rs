@@ -1,4 +1,4 @@
-//! The set of Alcantara et al. 2011, Section 4.4: a cuckoo table of keys alone, 32 bits a slot.
+//! The set of Alcantara et al. 2011, Section 4.4: a cuckoo table of keys without values, with 32 bits per slot.
 //!
 //! ```text
 //! slot        the upper half of the word that the cuckoo table of the same keys, with the value 0, has in this slot:
@@ -17,16 +17,16 @@
 //!             have stopped: every slot whose key a lookup finds in an earlier one of its slots is emptied.
 //! ```
 //!
-//! No key is lost in the race: each has a copy in the table or in a thread's hands, and a thread gives one up only
-//! where it leaves another. The clean-up may read slots that are being emptied: the first of a key's slots with that
-//! key never is, and a lookup stops there.
+//! No key is lost in the race: each key is in the table or held by a thread, and a thread drops a key only if it leaves
+//! a duplicate of it in the table. The clean-up may read slots that are being emptied. It never empties the first slot
+//! that contains a key, and lookups stop at that slot.
 //!
 //! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So
 //! a set becomes the table of its keys with any values by writing these beside them, which is how the paper makes
 //! compacting tables. The rules themselves are those of `scheme/cuckoo/`, which are written for both sorts of slot
 //! (`Cell`).
 //!
-//! What it is not: a third kind of rule. It differs from the cuckoo table by what it leaves out.
+//! This is not a third rule: the set is a cuckoo table without values.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! Division by a number that is known only at run time, as a multiplication: lookups divide by the width of a domain or
-//! by the slots of a table, and a division costs as much as the rest of them. Products modulo such a number likewise
-//! (Shoup).
+//! Division by a number that is known only at run time, as a multiplication. Lookups divide by the width of a domain or
+//! by the slots of a table, and a hardware division costs as much as the rest of the lookup. Products modulo such a
+//! number are computed in the same way (Shoup).
 //!
 //! ```text
 //! ratio      = floor(c 2^32 / n)             c = 1: the reciprocal, floor((2^32 - 1) / n), so that n = 1 has one
@@ -12,7 +12,7 @@
 //! exact quotient c x / n is above `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1.
 //! The same holds with 64 in the place of 32 ([`LongDivisor`]).
 //!
-//! What has 32 bits works on several numbers at once ([`Lane`]); its twin is cl/divisor.clh.
+//! The functions for 32 bits work on several numbers at once ([`Lane`]). Their OpenCL twin is cl/divisor.clh.
 
 use super::hash::{Lane, wrapped};
 

@@ -1,4 +1,4 @@
-//! What plans have in common: items for their `impl Plan`, which read fields of the same names.
+//! Macros for the parts of `impl Plan` that all plans share. They read fields of the same names.
 //!
 //! ```text
 //! head!(kind)        kind, seed, attempt: three fields
@@ -8,8 +8,8 @@
 //!                    tables have such a key
 //! ```
 //!
-//! What it is not: a struct at the head of each plan. The fields stand where files have had them from the start, which
-//! is not the same place in each scheme.
+//! There is no common struct at the start of each plan, because files have stored these fields at different places in
+//! each scheme from the start.
 
 macro_rules! head {
     (kind) => {

@@ -1,4 +1,4 @@
-//! What keys and values can be.
+//! The types of keys and values.
 
 use std::fmt;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! How full tables are to be.
+//! Load factors.
 
 use crate::error::{Error, Result};
 

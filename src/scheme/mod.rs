@@ -1,9 +1,9 @@
-//! What every table is: arithmetic and a memory layout, in plain safe Rust with no device and no threads.
+//! Schemes: the arithmetic and the memory layout of tables, in safe Rust, without devices or threads.
 //!
-//! A **scheme** is a value that holds its user's parameters. From them, a size and a seed it makes a **plan**: the few
-//! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only
-//! fills and reads images faster than the functions here do. A scheme `x` is `scheme/x`, `cpu/x`, `opencl/x`,
-//! `cl/x.cl` and one line in the registry below.
+//! A **scheme** is a value that holds parameters. From them, a size and a seed it creates a **plan**: the few integers
+//! that define the meaning of an **image**, one buffer of 64-bit words. Backends (`cpu/`, `cl/`) fill and read images
+//! faster than the functions here, with the same results. A scheme `x` is `scheme/x`, `cpu/x`, `opencl/x`, `cl/x.cl`
+//! and one line in the registry below.
 
 use std::fmt;
 use std::ops::Range;

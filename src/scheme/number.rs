@@ -1,5 +1,4 @@
-//! The number that stands for a scheme in files and digests, taken apart: which scheme, and what its keys and values
-//! are.
+//! The number of a scheme in files and digests: the scheme, and the types of its keys and values.
 //!
 //! ```text
 //! bits 0 to 15    the scheme                 as in the registry
@@ -7,8 +6,7 @@
 //!     20 to 23    values                     0 = u32, 1 = u64, 2 = there are none
 //! ```
 //!
-//! So tables of 32 bits have the numbers that they always had, and a reader that knows no others refuses the rest by
-//! number.
+//! Tables of 32 bits keep their original numbers, and older readers refuse all others by their number.
 
 use std::fmt;
 

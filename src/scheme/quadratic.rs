@@ -16,8 +16,8 @@
 //! key that finds its slot taken has no other list to go on with, so it is left over; two copies of a key meet in their
 //! slot, as everywhere, and the greater stays.
 //!
-//! What it is not: a table for large sets. c^2 slots are 128 MiB at [`MOST_PAIRS`], and the two-level table does the
-//! same with fewer than three slots for two pairs.
+//! The table is not meant for large sets. It needs 128 MiB at [`MOST_PAIRS`]; a two-level table needs fewer than three
+//! slots for two pairs.
 
 use std::ops::Range;
 

@@ -1,13 +1,13 @@
-//! Which shard a key is in.
+//! The shard of a key.
 //!
 //! ```text
 //! shard(key) = high half of x * P        x: 32-bit keys mixed, or the upper half of 64-bit keys mixed,
 //!                                           by mixers of its own, from the seed and no attempt
 //! ```
 //!
-//! A shard's table has mixers of its own too, so what a shard's keys have in common says nothing of their buckets:
-//! shards fill inside as any table does. P is a parameter of the table and not of the machine, so 16 shards are the
-//! same bytes on one device, on two and on eight.
+//! The table of a shard uses other mixers, so the choice of the shard does not affect the distribution of keys within
+//! it. P is a parameter of the table and not of the machine: 16 shards have the same bytes on one device, on two and on
+//! eight.
 
 use crate::error::{Error, Result};
 use crate::file::MOST_SHARDS;

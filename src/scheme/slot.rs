@@ -12,8 +12,8 @@
 //! apart, so with `n >= 2^AGE_BITS` they still differ after the shift. Tables are padded to [`MIN_BUCKETS`] for that
 //! reason.
 //!
-//! What it is not: self-contained. A word names its key only together with its bucket and with the function it stands
-//! under, which its age tells. Comparing remainders alone gives wrong answers.
+//! A word alone does not identify its key. That takes its bucket and its function, which follows from its age.
+//! Comparing only remainders gives wrong answers.
 //!
 //! Words compare as integers, which is the whole rule of a canonical table: the older proposal wins, then the larger
 //! remainder, then the larger value.

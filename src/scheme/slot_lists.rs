@@ -17,10 +17,10 @@
 //! and the proof of `cuckoo/canonical.rs` holds word for word: the image's words are a function of the set of keys. A
 //! value goes where its key goes; of copies the greatest stays.
 //!
-//! Slots stand in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and
-//! value are one access of memory. Lines have no part in the rule.
+//! Slots are stored in lines of 64 bytes, four, five or eight per line (`bucketized/wide/line.rs`), so one memory
+//! access reads the word and the value of a slot. The rule does not depend on lines.
 //!
-//! What it is not: a scheme. Who has such tables says where keys go ([`SlotLists`]) and what its plan is.
+//! This is not a scheme. Schemes with such tables provide the hash functions ([`SlotLists`]) and the plan.
 
 use std::ops::Range;
 

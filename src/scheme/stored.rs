@@ -1,12 +1,13 @@
-//! How plans are stored: their bytes as they stand, without the salt. Read back, they are checked.
+//! Storing plans: as their bytes, without the salt. Plans are validated when they are read.
 //!
 //! ```text
 //! plan -> bytes    the fields in their order, which is `repr(C)` and has no gaps
 //! bytes -> plan    the fields, if the plan is the one that its own parameters make; else a sentence that says why not
 //! ```
 //!
-//! So every plan there is was made by [`Scheme::plan`], or is one that it could have made: passes and arithmetic rely
-//! on it, and check no plan. No plan implements a trait of `bytemuck` that would make one of any bytes.
+//! Every plan was therefore made by [`Scheme::plan`], or equals one that it could have made. Passes and arithmetic rely
+//! on this, and do not check plans. No plan implements a trait of `bytemuck` that could create one from arbitrary
+//! bytes.
 
 use bytemuck::AnyBitPattern;
 

@@ -11,18 +11,18 @@
 //!          absent if the least word there is below [i][rem]: the key would have displaced it
 //! ```
 //!
-//! It is the rule of the cuckoo table (`cuckoo/canonical.rs`) with the S greatest words for the greatest: the same
-//! argument of Gale and Shapley makes the image independent of order. Which slot of its bucket a word has would depend
-//! on order; so **the words of a bucket stand in descending order** when a build ends. The least is then the last, and
-//! one read tells whether a search may end.
+//! This is the rule of the cuckoo table (`cuckoo/canonical.rs`), with the S greatest words instead of the greatest. By
+//! the same argument of Gale and Shapley, the image does not depend on the order of operations. The slot of a word
+//! within its bucket would depend on it, so **a build ends by sorting the words of each bucket in descending order**.
+//! The least word is then the last, and one read shows whether a search may end.
 //!
-//! **Copies.** One after the other, as here, they drop out when they meet, as in the cuckoo table: copies have one
-//! list, and whatever refuses the greater refuses the lesser. Several threads that scan one bucket at once can miss
-//! each other: a backend must rule that out or look for copies in the finished image. An image that held some on the
-//! way is of no use: they took slots from others.
+//! **Duplicates.** In a sequential build, as here, duplicates drop out when they meet, as in the cuckoo table: they
+//! share one list, and a slot that refuses the greater also refuses the lesser. Threads that scan one bucket at the
+//! same time can miss each other's words. A backend must prevent that, or search the finished image for duplicates. An
+//! image that contained duplicates at any time is invalid, because they took slots from other pairs.
 //!
-//! **Removing** replaces the word by a tombstone, where it stands: the greatest word there can be. Slots still only
-//! grow, so "the least word is below mine" still proves that the key never came by.
+//! **Removing** replaces the word in its slot by a tombstone, the greatest possible word. Slots still only grow, so
+//! "the least word is below mine" still proves that the key was never offered here.
 
 use std::ops::Range;
 

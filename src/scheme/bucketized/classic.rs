@@ -9,10 +9,11 @@
 //! find:    bandwidth-optimized: candidate by candidate, until the key is found;  latency-optimized: all of them
 //! ```
 //!
-//! Slots are `[key][value]` and the empty marker's key stands beside the image, as in the classic cuckoo table.
+//! Slots are `[key][value]`, and the pair whose key marks empty slots is stored outside the image, as in the classic
+//! cuckoo table.
 //!
-//! What it is not: stopped by a bucket with room. A pair that was placed when its first bucket was full stays in its
-//! second when others are removed from the first; so every candidate is asked.
+//! A lookup does not stop at a bucket with a free slot. A pair that was placed while its first bucket was full stays in
+//! its second one when others are removed from the first, so every candidate is searched.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Where the keys of a bucketized table go.
+//! The hash functions of a bucketized table.
 //!
 //! ```text
 //! canonical   x = mix_0(key);  bucket 1 and remainder = split(x)                         (`slot.rs`)
@@ -8,10 +8,10 @@
 //! classic     bucket i = reduce(mix_i(key)), f independent functions
 //! ```
 //!
-//! A **part** is [`PART_SLOTS`] slots in a row, or what is left of the table. As bucket 2 lies in the part of bucket 1,
-//! a build can place nearly all pairs of a part in memory that holds just that part. Bucket 3 lies anywhere, which is
-//! what keeps a full part from failing the table. Buckets 2 and 3 may both be bucket 1 where a part or a table has a
-//! single bucket; a rule that raises ages does not mind.
+//! A **part** consists of [`PART_SLOTS`] consecutive slots; the last one may be shorter. Bucket 2 is in the same part
+//! as bucket 1, so a build can place nearly all pairs of a part in memory that holds only this part. Bucket 3 may be
+//! anywhere in the table, so that a full part does not make the build fail. In a part or table with a single bucket,
+//! buckets 2 and 3 are bucket 1; the rule still works, because ages increase.
 
 use super::BucketizedPlan;
 use crate::scheme::constants::Constants;

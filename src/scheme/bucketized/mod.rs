@@ -1,7 +1,8 @@
 //! The bucketized cuckoo table (BCHT): a key belongs to one of a few buckets of 4, 8 or 16 slots.
 //!
-//! A bucket of 8 slots is one line of 64 bytes, and a device fetches a whole line in the time of one word. So a hit
-//! costs little more than one random access, and buckets fill to 99%, because luck evens out over eight slots.
+//! A bucket of 8 slots is one line of 64 bytes, and a device fetches a whole line in the time of one word. A hit
+//! therefore costs little more than one random access. Loads reach 99%, because the number of keys per slot varies less
+//! over eight slots.
 //!
 //! ```text
 //! canonical  every pair is offered to its buckets in turn; a bucket keeps its S greatest words    (`canonical.rs`)
@@ -9,8 +10,8 @@
 //!                                                                                                (`classic.rs`)
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go; here they become a
-//! scheme.
+//! `params.rs` has the parameters, `plan.rs` the stored integers and `functions.rs` the hash functions. This file
+//! implements the scheme.
 
 pub mod canonical;
 pub mod classic;

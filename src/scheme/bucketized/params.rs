@@ -1,4 +1,4 @@
-//! What a user chooses: kind, slots of a bucket, and for classic tables functions, insertion, lookup, search.
+//! The parameters: kind, slots of a bucket, and for classic tables functions, insertion, lookup, search.
 
 use crate::scheme::Kind;
 

@@ -8,11 +8,11 @@
 //! find:    the first of the H slots whose key is mine
 //! ```
 //!
-//! The paper's slot marks emptiness by the key 0xFFFFFFFF. That key is not refused here: its pair stands beside the
-//! image, in the plan, and no kernel puts it into a slot.
+//! As in the paper, the key 0xFFFFFFFF marks empty slots. It is still a valid key: its pair is stored in the plan, and
+//! no kernel writes it to a slot.
 //!
-//! What it is not: free of copies by itself. The paper's input has none; here every build ends with a pass that looks
-//! each slot's key up and counts those that a lookup finds elsewhere.
+//! The insertion does not detect duplicates, because the paper's input has none. Every build therefore ends with a pass
+//! that looks up the key of each slot, and counts the keys that a lookup finds in another slot.
 
 use std::ops::Range;
 

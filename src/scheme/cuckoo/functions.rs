@@ -1,4 +1,4 @@
-//! The H functions of a table: their constants, and where they send a key.
+//! The H hash functions of a table, and their constants.
 
 use super::{CuckooPlan, HashFamily, MAX_FUNCTIONS};
 use crate::scheme::constants::Constants;

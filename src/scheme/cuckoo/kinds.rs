@@ -1,4 +1,4 @@
-//! What a [`Scheme`](crate::scheme::Scheme) must tell about an image, for both kinds and both sorts of slot.
+//! The functions that a [`Scheme`](crate::scheme::Scheme) needs about an image, for both kinds and both types of slots.
 
 use std::ops::Range;
 

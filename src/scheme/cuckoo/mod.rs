@@ -7,9 +7,9 @@
 //!            functions, for at most `chain` swaps; then everything starts again with new constants      (`classic.rs`)
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `cell.rs` what a slot is
-//! stored as (sets, `cuckoo_set.rs`, leave the values out), `kinds.rs` either kind by one name; here they become a
-//! scheme. `wide/` has the canonical tables of 64-bit keys or values.
+//! `params.rs` has the parameters, `plan.rs` the stored integers, `functions.rs` the hash functions and `cell.rs` the
+//! types of slots (those of sets, `cuckoo_set.rs`, have no values). `kinds.rs` selects the kind. This file implements
+//! the scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 pub mod canonical;
 mod cell;

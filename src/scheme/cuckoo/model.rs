@@ -1,4 +1,4 @@
-//! What Section 4.5.3 of the paper predicts of building a table: how many slots are tried, and how long it takes.
+//! The model of Section 4.5.3 of the paper: the number of slots that a build tries, and the time it takes.
 //!
 //! ```text
 //! p_k      = (k - 1) / m                                  the share of m slots that is taken when pair k comes
@@ -7,9 +7,9 @@
 //!          + (m + N) * T_coalesced                        clearing the slots, and reading the pairs
 //! ```
 //!
-//! It takes each attempt for a draw from all slots, as if a pair that was evicted had no memory of where it stood, and
-//! pairs that come at once for pairs that come one after the other. So it knows no number of functions, and no load at
-//! which they fail: near that load builds cost more. It is of the paper's own race, the kind `classic`.
+//! The model treats each attempt as a random choice among all slots, even for a pair that was just evicted, and
+//! concurrent insertions as sequential ones. The number of functions, and the load at which they fail, do not occur in
+//! it; near that load, builds cost more than it predicts. It describes the race of the paper, the kind `classic`.
 
 /// What accesses to a device's memory cost, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

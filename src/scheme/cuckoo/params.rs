@@ -1,4 +1,4 @@
-//! What a user chooses: kind, number of functions, hash family, rule of re-insertion, longest chain.
+//! The parameters: kind, number of functions, hash family, rule of re-insertion, longest chain.
 
 use crate::scheme::Kind;
 

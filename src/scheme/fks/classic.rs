@@ -10,12 +10,12 @@
 //! find:      the first of the three slots whose key is mine
 //! ```
 //!
-//! Which of several pairs that write one slot stays is up to the device; here it is the last. So the bytes differ from
-//! device to device, and on several threads from run to run.
+//! If several pairs write one slot, the device determines which one remains; here it is the last. The bytes therefore
+//! differ between devices and, with several threads, between runs.
 //!
-//! As in the classic cuckoo table the key 0xFFFFFFFF marks empty slots and stands beside the image, in the plan. Copies
-//! of a key do everything in step, for they see the same keys in the same slots: they come to rest in one slot, and are
-//! counted when all pairs write themselves down.
+//! As in the classic cuckoo table, the key 0xFFFFFFFF marks empty slots, and its pair is stored in the plan. Duplicates
+//! of a key move in step, because they see the same keys in the same slots: they end in one slot, and are counted when
+//! all pairs write their key and value.
 //!
 //! Sahu's listing has faults; what is done instead is in `docs/papers.md`.
 

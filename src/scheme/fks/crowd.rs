@@ -1,4 +1,4 @@
-//! What stood in the way of an attempt: a bucket of too many keys, or one whose functions cannot tell its keys apart.
+//! The reason why an attempt failed: a bucket with too many keys, or one whose functions cannot separate its keys.
 
 use super::{BUCKET_PAIRS, FksPlan, Functions, SUBTABLES};
 use crate::memory;

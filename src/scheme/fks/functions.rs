@@ -1,4 +1,4 @@
-//! The functions of both levels: their constants, and where they send a key.
+//! The hash functions of both levels, and their constants.
 //!
 //! ```text
 //! mixer   bucket   = reduce(mix_0(key), B)
@@ -7,9 +7,9 @@
 //!         slot     of sub-table i = (c_i key + d_i) mod p mod 192;  c_i, d_i = number s of the list ^ six constants
 //! ```
 //!
-//! A seed number changes what the three mixers are fed and not their keys, so that 256 sets of functions need no more
-//! constants than one. Two keys whose XOR is that of two tweaks trade places between two seed numbers, which harms
-//! nobody: a bucket has one.
+//! A seed number changes the input of the three mixers instead of their constants, so 256 sets of functions need no
+//! more constants than one. Two keys whose XOR equals the XOR of two tweaks exchange their places between two seed
+//! numbers. This is harmless, because a bucket has one seed number.
 //!
 //! Sahu's sums and products wrap modulo 2^32 **before** `mod p`, like those of Alcantara 2011 (`hash.rs` says why that
 //! must not be fixed), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that

@@ -11,14 +11,14 @@
 //! classic     the poster's rounds, in which all pairs of a bucket write at once; mixers, or Sahu's    (`classic.rs`)
 //! ```
 //!
-//! More than 512 keys in one bucket fail the attempt: the next has another first-level function. A bucket whose
-//! functions seat not all of its pairs only takes its next seed number.
+//! An attempt fails if a bucket has more than 512 keys; the next attempt has another first-level function. If the
+//! functions of a bucket cannot place all of its pairs, only this bucket tries its next seed number.
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `scheme.rs` makes a
-//! scheme of them, `crowd.rs` says of keys that no attempt could build what is wrong with them.
+//! `params.rs` has the parameters, `plan.rs` the stored integers and `functions.rs` the hash functions. `scheme.rs`
+//! implements the scheme. `crowd.rs` explains why no attempt succeeded.
 //!
-//! What it is not: made for batches. A bucket's seed number depends on all of its keys, so a change builds the table
-//! again.
+//! These tables are not made for batches: the seed number of a bucket depends on all of its keys, so every change
+//! rebuilds the table.
 
 pub mod canonical;
 pub mod classic;

@@ -1,4 +1,4 @@
-//! What a user chooses: kind, hash family, rounds of a bucket.
+//! The parameters: kind, hash family, rounds of a bucket.
 
 use crate::scheme::Kind;
 

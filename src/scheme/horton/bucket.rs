@@ -1,4 +1,4 @@
-//! One bucket of an image, and what both kinds do with it: look a key up, tell what stands in a word.
+//! One bucket of an image, with the operations that both kinds share: looking up a key, and decoding a word.
 //!
 //! ```text
 //! Type A   [pair] [pair] .. [EMPTY] [EMPTY]       ascending; primary and secondary items
@@ -13,8 +13,8 @@
 //! table just that many of its own keys stay, and in a classic one a removal at once brings one of its items home, or
 //! makes the bucket Type A if they have become few enough. Buckets without pairs, or with one, are Type A.
 //!
-//! No function here trusts the image: every index comes from the plan's functions, and a slice that is not there is
-//! empty.
+//! No function here trusts the image: every index comes from the functions of the plan, and a missing slice is treated
+//! as empty.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Where a Horton table sends a key: its home bucket and tag, the secondary bucket of a remap entry, the stash.
+//! The hash functions of a Horton table: the home bucket and tag of a key, the secondary bucket of a remap entry, the
+//! stash bucket.
 //!
 //! ```text
 //! mixer     x = mix(key, primary);   home = high half of x * buckets
@@ -10,8 +11,8 @@
 //!           R_i = (J6(k) + KT[k mod 8] * i) mod buckets, or the next bucket that is neither home nor an earlier R_j
 //! ```
 //!
-//! R_i depends on bucket and tag and on nothing else of the key (Equation 1): keys that share a remap entry share their
-//! secondary bucket, so one entry serves them all.
+//! R_i depends only on the bucket and the tag of the key (Equation 1). Keys that share a remap entry therefore share
+//! their secondary bucket, and one entry serves them all.
 //!
 //! Why strata: R_i - home lies in `1 + (i-1) q .. 1 + i q`, all within `1 .. buckets`, so R_1 .. R_F are F different
 //! buckets and none of them is the home. Jenkins' functions as printed guarantee neither; hence the step on.

@@ -1,4 +1,4 @@
-//! The keys of one home, and the rule that says which of them leave it (canonical tables).
+//! The keys of one home bucket, and the rule that selects the keys that leave it (canonical tables).
 //!
 //! ```text
 //! group     = the pairs of one home bucket, sorted by (tag, key)

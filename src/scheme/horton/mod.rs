@@ -1,4 +1,5 @@
-//! The Horton table (Breslow et al. 2016): most keys stand in their one primary bucket; remap entries track the rest.
+//! The Horton table (Breslow et al. 2016): most keys are stored in their primary bucket, and remap entries locate the
+//! rest.
 //!
 //! ```text
 //! Type A bucket   S pairs
@@ -8,9 +9,9 @@
 //! classic         the paper's insertions one by one, and deletion with repatriation          (`classic.rs`)
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `bucket.rs` the layout,
-//! `tokens.rs` and `group.rs` the canonical rule in small integers, `model.rs` the paper's equations; here they become
-//! a scheme.
+//! `params.rs` has the parameters, `plan.rs` the stored integers, `functions.rs` the hash functions, `bucket.rs` the
+//! layout, `tokens.rs` and `group.rs` the canonical rule in small integers, and `model.rs` the equations of the paper.
+//! This file implements the scheme.
 
 mod audit;
 pub mod bucket;

@@ -1,4 +1,4 @@
-//! What Section 6 of the paper predicts, from Equations 3 to 9: functions of slots per bucket, load and tags alone.
+//! The model of Section 6 of the paper (Equations 3 to 9), in terms of slots per bucket, load and tags.
 //!
 //! ```text
 //! lambda    = load * S                              keys with one home, on average
@@ -12,8 +12,8 @@
 //! miss      = 1 + I_alias                           (9)
 //! ```
 //!
-//! What it leaves out: keys of one bucket that share a tag. Equation 8 counts an entry for each remapped key, so where
-//! several share one the measured cost of a miss is a little lower than this.
+//! The model ignores keys of one bucket that share a tag. Equation 8 counts an entry for each remapped key, so if
+//! several keys share one, the measured cost of a miss is slightly lower.
 
 /// The greatest number of keys with one home that the sums go to. Beyond it P is below 10^-100 for every load up to 1.
 const LONGEST: u32 = 200;

@@ -1,4 +1,4 @@
-//! What a user chooses: kind, slots of a bucket, remap entries and their width, hash family, height of the search.
+//! The parameters: kind, slots of a bucket, remap entries and their width, hash family, height of the search.
 
 use crate::scheme::Kind;
 

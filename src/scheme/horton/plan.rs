@@ -1,4 +1,4 @@
-//! The integers that fix what a Horton image means; their bytes are what files and digests hold.
+//! The integers that define the meaning of a Horton image. Files and digests contain their bytes.
 
 use bytemuck::NoUninit;
 

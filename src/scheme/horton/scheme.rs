@@ -1,4 +1,4 @@
-//! The Horton table as a scheme: parameters checked, plans made and read back, each call passed to its kind.
+//! The Horton table as a scheme: checks parameters, makes and reads plans, and forwards each call to its kind.
 
 use std::ops::Range;
 

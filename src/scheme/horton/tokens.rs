@@ -9,8 +9,8 @@
 //!   age a   : tag = list[(a-1) mod len],  i = (a-1) / len mod F + 1;   ages 1 ..= CYCLES * F * len
 //! ```
 //!
-//! A token is the need of a crowded bucket to be rid of one key. It does not say which: it offers, in turn, the least
-//! key of each of its tags. Since no two tokens of a bucket hold one tag, no two of them can want one remap entry.
+//! A token represents one key that must leave a crowded bucket, without saying which: it offers the least key of each
+//! of its tags in turn. No two tokens of a bucket share a tag, so no two of them compete for one remap entry.
 
 /// The key that marks an empty slot.
 pub const EMPTY_KEY: u32 = u32::MAX;

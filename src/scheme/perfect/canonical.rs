@@ -1,5 +1,5 @@
-//! Finding a pair, and the rule by which offsets are chosen, in the fewest words: one offset after the other, each
-//! tried point by point. `build.rs` finds the same offsets 64 at a time.
+//! Lookup, and the rule by which offsets are chosen, in its simplest form: one offset after the other, each tried point
+//! by point. `build.rs` finds the same offsets 64 at a time.
 //!
 //! ```text
 //! group the points by their cell of the offset table
@@ -16,8 +16,8 @@
 //! that are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of
 //! tries a point, and a full table some hundreds.
 //!
-//! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a
-//! function of the set.
+//! The order of the input is not used, and the points of a cell are tried together, so the bytes are a function of the
+//! set.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

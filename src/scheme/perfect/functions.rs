@@ -1,4 +1,4 @@
-//! Where a key's slot is, and in which order offsets are tried: arithmetic alone, for one key or for eight.
+//! The slot of a key, and the order in which offsets are tried, for one key or for eight.
 //!
 //! ```text
 //! p       = the key's coordinates:  x = key mod width,  y = key / width    (a volume: y mod height, z = y / height)

@@ -9,17 +9,17 @@
 //!             slots: the rule one by one (`canonical.rs`), 64 at a time (`build.rs`)
 //! ```
 //!
-//! Where neighbouring cells of the offset table have one offset, neighbouring cells of the domain stand in neighbouring
-//! slots; so the offsets of neighbours are tried first.
+//! If adjacent cells of the offset table have equal offsets, adjacent cells of the domain are stored in adjacent slots.
+//! The offsets of adjacent cells are therefore tried first.
 //!
-//! What is the paper's: the function, the two tables and the two reads, and offsets chosen with an eye to coherence, as
-//! its abstract and Garcia 2011 tell; and, known to us at second hand, cells in the order of their number of points,
-//! and a larger offset table after a failure. What is ours: the order in which offsets are tried is fixed by the set
-//! and the seed, so that the bytes are a function of them; the sizes and how they grow (`plan.rs`); the search 64
-//! offsets at a time; both tables behind each other in one image.
+//! From the paper: the function, the two tables, the two reads, and offsets chosen for coherence (from its abstract and
+//! Garcia 2011); and, from secondary sources, cells ordered by their number of points, and a larger offset table after
+//! a failure. koel's own: the set and the seed determine the order in which offsets are tried, so the bytes are a
+//! function of both; the sizes and their growth (`plan.rs`); the search of 64 offsets at a time; both tables in one
+//! image.
 //!
-//! What it is not: able to hold any set. Keys that agree modulo M and modulo R in every axis share their offset and
-//! their slot; the next attempt has a larger R.
+//! Some sets cannot be built in an attempt: keys that agree modulo M and modulo R in every axis share their offset and
+//! their slot. The next attempt has a larger R.
 
 pub(crate) mod build;
 pub mod canonical;

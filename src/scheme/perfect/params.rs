@@ -1,4 +1,4 @@
-//! What a user chooses: the domain whose cells are the keys.
+//! The parameters: the domain whose cells are the keys.
 
 use crate::scheme::divisor::Divisor;
 

@@ -1,4 +1,4 @@
-//! The integers that fix what a perfect image means, and where the sizes of its two tables come from.
+//! The integers that define the meaning of a perfect image, and the computation of the sizes of its two tables.
 
 use bytemuck::NoUninit;
 

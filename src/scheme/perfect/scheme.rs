@@ -1,4 +1,4 @@
-//! The perfect spatial hash as a scheme: parameters checked, plans made and read back.
+//! The perfect spatial hash as a scheme: checks parameters, makes and reads plans.
 
 use std::ops::Range;
 

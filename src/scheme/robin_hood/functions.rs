@@ -1,4 +1,4 @@
-//! Where the keys of one plan go: the start of each key's list, and the steps from there.
+//! The hash functions of a plan: the start of each key's list, and its steps.
 //!
 //! ```text
 //! m slots, a prime;   x = key, or mix(key);   quotient = x / m,  r = x mod m

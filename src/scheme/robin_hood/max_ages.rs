@@ -5,7 +5,7 @@
 //! code   = the least level that is MAT[p] or more, numbered from 1; 0 for MAT[p] = 0
 //! ```
 //!
-//! A lookup asks at most so many places. Rounding up costs reads and never an answer.
+//! A lookup probes at most this many places. Rounding up costs reads, but does not change answers.
 //!
 //! ```text
 //! canonical   an array behind the slots, whole codes to a word: an image more, read first
@@ -14,8 +14,7 @@
 //!             empty cell stays 0: it is nobody's home, for whoever has it as home was offered it first.
 //! ```
 //!
-//! What it is not: kept up by `remove`. A pair that goes leaves the array as it was, an upper bound, until pairs are
-//! placed again.
+//! `remove` does not update the array. It remains an upper bound until pairs are placed again.
 
 use super::Rule;
 use super::cell::EMPTY;

@@ -1,5 +1,5 @@
-//! The Robin Hood table (Garcia et al. 2011, Coherent Parallel Hashing): each key has an endless list of slots, and the
-//! pair that has come farther down its list keeps the slot.
+//! The Robin Hood table (Garcia et al. 2011, Coherent Parallel Hashing): each key has an endless list of slots, and a
+//! slot keeps the pair that is farther down its list.
 //!
 //! ```text
 //! canonical  cell = [age 6][quotient 26][value 32]: every key and value, loads to 0.99; removal by tombstones
@@ -7,9 +7,9 @@
 //!            place replaces the ages
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs`
-//! where keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs`
-//! what a sound image is; here they become a scheme. `wide/` has the canonical tables of 64-bit keys or values.
+//! `params.rs` has the parameters, `plan.rs` the stored integers, `prime.rs` the number of slots, `functions.rs` the
+//! hash functions, `cell.rs` the types of cells, `rule.rs` the rule, `max_ages.rs` the limits of lookups and `audit.rs`
+//! the invariants. This file implements the scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 mod audit;
 pub mod cell;

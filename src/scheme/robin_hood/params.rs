@@ -1,4 +1,4 @@
-//! What a user chooses: kind, probe sequence, maximum ages, whether keys stand alone.
+//! The parameters: kind, probe sequence, maximum ages, whether keys stand alone.
 
 use crate::error::{Error, Result};
 use crate::scheme::{Kind, Load};

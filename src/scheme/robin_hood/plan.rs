@@ -1,4 +1,4 @@
-//! The integers that fix what a Robin Hood image means; their bytes are what files and digests hold.
+//! The integers that define the meaning of a Robin Hood image. Files and digests contain their bytes.
 
 use bytemuck::NoUninit;
 

@@ -1,7 +1,7 @@
 //! Primes for the number of slots.
 //!
-//! A row of an image, or a layer of voxels, is as long as its maker liked: a power of two, or a multiple of ten. Keys a
-//! row apart would meet in one slot if the table's length had a factor in common with it. A prime has none.
+//! Rows of an image and layers of voxels often have lengths with small factors: powers of two, or multiples of ten. If
+//! the length of the table shared a factor with them, keys that are one row apart would collide. A prime shares none.
 
 /// Divided by first: three of four odd numbers need no more.
 const SMALL: [u32; 10] = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31];

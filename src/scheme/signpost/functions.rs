@@ -1,4 +1,4 @@
-//! Where keys go.
+//! The hash functions.
 //!
 //! ```text
 //! x = mixed(key);  home and remainder = split(x)

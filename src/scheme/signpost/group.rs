@@ -1,4 +1,4 @@
-//! The keys of one home bucket, and who of them leaves it.
+//! The keys of one home bucket, and the rule that selects the keys that leave it.
 //!
 //! ```text
 //! group    the keys of a home, each once, in the order of their remainders, and so of their tags
@@ -11,8 +11,8 @@
 //!          of its own
 //! ```
 //!
-//! A token is one key that must leave, and which of its tags' representatives it is depends on who takes it in. So a
-//! token with several tags has several times 13 places to ask for, and the entry of one tag is set, whichever it was.
+//! A token represents one key that must leave. Which of the representatives of its tags leaves depends on the bucket
+//! that accepts it. A token with q tags therefore has 13 q places to try, and sets the entry of one of its tags.
 
 use super::post::FUNCTIONS;
 

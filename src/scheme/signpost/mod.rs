@@ -1,4 +1,4 @@
-//! Signpost tables: a bucket says where the keys went that it has no room for. koel's own scheme.
+//! Signpost tables: a full bucket records where its surplus keys are stored. A scheme of koel's own.
 //!
 //! ```text
 //! bucket     a line of 64 bytes: the pairs whose home it is, and guests in what is left
@@ -18,12 +18,12 @@
 //! model.rs       reads and stash, from slots, tags and load
 //! ```
 //!
-//! It takes from Horton tables (Breslow 2016) that a full bucket leads its surplus keys away by tags, so that most
-//! lookups read one line. There the signposts take the place of a pair; here they stand in bits that a quotient has to
-//! spare, so all slots hold pairs. And all that a home's keys do happens in one part of the table.
+//! As in Horton tables (Breslow 2016), a full bucket locates its surplus keys by tags, so most lookups read one line.
+//! There, the entries take the place of a pair; here, they are stored in bits that quotients do not use, so all slots
+//! hold pairs. All keys of a home bucket stay in one part of the table.
 //!
-//! What it is not: a table that changes in place. Who leaves a bucket depends on all its keys, so every batch and every
-//! removal makes the table again; whoever inserts often takes a bucketized one.
+//! Tables do not change in place: the keys that leave a bucket depend on all its keys, so every batch and every removal
+//! rebuilds the table. For frequent inserts, use a bucketized table.
 
 pub mod functions;
 pub mod group;

@@ -1,4 +1,4 @@
-//! What a signpost table reads and stashes, as functions of slots, tags and load alone.
+//! A model of the reads and the stash of a signpost table, in terms of slots, tags and load.
 //!
 //! ```text
 //! P(c)    = e^-lambda lambda^c / c!,  lambda = load * S      homes of c keys

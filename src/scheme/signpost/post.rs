@@ -1,4 +1,4 @@
-//! The word of a slot, and where a bucket's entries stand: the signposts.
+//! The word of a slot, and the layout of a bucket's entries (the signposts).
 //!
 //! ```text
 //! word     [age 4][entries 8][remainder]      entries within the words: from 4,096 buckets on, lines without spare bytes
@@ -16,8 +16,8 @@
 //! are at least `buckets` apart. Four of them hold the age (`scheme/slot.rs`); from 4,096 buckets on eight more hold
 //! entries.
 //!
-//! Entries belong to the place and not to the pair. They are 0 but in buckets whose slots all hold natives, so words
-//! are compared and sorted without them, and the word of an empty slot is 0.
+//! Entries belong to the place, not to the pair. They are 0 except in buckets whose slots all hold natives. Words are
+//! compared and sorted without them, and the word of an empty slot is 0.
 
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, SlotKey};
 use crate::scheme::slot::AGE_BITS;

@@ -1,4 +1,4 @@
-//! What an image says: where a key stands, which pair stands in a cell, and whether all of it can be so.
+//! Reading an image: searching for a key, decoding a cell, and the audit.
 //!
 //! ```text
 //! search(key)   home line: a word of age 1 with the key's remainder?  it is the key's
@@ -7,8 +7,8 @@
 //!                                                 14  as in a canonical bucketized table: the stash
 //! ```
 //!
-//! Ages are compared with the remainders: other keys that came by other functions have equal remainders often, since
-//! one bucket's remainders have few values.
+//! Ages are compared together with the remainders, because guests that were placed by other functions often have equal
+//! remainders: the remainders of one bucket have few values.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The rule as a program that is too simple to be wrong: groups, offers, lines, stash, one after the other.
+//! The rule as a simple reference implementation: groups, offers, lines, stash, one after the other.
 //!
 //! ```text
 //! group the pairs by home; of a key that comes again the greatest value stays
@@ -19,7 +19,7 @@
 //! stands, and nobody offers who was not refused before. Two offers never compare as equals: of one token they differ
 //! by position.
 //!
-//! What it is not: fast, or by parts. `cpu/signpost/` and `cl/signpost*.cl` are.
+//! This implementation is not optimized. `cpu/signpost/` and `cl/signpost*.cl` are, and place one partition at a time.
 
 use super::functions::SignpostFunctions;
 use super::group::Leavers;

@@ -5,15 +5,14 @@
 //! place = sort;   find = binary search (`search.rs`)
 //! ```
 //!
-//! The plan says how many pairs there are, so no word has to say that it holds none, and every key is legal. There are
-//! no constants and no attempts: the pairs fit or are more than the slots. Load 1 is the default and costs nothing.
+//! The plan contains the number of pairs, so there is no marker for empty words, and every key is valid. There are no
+//! constants and no attempts: a build succeeds if there are enough slots. The default load is 1.
 //!
-//! Canonical by nature: there is one ascending order of a set. A batch makes it again; a value is overwritten in place.
+//! The image is canonical, because a set has one ascending order. A batch rebuilds it; values are overwritten in place.
 //!
-//! What it is not: a search tree that a lookup could pass in few lines of memory. A lookup reads some log2(pairs)
-//! words.
+//! A lookup reads about log2(pairs) words; this is not a search tree with a cache-friendly layout.
 //!
-//! Pairs of 64-bit keys or values do not fit a word: they stand in two columns (`wide/`).
+//! Pairs of 64-bit keys or values do not fit into a word, and are stored in two columns (`wide/`).
 
 mod plan;
 pub mod search;

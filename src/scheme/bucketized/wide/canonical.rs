@@ -8,9 +8,9 @@
 //!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
 //! ```
 //!
-//! **Values take no part in where keys stand.** Only words are compared, and two words of a line are equal only if they
-//! are copies or of empty slots. So the places are a function of the set of keys. Which value a key has is one of the
-//! pairs alone: of copies the greatest.
+//! **Values do not affect the places of keys.** Only words are compared, and two words of a line are equal only if they
+//! belong to duplicates or to empty slots. The places are therefore a function of the set of keys. The value of a key
+//! is the greatest value of its duplicates.
 
 use std::ops::Range;
 

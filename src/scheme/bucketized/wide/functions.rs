@@ -1,5 +1,5 @@
-//! Where the keys of a line table go: as in canonical tables of 32 bits (`bucketized/functions.rs`), with a mixer of
-//! the keys' own width, and with 32 bits of the remainder where that has more.
+//! The hash functions of a line table: those of canonical tables of 32 bits (`bucketized/functions.rs`), with a mixer
+//! of the keys' width. Longer remainders are folded to 32 bits.
 //!
 //! ```text
 //! x = mixed(key);  bucket 1 and remainder = split(x);   f = folded(remainder)

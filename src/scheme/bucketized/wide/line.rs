@@ -8,9 +8,9 @@
 //! u64, none        8     8 x [word 8]
 //! ```
 //!
-//! All that a lookup needs of a bucket is one line, because a second access costs as much as the first, also next to
-//! it. Spare bytes, and the values of slots that hold no pair, are 0. Words and values of 32 bits stand as in a
-//! little-endian array: the lower half of an image's word first.
+//! A lookup needs only one line of a bucket, because a second access costs as much as the first, even to the next line.
+//! Spare bytes, and the values of empty slots, are 0. Words and values of 32 bits are stored as in a little-endian
+//! array: the lower half of an image's word first.
 
 use std::fmt::Debug;
 

@@ -8,10 +8,10 @@
 //! canonical.rs   the rule
 //! ```
 //!
-//! Words alone decide where keys stand, and values follow them: so one atomic operation on 64 bits is an offer, as in
-//! tables of 32 bits, and the proofs of `bucketized/canonical.rs` hold word for word.
+//! Words alone determine the places of keys, and values are moved with them. An offer is therefore one atomic operation
+//! on 64 bits, as in tables of 32 bits, and the proofs of `bucketized/canonical.rs` apply without changes.
 //!
-//! What it is not: a kind of its own, or the papers'. Classic tables have 32 bits.
+//! There are no classic tables of 64-bit keys or values.
 
 pub mod canonical;
 mod functions;

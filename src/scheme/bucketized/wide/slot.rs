@@ -1,4 +1,4 @@
-//! The arithmetic of slots whose value stands apart: `[age 4][remainder]`, in as many bits as the key has.
+//! The arithmetic of slots without a value: `[age 4][remainder]`, with the width of the key.
 //!
 //! ```text
 //! x      = mix(key)                          a bijection, so x is as good as the key
@@ -7,10 +7,10 @@
 //! word   = [age][rem]                        age 1, 2, 3, ..; an empty slot is 0
 //! ```
 //!
-//! It is the rule of `scheme/slot.rs` with the value left out, at 32 and at 64 bits: lossless from
-//! [`MIN_BUCKETS`](crate::scheme::slot::MIN_BUCKETS) on, for the same reason. Words of 32 bits stand in the low half of
-//! a `u64` wherever one is passed around. Robin Hood tables divide their words elsewhere ([`Fields`]): they need six
-//! bits of age, and take the remainder from a division.
+//! This is the rule of `scheme/slot.rs` without the value, for 32 and 64 bits. It is lossless from
+//! [`MIN_BUCKETS`](crate::scheme::slot::MIN_BUCKETS) on, for the same reason. In function arguments, words of 32 bits
+//! are in the low half of a `u64`. Words of Robin Hood tables have other fields ([`Fields`]): six bits of age, and a
+//! remainder from a division.
 
 use std::fmt::Debug;
 

@@ -1,5 +1,5 @@
-//! Where the keys of a table of 64-bit keys or values go: the functions of `cuckoo/functions.rs`, with mixers of the
-//! keys' own width.
+//! The hash functions of tables of 64-bit keys or values: those of `cuckoo/functions.rs`, with mixers of the keys'
+//! width.
 
 use super::plan::CuckooLinePlan;
 use crate::scheme::Cuckoo;

@@ -7,12 +7,12 @@
 //!
 //! The rule is `scheme/slot_lists.rs`.
 //!
-//! A slot is a word `[age 4][remainder]` of the key's width (`bucketized/wide/slot.rs`) and a value beside it. Slots
-//! stand in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and value
-//! are one access of memory, and the key of a set takes 8 bytes.
+//! A slot is a word `[age 4][remainder]` of the key's width (`bucketized/wide/slot.rs`), and a value. Slots are stored
+//! in lines of 64 bytes, four, five or eight per line (`bucketized/wide/line.rs`), so one memory access reads the word
+//! and the value of a slot. A key of a set takes 8 bytes.
 //!
-//! What it is not: a kind of its own, or the paper's. Classic tables have 32 bits. Nor a table of buckets: each key has
-//! H slots, of lines that have nothing to do with each other.
+//! There are no classic tables of 64-bit keys or values. Lines are not buckets: the H slots of a key are in unrelated
+//! lines.
 
 mod functions;
 mod plan;

@@ -1,4 +1,4 @@
-//! The integers that fix what an image of slots in lines means; their bytes are what files and digests hold.
+//! The integers that define the meaning of an image of slots in lines. Files and digests contain their bytes.
 
 use std::marker::PhantomData;
 

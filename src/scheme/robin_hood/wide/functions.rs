@@ -1,5 +1,5 @@
-//! Where the keys of a table of 64-bit keys or values go: the walk of `robin_hood/functions.rs`, from homes by a
-//! division of 64 bits.
+//! The hash functions of tables of 64-bit keys or values: the walk of `robin_hood/functions.rs`, from homes computed by
+//! a division of 64 bits.
 //!
 //! Constants come from the stream of seed and attempt: the mixer of keys, of their own width, and then what tables of
 //! 32 bits draw after theirs. So a table of `u32` keys has each of them where it stands beside values of 32 bits.

@@ -1,11 +1,11 @@
-//! Where the keys and the values of an image stand.
+//! The layout of the keys and values of an image.
 //!
 //! ```text
 //! image = [key] of all slots, up to a whole word;  [value] of all slots, up to a whole word
 //! ```
 //!
-//! A search reads keys alone, so they stand by themselves: a line of memory then holds eight keys of 64 bits, where it
-//! would hold four pairs. Columns of 32 bits stand as in a little-endian array: the lower half of a word first.
+//! A search reads only keys, so they have a column of their own: a line of memory then holds eight keys of 64 bits
+//! instead of four pairs. Columns of 32 bits are stored as in a little-endian array: the lower half of a word first.
 
 use crate::backend::Word;
 use crate::scheme::bucketized::wide::Layout;

@@ -7,9 +7,9 @@
 //! find         the search of `../search.rs` among the keys; then one read of the value
 //! ```
 //!
-//! Canonical as `Sorted` is: a set of pairs has one ascending order, and the columns are that order.
+//! The image is canonical, as for `Sorted`: a set of pairs has one ascending order.
 //!
-//! What it is not: a hash table. There are no constants, no attempts and no ages.
+//! This is not a hash table: there are no constants, no attempts and no ages.
 
 pub mod columns;
 mod plan;
