@@ -16,11 +16,10 @@
 //! Following a loser at once instead would wait for one line at a time; queueing it was 3.8 times faster in the
 //! prototype (bucketized, 2^24 slots).
 //!
-//! **Why relaxed atomics and a plain read do.** A slot only grows. So a word seen in it that is above mine refuses me
-//! for good, however old the sight is; and where what I saw is below mine, the exchange decides on the true word. Which
-//! of them a slot ends with is its maximum, whatever the order, and no other memory is read on the strength of a slot's
-//! word. The bytes are those of the sequential rule (`scheme/cuckoo/canonical.rs` proves that they do not depend on
-//! order).
+//! **Why relaxed atomics and a plain read are enough.** A slot only grows. If a word read from it is above mine,
+//! however stale, the slot refuses me for good. If it is below mine, the exchange decides on the current word. A slot
+//! ends with the maximum, whatever the order, and no other memory is read because of a slot's word. The bytes are those
+//! of the sequential rule (`scheme/cuckoo/canonical.rs` proves that they do not depend on order).
 //!
 //! **Why the count of copies is exact** when nothing is unplaced. Take a key that came m times, the image's own pair
 //! counted. Each drop takes one of them away and counts one, so it must be shown that exactly one is left. All copies
@@ -36,7 +35,7 @@
 //!
 //! So a key is counted m - 1 times, on any number of threads, and the least key that is counted does not vary either.
 //!
-//! What it is not: exact in its counts when a pair is unplaced. The attempt has failed then, and only that is told.
+//! The counts are not exact if a pair is unplaced. The attempt has then failed, and only the failure is reported.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;

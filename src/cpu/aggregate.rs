@@ -1,9 +1,9 @@
 //! Aggregates of groups of 64-bit values.
 //!
-//! As for values of 32 bits (`relational.rs`), each chunk adds up in a small table of its own, and entries go to the
-//! groups' cells by atomics. A group's cells hold a sum of 128 bits in two words: an addition to the lower one that
-//! passes 2^64 is one more in the upper. Least and greatest values are found by their codes (`backend/numbers.rs`).
-//! Doubles are added up as integers too, and those that do not fit the column's window are left over
+//! As for values of 32 bits (`relational.rs`), each chunk aggregates in a small table of its own, whose entries are
+//! added to the cells of the groups with atomics. The cells of a group hold a 128-bit sum in two words: an overflow of
+//! the lower one increments the upper one. Minimum and maximum compare codes of the values (`backend/numbers.rs`).
+//! Doubles are summed as integers too; those outside of the column's window are collected separately
 //! (`exact/window.rs`).
 
 use std::ops::Range;

@@ -1,8 +1,7 @@
-//! Passes over all keys that look one block ahead: where a block's keys go is computed eight at a time, and its lines
-//! are asked for, before the block ahead of it is worked on.
+//! Passes over all keys, one block ahead: the places of a block's keys are computed eight at a time, and their lines
+//! prefetched, before the previous block is processed.
 //!
-//! What it is not: `block.rs`, whose keys come back for further questions. Here each key has one place and is done
-//! with.
+//! In contrast to `block.rs`, each key has only one place, and is never queued again.
 
 use wide::u32x8;
 

@@ -1,8 +1,8 @@
-//! What passes do to a word that threads share. They are generic over it, so that a model checker's words can stand in
-//! for the processor's: `RUSTFLAGS="--cfg loom" cargo test -p koel --no-default-features --lib loom_` runs the code of
-//! builds in every order that two threads can have.
+//! Operations on words that threads share. Passes are generic over the type of the word, so that a model checker's type
+//! can replace the processor's: `RUSTFLAGS="--cfg loom" cargo test -p koel --no-default-features --lib loom_` runs the
+//! code of builds in every interleaving of two threads.
 //!
-//! What it is not: a choice at run time. In a build of the library there is one type for each width.
+//! The type is not chosen at run time. A build of the library has one type per width.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

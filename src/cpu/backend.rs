@@ -1,5 +1,5 @@
-//! [`HashBackend`] for [`Cpu`]: ranges are checked, the pool is entered, the ledger is written; the work is done
-//! elsewhere.
+//! [`HashBackend`] for [`Cpu`]: checks ranges, enters the thread pool and updates the ledger. Other modules do the
+//! work.
 
 use std::ops::Range;
 

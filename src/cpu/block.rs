@@ -1,4 +1,5 @@
-//! Blocks of keys that ask the same function at the same time, and the queues in which keys wait for their next block.
+//! Blocks of keys that use the same hash function at the same time, and the queues in which keys wait for their next
+//! block.
 //!
 //! ```text
 //! fill     from fresh input, or from the queue of one age
@@ -7,8 +8,8 @@
 //! resolve  a scheme places or compares; a key that must go on is queued under the next age
 //! ```
 //!
-//! Queues are kept by age because lanes share the constants of one function. A place and a lookup count alike: the
-//! first question of a key is age 1 and goes to function 0.
+//! There is one queue per age, because SIMD lanes share the constants of one function. Placing and looking up count
+//! alike: the first probe of a key has age 1 and uses function 0.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{array, fmt};

@@ -1,4 +1,4 @@
-//! The pairs of an image as columns, on all threads: what `decode` and `lift` are for every scheme.
+//! The pairs of an image as columns, on all threads: `decode` and `lift` for every scheme.
 
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Decoded, Word, bitmap_words};

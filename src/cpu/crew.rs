@@ -1,14 +1,14 @@
-//! How the threads of one pass share its input when each keeps work of its own from chunk to chunk.
+//! A chunk queue, for passes whose threads keep queued work from one chunk to the next.
 //!
-//! A thread takes the next chunk from a counter until none is left, then finishes what it has queued, and returns what
-//! it counted. Nothing is shared but that counter and one flag. A thread's queues never hold more than a few blocks, so
-//! nobody waits long for the last one, and no work needs to be taken over at the end.
+//! Each thread takes the next chunk from a counter until none is left, then finishes its queued work and returns its
+//! counts. Threads share only the counter and one flag. The queues of a thread never hold more than a few blocks, so
+//! all threads end at about the same time, without work stealing.
 //!
-//! Chunks are taken in turn from the front and from the end. Of copies of a key the greatest stays, and where values
-//! are numbers of rows, or their complements, that is the last or the first of the input: so it comes early, and most
-//! others see it and need not write.
+//! Chunks are taken alternately from the front and from the end. Of duplicates, the greatest value stays. If values are
+//! row numbers or their complements, that is the last or the first row, so it is written early, and most other
+//! duplicates see it and need not write.
 //!
-//! What it is not: needed by passes without such queues; they go over chunks as `crate::parallel` has it.
+//! Passes without such queues use `crate::parallel`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

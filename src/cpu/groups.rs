@@ -1,4 +1,4 @@
-//! Aggregates of the groups of a column whose ids nobody asked for.
+//! Aggregates of the groups of a column, without the ids of its rows.
 //!
 //! ```text
 //! each thread     cells of its own for every group
@@ -6,9 +6,9 @@
 //! in the end      the cells of all threads are added up, group by group
 //! ```
 //!
-//! No ids are written to memory, and no cell is shared. So it is for columns of few groups: at most [`CHUNK`], however
-//! few rows there are; or so few that there are [`ROWS_A_CELL`] rows at least for each group and thread. Otherwise ids
-//! are written down, and aggregated as on any device (`relational.rs`, `aggregate.rs`).
+//! No ids are written to memory, and threads share no cells. This is used for columns with few groups: at most
+//! [`CHUNK`], or so few that each group has at least [`ROWS_A_CELL`] rows per thread. Otherwise the ids are stored, and
+//! aggregated as on any device (`relational.rs`, `aggregate.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

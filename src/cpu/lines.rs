@@ -1,5 +1,5 @@
-//! The passes over images of lines that no scheme owns: lookups, values, removal, and pairs as columns, by where a
-//! scheme finds its keys.
+//! The passes over images of lines that all schemes share: lookups, values, removal, and pairs as columns. The scheme
+//! provides the places of keys.
 
 use std::ops::Add;
 

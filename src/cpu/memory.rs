@@ -1,5 +1,5 @@
-//! Buffers of the CPU backend, and every line of `unsafe` that it has but for instructions (`lanes/x86.rs`): also
-//! prefetches.
+//! Buffers of the CPU backend, and prefetches. All `unsafe` code of the backend is here, except for instructions
+//! (`lanes/x86.rs`).
 //!
 //! ```text
 //! below 2 MiB    a Vec
@@ -11,7 +11,7 @@
 //! New maps are zero without anyone writing to them, and the kernel gives each page to the thread that first touches
 //! it. So a buffer of zeros costs nothing until it is used, and any other value is written by all threads.
 //!
-//! What it is not: an allocator. Each large buffer is one map, and goes back to the system when it is dropped.
+//! This is not an allocator: each large buffer is one map, and is returned to the system when it is dropped.
 
 use std::fmt;
 use std::fs::File;

@@ -35,13 +35,13 @@
 //! perfect/       `Passes<Perfect>`
 //! ```
 //!
-//! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
-//! can wait for a hundred of them at once. Each pass therefore works on **blocks** of 128 keys: hash all of them
-//! with SIMD lanes, prefetch all their slots, and only then look, while the lines of the next block are already on
-//! their way. A key that needs another slot is queued for a later block instead of being followed at once.
+//! Tables are larger than the caches, so most of the time is spent waiting for lines of memory, and one core can wait
+//! for a hundred of them at once. Each pass therefore works on **blocks** of 128 keys: it hashes all of them with SIMD
+//! lanes, prefetches their slots, and reads them while the lines of the next block are being fetched. A key that needs
+//! another slot is queued for a later block.
 //!
-//! What it is not: written for one instruction set. `wide` chooses its lanes when koel is compiled, SSE2's for baseline
-//! x86-64; `lanes/` says what of AVX2 such a program uses all the same.
+//! The code is not written for one instruction set. `wide` selects its lanes when koel is compiled (SSE2 for baseline
+//! x86-64); `lanes/` describes which newer instructions such a program still uses.
 
 mod acceptance;
 mod aggregate;

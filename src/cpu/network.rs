@@ -1,5 +1,4 @@
-//! Sorting of one bucket without branches: whether two of its words are in order is a coin toss to the branch
-//! predictor.
+//! Sorts one bucket without branches, because the branch predictor cannot foresee the order of its words.
 
 /// Comparators of Batcher's network for 16 words; 8 need 19 and 4 need 5.
 const MOST: usize = 63;

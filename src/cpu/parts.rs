@@ -1,4 +1,4 @@
-//! Deals the pairs of a batch to the parts of a new table, so that each part can be placed in a core's cache.
+//! Partitions the pairs of a batch by the parts of a new table, so that each part can be placed in a core's cache.
 //!
 //! ```text
 //! count    how many pairs of each chunk of the input go to each part; sums over the chunks tell where in the slice of a
@@ -6,16 +6,17 @@
 //! deal     each pair goes to the line of its part in a buffer; a line that is full goes to the slice as a whole
 //! ```
 //!
-//! A pair is dealt as a *row*, mixed key and value: bucket and remainder come back from it, and so does the key. How
-//! many rows a line of 64 bytes holds, and where in it they stand, is the batch's affair ([`Batch`]): as many as the
-//! image has slots in a line.
+//! A pair is moved as a *row*: its mixed key and its value, from which bucket, remainder and key can be recovered. The
+//! type of the batch ([`Batch`]) defines the layout of rows in a line of 64 bytes, which holds as many rows as a line
+//! of the image has slots.
 //!
-//! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one
-//! line a part, which the second level keeps, and the image gets whole lines.
+//! **Why whole lines are written.** There are more parts than a first-level cache can keep open for writing. The buffer
+//! has one line per part and fits into the second-level cache, and the image receives whole lines.
 //!
-//! **Why the image has the room.** A part's slice has room for as many rows as the part has slots, and distinct keys
-//! come to parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies
-//! of a key are all of one part: too many escapes end the dealing, and the table is built in another way.
+//! **Why the image has enough space.** The slice of a part holds as many rows as the part has slots, and distinct keys
+//! are distributed evenly. Rows whose slice is full *escape*; few do, up to loads at which no table can be built. All
+//! duplicates of a key are in one part: too many escapes end the partitioning, and the table is built with another
+//! algorithm.
 //!
 //! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
 //! fronts, all of them would be written to in the same few sets of the caches.
@@ -23,8 +24,8 @@
 //! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know. Only lines
 //! of which chunks have a share each are written by several of them, each its bits of what was 0.
 //!
-//! What it is not: a sort. Which row of its slice a pair becomes depends on chunks and threads, and nothing may depend
-//! on that.
+//! This is not a sort. The position of a pair in its slice depends on chunks and threads, and no result may depend on
+//! it.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! One place of an image, as a pass meets it: at rest or shared by threads, 64 bits wide or the upper half of such a
+//! One place of an image, as passes access it: exclusively or shared by threads, as 64 bits or as the upper half of a
 //! word.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

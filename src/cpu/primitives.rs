@@ -1,4 +1,4 @@
-//! The passes that no scheme owns, on plain slices. Callers have checked the lengths.
+//! The passes that do not depend on a scheme, on slices. The callers have checked the lengths.
 
 use std::ops::Range;
 

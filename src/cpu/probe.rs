@@ -1,4 +1,4 @@
-//! [`Probe`] for [`Cpu`]: the clock on the wall, and accesses at random places; `strided.rs` has those at strides.
+//! [`Probe`] for [`Cpu`]: wall time, and accesses at random places; `strided.rs` has those at strides.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! [`Relational`] on the CPU: what grouping and joining are made of.
+//! [`Relational`] on the CPU: the passes of grouping and joining.
 //!
 //! ```text
 //! ranks, offsets   count each chunk, add the counts up, let each chunk go on from its own sum

@@ -1,4 +1,5 @@
-//! Which tables are built part by part (`tuning/route.rs`): canonical bucketized ones of many pairs.
+//! Selects the tables that are built one partition at a time (`tuning/route.rs`): canonical bucketized ones of many
+//! pairs.
 
 use std::sync::{MutexGuard, PoisonError};
 

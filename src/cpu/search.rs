@@ -1,12 +1,12 @@
-//! Lookups in blocks, for tables of single slots: every key asks at its first place, and those that cannot be told yet
-//! wait for a block of the next.
+//! Lookups in blocks, for tables of single slots: every key probes its first place, and unresolved keys wait for a
+//! block that probes the next one.
 //!
-//! The result of a probe is a coin toss to the branch predictor, and a wrong guess costs more than a whole probe. So
-//! nothing here branches on it: every probe writes an answer (0 for "not yet") and a place in the next queue, and only
-//! the queue's length depends on what was found. The answer of a key's last probe is the one that stays.
+//! The branch predictor cannot foresee the result of a probe, and a misprediction costs more than a whole probe.
+//! Nothing here branches on it: every probe writes an answer (0 for "not yet") and an entry of the next queue, and only
+//! the length of the queue depends on the result. The answer of a key's last probe remains.
 //!
-//! Each key that is looked at asks for the line of one key of the next block: asking for all of them at once would only
-//! make them wait for each other, and cost a third of the speed.
+//! Each key prefetches the line of one key of the next block. Prefetching all of them at once would make them wait for
+//! each other, and cost a third of the speed.
 //!
 //! Compared with finishing each block before the next is begun: later probes have full blocks too, so that a hundred
 //! lines are on their way at all times and not only after the first probe.

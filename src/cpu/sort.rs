@@ -15,12 +15,13 @@
 //! equal ones, cost no more passes than they must. What is stable in each pass is stable as a whole, and a stable order
 //! is one order: chunks and threads leave no trace.
 //!
-//! Memory: beside the result a thread's scratch, and a copy of each bucket whose keys crowd, until it is dealt out. Its
-//! own buckets are settled after that, so all copies together never hold a word twice: 8 bytes a pair at most.
+//! Memory, in addition to the result: scratch space per thread, and a copy of each bucket with crowded keys until it
+//! has been partitioned. Its own buckets are sorted after that, so all copies together never hold a word twice: at most
+//! 8 bytes per pair.
 //!
-//! Why the scatter stores atomically: its places are scattered and each is written once, which safe Rust cannot say of
-//! a slice that threads share. A relaxed store is a plain one to the machine. Cutting the slice into the shares of each
-//! chunk and digit is the other way, and was a fifth slower.
+//! Why the scatter uses atomic stores: each place is written once, but in scattered order, which safe Rust cannot
+//! express for a slice that threads share. On the machine, a relaxed store is a plain one. The alternative, cutting the
+//! slice into the ranges of each chunk and digit, was a fifth slower.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! Updates at strides: what the memory makes of accesses that are near each other, or are not.
+//! Updates at strides, to measure how memory handles accesses that are near to or far from each other.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

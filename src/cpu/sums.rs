@@ -1,4 +1,4 @@
-//! Sums and means of groups, from what their values add up to as integers, and the doubles that were left over.
+//! Sums and means of groups, from the integer sums of their values and the doubles outside of the window.
 
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::numbers::bits_of;

@@ -1,4 +1,4 @@
-//! What is done to one bucket: all its words compared at once, its words brought into order, one more offered to it.
+//! Operations on one bucket: comparing all its words at once, sorting them, and offering another word.
 //!
 //! ```text
 //! words        [upper value] [upper value] [upper value] ..     in memory: value upper value upper ..

@@ -43,7 +43,7 @@
 //! of them too; the bucket has only grown, yet the first stands there: impossible. No pass over the image is needed to
 //! find copies.
 //!
-//! What it is not: exact in its counts when a pair is unplaced. The attempt has failed then, and only that is told.
+//! The counts are not exact if a pair is unplaced. The attempt has then failed, and only the failure is reported.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;

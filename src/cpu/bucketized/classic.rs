@@ -5,9 +5,9 @@
 //!                      place pair i as `scheme/bucketized/classic.rs` says; no room: stop
 //! ```
 //!
-//! A breadth-first search for room moves pairs through several buckets while it believes what it read of them; several
-//! threads would need locks, and the paper builds its table on one. The empty marker's key never enters the image: its
-//! value goes to [`Placed::outside`].
+//! A breadth-first search for a free slot moves pairs through several buckets, and relies on what it read of them.
+//! Several threads would need locks, and the paper builds its table with one thread. The key that marks empty slots
+//! never enters the image: its value goes to [`Placed::outside`].
 
 use wide::u32x8;
 

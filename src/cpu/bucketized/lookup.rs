@@ -1,4 +1,4 @@
-//! Lookups: a chunk of keys goes through its first buckets, then what is left of it through the second, ..
+//! Lookups: a chunk of keys probes the first buckets, then its unresolved keys probe the second, ..
 //!
 //! ```text
 //! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the turn before left
@@ -9,8 +9,8 @@
 //!                  write the number to the end of the list of the unresolved, which grows if the search goes on
 //! ```
 //!
-//! Nothing branches on what was found: it is a coin toss to the branch predictor, and a wrong guess costs more than a
-//! whole probe.
+//! Nothing branches on the result of a probe: the branch predictor cannot foresee it, and a misprediction costs more
+//! than a whole probe.
 //!
 //! **Turn t looks for words of age t, and of no other that stands for the same function:** then a word matches or not,
 //! as a whole. One key in a hundred has a greater age (canonical, load 0.9); those, and whoever is absent and was not

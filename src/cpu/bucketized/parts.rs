@@ -1,4 +1,4 @@
-//! A new canonical table built part by part: each part is placed by one thread, in its cache, with plain reads and
+//! Builds a canonical table one partition at a time: one thread places each part in its cache, with plain reads and
 //! writes.
 //!
 //! ```text
@@ -22,8 +22,8 @@
 //! line of the image is written when its words are dealt, read and written when its part is placed, and no more. A
 //! bucket in order stays so by one pass of comparisons, which have no branches (`bucket.rs`).
 //!
-//! What it is not: a way to add to an image. That is `canonical.rs`, which also builds small tables, those of keys that
-//! crowd, and those that memory is short for.
+//! This module cannot insert into an existing image. `canonical.rs` does, and it also builds small tables, tables with
+//! crowded keys, and tables for which memory is short.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -1,5 +1,5 @@
-//! The lists of a canonical table. How they are built from is said in `cpu/acceptance.rs`, the rule itself and why it
-//! does not depend on order in `scheme/cuckoo/canonical.rs`.
+//! The slot lists of a canonical table. `cpu/acceptance.rs` describes the build, and `scheme/cuckoo/canonical.rs` the
+//! rule, with a proof that it does not depend on order.
 
 use wide::u32x8;
 

@@ -1,4 +1,5 @@
-//! The CPU's cuckoo tables of 64-bit keys or values beside the scheme's own rule, on one thread and on several.
+//! The CPU's cuckoo tables of 64-bit keys or values, compared with the rule of the scheme, on one thread and on
+//! several.
 
 use crate::backend::wide_table_tests::{digests_of_cuckoo_tables, tables};
 use crate::backend::wide_tests::{duplicates, every_layout, images, structures};

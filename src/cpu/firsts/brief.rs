@@ -1,4 +1,4 @@
-//! A short column, numbered in one pass by the thread that calls.
+//! Numbers the keys of a short column in one pass, on the calling thread.
 //!
 //! ```text
 //! each key     its slots, from its home on, until one has the key's number, or none
@@ -10,8 +10,8 @@
 //! there by itself if one thread goes from row to row. Slots hold numbers alone, and grow with the keys that there are,
 //! so that a column of few keys stays in the first cache.
 //!
-//! Keys can be chosen that share their homes. So steps are counted, and where there are more than [`STEPS`] a row, the
-//! column is left to the ways that bound them.
+//! Keys can be chosen to share their homes. Steps are therefore counted, and with more than [`STEPS`] per row, the
+//! column is left to the algorithms that bound them.
 
 use super::Memory;
 use super::hashed::mixed;

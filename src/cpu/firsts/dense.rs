@@ -1,4 +1,4 @@
-//! Keys of a short range: a cell for each, whose place is the key less the least.
+//! Keys of a short range: one cell per possible key, at the position of the key minus the smallest one.
 
 use std::ops::Range;
 

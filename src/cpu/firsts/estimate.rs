@@ -1,4 +1,4 @@
-//! About how many keys of a column are distinct (HyperLogLog: Flajolet, Fusy, Gandouet and Meunier 2007).
+//! Estimates the number of distinct keys of a column (HyperLogLog: Flajolet, Fusy, Gandouet and Meunier 2007).
 //!
 //! ```text
 //! each key      its hash chooses a register; the zeros before the hash's first one, and 1: the register's greatest
@@ -6,8 +6,8 @@
 //! estimate      their harmonic mean; or, while it is small, the share of registers that no key chose
 //! ```
 //!
-//! The standard error is 1.6 %. Keys can be chosen so that it is far off; a table that is too small for that reason is
-//! given up, and made again (`hashed.rs` says of what size).
+//! The standard error is 1.6 %. Keys can be chosen so that the estimate is wrong. A table that is too small for that
+//! reason is discarded, and built again (`hashed.rs` describes the size).
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 

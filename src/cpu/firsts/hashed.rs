@@ -1,4 +1,4 @@
-//! Keys of any range: a table of lines of 64 bytes, in which a key stands in its home line, or in one behind it.
+//! Keys of any range: a table of lines of 64 bytes, in which a key is stored in its home line or in a later one.
 //!
 //! ```text
 //! u32   8 slots a line, a word each:    [key][!row]           zero: free, since no row is u32::MAX
@@ -9,17 +9,17 @@
 //! both   a key whose search goes on is put on a list, and its next line asked for; the list is worked off after a chunk
 //! ```
 //!
-//! A slot is taken once, never changes hands, and a line is filled from its front: so threads need no locks, and for
-//! each key there is one slot.
+//! A slot is taken once and never changes its key, and a line is filled from its front. Threads therefore need no
+//! locks, and each key has one slot.
 //!
 //! How large: of so few keys as [`FEW`], [`LINES_A_KEY`] lines a key, so that most stand in front of one and the
 //! processor foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken.
 //!
-//! No key stands farther than [`REACH`] lines, so a put and a look read no more, whatever the keys. What is put
-//! (`filling.rs`) ends the attempt where no line within reach has room, or where the new keys of a chunk stand too far
-//! on average. Random keys do neither, and keys can be chosen that do. The second attempt has another seed, and room
-//! for twice as many keys as were expected; the third has room for all rows; then they are sorted, against which nobody
-//! can choose keys.
+//! No key is stored farther than [`REACH`] lines from its home, so insertions and lookups read at most that many lines
+//! for all keys. An attempt fails (`filling.rs`) if no line within reach has a free slot, or if the new keys of a chunk
+//! are too far from their homes on average. This does not happen with random keys, but keys can be chosen that cause
+//! it. The second attempt has another seed and space for twice the expected number of keys, and the third has space for
+//! all rows. After that the keys are sorted, which works for all keys.
 
 mod filling;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! First rows: for each key of a column the row where it stands first, and which row that is for any other column.
+//! First occurrences: for each key of a column its first row, and lookups of these rows for other columns.
 //!
 //! ```text
 //! dense     the keys lie in a range that is not much longer than the column: a cell for each key of the range
@@ -12,15 +12,15 @@
 //! renumber  each first row becomes another number, such as the id of its key
 //! ```
 //!
-//! Threads write to one table, in any order: the greatest of `!row` is the same whoever comes first. Where a key's cell
-//! is may depend on who came first; nobody is told.
+//! Threads write to one table in any order: the greatest `!row` does not depend on it. The cell of a key may depend on
+//! the order, but is not visible outside.
 //!
 //! A short column whose keys alone are to be numbered takes none of these, but one pass (`brief.rs`).
 //!
-//! Why no table per part of the keys: to deal rows to parts is to write each once more. Cells are asked for a block
-//! ahead, and one core waits for a hundred of them at once, which took less time than the dealing alone.
+//! Why the rows are not partitioned first: partitioning writes each row once more. Cells are prefetched a block ahead,
+//! and one core waits for a hundred of them at once, which took less time than the partitioning alone.
 //!
-//! What it is not: a table of this crate's schemes. It is not canonical, has no file, and nobody adds to it.
+//! These tables are not tables of this crate's schemes: they are not canonical, have no files, and do not change.
 
 mod brief;
 mod dense;

@@ -1,13 +1,12 @@
-//! Which keys of a range there are, a bit each: most queries that find nothing are told so by a cache of the second
-//! level.
+//! A bitmap of the keys of a range: it resolves most queries that do not match in the second-level cache.
 //!
 //! ```text
 //! sift    of a block, the queries whose bit is set; these alone are looked up, and their answers put back in their places
 //!         where nearly all of a block pass, the blocks behind it are looked up as they are
 //! ```
 //!
-//! For keys too far apart to be addressed directly and not so far that their bits leave the cache: the orders of some
-//! customers among all orders.
+//! It is used for keys that are too far apart to be addressed directly, but whose bits fit into the cache: for example,
+//! the orders of some customers among all orders.
 
 use super::Memory;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Keys of any choice: the distinct ones in order, with their first rows.
+//! Arbitrary keys, also chosen ones: the distinct keys in order, with their first rows.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! First rows and numbers against plain loops, by all three ways, on one thread and on several.
+//! First rows and numbers, compared with plain loops, by all three algorithms, on one thread and on several.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,7 @@
-//! The canonical rule for one bucket: what `scheme/fks/canonical.rs` says, with numbers of pairs in the slots instead
-//! of words.
+//! The canonical rule of `scheme/fks/canonical.rs` for one bucket, with numbers of pairs instead of words in the slots.
 //!
-//! A key's slots and remainders are known beforehand, so that a displaced pair is followed by its number and nobody has
-//! to recover its key. Of copies the one with the greatest value keeps the slot; the value has no other part in it.
+//! The slots and remainders of all keys are computed first, so a displaced pair is identified by its number, and its
+//! key need not be recovered. Among duplicates, the greatest value keeps the slot; values matter nowhere else.
 
 use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};
 use crate::scheme::fks::turn;

@@ -1,7 +1,7 @@
-//! Where lookups go: the three slots of a key as the lists that the cuckoo table's passes follow.
+//! The three slots of a key, as the slot lists that the passes of the cuckoo table follow.
 //!
-//! A question of a later age hashes the key to its bucket once more, and reads the bucket's seed number, instead of
-//! carrying them along: a byte a bucket stays in the caches (41 KB for 2^24 pairs), and eight keys are hashed at once.
+//! A probe of a later age hashes the key again and reads the seed number of its bucket, instead of storing both in the
+//! queue: one byte per bucket stays in the caches (41 KB for 2^24 pairs), and eight keys are hashed at once.
 
 use std::array;
 

@@ -1,4 +1,4 @@
-//! Every pair to its bucket's range: the poster's first three passes.
+//! Moves every pair to the range of its bucket: the first three passes of the poster.
 //!
 //! ```text
 //! count     rank of a pair = fetch_add(the count of its bucket)          kept in 16 bits
@@ -6,10 +6,10 @@
 //! shuffle   pair to word  start of its bucket + rank
 //! ```
 //!
-//! Keys are hashed twice, because that costs less than to keep what was hashed. Counting first tells that a bucket is
-//! overfull before anything is moved: a million copies of one key are a million additions to one count.
+//! Keys are hashed twice, because that costs less than storing the hashes. Counting first detects an overfull bucket
+//! before any pair is moved: a million duplicates of one key are a million additions to one count.
 //!
-//! In which order the pairs of a bucket stand is up to the schedule. What is made of them is not (`accept.rs`).
+//! The order of the pairs of a bucket depends on the schedule; the resulting bucket does not (`accept.rs`).
 
 use std::array;
 use std::sync::atomic::AtomicU64;

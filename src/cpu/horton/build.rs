@@ -31,7 +31,7 @@
 //! whose end depends on no order, and on the strength of which no other memory is read (`settle.rs` says it of the
 //! last).
 //!
-//! What it is not: of any use when keys come more than once. Then it ends with their count, and without an image.
+//! If keys are duplicate, the build ends with their number, and without an image.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;

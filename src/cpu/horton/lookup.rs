@@ -1,4 +1,4 @@
-//! Lookups in blocks: every key reads its home bucket, and the few that an entry leads on read one bucket more.
+//! Lookups in blocks: every key reads its home bucket, and the few keys with a remap entry read one more bucket.
 //!
 //! ```text
 //! loop  aim      the homes and tags of the next 128 keys, eight at a time
@@ -13,8 +13,8 @@
 //! list's length depends on what was found. At load 0.9 about 14 % of the hits and 5 % of the misses read a second
 //! bucket.
 //!
-//! What it is not: the queues by age of the cuckoo table. There are two questions at most, and the second ones of one
-//! block are few; so they need no blocks of their own, and all answers come in the order of the keys.
+//! There are no queues by age as in the cuckoo table. A key has at most two probes, and a block has few second probes,
+//! so these need no blocks of their own, and answers are in the order of the keys.
 
 use wide::u32x8;
 

@@ -10,8 +10,8 @@
 //! lookup.rs   lookup, for both kinds
 //! ```
 //!
-//! What it is not: a parallel classic build. The paper's insertions depend on all that were before them, so they run on
-//! one thread (`backend/host.rs`).
+//! Classic builds are not parallel: each insertion of the paper depends on all previous ones, so they run on one thread
+//! (`backend/host.rs`).
 
 mod build;
 mod close;

@@ -1,4 +1,4 @@
-//! A token's offer in one word, which is also all that a queue must know to go on with it.
+//! A token's offer in one word, which is also all that a queue stores.
 //!
 //! ```text
 //! word      [age : 16][!home : 32][!token : 5][round : 5][rank : 6]

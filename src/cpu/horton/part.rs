@@ -1,4 +1,4 @@
-//! One part of a new table: every pair to its home, in a core's cache.
+//! Builds one part of a table: moves every pair to its home bucket, in a core's cache.
 //!
 //! ```text
 //! take    each pair to a place of its home's bucket in a copy of the part, or to the late ones if there is none left

@@ -19,8 +19,8 @@
 //! other memory is read on the strength of such a word: the headers were written before a join. So every step is a step
 //! of sequential deferred acceptance, whose end does not depend on the order.
 //!
-//! **Why one thread has a way of its own.** Whether an offer wins is a coin toss, and so is how many rooms there are. A
-//! thread that is alone can write without a look at either (`put_alone`).
+//! **Why a single thread uses another function.** Whether an offer wins is unpredictable, and so is the number of free
+//! slots. A thread that runs alone can write without branching on either (`put_alone`).
 //!
 //! **Why it ends.** Every step makes one offer one age older, and ages are bounded.
 

@@ -1,7 +1,7 @@
-//! Left columns that come batch by batch: each is answered by the thread that calls.
+//! Joins of left columns in batches. The calling thread processes each batch.
 //!
-//! Results are counted before any is written, for which the first rows of the batch are held: so a result that is too
-//! long is known to be before it has taken memory, and nothing is marked of a batch that fails.
+//! Results are counted before any is written, so the first rows of the batch are buffered. A result that is too long is
+//! detected before memory is allocated for it, and a batch that fails marks no rows.
 
 use super::{CHUNK, Right, atomic_u32, mark};
 use crate::error::{Error, Result};

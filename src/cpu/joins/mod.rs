@@ -1,4 +1,4 @@
-//! Joins on the CPU: a right column made ready, and what left columns find in it.
+//! Joins on the CPU: the index of a right column, and its matches with left columns.
 //!
 //! ```text
 //! right     first rows of the column (../firsts);   and if keys come again (runs.rs) the rows of each key in a run
@@ -6,10 +6,10 @@
 //! piece     chunks and left rows before it are passed over by their counts; then, row by row, the run of each
 //! ```
 //!
-//! What is held of a left row are 4 bytes, and any piece of the result can be made without the rest. Pieces are cut by
-//! results, not by left rows: a heavy key is as many pieces as its results fill, whoever they belong to.
+//! 4 bytes per left row are stored, from which any piece of the result can be produced without the rest. Pieces are cut
+//! by results, not by left rows, so the results of a skewed key may span several pieces.
 //!
-//! Where no right key comes twice there are no runs: a left row has one result or none, which is the first row itself.
+//! If the right keys are distinct there are no runs: a left row has at most one result, the first row of its key.
 
 mod batches;
 mod runs;

@@ -1,4 +1,4 @@
-//! The rows of each key, one behind the other: for a right column whose keys come again.
+//! The rows of each key, stored next to each other, for right columns with duplicate keys.
 //!
 //! ```text
 //! bounds   run of the key whose first row is f:   rows[bounds[f]..bounds[f + 1]]     (empty where f is no first row)
@@ -6,8 +6,8 @@
 //! deal     sums of the counts are where runs begin; each thread reads all again, and puts its rows in
 //! ```
 //!
-//! A thread's runs are one stretch of `rows`, so no two threads write to one place and rows of a run ascend. All
-//! threads read all first rows, which are small and read in order; with more than [`RANGES`] threads the others rest.
+//! The runs of a thread are one range of `rows`, so threads never write to the same place, and the rows of a run
+//! ascend. All threads read all first rows, which are small and read in order. At most [`RANGES`] threads take part.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Which instructions the hot loops use: those of this processor, in a program that was compiled for any.
+//! Selects the instructions of the hot loops at run time, in a program that was compiled for any x86-64 processor.
 //!
 //! `wide` chooses its instructions when koel is compiled, and for a portable x86-64 program those are SSE2's, which
 //! have no 32-bit product and no unsigned maximum. So the work of a chunk of keys is compiled several times, and which
@@ -16,7 +16,8 @@
 //! more by what [`Lanes`] does: a line is one register of AVX-512, and its comparison three instructions
 //! (docs/performance/cpu.md).
 //!
-//! Whatever the work calls must be inlined to take part, hence `#[inline(always)]` on closures and loops.
+//! Everything that the work calls must be inlined to be compiled with these instructions, hence `#[inline(always)]` on
+//! closures and loops.
 
 pub(super) mod x86;
 

@@ -1,5 +1,5 @@
-//! Instructions of x86-64 that koel was not compiled for: proofs that this processor has them, and every line of
-//! `unsafe` that follows from calling them. On other processors nobody can have such a proof.
+//! Instructions of x86-64 for which koel was not compiled: types that prove that this processor has them, and all
+//! `unsafe` code that calls them. On other processors, these types cannot be created.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{

@@ -6,9 +6,9 @@
 //! oldest    its slots have come: it is answered
 //! ```
 //!
-//! Each key that is answered asks for one line of the middle block and one of the newest, because asking for all at
-//! once would only make them wait for each other. Blocks keep their order, so neighbouring queries, whose slots are
-//! neighbours too, find their line where the one before left it.
+//! Each resolved key prefetches one line of the middle block and one of the newest, because prefetches of a whole block
+//! would wait for each other. Blocks keep their order, so adjacent queries, whose slots are adjacent too, find their
+//! line in the cache.
 
 use wide::u32x8;
 

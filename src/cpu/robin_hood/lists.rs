@@ -1,4 +1,5 @@
-//! The lists of a Robin Hood table, for `acceptance.rs` and `search.rs`: one for each way in which a lookup ends.
+//! The slot lists of a Robin Hood table, for `acceptance.rs` and `search.rs`: one for each condition that ends a
+//! lookup.
 //!
 //! ```text
 //! Aged      the ages stand in the cells:  a miss ends at a cell below the one that the key would have offered

@@ -1,4 +1,5 @@
-//! The CPU's Robin Hood tables of 64-bit keys or values beside the scheme's own rule, on one thread and on several.
+//! The CPU's Robin Hood tables of 64-bit keys or values, compared with the rule of the scheme, on one thread and on
+//! several.
 
 use crate::backend::wide_table_tests::{digests_of_robin_hood_tables, tables};
 use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_copies, images, structures};

@@ -1,4 +1,4 @@
-//! A new table, part by part.
+//! Builds a table one partition at a time.
 //!
 //! ```text
 //! deal      the pairs to the lines of the parts                                     (`cpu/parts.rs`)
@@ -6,9 +6,9 @@
 //! stash     the few that found no place: a bucketized table behind the lines, on one thread
 //! ```
 //!
-//! Guests stay in the part of their home, so parts know nothing of each other, and threads exchange nothing but the
-//! keys of the stash, whose table does not depend on their order. Pairs whose part has no room when they are dealt are
-//! handed to it apart: there is no other way to build.
+//! Guests stay in the part of their home, so parts are independent, and threads exchange only the keys of the stash,
+//! whose table does not depend on their order. Pairs that do not fit into the slice of their part are passed to it
+//! separately. This is the only build algorithm.
 
 use super::Built;
 use super::part::Room;

@@ -1,4 +1,4 @@
-//! The homes of a part whose keys do not all find room in their line.
+//! The homes of a part that have more keys than slots.
 //!
 //! ```text
 //! gather     the keys of a home, those in its line and those that came too late for it, in the order of remainders; of

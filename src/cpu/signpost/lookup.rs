@@ -1,4 +1,4 @@
-//! Lookups: a chunk of keys goes through its homes, and then those whom a signpost leads on through their guest lines.
+//! Lookups: a chunk of keys probes its home lines, and then the keys with a signpost probe their guest lines.
 //!
 //! ```text
 //! homes    for each block of 128 keys:   hash all

@@ -1,4 +1,4 @@
-//! Offers of the tokens of one part of a plan: who is kept where.
+//! The offers of the tokens of one part of a plan, and the buckets that keep them.
 //!
 //! ```text
 //! rooms     for each line, in descending order:  all ones for each native, the offers that are kept, zeros

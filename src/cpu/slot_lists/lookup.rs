@@ -1,5 +1,4 @@
-//! Where keys stand: a block of keys after the other, and the slots of a whole block are on their way before the first
-//! is looked at.
+//! Finds keys, one block after the other. The slots of a whole block are prefetched before the first one is read.
 //!
 //! ```text
 //! for each block of 128 keys:   place 1, 2, .. of its list:   find the open keys' slots, and ask for them

@@ -1,9 +1,8 @@
 //! Searches in blocks: all keys of a block take the same step at the same time.
 //!
-//! One search alone waits for a line of memory in each of its last steps. A block of 128 searches waits for 128 lines
-//! together: each search asks for the word of its next step as soon as it knows it, and looks at it when all others
-//! have asked for theirs. Where it goes is a coin toss to the branch predictor, so it is a choice of two numbers and no
-//! branch.
+//! A single search waits for a line of memory in each of its last steps. A block of 128 searches waits for 128 lines at
+//! once: each search prefetches the word of its next step, and reads it after all others have prefetched theirs. The
+//! branch predictor cannot foresee its direction, so each step selects one of two numbers without a branch.
 
 use std::hint::select_unpredictable;
 

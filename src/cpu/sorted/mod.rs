@@ -1,5 +1,5 @@
-//! The sorted array on the CPU: `sort.rs` makes it, in the image itself; `lookup.rs` searches it. `wide.rs` is the same
-//! for 64-bit keys or values.
+//! The sorted array on the CPU: `sort.rs` builds it in the image, and `lookup.rs` searches it. `wide.rs` has both for
+//! 64-bit keys or values.
 
 mod lookup;
 #[cfg(test)]

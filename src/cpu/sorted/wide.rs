@@ -1,4 +1,5 @@
-//! Sorted tables of 64-bit keys or values on the CPU: sorted apart, and then dealt out to the columns of the image.
+//! Sorted tables of 64-bit keys or values on the CPU: pairs are sorted in scratch space, and then copied to the columns
+//! of the image.
 
 use super::super::bucketized::wide::Shared;
 use super::super::memory::Memory;

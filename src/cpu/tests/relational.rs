@@ -1,4 +1,4 @@
-//! What grouping and joining are made of, against plain loops.
+//! The passes of grouping and joining, compared with plain loops.
 
 use super::cpus;
 use crate::backend::{aggregate_tests as wide, relational_tests as reference};

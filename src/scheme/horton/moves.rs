@@ -10,10 +10,10 @@
 //!               another
 //! ```
 //!
-//! No move need be taken back when a search fails: items of an entry that moved are as well off where they are now.
+//! A failed search undoes no moves, because the moved items of an entry are equally valid in their new bucket.
 //!
-//! Secondary items stand in Type A buckets only, so nothing looks for room in a Type B bucket, and primary items are
-//! never in the way of a search: what moves is always secondary already.
+//! Secondary items are stored only in Type A buckets, so no search looks for space in a Type B bucket, and no search
+//! has to move a primary item.
 
 use super::Functions;
 use super::bucket::{self, range};

@@ -1,4 +1,4 @@
-//! Builds part by part against the reference and against the direct way.
+//! Builds one partition at a time, compared with the reference and with direct builds.
 
 use super::*;
 use crate::backend::BuildRoute;

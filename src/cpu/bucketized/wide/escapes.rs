@@ -1,4 +1,4 @@
-//! Pairs that have left their parts go on in the whole image, by one thread: they are few.
+//! Places pairs that have left their parts in the whole image, with one thread, because they are few.
 //!
 //! ```text
 //! loop  a block of those who are open; ask for their lines
@@ -8,7 +8,7 @@
 //! The lines of the image are in order and stay so, and values move with their words: nothing has to be done
 //! afterwards. The lines of a block are on their way before the first is looked at, so a step costs a share of a miss.
 //!
-//! What it is not: `place.rs`, where threads share the image.
+//! In contrast to `place.rs`, threads do not share the image here.
 
 use super::line::{Offered, offer};
 use super::place::count_copy;

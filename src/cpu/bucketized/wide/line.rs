@@ -1,5 +1,5 @@
-//! What is done to one line: its pairs brought into order, one more offered to it. No branches, but for copies: whether
-//! two words are in order is a coin toss.
+//! Operations on one line: sorting its pairs, and offering another one. Only duplicates cause branches, because the
+//! order of two words is unpredictable.
 
 use crate::backend::Word;
 use crate::cpu::network::{sort_descending, sort_pairs_descending};

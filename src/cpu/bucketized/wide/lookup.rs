@@ -1,4 +1,4 @@
-//! Lookups: a chunk of keys goes through its first lines, then what is left of it through the second, and the third.
+//! Lookups: a chunk of keys probes the first lines, then its unresolved keys probe the second, and the third.
 //!
 //! ```text
 //! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the turn before left
@@ -9,8 +9,8 @@
 //!            write the number to the end of the list of the unresolved, which grows if the search goes on
 //! ```
 //!
-//! As in `../lookup.rs`, nothing branches on what was found, and lines are asked for one by one, so that none of them
-//! waits in a volley. Keys are hashed anew for their second and third line, which costs less than to keep 12 bytes a
+//! As in `../lookup.rs`, nothing branches on the result of a probe, and lines are prefetched one by one, so that they
+//! do not queue up. Keys are hashed again for their second and third line, which costs less than storing 12 bytes per
 //! key.
 
 use std::mem::swap;

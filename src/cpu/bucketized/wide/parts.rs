@@ -1,4 +1,4 @@
-//! A new table of lines built part by part: each part is placed by one thread, in its cache, with plain reads and
+//! Builds a table of lines one partition at a time: one thread places each part in its cache, with plain reads and
 //! writes, and values move with their words.
 //!
 //! ```text
@@ -21,8 +21,8 @@
 //! **Why it is fast.** Each line of the image is written when its pairs are dealt, read and written when its part is
 //! placed, and no more. No value is looked for afterwards, as it must be where threads exchange words alone.
 //!
-//! What it is not: a way to add to an image. That is `place.rs` with `values.rs`, which also build small tables, those
-//! of keys that crowd, and those that memory is short for.
+//! This module cannot insert into an existing image. `place.rs` and `values.rs` do, and they also build small tables,
+//! tables with crowded keys, and tables for which memory is short.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

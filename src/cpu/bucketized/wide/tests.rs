@@ -1,4 +1,4 @@
-//! The CPU's lines beside the scheme's own rule, on one thread and on several.
+//! The CPU's lines compared with the rule of the scheme, on one thread and on several.
 
 mod parts;
 

@@ -1,4 +1,4 @@
-//! Values, to where their words came to stand.
+//! Moves values to the slots of their words.
 //!
 //! ```text
 //! bring:   the old image's pairs:   in a line whose words are as they were, values stay; others are looked up

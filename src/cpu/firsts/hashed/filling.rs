@@ -1,4 +1,4 @@
-//! How a table is filled: each key is put into the first line within reach that has it or has room.
+//! Fills a table: each key is stored in the first line within reach that contains it or has a free slot.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
