@@ -22,16 +22,20 @@ const ROW: &str = "row";
 
 /// Aggregates of columns by key, as `pandas.DataFrame.groupby(.., sort=False).agg(..)` gives them.
 ///
-/// Args: keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns. aggregates: for each
-/// name of a result its column and function: {"total": (price, "sum")}. Functions are "sum", "min", "max", "mean" or
-/// "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are not missing),
-/// "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the number of rows.
-/// sort: whether groups ascend by key; otherwise they are in the order of their first rows. dropna: whether to leave
-/// out rows with a missing key (NaN in NumPy, NaT, null). device: "auto", "cpu", "opencl:0", "opencl:NAME".
+/// Args:
+///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
+///     aggregates: for each name of a result its column and function: {"total": (price, "sum")}. Functions are "sum", "min", "max",
+///         "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are not
+///         missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the number
+///         of rows.
+///     sort: whether groups ascend by key; otherwise they are in the order of their first rows.
+///     dropna: whether to leave out rows with a missing key (NaN in NumPy, NaT, null).
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Returns: The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column.
-/// Missing values are ignored, except by "first" and "last": a group without others has NaN and the sum 0, in Arrow
-/// null. Sums are int64, uint64 or float64; those of floats have the same bits on every device, thread count and run.
+/// Returns:
+///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column. Missing values are
+///     ignored, except by "first" and "last": a group without others has NaN and the sum 0, in Arrow null. Sums are int64, uint64
+///     or float64; those of floats have the same bits on every device, thread count and run.
 ///
 /// Raises:
 ///     OverflowError: if a sum of integers does not fit 64 bits.

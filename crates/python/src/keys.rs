@@ -18,10 +18,13 @@ use crate::tables::Index;
 /// They ascend, NaN and nulls last; with `sorted=False` they are in the order of their first rows, which takes less
 /// time. -0.0 and 0.0 are one value, and so are all NaNs.
 ///
-/// Args: a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose distinct rows are
-/// found. return_index: also the first row of each value. return_inverse: also the number of each row's value.
-/// return_counts: also how many rows have each value. sorted: whether values ascend. device: "auto", "cpu", "opencl:0",
-/// "opencl:NAME".
+/// Args:
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose distinct rows are found.
+///     return_index: also the first row of each value.
+///     return_inverse: also the number of each row's value.
+///     return_counts: also how many rows have each value.
+///     sorted: whether values ascend.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
 ///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in the order of the options.
@@ -80,13 +83,14 @@ fn counted(codes: &UInt32Array, groups: usize) -> Vec<i64> {
 
 /// Numbers for the values of a column, as `pandas.factorize` gives them.
 ///
-/// Args: a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns. sort: whether the values
-/// ascend; else they come in the order in which they first appear. use_na_sentinel: whether missing values (NaN in
-/// NumPy, NaT, null) have the number -1; else they are a value as any other. device: "auto", "cpu", "opencl:0",
-/// "opencl:NAME".
+/// Args:
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
+///     sort: whether the values ascend; else they come in the order in which they first appear.
+///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the number -1; else they are a value as any other.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Returns: The number of each row's value, and the values. Of an Arrow column numbers are a column too, with null in
-/// place of -1.
+/// Returns:
+///     The number of each row's value, and the values. Of an Arrow column numbers are a column too, with null in place of -1.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))

@@ -27,9 +27,11 @@ const PIECE: usize = 64 << 10;
 /// A k-mer is a number of 2 k bits: A C G T = 0 1 2 3, the first letter most significant; U is T, and upper and lower
 /// case are one. No k-mer spans the border of two records, or a letter that stands for several bases (N, R, Y, ..).
 ///
-/// Args: sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which may be compressed by
-/// gzip. k: letters of a k-mer, 1 to 32. canonical: whether a k-mer and its reverse complement are one, the lesser
-/// number of the two. device: "auto", "cpu", "opencl:0", "opencl:NAME".
+/// Args:
+///     sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which may be compressed by gzip.
+///     k: letters of a k-mer, 1 to 32.
+///     canonical: whether a k-mer and its reverse complement are one, the lesser number of the two.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
 ///     The k-mers ascending, as uint64, and how often each occurs, as int64.
