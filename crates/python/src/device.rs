@@ -17,7 +17,7 @@ use crate::run::detached;
 /// Rows from which `auto` takes a GPU, if there is one: fewer are done on the CPU before a GPU has them.
 const MANY: usize = 1 << 18;
 
-/// Devices that were opened, since that compiles their kernels, and those that turned out to be the CPU.
+/// Devices that were opened, because opening one compiles its kernels, and those that turned out to be the CPU.
 static OPEN: Mutex<Option<HashMap<String, Option<Any>>>> = Mutex::new(None);
 
 /// The process that began to use OpenCL; 0 before.
@@ -81,7 +81,7 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
 pub(crate) struct Chosen(Option<Any>);
 
 impl Chosen {
-    /// The device; to be asked in the pool.
+    /// The device. Must be called in the pool.
     pub(crate) fn device(self) -> Any {
         self.0.unwrap_or_else(|| Any::Cpu(Cpu::new()))
     }
@@ -131,7 +131,7 @@ static SEVERAL_OF: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Several(Vec<Chosen>);
 
 impl Several {
-    /// The devices; to be asked in the pool.
+    /// The devices. Must be called in the pool.
     pub(crate) fn devices(self) -> Vec<Any> {
         self.0.into_iter().map(Chosen::device).collect()
     }

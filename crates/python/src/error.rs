@@ -1,4 +1,4 @@
-//! Errors of koel as Python's: the class says what sort of fault it is, the text what to do.
+//! Errors of koel as Python exceptions. The class is the kind of the error, and the text says what to do.
 //!
 //! ```text
 //! TypeError, ValueError, OverflowError, MemoryError, OSError     what NumPy and Python raise for the same faults
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     Koel(Error),
     Arrow(koel_arrow::Error),
     Python(PyErr),
-    /// An integer that a table's type does not hold was asked for; nobody outside of `tables` sees it.
+    /// A queried integer is out of the range of the table's type. Only `tables` uses this error.
     Strange,
 }
 
@@ -86,7 +86,7 @@ fn of_koel(error: Error) -> PyErr {
     }
 }
 
-/// With the number of the system's error Python makes a FileNotFoundError and the like of it.
+/// With the error number of the system, Python selects a subclass such as FileNotFoundError.
 pub(crate) fn of_io(path: &Path, error: &std::io::Error) -> PyErr {
     let (path, text) = (path.display().to_string(), error.to_string());
     match error.raw_os_error() {

@@ -1,4 +1,4 @@
-//! k-mers of DNA and RNA, and how often each occurs.
+//! Counting k-mers of DNA and RNA.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use crate::error::{Failure, Result, of_io};
 use crate::memory;
 use crate::run::{Stop, detached, detached_on};
 
-/// Letters between two checks whether to stop.
+/// Letters between two checks for cancellation.
 const LETTERS: usize = 1 << 22;
 /// Bytes that are read from a file at a time.
 const PIECE: usize = 64 << 10;

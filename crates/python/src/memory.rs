@@ -13,9 +13,9 @@ use pyo3::exceptions::PyMemoryError;
 
 use crate::error::Result;
 
-/// What is made of a row of keys: words, a table of them, codes, numbers of rows, and copies of some of these.
+/// Bytes per row of keys: words, a table of them, codes, row numbers, and copies of some of these.
 const OF_A_ROW: u64 = 96;
-/// What any call takes.
+/// Bytes that any call needs.
 const OF_A_CALL: u64 = 4 << 20;
 
 /// Refuses work for which the system has no memory.
@@ -62,8 +62,8 @@ pub(crate) fn obtainable(most: u64) -> u64 {
     bytes
 }
 
-/// Whether the system gives so much memory. No more than half of its own is asked for: it refuses what it could never
-/// give, and not what it has not free at present.
+/// Whether the system can allocate this much memory. At most half of the machine's memory is requested: the system
+/// refuses requests that it could never satisfy, but not those that exceed the memory that is free now.
 fn is_obtainable(bytes: u64) -> bool {
     let Ok(bytes) = usize::try_from(bytes.min(half())) else { return false };
     bytes == 0 || MmapOptions::new().len(bytes).map_anon().is_ok()

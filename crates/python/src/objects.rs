@@ -7,8 +7,8 @@
 //! others                of one type: by pyarrow; moments and spans of pandas by pandas, which have nanoseconds
 //! ```
 //!
-//! Values of different types are an error. NumPy would find a common type, in which some of them are other values:
-//! `["a", nan]` are two texts, `[2**63, -1]` two doubles.
+//! Values of different types are an error. NumPy would convert them to a common type, which changes some of them:
+//! `["a", nan]` would be two texts, and `[2**63, -1]` two doubles.
 
 use std::sync::Arc;
 

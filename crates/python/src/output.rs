@@ -1,4 +1,4 @@
-//! What a caller gets: NumPy's arrays, or Arrow columns where Arrow came in.
+//! Results: NumPy arrays, or Arrow columns if the input was Arrow.
 
 use std::sync::Arc;
 
@@ -204,7 +204,7 @@ fn fits_floats(array: &ArrayRef) -> bool {
     }
 }
 
-/// Row numbers as int64, with -1 for nulls. To be called in the pool, as it uses all threads.
+/// Row numbers as int64, with -1 for nulls. Must be called in the pool, because it uses all threads.
 pub(crate) fn numbers(rows: &UInt32Array) -> Vec<i64> {
     let values = rows.values().par_iter().with_min_len(CHUNK);
     match rows.nulls().filter(|nulls| nulls.null_count() > 0) {

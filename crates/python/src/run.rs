@@ -1,4 +1,4 @@
-//! Work without the interpreter's lock, on threads of this module's own.
+//! Runs work without the interpreter's lock, on threads of this module.
 //!
 //! ```text
 //! detached(work)   lets go of the lock, has the work done in the pool, takes the lock back; a panic becomes a KoelError
@@ -10,9 +10,9 @@
 //!                  may be held by threads that are gone
 //! ```
 //!
-//! Work in the pool takes no lock that another call may hold: a thread that waits for a part of its work does other
-//! calls' work meanwhile, and would wait for itself. What is locked is locked by the thread that called, which also
-//! chooses the device.
+//! Work in the pool must not take a lock that another call may hold: a thread that waits for a part of its work runs
+//! the work of other calls meanwhile, and could wait for itself. The calling thread takes all locks, and selects the
+//! device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
@@ -28,28 +28,28 @@ use crate::device::Chosen;
 use crate::error::{DeviceError, Failure, KoelError, Result};
 use crate::memory;
 
-/// Elements that a thread turns at a time, where a loop over a column is cut for threads.
+/// Elements per task of a parallel loop over a column.
 pub(crate) const CHUNK: usize = 1 << 14;
-/// Rows of a result that are made between two looks whether to stop.
+/// Rows of a result between two checks for cancellation.
 pub(crate) const PIECE: usize = 1 << 24;
-/// Between two looks for Ctrl-C.
+/// The time between two checks for Ctrl-C.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Whether work is wanted no more.
+/// Whether the work was cancelled.
 #[derive(Default)]
 pub(crate) struct Stop(AtomicBool);
 
 impl Stop {
-    /// Ends work that is wanted no more; to be asked between two pieces.
+    /// Ends cancelled work; called between two pieces.
     ///
     /// # Errors
-    /// One that nobody sees: what ended the work is told in its place.
+    /// An error that is not reported: the reason of the cancellation is reported instead.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) { Err(KoelError::new_err("interrupted").into()) } else { Ok(()) }
     }
 }
 
-/// Has work done that needs no Python object, and lets other threads of Python run meanwhile.
+/// Runs work that needs no Python objects, while other Python threads can run.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> Result<T> + Send) -> PyResult<T> {
     Ok(py.detach(|| in_pool(work))?)
 }
@@ -66,7 +66,7 @@ pub(crate) fn detached_on<T: Send>(
     })?)
 }
 
-/// Has work done in the pool, by a thread that does not hold the interpreter's lock.
+/// Runs work in the pool, on a thread that does not hold the interpreter's lock.
 pub(crate) fn in_pool<T: Send>(work: impl FnOnce(&Stop) -> Result<T> + Send) -> Result<T> {
     let (stop, result, is_done) = (Stop::default(), Mutex::new(None), Condvar::new());
     let mut interrupted = None;
@@ -102,7 +102,7 @@ struct Pool {
     threads: ThreadPool,
 }
 
-/// The latest pool; none before the first call. What is put here stays for good, so that whoever has it may use it.
+/// The latest pool; `None` before the first call. Pools are never dropped, so references to them stay valid.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The pool of this process.

@@ -1,4 +1,4 @@
-//! Text and bytes of fixed width, NumPy's `U` and `S`. Zeros at the end of an item only fill its width.
+//! Text and bytes of fixed width, NumPy's `U` and `S`. Zeros at the end of an item are padding.
 
 use std::sync::Arc;
 

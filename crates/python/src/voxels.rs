@@ -1,4 +1,4 @@
-//! Point clouds: voxels in the order in which their first points come, and neighbours of voxels.
+//! Point clouds: voxels in the order of their first points, and neighbours of voxels.
 //!
 //! The rule is that of mmcv's deterministic `hard_voxelize`:
 //!
@@ -9,8 +9,8 @@
 //! points  of a voxel in the order of the input, the first `max_points` of them
 //! ```
 //!
-//! The numbers are koel's factorize of cells, and so the same on every device; the points are copied by one pass in
-//! their order.
+//! Voxels are numbered by koel's factorize of the cells, so the result is the same on every device. One pass copies the
+//! points in their order.
 
 use koel::{Any, IdOrder, NO_ROW, group};
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
@@ -288,7 +288,7 @@ fn gathered<T: Coordinate>(
     Ok(Voxels { points: kept, places, counts })
 }
 
-/// The neighbours of each voxel, by their numbers: what sparse convolutions go by.
+/// The numbers of the neighbours of each voxel, as sparse convolutions use them.
 ///
 /// Args:
 ///     places: M voxels by 3 integers along z, y, x, each once, as `voxelize` gives them.

@@ -1,5 +1,4 @@
-//! Joins, groups and distinct rows of tables that come batch by batch, under a memory limit: the door to
-//! koel_arrow::external.
+//! Joins, groups and distinct rows of tables in batches, within a memory limit: the bindings of koel_arrow::external.
 //!
 //! ```text
 //! table.rs     what callers give: Arrow streams           memory.rs   limits, temporary files

@@ -1,5 +1,5 @@
-//! What koel-arrow is asked for: all that is known of a join or of groups before a row is read. The one place that
-//! builds its structs.
+//! The plan of a join or group-by for koel-arrow: everything that is known before a row is read. Only this module
+//! creates its structs.
 
 use koel::{Any, IdOrder, JoinKind};
 use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Stage};

@@ -1,4 +1,4 @@
-//! Results on their way out, in batches that are neither very small nor very large.
+//! Combines results into batches of moderate size.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Tables that a caller gives, batch by batch.
+//! Input tables, read in batches.
 //!
 //! ```text
 //! Table      a stream of batches, of which nothing but the schema has been read
 //! Picked     the columns of it that are needed, some of them as another type
 //! ```
 //!
-//! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface has it: a
+//! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface requires: a
 //! stream that runs Python takes the lock itself.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Work whose result is read batch by batch.
+//! Work whose result is read in batches.
 //!
 //! ```text
 //! Work      of the reader: takes batches, waits for them, stops the work
@@ -6,15 +6,14 @@
 //! State     between both: the job until it begins, some batches, how it ended
 //! ```
 //!
-//! The work begins with the first batch that is asked for. It has threads of its own, and not those of the pool
-//! (run.rs): it waits for its reader and for tables that come slowly, and a thread of the pool that waits is missing to
-//! all other calls.
+//! The work begins when the first batch is requested. It has threads of its own instead of those of the pool (run.rs):
+//! it waits for its reader and for slow inputs, and a waiting thread of the pool would not be available to other calls.
 //!
-//! Who waits here does not hold the interpreter's lock, and who takes that lock holds none of these: tables that run
-//! Python, and columns that Python owns, need it in the thread that works.
+//! A thread that waits here does not hold the interpreter's lock, and a thread that takes the interpreter's lock holds
+//! none of these locks: tables that run Python, and columns that Python owns, need it in the working thread.
 //!
-//! Before Python ends, work is stopped and waited for: a thread that would take the lock later is ended by Python in
-//! the middle of what it does.
+//! Before Python exits, all work is stopped, and its end awaited: Python terminates threads that take its lock later in
+//! the middle of their work.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -115,7 +114,7 @@ impl Work {
         Work(Arc::new(Shared { process: process::id(), needs, state: Mutex::new(state), changed: Condvar::new() }))
     }
 
-    /// The next batch, none behind the last one. To be called without the interpreter's lock.
+    /// The next batch; `None` after the last one. Must be called without the interpreter's lock.
     ///
     /// # Errors
     /// What ended the work, each time; what a handler of a signal raises, after which one may ask again.
@@ -151,7 +150,7 @@ impl Work {
         }
     }
 
-    /// Stops the work and waits until its threads and files are gone. To be called without the interpreter's lock.
+    /// Stops the work and waits until its threads and files are gone. Must be called without the interpreter's lock.
     pub(crate) fn close(&self) -> PyResult<()> {
         // A child of a fork has nothing to wait for.
         if self.0.process != process::id() {
@@ -161,7 +160,7 @@ impl Work {
         self.0.wait_for_end()
     }
 
-    /// The counts of work that is done. To be called without the interpreter's lock, as those below.
+    /// The counts of finished work. Must be called without the interpreter's lock, as the functions below.
     pub(crate) fn counts(&self) -> PyResult<Option<Counts>> {
         self.check_process()?;
         Ok(self.0.lock().end.as_ref().and_then(|end| end.as_ref().ok().cloned()))
@@ -260,7 +259,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Ends work that is no longer wanted, or for which there is no memory until the next check.
+    /// Ends work that was cancelled, or whose memory until the next check is not available.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.lock().is_stopped { Err(stopped().into()) } else { memory::check(self.0.needs) }
     }
@@ -282,7 +281,7 @@ impl Outlet {
 /// Work that has begun.
 static RUNNING: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// Stops all work, and waits for it: what Python calls before it ends.
+/// Stops all work and waits for it. Python calls this before it exits.
 #[pyfunction]
 pub(crate) fn end_streams(py: Python<'_>) -> PyResult<()> {
     let running = std::mem::take(&mut *RUNNING.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,13 +1,13 @@
-//! Structures that are built once and asked often: `Table`, `Set`, `Index`, `MultiTable`.
+//! Structures that are built once and queried often: `Table`, `Set`, `Index`, `MultiTable`.
 //!
 //! ```text
 //! integers.rs   keys and values as words of 32 or 64 bits, and back
 //! table.rs, set.rs, index.rs, multi.rs    a class each: koel's structure of the same name, whichever width it has
 //! ```
 //!
-//! What can be changed is behind a lock that many readers share: calls of several threads run at once, and a change
-//! waits for those that read. It is taken by the thread that calls, without the interpreter's (run.rs says why). Files
-//! are those of the command `koel` and of the library.
+//! Structures that can change are behind a reader-writer lock: calls of several threads run at once, and a change waits
+//! for the readers. The calling thread takes the lock, without the interpreter's lock (run.rs says why). Files are
+//! those of the command `koel` and of the library.
 
 /// The body with the structure inside, whose keys are `$K`.
 macro_rules! with_keys {
