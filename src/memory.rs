@@ -1,9 +1,9 @@
 //! Memory of this machine in proportion to data: a shortage of it is an error, and not the end of the process.
 //!
 //! ```text
-//! reserved     room for so many elements, to be pushed
-//! reserve      room for so many more
-//! zeroed       so many zeros: new pages of the system where there are many, which nobody has to write
+//! reserved     room for this many elements, to be pushed
+//! reserve      room for this many more
+//! zeroed       this many zeros: new pages of the system where there are many, which no one has to write
 //! boxed        one large value
 //! ```
 //!
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// The device in messages.
 pub(crate) const HERE: &str = "this machine";
 
-/// What a failed allocation of so many elements is.
+/// What a failed allocation of this many elements is.
 pub(crate) fn no_room<T>(len: usize) -> Error {
     let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
     Error::OutOfMemory { device: HERE.into(), bytes }

@@ -67,7 +67,7 @@ impl<T: Send> Divide for &mut [T] {
     }
 }
 
-/// A column with one element for so many elements of the columns beside it, such as a bitmap's words or what is known
+/// A column with one element for this many elements of the columns beside it, such as a bitmap's words or what is known
 /// of each chunk. It is cut between such groups.
 pub(crate) struct Per<T>(pub usize, pub T);
 

@@ -1,4 +1,4 @@
-//! Who implements the traits that users name in bounds: the types of this crate, and nobody else. So a trait may get a
+//! Who implements the traits that users name in bounds: the types of this crate, and no one else. So a trait may get a
 //! further method, and what one implementor relies on of another holds.
 
 use crate::backend::Word;
@@ -14,7 +14,7 @@ use crate::scheme::{
     self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, BucketizedOf, CuckooOf, RobinHoodOf, SignpostOf, SortedOf,
 };
 
-/// Nobody outside can name it.
+/// No one outside can name it.
 pub trait Sealed {}
 
 impl Sealed for u32 {}

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// How long who waits sleeps when its pool has nothing to do.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Starts rayon's global pool, if this thread is in no pool and nobody has started it.
+/// Starts rayon's global pool, if this thread is in no pool and no one has started it.
 ///
 /// # Errors
 /// [`Error::Device`] if it could not be started. It is not tried again: rayon cannot.

@@ -59,7 +59,7 @@ where
     /// 4 bytes a key, by a pass over the whole table.
     ///
     /// # Safety
-    /// That of [`HashTable::open_mapped`]: nobody writes to the file.
+    /// That of [`HashTable::open_mapped`]: no one writes to the file.
     ///
     /// # Errors
     /// As [`open`](Self::open), but the checksum is not looked at.

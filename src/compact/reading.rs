@@ -227,7 +227,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
 pub(super) fn list_of<B: Runs<S>, S: Scheme<Value = u32>>(table: &HashTable<B, S>) -> Result<B::Buffer<S::Key>> {
     let backend = table.backend();
     let (keys, ids) = table.pairs_on()?;
-    // As many numbers as there are, all below it, are each there once: so many ones.
+    // As many numbers as there are, all below it, are each there once: this many ones.
     let numbers = backend.mark(&ids, ids.len())?;
     let missing = backend.select(&numbers, false, &backend.iota(ids.len())?)?;
     if !missing.is_empty() {

@@ -167,7 +167,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
                     displaced[displacements % BLOCK] = (self.lists.place_of(slot, upper), there);
                     displacements += usize::from(there < mine && !copy && there != 0);
                 }
-                // Behind the last age nobody waits.
+                // Behind the last age no one waits.
                 if is_last {
                     unplaced = refusals as u64;
                 }

@@ -17,7 +17,7 @@ impl Cpu {
         self.decode_cells(words.len(), |at| pair(at, words[at]))
     }
 
-    /// The pair that `pair` sees in each of so many cells.
+    /// The pair that `pair` sees in each of this many cells.
     pub(super) fn decode_cells<K: Word, V: Word>(
         &self,
         cells: usize,

@@ -43,7 +43,7 @@ impl Crew {
         fold_with(0..self.threads(), 1, || (), |(), _, _| job(self), join)
     }
 
-    /// The next chunk that nobody has.
+    /// The next chunk that no one has.
     pub(super) fn take(&self) -> Option<Range<usize>> {
         let (number, chunks) = (self.next.fetch_add(1, Relaxed), self.len.div_ceil(CHUNK));
         let chunk = if number % 2 == 0 { number / 2 } else { chunks.saturating_sub(number / 2 + 1) };

@@ -137,7 +137,7 @@ impl Cpu {
         L::Value: Shared,
     {
         let Some(values_at) = Places::<L>::new() else { return Ok(()) };
-        // Found first and written then: while lines are read, nobody writes to them.
+        // Found first and written then: while lines are read, no one writes to them.
         let places = self.run(|| places_of::<L>(table, lines(image.words()), keys.words())).flatten()?;
         let cells = L::Value::cells(image.words_mut()?);
         self.run(|| {

@@ -55,7 +55,7 @@ impl<T: Word> Memory<T> {
         Ok(memory)
     }
 
-    /// Its first words alone. The others stay allocated, which costs nothing where nobody has written to them.
+    /// Its first words alone. The others stay allocated, which costs nothing where no one has written to them.
     pub(super) fn shortened(mut self, len: usize) -> Self {
         if let Pages::Small(words) = &mut self.pages {
             words.truncate(len);
@@ -121,7 +121,7 @@ impl Memory<u64> {
     /// The `words` 64-bit words of `file` from byte `offset_bytes` on, read when they are first used and never written.
     ///
     /// # Safety
-    /// Until the buffer is dropped nobody, in this process or another, writes to those bytes or shortens the file. The
+    /// Until the buffer is dropped no one, in this process or another, writes to those bytes or shortens the file. The
     /// words are `&[u64]` to the compiler, which may assume that they stay as they are; reading past a new end ends the
     /// process (SIGBUS). A file that is replaced by renaming a new one over it stays as it was for those who have it
     /// mapped.
@@ -168,7 +168,7 @@ impl<T: Word> fmt::Debug for Memory<T> {
     }
 }
 
-/// What a failed allocation of so many bytes is.
+/// What a failed allocation of this many bytes is.
 pub(super) fn no_room(bytes: usize) -> Error {
     Error::OutOfMemory { device: "cpu".into(), bytes: bytes as u64 }
 }
@@ -178,7 +178,7 @@ pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
     each((to, from), CHUNK, |_, (to, from)| to.copy_from_slice(from));
 }
 
-/// The same words as atomics, for as long as nobody else can see them.
+/// The same words as atomics, for as long as no one else can see them.
 #[expect(unsafe_code, reason = "AtomicU64::from_mut_slice is not stable")]
 pub(super) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
     const { assert!(align_of::<AtomicU64>() == align_of::<u64>(), "32-bit targets align u64 to less") }

@@ -20,7 +20,7 @@
 //! relational.rs  what grouping and joining need besides
 //! aggregate.rs   the part of it for values of 64 bits: aggregates of groups, and sums of doubles
 //! firsts/        the first row of each key of a column, by tables that no other pass sees
-//! groups.rs      aggregates of the groups of a column whose ids nobody asked for
+//! groups.rs      aggregates of the groups of a column whose ids no one asked for
 //! joins/         a right column made ready, and what a left one finds in it
 //! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger

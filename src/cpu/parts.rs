@@ -55,7 +55,7 @@ pub(super) fn with_room<T>(len: usize) -> Option<Vec<T>> {
     Some(room)
 }
 
-/// So many of what is worked in, if there is the memory.
+/// This many of what is worked in, if there is the memory.
 pub(super) fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
     let mut words = with_room(N)?;
     words.resize(N, T::default());
@@ -134,8 +134,8 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// An image of so many words in slices of 2 to the power of `bits`, of which there are at least as many as lines
-    /// have; of so many rows a line.
+    /// An image of this many words in slices of 2 to the power of `bits`, of which there are at least as many as lines
+    /// have; of this many rows a line.
     pub(super) fn new(words: usize, bits: u32, rows: usize) -> Self {
         Slices { words, each: (1 << bits).max(LINE), rows }
     }
@@ -150,7 +150,7 @@ impl Slices {
         self.rows_of(self.words.saturating_sub(part * self.each).min(self.each))
     }
 
-    /// Rows that so many words have room for.
+    /// Rows that this many words have room for.
     #[inline(always)]
     fn rows_of(self, words: usize) -> usize {
         words * self.rows / LINE
@@ -175,8 +175,8 @@ impl Slices {
         [(first, in_first), (behind, (count - in_first).min(self.rows_of(behind.len())))]
     }
 
-    /// Calls `of_slice` with the number of each part, its slice, and how many rows lie there, on so many threads: each
-    /// has what `room` gives it. What is in those rooms in the end; none if a room or a call says so.
+    /// Calls `of_slice` with the number of each part, its slice, and how many rows lie there, on this many threads:
+    /// each has what `room` gives it. What is in those rooms in the end; none if a room or a call says so.
     pub(super) fn each<R: Send>(
         self,
         image: &mut [u64],
@@ -304,7 +304,7 @@ impl<'a, B: Batch> Dealer<'a, B> {
         for start in (0..batch.len()).step_by(CHUNK) {
             let some = batch.some(start..batch.len().min(start + CHUNK));
             let before = self.escapes.len();
-            // None comes of most inputs, and about so many of the worst.
+            // None comes of most inputs, and about this many of the worst.
             self.escapes.try_reserve(some.len() + LINE).ok()?;
             at_best(
                 #[inline(always)]

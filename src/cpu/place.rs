@@ -30,7 +30,7 @@ pub(super) trait Shared: Place {
 pub(super) trait Share: Cell {
     type Shared: Shared;
 
-    /// The same cells as atomics, for as long as nobody else can see them.
+    /// The same cells as atomics, for as long as no one else can see them.
     fn share(cells: &mut [Self]) -> &[Self::Shared];
 }
 

@@ -12,9 +12,8 @@ use crate::tuning::tuning;
 const FEWEST_PAIRS: usize = 1 << 16;
 
 impl Cpu {
-    /// The route that a build of so many pairs takes if its scheme has both: what [`Cpu::set_build_route`] said, or the
-    /// environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs a
-    /// thread.
+    /// The route that a build of this many pairs takes if its scheme has both: what [`Cpu::set_build_route`] said, or
+    /// the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs a thread.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else.

@@ -64,11 +64,11 @@ impl FileKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
     Nothing,
-    /// Lists of values of so many bits.
+    /// Lists of values of this many bits.
     Lists {
         value_bits: u32,
     },
-    /// The tables of the other shards, so many in all; and before each, of multivalue tables, lists of values of so
+    /// The tables of the other shards, this many in all; and before each, of multivalue tables, lists of values of so
     /// many bits.
     Shards {
         count: u32,

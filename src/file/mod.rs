@@ -92,7 +92,7 @@ impl WholeFile {
             let advice = format!("there is no folder {}: create it first", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, advice));
         }
-        // Nobody else reads a part of a file that was not for everybody.
+        // No one else reads a part of a file that was not for everybody.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         let part = part(folder, mode)
             .map_err(|error| context("no file can be created beside it, to replace it in one step", &error))?;

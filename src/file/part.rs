@@ -81,7 +81,7 @@ impl Part {
                 // It was taken for an orphan before it was locked: its name is gone, or will be.
                 Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(()) if !is_at(&file, path) => Err(io::ErrorKind::AlreadyExists.into()),
-                // Without locks nobody takes it for an orphan.
+                // Without locks no one takes it for an orphan.
                 Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
             }
         })?;

@@ -31,8 +31,8 @@ impl<'a> Section<'a> {
         Error::Io { path: self.path.into(), source }
     }
 
-    /// So many of its bytes as a section of their own, from `base` on. The two share the place in the file where it is
-    /// read next, so they are read one after the other.
+    /// This many of its bytes as a section of their own, from `base` on. The two share the place in the file where it
+    /// is read next, so they are read one after the other.
     pub(crate) fn part(&self, base: u64, bytes: u64) -> Result<Section<'a>> {
         let file = self.file.try_clone().map_err(|error| self.io(error))?;
         Ok(Section { path: self.path, file, base, end: Some(base.saturating_add(bytes)) })

@@ -120,7 +120,7 @@ impl<'a> Shards<'a> {
         (self.section, self.header.shards)
     }
 
-    /// Refuses other bytes than zeros between a shard, which so many bytes are of, and what comes next.
+    /// Refuses other bytes than zeros between a shard, which this many bytes are of, and what comes next.
     pub(crate) fn check_gap(&mut self, base: u64, length: u64) -> Result<()> {
         let mut gap = [0; ALIGNED as usize];
         let gap = &mut gap[..gap_after(length)];
@@ -142,7 +142,7 @@ impl<'a> Shards<'a> {
     }
 }
 
-/// The zeros behind a shard's file of so many bytes.
+/// The zeros behind a shard's file of this many bytes.
 pub(crate) fn gap_after(length: u64) -> usize {
     (length.next_multiple_of(ALIGNED) - length) as usize
 }

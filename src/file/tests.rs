@@ -173,7 +173,7 @@ fn a_part_without_a_process_is_removed_and_no_other() {
     symlink("victim", at(".koel-AAAAAAAAAAAA.part")).unwrap();
     let (living, mut file) = WholeFile::create_as(&at("living"), Part::named).unwrap();
     file.write_all(b"goes on").unwrap();
-    // What a process leaves that was killed: nobody holds a lock on it.
+    // What a process leaves that was killed: no one holds a lock on it.
     fs::write(at(".koel-0123456789ab.part"), "half").unwrap();
     let before = names(folder.path()).len();
 
@@ -221,7 +221,7 @@ fn a_table_that_is_mapped_through_a_link_outlives_a_save_through_it() {
     let keys: Vec<u32> = (0..5000).collect();
     let build = |keys: &[u32]| HashTable::builder(Cuckoo::default()).build(&Cpu::new(), keys, keys).unwrap();
     build(&keys).save(&link).unwrap();
-    // SAFETY: nobody writes to the file; it is replaced.
+    // SAFETY: no one writes to the file; it is replaced.
     let mapped: HashTable<Cpu> = unsafe { HashTable::open_mapped(&Cpu::new(), &link).unwrap() };
     build(&[1]).save(&link).unwrap();
     let answers = mapped.get(&keys).unwrap();

@@ -113,7 +113,7 @@ where
     /// read and checked, and with them which key has which run, by a pass over the table.
     ///
     /// # Safety
-    /// That of [`HashTable::open_mapped`]: nobody writes to the file.
+    /// That of [`HashTable::open_mapped`]: no one writes to the file.
     ///
     /// # Errors
     /// As [`open`](Self::open), but the checksum of the table of the keys is not looked at.
@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
         Ok(Source { lists, hasher })
     }
 
-    /// The next so many elements.
+    /// The next this many elements.
     fn column<T: bytemuck::Pod>(&mut self, len: usize) -> Result<Vec<T>> {
         let mut column = memory::zeroed(len)?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut column);

@@ -125,7 +125,7 @@ impl Walk {
         self.total
     }
 
-    /// The piece after `passed` others that nobody wants. After one that could not be made there is none.
+    /// The piece after `passed` others that no one wants. After one that could not be made there is none.
     pub(crate) fn piece<T>(&mut self, passed: usize, make: impl FnOnce(u64, usize) -> Result<T>) -> Option<Result<T>> {
         let len = self.len as u64;
         let first = self.next.saturating_add(len.saturating_mul(passed as u64));

@@ -5,7 +5,7 @@
 pub struct Audit {
     /// Pairs in the image.
     pub pairs: u64,
-    /// Tombstones in the image: slots whose pair was removed and that nobody takes until the table is compacted.
+    /// Tombstones in the image: slots whose pair was removed and that no one takes until the table is compacted.
     pub tombstones: u64,
     /// The greatest age among the pairs.
     pub greatest_age: u32,

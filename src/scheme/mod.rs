@@ -122,7 +122,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Updates {
-    /// New pairs are placed in the image. A removed pair leaves a tombstone, which nothing displaces and nobody takes,
+    /// New pairs are placed in the image. A removed pair leaves a tombstone, which nothing displaces and no one takes,
     /// until the table is compacted: canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones.
     Tombstones,
     /// New pairs are placed in the image, and removed ones leave nothing behind: classic cuckoo, bucketized and Horton
@@ -148,7 +148,7 @@ pub struct Request {
 
 /// The integers that fix what an image means. Sealed: the plans of this crate implement it.
 ///
-/// Whoever has a plan has one that [`Scheme::plan`] makes: there is no other way to one, and bytes are checked
+/// Every plan is one that [`Scheme::plan`] makes: there is no other way to create one, and bytes are checked
 /// ([`Plan::of_stored`]).
 ///
 /// ```
@@ -179,7 +179,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// # Errors
     /// A sentence that says why they are no plan.
     fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String>;
-    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can
+    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that no one can
     /// choose keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and
     /// by nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted
     /// ones (none).
@@ -250,7 +250,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn with_outside(self, _value: Option<Self::Value>) -> Self {
         self
     }
-    /// The same plan for an image whose stash holds so many keys, where its size depends on that; elsewhere as it is.
+    /// The same plan for an image whose stash holds this many keys, where its size depends on that; elsewhere as it is.
     fn with_stash(self, _keys: u64) -> Self {
         self
     }
@@ -394,7 +394,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn crowd(_plan: &Self::Plan, _keys: &[Self::Key]) -> Option<Crowd> {
         None
     }
-    /// What a model predicts for a table of so many pairs under this plan, where the scheme has one.
+    /// What a model predicts for a table of this many pairs under this plan, where the scheme has one.
     fn model(_plan: &Self::Plan, _pairs: u64) -> Option<Model> {
         None
     }
@@ -440,7 +440,7 @@ impl Limits {
     }
 }
 
-/// The greatest number of so many bits, and of 32 at most.
+/// The greatest number of this many bits, and of 32 at most.
 fn greatest(bits: u32) -> u32 {
     u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0)
 }

@@ -17,7 +17,7 @@ use crate::scheme::hash::{MixKeys, MixKeys64, SplitMix64, mix, mix_64, reduce};
 /// The stream of constants of shards: that of an attempt that no table makes.
 const STREAM: u32 = u32::MAX;
 
-/// Which shard each key is in, of so many.
+/// Which shard each key is in, of this many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShardOf {
     pub(crate) shards: usize,
@@ -29,7 +29,7 @@ pub struct ShardOf {
 }
 
 impl ShardOf {
-    /// That of so many shards and this seed.
+    /// That of this many shards and this seed.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for none, or more than there can be.

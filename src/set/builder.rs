@@ -33,7 +33,7 @@ impl<S: Scheme> SetBuilder<S> {
         SetBuilder { table: table.contents(Contents::Set).duplicates(Duplicates::KeepFirst) }
     }
 
-    /// Builds the set of these keys, each of which may come any number of times.
+    /// Builds the set of these keys, which may contain duplicates.
     ///
     /// Cost: one to two random accesses a row. If keys repeat, also a build of the distinct keys, unless a capacity was
     /// given; and where the scheme does not keep one of each key by itself ([`Scheme::keeps_one`]) also a sort of the
@@ -47,7 +47,7 @@ impl<S: Scheme> SetBuilder<S> {
         self.build_on(backend, &backend.upload(keys)?)
     }
 
-    /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
+    /// [`build`](Self::build) from a buffer on the device; nothing is transferred.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashBackend, HashSet};

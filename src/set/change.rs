@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
-    /// Adds keys, which may repeat and may be there, and tells how many were new.
+    /// Adds keys, and returns how many were new. Duplicate and existing keys are ignored.
     ///
-    /// The bytes of a canonical set are afterwards those of one build of all keys (of a worn one: once it is
-    /// compacted). Cost and memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
+    /// A canonical set then has the bytes of one build of all keys (with tombstones: after it is compacted). Cost and
+    /// memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -20,7 +20,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As a build. The set is then as before.
+    /// As a build. The set is then unchanged.
     pub fn insert(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.insert_on(&keys)
@@ -35,10 +35,10 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         Ok(self.table.insert_on(keys, &zeros)?.added)
     }
 
-    /// Takes keys out, and tells how many were there. Keys that are absent or come again do nothing.
+    /// Removes keys, and returns how many were in the set. Absent and duplicate keys are ignored.
     ///
-    /// What becomes of the set is said at [`HashTable::remove`](crate::HashTable::remove): a canonical set of a scheme
-    /// with tombstones is worn until it is compacted.
+    /// [`HashTable::remove`](crate::HashTable::remove) describes the effect on the set: a canonical set of a scheme
+    /// with tombstones has them until it is compacted.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -64,7 +64,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.remove_on(keys)
     }
 
-    /// Makes a worn set the set of the keys it holds; as [`HashTable::compact`](crate::HashTable::compact).
+    /// Removes the tombstones; as [`HashTable::compact`](crate::HashTable::compact).
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports. The set is then as before.
@@ -72,11 +72,11 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.compact()
     }
 
-    /// Builds the set afresh from the keys it holds, at the size they need; as
+    /// Rebuilds the set from its keys, with the size that they need; as
     /// [`HashTable::rebuild`](crate::HashTable::rebuild).
     ///
     /// # Errors
-    /// As a build. The set is then as before.
+    /// As a build. The set is then unchanged.
     pub fn rebuild(&mut self) -> Result<()> {
         self.table.rebuild()
     }

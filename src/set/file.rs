@@ -11,10 +11,10 @@ use crate::scheme::{Audit, Scheme};
 use crate::table::{Contents, Digest, HashTable, Stats};
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
-    /// The digest of the set's table: equal digests, equal sets.
+    /// The digest of the set's table. Sets with equal digests are equal.
     ///
-    /// For canonical schemes it is a function of scheme, parameters, seed, number of slots and keys, unless the set is
-    /// worn. Cost: as [`HashTable::digest`].
+    /// For canonical schemes it is a function of scheme, parameters, seed, number of slots and keys, unless the set has
+    /// tombstones. Cost: as [`HashTable::digest`].
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -59,7 +59,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    /// [`Error::Io`], or what the device reports. An existing file with this name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         self.table.save(path)
     }
@@ -98,7 +98,7 @@ where
     /// Opens a file without reading it; see [`HashTable::open_mapped`]. That the keys have no values is not checked.
     ///
     /// # Safety
-    /// That of [`HashTable::open_mapped`]: nobody writes to the file.
+    /// As [`HashTable::open_mapped`]: no one may write to the file.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a set of this scheme.

@@ -27,8 +27,8 @@ use crate::error::Result;
 use crate::scheme::{CuckooSet, Scheme};
 use crate::table::{HashTable, KeyType};
 
-/// A set of `u32` keys on backend `B`, laid out by scheme `S`: [`CuckooSet`] has slots of 32 bits, all others spend 64
-/// on a key and a value that says nothing.
+/// A set of keys on backend `B`, laid out by scheme `S`. [`CuckooSet`] has slots of 32 bits; other schemes of `u32`
+/// keys use 64 bits for a key and an unused value.
 ///
 /// ```
 /// use koel::{Cpu, CuckooSet, HashSet};
@@ -51,17 +51,17 @@ impl<S: Scheme> HashSet<Cpu, S> {
 }
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
-    /// The number of keys; known, not counted.
+    /// The number of keys, in constant time.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// The most keys there could be; see [`HashTable::capacity`].
+    /// The maximum number of keys; see [`HashTable::capacity`].
     pub fn capacity(&self) -> usize {
         self.table.capacity()
     }
@@ -71,12 +71,12 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.slots()
     }
 
-    /// What the keys stand for.
+    /// The type of the keys.
     pub fn key_type(&self) -> KeyType {
         self.table.key_type()
     }
 
-    /// Keys per place for one, from 0 to 1.
+    /// Keys divided by places for keys, from 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.table.load_factor()
     }

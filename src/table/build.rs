@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Attempts 0 to 7 allow batches to be inserted in place, but an attacker who knows the seed can choose keys for which
-//! all of them fail. Nobody can choose keys for salted attempts (`scheme/constants.rs`). Schemes whose attempts differ
+//! all of them fail. No one can choose keys for salted attempts (`scheme/constants.rs`). Schemes whose attempts differ
 //! by more than the constants of their functions are not salted ([`Plan::takes_salt`]).
 //!
 //! Whether a canonical attempt fails depends only on the set of keys, so a plan stores the same attempt on every
@@ -87,7 +87,7 @@ pub(super) fn check_keys<B: HashBackend, S: Scheme>(backend: &B, scheme: &S, key
     check_width(backend, "key", keys, scheme.limits().key_bits, KEYS_TOO_WIDE)
 }
 
-/// Refuses a column with a number of more than so many bits.
+/// Refuses a column with a number of more than this many bits.
 fn check_width<B: HashBackend, T: Word>(
     backend: &B,
     what: &'static str,

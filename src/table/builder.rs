@@ -5,42 +5,42 @@ use crate::backend::{DeviceBuffer, Runs, Word};
 use crate::error::{Error, Result};
 use crate::scheme::{Load, Plan, Request, Scheme, Updates, sorted};
 
-/// What a key that comes more than once means. Positions count through all batches, from the first.
+/// The rule for duplicate keys. Positions count through all batches, from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Duplicates {
-    /// It is an error that names the smallest such key.
+    /// Duplicates are an error that names the smallest duplicate key.
     #[default]
     Error,
-    /// The pair that came first stays.
+    /// Keeps the first pair of each key.
     KeepFirst,
-    /// The pair that came last stays.
+    /// Keeps the last pair of each key.
     KeepLast,
 }
 
 impl Duplicates {
-    /// Every rule.
+    /// All rules.
     pub const ALL: [Duplicates; 3] = [Duplicates::Error, Duplicates::KeepFirst, Duplicates::KeepLast];
 }
 
-/// How many slots a table gets.
+/// How the number of slots is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// The scheme's default load.
     Default,
-    /// As many as this load needs; a table that grows is rebuilt to keep to it.
+    /// As many as this load needs. A table that grows is rebuilt to keep it.
     Load(Load),
-    /// So many, for good.
+    /// A fixed number.
     Slots(u64),
 }
 
-/// What the pairs of a table are to the structure that it is a part of.
+/// The meaning of the pairs of a table in the structure that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Contents {
     /// Keys and values: a table of its own.
     Map,
-    /// Keys whose values say nothing: a [`HashSet`](crate::HashSet).
+    /// Keys with unused values: a [`HashSet`](crate::HashSet).
     Set,
     /// Keys and their ids: a [`CompactingTable`](crate::CompactingTable).
     Compact,
@@ -74,18 +74,18 @@ pub(super) struct Settings {
     pub(super) value_type: ValueType,
 }
 
-/// What an empty table's load may ask for with its first pair, and the table have no slots for yet.
+/// The slots that the load of an empty table may require for its first pair, although the table does not have them yet.
 const SLOTS_OF_A_FIRST_PAIR: u64 = 1 << 16;
 
-/// The slots for so many pairs at a load. Below a load of 1/65536 an empty table has the slots of one pair, so that a
-/// file shows by its size how large a table its load asks for.
+/// The slots for this many pairs at a load. Below a load of 1/65536 an empty table has the slots of one pair, so that
+/// the size of a file limits the size of the table that its load requires.
 pub(super) fn slots_at(load: Load, pairs: u64) -> u64 {
     let least = u64::from(load.slots_for(1) > SLOTS_OF_A_FIRST_PAIR);
     load.slots_for(pairs.max(least))
 }
 
 impl Settings {
-    /// The slots for so many pairs.
+    /// The slots for this many pairs.
     pub(super) fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> u64 {
         match self.size {
             Size::Default => slots_at(scheme.default_load(), pairs),
@@ -94,7 +94,7 @@ impl Settings {
         }
     }
 
-    /// What the first attempt at so many pairs asks for.
+    /// The number of slots of the first attempt for this many pairs.
     pub(super) fn request<S: Scheme>(&self, scheme: &S, pairs: u64) -> Request {
         Request { slots: self.slots(scheme, pairs), pairs, seed: self.seed, attempt: 0 }
     }
@@ -125,20 +125,20 @@ pub struct TableBuilder<S: Scheme> {
     value_type: ValueType,
 }
 
-/// A size that batches do not change.
+/// A fixed size, which batches do not change.
 #[derive(Clone, Copy, Debug)]
 enum Fixed {
     /// As many slots as this number of pairs needs.
     Pairs(u64),
-    /// So many slots.
+    /// This many slots.
     Slots(u64),
 }
 
-/// The seed of tables whose user gives none.
+/// The default seed.
 const DEFAULT_SEED: u64 = 0x6b6f_656c;
 /// Enough for tables of a few dozen slots, of which up to 22% of attempts fail; larger ones succeed at the first.
 const DEFAULT_ATTEMPTS: u32 = 32;
-/// A bound on how long a build can take that never succeeds, whoever chose the number (a hostile file, for one).
+/// Limits the duration of a build that never succeeds, even if a hostile file sets the number of attempts.
 pub(super) const MOST_ATTEMPTS: u32 = 1024;
 
 impl<S: Scheme> TableBuilder<S> {
@@ -167,7 +167,7 @@ impl<S: Scheme> TableBuilder<S> {
         TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type, value_type }
     }
 
-    /// Refuses parameters that no table can have, before anything is done for one.
+    /// Rejects parameters that no table can have, before any work is done.
     pub(crate) fn check(&self) -> Result<()> {
         self.settings().map(drop)
     }
@@ -184,7 +184,7 @@ impl<S: Scheme> TableBuilder<S> {
         TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type, value_type }
     }
 
-    /// What the table is to be to the structure that it becomes a part of.
+    /// Sets the meaning of the pairs in the structure that contains the table.
     pub(crate) fn contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
         self
@@ -198,8 +198,8 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// The number of pairs that fit, for good: the table has the slots that they need at its load. Batches are inserted
-    /// in place while they fit, unless the kind is built again for each ([`Updates::Rebuild`]).
+    /// A fixed capacity in pairs: the table has the slots that they need at its load. Batches are inserted in place
+    /// while they fit, except for kinds that are rebuilt for each batch ([`Updates::Rebuild`]).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -213,11 +213,11 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// The number of slots, for good, instead of a [`capacity`](Self::capacity) or a
-    /// [`load_factor`](Self::load_factor): the last of `slots` and `capacity` counts, and a load factor beside slots is
-    /// an error of the build. A cuckoo table with four functions is best left a fifth empty. Slots are rounded up: to
-    /// whole buckets, of which canonical tables have at least 16; to the next prime (Robin Hood; one prime on with
-    /// every restart); to the square or cube of a side (perfect). Of a quadratic table they are pairs.
+    /// A fixed number of slots, instead of a [`capacity`](Self::capacity) or a [`load_factor`](Self::load_factor). The
+    /// last call of `slots` and `capacity` counts; slots together with a load factor are an error of the build. A
+    /// cuckoo table with four functions works best with a fifth of its slots empty. Slots are rounded up: to whole
+    /// buckets, of which canonical tables have at least 16; to the next prime (Robin Hood; to the following prime with
+    /// every restart); to the square or cube of a side (perfect). For a quadratic table, this is the number of pairs.
     pub fn slots(mut self, slots: usize) -> Self {
         self.fixed = Some(Fixed::Slots(slots as u64));
         self
@@ -229,39 +229,38 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// A seed from the system's source of randomness instead, for keys that strangers choose
-    /// (`docs/canonical-layout.md`, "Keys of strangers"). The table's plan and files have it, so a build can be
-    /// repeated.
+    /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`, "Keys of
+    /// strangers"). The plan and the files of the table contain the seed, so a build can be repeated.
     ///
     /// # Errors
-    /// [`Error::NoRandomness`] if the system has none to give.
+    /// [`Error::NoRandomness`] if the system cannot provide one.
     pub fn seed_at_random(self) -> Result<Self> {
         Ok(self.seed(random_seed()?))
     }
 
-    /// What a key that comes more than once means.
+    /// The rule for duplicate keys.
     pub fn duplicates(mut self, rule: Duplicates) -> Self {
         self.duplicates = rule;
         self
     }
 
-    /// The most attempts with new constants, 1 to 1024; otherwise 32. Those from the ninth on draw their constants from
-    /// a hash of all keys as well as from the seed ([`FIRST_SALTED`](crate::scheme::FIRST_SALTED)): with 8 or fewer,
-    /// who knows the seed can choose keys of which no table can be built.
+    /// The maximum number of attempts with new constants, 1 to 1024; 32 by default. From the ninth on, the constants
+    /// depend on a hash of all keys as well as on the seed ([`FIRST_SALTED`](crate::scheme::FIRST_SALTED)). With 8 or
+    /// fewer, an attacker who knows the seed can choose keys for which no table can be built.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// What the keys stand for, otherwise numbers. It says how to make queries, goes into the table's file, and changes
-    /// nothing else: not the image, not the digest, no answer. The keys are not checked.
+    /// The type of the keys; numbers by default. It describes how to create queries, and is stored in the table's file.
+    /// It does not affect the image, the digest or any answer, and the keys are not checked.
     pub fn key_type(mut self, key_type: KeyType) -> Self {
         self.key_type = key_type;
         self
     }
 
-    /// What the values stand for, otherwise numbers; as [`key_type`](Self::key_type) it goes into the table's file, and
-    /// changes nothing else.
+    /// The type of the values; numbers by default. Like [`key_type`](Self::key_type), it is stored in the table's file
+    /// and has no other effect.
     pub fn value_type(mut self, value_type: ValueType) -> Self {
         self.value_type = value_type;
         self
@@ -271,13 +270,13 @@ impl<S: Scheme> TableBuilder<S> {
     ///
     /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables
     /// and perfect ones are built by one thread of this machine), the transfer of 8 bytes a pair, and
-    /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come more than once and one is to stay,
-    /// also a sort and a second build.
+    /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If there are duplicates and one of each key is
+    /// kept, also a sort and a second build.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where
-    /// too many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that the slots have
-    /// no room for, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
+    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, if too
+    /// many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that do not fit into
+    /// the slots, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[S::Value]) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         self.settings()?;
@@ -285,7 +284,7 @@ impl<S: Scheme> TableBuilder<S> {
         self.build_on(backend, &keys, &values)
     }
 
-    /// Builds a table from buffers that are on the device already; nothing is transferred.
+    /// Builds a table from buffers on the device; nothing is transferred.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
@@ -316,7 +315,7 @@ impl<S: Scheme> TableBuilder<S> {
         &self.scheme
     }
 
-    /// The memory a table of `pairs` takes, before it is built.
+    /// Estimates the memory of a table of `pairs` pairs before it is built.
     ///
     /// ```
     /// use koel::{Cuckoo, HashTable};
@@ -405,13 +404,13 @@ struct Footprint {
     cells: u64,
 }
 
-/// A sum that ends at the greatest number: no device has so many bytes.
+/// A saturating sum: no device has that many bytes.
 fn sum<const N: usize>(bytes: [u64; N]) -> u64 {
     bytes.into_iter().fold(0, u64::saturating_add)
 }
 
 impl MemoryEstimate {
-    /// The estimate for a table as it is `now` with so many pairs, and as it is built for `twice` as many.
+    /// The estimate for a table as it is `now` with this many pairs, and as it is built for `twice` as many.
     fn new(now: Footprint, twice: Footprint, pairs: u64, rebuilds: bool, rule: Duplicates) -> Self {
         let input = pairs.saturating_mul(8);
         let several = |times: u64| input.saturating_mul(times);

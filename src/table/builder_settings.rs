@@ -21,7 +21,7 @@ macro_rules! table_settings {
                 self
             }
 
-            /// Slots, for good; see [`TableBuilder::slots`](crate::TableBuilder::slots).
+            /// A fixed number of slots; see [`TableBuilder::slots`](crate::TableBuilder::slots).
             pub fn slots(mut self, slots: usize) -> Self {
                 self.table = self.table.slots(slots);
                 self
@@ -33,23 +33,23 @@ macro_rules! table_settings {
                 self
             }
 
-            /// A seed from the system's source of randomness, for keys that strangers choose
-            /// (`docs/canonical-layout.md`, "Keys of strangers").
+            /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`,
+            /// "Keys of strangers").
             ///
             /// # Errors
-            /// [`Error::NoRandomness`](crate::Error::NoRandomness) if the system has none to give.
+            /// [`Error::NoRandomness`](crate::Error::NoRandomness) if the system cannot provide one.
             pub fn seed_at_random(self) -> $crate::Result<Self> {
                 Ok(self.seed($crate::table::random_seed()?))
             }
 
-            /// The most attempts with new constants, 1 to 1024; otherwise 32. See
+            /// The maximum number of attempts with new constants, 1 to 1024; 32 by default. See
             /// [`TableBuilder::attempts`](crate::TableBuilder::attempts).
             pub fn attempts(mut self, attempts: u32) -> Self {
                 self.table = self.table.attempts(attempts);
                 self
             }
 
-            /// What the keys stand for; see [`TableBuilder::key_type`](crate::TableBuilder::key_type).
+            /// The type of the keys; see [`TableBuilder::key_type`](crate::TableBuilder::key_type).
             pub fn key_type(mut self, key_type: $crate::table::KeyType) -> Self {
                 self.table = self.table.key_type(key_type);
                 self
@@ -63,9 +63,9 @@ pub(crate) use table_settings;
 macro_rules! table_estimate {
     ($builder:ident $(<$V:ident: $bound:path>)?) => {
         impl<S: $crate::scheme::Scheme $(, $V: $bound)?> $builder<S $(, $V)?> {
-            /// The memory that a table of so many distinct keys takes, before it is built; see
-            /// [`TableBuilder::memory_estimate`](crate::TableBuilder::memory_estimate). What the structure has besides
-            /// its table, its `build` says.
+            /// Estimates the memory of a table of this many distinct keys before it is built; see
+            /// [`TableBuilder::memory_estimate`](crate::TableBuilder::memory_estimate). `build` documents the memory of
+            /// the structure besides its table.
             ///
             /// # Errors
             /// As a build, where no such table can exist.

@@ -49,7 +49,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.image.all_pairs(&self.backend)
     }
 
-    /// A table of these pairs with so many slots, from the first attempt.
+    /// A table of these pairs with this many slots, from the first attempt.
     pub(super) fn built_afresh(&self, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
         self.built_from(0, slots, pairs)
     }

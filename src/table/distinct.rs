@@ -138,7 +138,7 @@ pub(crate) fn positions<B: Runs<K::Rows>, K: Key>(
     }
 }
 
-/// `None` if all attempts fail, or no table has room for so many rows.
+/// `None` if all attempts fail, or no table has room for this many rows.
 fn positions_by_table<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -193,7 +193,7 @@ fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
     Err(Error::TooFull { pairs, slots, attempts, unplaced, by_load: false })
 }
 
-/// The plan of an attempt at a table of so many keys.
+/// The plan of an attempt at a table of this many keys.
 fn plan<K: Key>(keys: &impl DeviceBuffer, attempt: u32) -> Result<<K::Rows as Scheme>::Plan> {
     let pairs = keys.len() as u64;
     K::Rows::of_kind(Kind::Canonical).plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })

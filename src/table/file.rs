@@ -323,7 +323,7 @@ where
     /// Lookups stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
     ///
     /// # Safety
-    /// Until the table is dropped nobody, in this process or another, writes to the file or cuts it short: the image is
+    /// Until the table is dropped no one, in this process or another, writes to the file or cuts it short: the image is
     /// read-only memory to the compiler, and reading behind a new end ends the process. Replacing the file by `save` is
     /// fine, because that makes a new one. Where it cannot be ruled out, [`open`](Self::open) is the safe way.
     ///

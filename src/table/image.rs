@@ -17,7 +17,7 @@ pub(crate) struct Image<B: HashBackend, S: Scheme> {
 }
 
 impl<B: HashBackend, S: Scheme> Image<B, S> {
-    /// An image without tombstones that holds so many pairs, that of `outside` included, which stands beside it.
+    /// An image without tombstones that holds this many pairs, that of `outside` included, which stands beside it.
     pub(crate) fn of_pairs(plan: S::Plan, buffer: B::Buffer<u64>, pairs: u64, outside: Option<S::Value>) -> Self {
         let pairs = pairs.saturating_sub(outside.is_some().into());
         Image { plan: plan.with_outside(outside), buffer, pairs, tombstones: 0 }

@@ -53,7 +53,7 @@ impl<S: Scheme> TableBuilder<S> {
         if !scheme.keeps_one() || rows > scheme.limits().pairs {
             return Ok(None);
         }
-        // Where no table of so many rows can exist, there may be one of the distinct keys.
+        // Where no table of this many rows can exist, there may be one of the distinct keys.
         let Ok(plan) = scheme.plan(settings.request(&scheme, rows)) else { return Ok(None) };
         let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
         let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, zeros)?;

@@ -57,7 +57,7 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// Refuses a type that no key of so many bits can have.
+    /// Refuses a type that no key of this many bits can have.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for k-mers of 0 letters or of more than fit, and for reversed coordinates of more

@@ -117,7 +117,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The most pairs there could be: one for each of the [`slots`](Self::slots), and one more where the key 0xFFFFFFFF
     /// marks empty slots and has a place beside them ([`Plan::outside_key`]: canonical Horton and perfect tables, and
     /// classic ones but Robin Hood's). How many really fit is a matter of load:
-    /// [`TableBuilder::capacity`] gives a table the slots that so many pairs need, which are more.
+    /// [`TableBuilder::capacity`] gives a table the slots that this many pairs need, which are more.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

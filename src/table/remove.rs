@@ -22,20 +22,20 @@ use crate::error::Result;
 use crate::scheme::{Plan, Scheme, Updates};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Takes out the pairs of these keys, and tells how many there were. Keys that are absent or come again do nothing.
+    /// Removes the pairs of these keys, and returns how many there were. Absent and duplicate keys are ignored.
     ///
-    /// What becomes of the table depends on its kind; [`Updates`] lists which does what:
+    /// The effect on the table depends on its kind; [`Updates`] lists the kinds:
     ///
-    /// - [`Updates::Tombstones`] (canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones): it is
-    ///   **worn** afterwards. The slots stay lost until [`compact`](Self::compact), and the bytes depend on what was
-    ///   removed.
-    /// - [`Updates::Rebuild`]: it is built afresh from the pairs that stay, at the same capacity. The bytes of
-    ///   canonical tables are those of one build of the remaining set.
-    /// - [`Updates::InPlace`]: it is changed in place, and nothing is lost.
+    /// - [`Updates::Tombstones`] (canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones): the table
+    ///   **has tombstones** afterwards. Their slots stay lost until [`compact`](Self::compact), and the bytes depend on
+    ///   what was removed.
+    /// - [`Updates::Rebuild`]: the table is rebuilt from the remaining pairs, with the same capacity. Canonical tables
+    ///   have the bytes of one build of the remaining set.
+    /// - [`Updates::InPlace`]: the table is changed in place, and no slot is lost.
     ///
-    /// Cost: a copy of the image and a lookup and a write for each key; where it is built afresh a build, and a table
-    /// of the keys; for classic Horton tables the image's way to this machine and back, and one thread. Memory: a
-    /// second image while it works; where it is built afresh as an insert
+    /// Cost: a copy of the image, and a lookup and a write for each key; for a rebuild, a build and a table of the
+    /// keys; for classic Horton tables, a transfer of the image to the host and back, and one thread. Memory: a second
+    /// image during the call; for a rebuild, that of an insert
     /// ([`MemoryEstimate::insert`](super::MemoryEstimate::insert)).
     ///
     /// ```
@@ -47,8 +47,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] or what the device reports; where it is built afresh as a build. The table, its
-    /// contents and its digest are then as before.
+    /// [`crate::Error::OutOfMemory`] or what the device reports; for a rebuild, the errors of a build. The table, its
+    /// contents and its digest are then unchanged.
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend.upload(keys)?;
         self.remove_on(&keys)
@@ -89,12 +89,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(image.map(Change::of))
     }
 
-    /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes
-    /// are those of one build of them. Other tables are left as they are. A salted table ([`Plan::salt`]) is built
-    /// afresh from its first attempt.
+    /// Removes the tombstones: for equal capacity, seed and number of restarts, the table then has the bytes of one
+    /// build of its pairs. Tables without tombstones are not changed. A salted table ([`Plan::salt`]) is rebuilt from
+    /// its first attempt.
     ///
-    /// Cost: a sweep over the image, and a placement of the pairs that stand above age 1 (a fifth of them at load 0.8
-    /// with buckets of 8 slots, half with single slots). Memory: a second image, and 8 bytes a slot.
+    /// Cost: a sweep over the image, and placing the pairs above age 1 (a fifth of them at load 0.8 with buckets of 8
+    /// slots, half with single slots). Memory: a second image, and 8 bytes a slot.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -133,8 +133,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Some(Change::of(image)))
     }
 
-    /// Builds the table afresh from the pairs it holds: with the slots that its load asks for, and from the first
-    /// attempt. The bytes are those of a new table of these pairs.
+    /// Rebuilds the table from its pairs, with the slots that its load requires, from the first attempt. The bytes are
+    /// those of a new table of these pairs.
     ///
     /// Cost and memory: as a build, and the pairs are decoded on the device first.
     ///
@@ -162,7 +162,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.built_afresh(slots, &pairs).map(Change::of)
     }
 
-    /// Slots that are lost to removed pairs until the table is compacted.
+    /// The number of tombstones: slots of removed pairs, which are lost until the table is compacted.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -175,8 +175,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.image.tombstones as usize
     }
 
-    /// Whether there are tombstones: the answers are right, but the bytes depend on the table's history, and lookups
-    /// read a little more.
+    /// Whether there are tombstones. Answers are correct, but the bytes depend on the table's history, and lookups read
+    /// slightly more.
     pub fn is_worn(&self) -> bool {
         self.image.tombstones > 0
     }

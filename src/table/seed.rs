@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 
-/// A seed from the system's source of randomness, for tables whose keys are chosen by strangers: what
-/// `seed_at_random` of every builder takes.
+/// A random seed from the operating system, for tables of keys from untrusted sources. `seed_at_random` of every
+/// builder uses it.
 ///
 /// ```
 /// assert_ne!(koel::random_seed()?, koel::random_seed()?);
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// [`Error::NoRandomness`] if the system has none to give.
+/// [`Error::NoRandomness`] if the system cannot provide one.
 pub fn random_seed() -> Result<u64> {
     getrandom::u64().map_err(|error| Error::NoRandomness { reason: error.to_string() })
 }

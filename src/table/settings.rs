@@ -198,7 +198,7 @@ impl Trailer {
         Trailer { check: bare.sum(digest), ..bare }
     }
 
-    /// Whether one of the two forms has so many bytes.
+    /// Whether one of the two forms has this many bytes.
     pub(super) fn has_length(bytes: u64) -> bool {
         bytes == Self::SHORT_BYTES as u64 || bytes == Self::LONG_BYTES as u64
     }
@@ -249,7 +249,7 @@ impl Trailer {
         self.types.map_or(Ok(PLAIN), |types| types.read(widths))
     }
 
-    /// The settings of a table with this plan that holds so many pairs.
+    /// The settings of a table with this plan that holds this many pairs.
     ///
     /// A load may ask for no more slots for them than the image has: every build and every batch sees to that, and
     /// removing pairs keeps the slots. So a small file cannot ask for a huge table at its first batch.

@@ -248,7 +248,7 @@ where
     Ok(ScalarBuffer::new(buffer, 0, len))
 }
 
-/// The memory of items that consist of so many words each.
+/// The memory of items that consist of this many words each.
 fn words_of_items<T: ArrowPrimitiveType>(
     array: &Bound<'_, PyUntypedArray>,
     width: usize,

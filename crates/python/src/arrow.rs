@@ -210,7 +210,7 @@ fn check_schema(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
         return wrong(format!("a type has {} fields", schema.n_children));
     }
     for at in 0..schema.n_children as usize {
-        // SAFETY: there are so many pointers, each to a schema or null.
+        // SAFETY: there are this many pointers, each to a schema or null.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let Some(child) = (unsafe { schema.children.add(at).read_unaligned().as_ref() }) else {
             return wrong(format!("field {at} of a type is missing"));
@@ -265,7 +265,7 @@ fn check_array(array: &mut FFI_ArrowArray, of: &DataType) -> Result<()> {
         return wrong(format!("an array of {of} has {n_children} children"));
     }
     for (at, of) in children.into_iter().enumerate() {
-        // SAFETY: there are so many pointers, each to an array or null.
+        // SAFETY: there are this many pointers, each to an array or null.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let Some(child) = (unsafe { array.children.add(at).read_unaligned().as_mut() }) else {
             return wrong(format!("child {at} of an array is missing"));
@@ -310,7 +310,7 @@ fn check_offsets(array: &FFI_ArrowArray, of: &DataType, end: usize) -> Result<()
         return Ok(());
     }
     let offset = |at: usize| -> i64 {
-        // SAFETY: an array of so many values has one offset more.
+        // SAFETY: an array of this many values has one offset more.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         unsafe {
             if is_wide {

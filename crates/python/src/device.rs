@@ -87,7 +87,7 @@ impl Chosen {
     }
 }
 
-/// The device of this name, for so many rows; chosen by the thread that calls, since others may be opening one.
+/// The device of this name, for this many rows; chosen by the thread that calls, since others may be opening one.
 pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
     if name == "cpu" || (name == "auto" && (rows < MANY || is_lost())) {
         return Ok(Chosen(None));
@@ -137,7 +137,7 @@ impl Several {
     }
 }
 
-/// The devices of these names, which commas separate, for so many rows; one or more.
+/// The devices of these names, which commas separate, for this many rows; one or more.
 pub(crate) fn several(names: &str, rows: usize) -> Result<Several> {
     let mut all = Vec::new();
     for name in names.split(',') {

@@ -35,7 +35,7 @@ pub(crate) fn check(bytes: u64) -> Result<()> {
     Err(PyMemoryError::new_err(text).into())
 }
 
-/// The same for a call with so many rows, and so many bytes of values.
+/// The same for a call with this many rows, and this many bytes of values.
 pub(crate) fn check_rows(rows: usize, bytes: u64) -> Result<()> {
     check(OF_A_CALL + (rows as u64).saturating_mul(OF_A_ROW).saturating_add(bytes.saturating_mul(3)))
 }

@@ -120,7 +120,7 @@ fn pool() -> Result<&'static ThreadPool> {
         let mine = Box::into_raw(Box::new(Pool { process: process::id(), threads }));
         if POOL.compare_exchange(latest, mine, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // Another thread was sooner.
-            // SAFETY: nobody else has seen this pointer.
+            // SAFETY: no one else has seen this pointer.
             #[expect(unsafe_code, reason = "takes back the box that was given away above")]
             drop(unsafe { Box::from_raw(mine) });
         }

@@ -267,7 +267,7 @@ impl<'a, const S: usize> Placer<'a, S> {
                     displaced[displacements % BLOCK] = (at, there);
                     displacements += usize::from(there < mine && !copy && there != slot::EMPTY);
                 }
-                // Behind the last age nobody waits.
+                // Behind the last age no one waits.
                 if is_last {
                     unplaced = refusals as u64;
                 }

@@ -48,7 +48,7 @@ const _: () = assert!(PART_WORDS.is_multiple_of(PART_SLOTS as usize));
 /// The most buckets of a part: those of 4 slots.
 const MOST_BUCKETS: usize = PART_WORDS / 4;
 
-/// One pair in so many may leave its part; where more do, the table is built directly.
+/// One pair in this many may leave its part; where more do, the table is built directly.
 const ESCAPES_SHARE: usize = 16;
 /// So few pairs go on one after the other, in an image that stays in order. More are placed by all threads, after which
 /// all buckets must be looked at.

@@ -69,7 +69,7 @@ impl Lists for Classic<'_> {
     }
 }
 
-/// Adds pairs to an image. Copies are left to [`copies`], and those of a set that meet nobody to [`clean_up`].
+/// Adds pairs to an image. Copies are left to [`copies`], and those of a set that meet no one to [`clean_up`].
 pub(super) fn place<C: Share>(
     plan: &CuckooPlan,
     functions: &Functions,

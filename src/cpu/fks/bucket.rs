@@ -3,7 +3,7 @@
 //! ```text
 //! load      the bucket's pairs, as columns
 //! for each seed number:   aim (all slots, eight pairs at a time);   `accept.rs` or `rounds.rs`;   all seated: done
-//! write     all 576 words in one sweep, so that nobody has to clear the image first
+//! write     all 576 words in one sweep, so that no one has to clear the image first
 //! ```
 //!
 //! All of it is 17 KiB, half of a first-level cache; the table under construction holds numbers of pairs and not the

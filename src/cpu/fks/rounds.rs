@@ -6,7 +6,7 @@
 //!     of the displaced: whose key stands there all the same is a copy, and is dropped; the others are out
 //! ```
 //!
-//! Only a pair whose slot was written in this step can find that it is no longer in, so nobody else need look. Copies
+//! Only a pair whose slot was written in this step can find that it is no longer in, so no one else need look. Copies
 //! of a key are in and out together until they meet in a slot, where all but one are dropped; so their number is exact.
 
 use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};

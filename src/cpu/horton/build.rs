@@ -245,14 +245,14 @@ pub(super) fn place<const S: usize>(
     let stashed = atomic(stashed.words_mut()?);
     placed = sum(placed, close::finish(build, stashed));
     if placed.copies > 0 {
-        // Nobody was led away, so others than copies may have found no place.
+        // No one was led away, so others than copies may have found no place.
         placed.unplaced = 0;
     }
     close::stash(build, stashed);
     Ok(placed)
 }
 
-/// The base-2 logarithm of the words of a part of a table of so many words.
+/// The base-2 logarithm of the words of a part of a table of this many words.
 fn part_bits(words: usize, threads: usize) -> u32 {
     let share = if threads == 1 { words } else { words / (PARTS_EACH * threads) };
     share.max(1).next_power_of_two().ilog2().clamp(FEWEST_PART_BITS, MOST_PART_BITS)

@@ -21,7 +21,7 @@ use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY, GROUP_MAX};
 pub(super) const MOST: usize = GROUP_MAX as usize;
 /// The most tags.
 const TAGS: usize = 32;
-/// Up to so many others are sorted by a network.
+/// Up to this many others are sorted by a network.
 const FEW: usize = 8;
 
 /// The keys of one home as they came, and what there may be from the home before behind them.
@@ -57,7 +57,7 @@ pub(super) fn has_copies(words: &[u64]) -> bool {
 }
 
 impl Group {
-    /// Writes the record of so many keys, and counts copies. The tags.
+    /// Writes the record of this many keys, and counts copies. The tags.
     #[inline(always)]
     pub(super) fn record<const S: usize>(
         &mut self,

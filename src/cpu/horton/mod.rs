@@ -216,7 +216,7 @@ impl<const S: usize> Answers<S> for Places<'_> {
     }
 }
 
-/// Finds all keys, then overwrites their values: the search reads whole lines at once, as nobody could who has to
+/// Finds all keys, then overwrites their values: the search reads whole lines at once, as no one could who has to
 /// expect others to write to them. The keys are distinct, so no two threads write to one word.
 fn assign<const S: usize>(lookup: Lookup<'_>, image: &mut [u64], keys: &[u32], values: &[u32], places: &mut [u64]) {
     let words = &*image;

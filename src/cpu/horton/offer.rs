@@ -44,7 +44,7 @@ impl Offer {
         }
     }
 
-    /// The function, from 1, of so many.
+    /// The function, from 1, of this many.
     #[inline(always)]
     pub(super) fn function(self, functions: u32) -> u32 {
         const { assert!(CYCLES == 2) }
@@ -60,8 +60,8 @@ pub(super) fn before_first(home: u32, token: u32, tokens: u32) -> u64 {
         | u64::from(token.wrapping_sub(tokens) % RANKS)
 }
 
-/// The offer after this one, of a home with this header and so many tokens, and its word; whether there is one is seen
-/// by its round.
+/// The offer after this one, of a home with this header and this many tokens, and its word; whether there is one is
+/// seen by its round.
 #[inline(always)]
 pub(super) fn next(word: u64, header: Header, tokens: u32) -> (Offer, u64) {
     let mut offer = Offer::of(word);

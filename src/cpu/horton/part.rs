@@ -63,7 +63,7 @@ pub(super) struct Room<const S: usize> {
 }
 
 impl<const S: usize> Room<S> {
-    /// For parts of so many buckets, and pages of so many words. None if memory is short.
+    /// For parts of this many buckets, and pages of this many words. None if memory is short.
     pub(super) fn new(buckets: usize, page: usize) -> Option<Self> {
         let (mut table, mut counts, mut last, mut full) =
             (with_room(buckets + 1)?, with_room(buckets)?, with_room(buckets + 1)?, with_room(buckets + 1)?);
@@ -190,7 +190,7 @@ fn each_home(functions: &Functions, columns: [&[u64]; 3], mut visit: impl FnMut(
     }
 }
 
-/// Where so many words begin in the last page: a new one, of at least `page` words, if that has no room for them.
+/// Where this many words begin in the last page: a new one, of at least `page` words, if that has no room for them.
 fn room_for(pages: &mut Vec<Memory<u64>>, blocks: &[Found], len: usize, page: usize) -> Option<usize> {
     let end = blocks.last().map_or(0, |found| found.end);
     if pages.last().is_some_and(|page| end + len <= page.len()) {

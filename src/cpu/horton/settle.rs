@@ -71,7 +71,7 @@ struct Settler<'a, const S: usize, A> {
     waiting: usize,
     /// Buckets whose tokens have not been queued.
     fresh: Range<usize>,
-    /// Whether nobody else puts offers anywhere.
+    /// Whether no one else puts offers anywhere.
     alone: bool,
 }
 
@@ -215,7 +215,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
 }
 
 /// Puts an offer to the first `count` of these words, and returns who has lost: the offer, the one it displaced, or
-/// nobody.
+/// no one.
 #[inline(always)]
 fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
     loop {

@@ -89,7 +89,7 @@ fn variants() -> [(Horton, f64); 9] {
     ]
 }
 
-/// So many keys of one home.
+/// This many keys of one home.
 fn crowd(plan: &HortonPlan, home: u32, count: usize) -> Pairs {
     let functions = plan.functions();
     (0..u32::MAX).filter(|&key| functions.home(key).0 == home).take(count).map(|key| (key, !key)).collect()

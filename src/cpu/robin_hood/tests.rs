@@ -21,7 +21,7 @@ fn every_table() -> impl Iterator<Item = RobinHood> {
     })
 }
 
-/// As much of x as so many bits hold.
+/// As much of x as this many bits hold.
 fn cut(x: u32, bits: u32) -> u32 {
     (u64::from(x) & ((1 << bits) - 1)) as u32
 }
@@ -51,7 +51,7 @@ fn planned(scheme: &RobinHood, slots: u64) -> RobinHoodPlan {
     scheme.plan(Request { slots, pairs: 0, seed: 5, attempt: 0 }).expect("a plan")
 }
 
-/// Slots for so many pairs at a load that every table of this sequence builds at.
+/// Slots for this many pairs at a load that every table of this sequence builds at.
 fn slots_for(scheme: &RobinHood, pairs: usize) -> u64 {
     let paper_random = *scheme == scheme.clone().sequence(Sequence::PaperRandom);
     let load = if paper_random { 0.7 } else { 0.9 };

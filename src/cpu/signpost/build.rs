@@ -26,7 +26,7 @@ use crate::scheme::signpost::post::Posts;
 use crate::scheme::signpost::rule::write_behind;
 use crate::scheme::{Placing, Plan};
 
-/// One line of stash for so many lines is set aside before the keys of it are counted.
+/// One line of stash for this many lines is set aside before the keys of it are counted.
 const LINES_A_STASH_LINE: usize = 64;
 
 impl Cpu {

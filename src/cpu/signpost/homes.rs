@@ -15,7 +15,7 @@ use crate::scheme::signpost::group::{Leavers, offered};
 use crate::scheme::signpost::post::STASH;
 use crate::scheme::slot::{AGE_BITS, EMPTY};
 
-/// Up to so many late keys of a home are inserted one by one.
+/// Up to this many late keys of a home are inserted one by one.
 const FEW: usize = 8;
 
 /// One of them.
@@ -77,8 +77,8 @@ impl<L: Layout> Homes<L> {
         self.pairs.clear();
     }
 
-    /// Gathers the keys of a home, so many: those in its line, which is in order, and the late ones. The number of its
-    /// natives; if all keys are, they stand in the line.
+    /// Gathers the keys of a home, this many: those in its line, which is in order, and the late ones. The number of
+    /// its natives; if all keys are, they stand in the line.
     #[inline(always)]
     pub(super) fn gather(
         &mut self,

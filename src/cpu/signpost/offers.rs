@@ -52,7 +52,7 @@ impl Offer {
     }
 }
 
-/// How far guests of each tag stand behind their homes by each function, in a part of so many lines.
+/// How far guests of each tag stand behind their homes by each function, in a part of this many lines.
 #[derive(Default)]
 pub(super) struct Steps {
     width: u32,
@@ -97,14 +97,14 @@ impl<L> Default for Offers<L> {
 }
 
 impl<L: Layout> Offers<L> {
-    /// Begins a part of so many lines, which come next.
+    /// Begins a part of this many lines, which come next.
     pub(super) fn clear(&mut self, lines: usize) -> Option<()> {
         self.queue.clear();
         self.rooms.clear();
         self.rooms.try_reserve(L::SLOTS * lines).ok()
     }
 
-    /// The next line has so many natives.
+    /// The next line has this many natives.
     #[inline(always)]
     pub(super) fn line(&mut self, natives: usize) {
         self.rooms.extend((0..L::SLOTS).map(|i| if i < natives { NATIVE } else { 0 }));
@@ -149,7 +149,7 @@ impl<L: Layout> Offers<L> {
         Some(())
     }
 
-    /// The offers that a line of so many natives keeps, the greatest first.
+    /// The offers that a line of this many natives keeps, the greatest first.
     #[inline(always)]
     pub(super) fn kept(&self, line: usize, natives: usize) -> impl Iterator<Item = Offer> {
         let rooms = self.rooms.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();

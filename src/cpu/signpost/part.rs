@@ -73,7 +73,7 @@ impl<L: Layout> Room<L> {
         Some(Room { table, counts, late: Vec::new(), last, full, offers, homes, behind: Vec::new() })
     }
 
-    /// Takes the rows of the part that begins with this bucket, so many at most.
+    /// Takes the rows of the part that begins with this bucket, this many at most.
     #[inline(always)]
     pub(super) fn take(
         &mut self,

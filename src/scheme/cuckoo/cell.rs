@@ -23,7 +23,7 @@ pub trait Cell: bytemuck::Pod + PartialEq + Send + Sync {
     /// What is stored of a word.
     fn of(word: u64) -> Self;
 
-    /// Words of an image with so many slots.
+    /// Words of an image with this many slots.
     fn words(slots: u64) -> u64 {
         slots.div_ceil(u64::from(u64::BITS / Self::BITS))
     }

@@ -43,7 +43,7 @@ pub(crate) trait CuckooImage: Scheme<Key = u32, Value = u32> {
     type Cell: Cell;
 
     /// The plan of the cuckoo table with the same slots. Its functions may be one, which [`Cuckoo::check`] refuses; and
-    /// the image has so many slots of this scheme, so that passes that reduce to them stay in bounds.
+    /// the image has this many slots of this scheme, so that passes that reduce to them stay in bounds.
     fn cuckoo_plan(plan: &Self::Plan) -> CuckooPlan;
 }
 

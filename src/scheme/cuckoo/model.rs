@@ -53,7 +53,7 @@ impl DataSheet {
     pub const GTX_480: DataSheet =
         DataSheet { bandwidth: 177.4e9, transaction: 32.0, chips: 12.0, pages: 32.0, window: 184e-9 };
 
-    /// Accesses of so many bytes a second if they lay next to each other.
+    /// Accesses of this many bytes a second if they lay next to each other.
     pub fn by_pins(self, bytes: f64) -> f64 {
         self.bandwidth / bytes
     }
@@ -99,7 +99,7 @@ mod tests {
     use crate::scheme::hash::{MixKeys, mix};
     use crate::scheme::{Cuckoo, Placing, Plan, Request, Scheme};
 
-    /// Of the bound, at so many slots a pair.
+    /// Of the bound, at this many slots a pair.
     fn share(space: f64) -> f64 {
         construction_rate(1e7, space * 1e7, Costs::GTX_480) / Costs::GTX_480.bound()
     }

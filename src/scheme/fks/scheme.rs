@@ -13,7 +13,7 @@ use crate::scheme::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Salt, Sche
 const MOST_ON_AVERAGE: u32 = 468;
 const _: () = assert!(4 * MOST_ON_AVERAGE <= (BUCKET_PAIRS - MOST_ON_AVERAGE).pow(2));
 const _: () = assert!(4 * (MOST_ON_AVERAGE + 1) > (BUCKET_PAIRS - MOST_ON_AVERAGE - 1).pow(2));
-/// Among so many buckets of that mean more than 20 are expected to be overfull, whatever the constants.
+/// Among this many buckets of that mean more than 20 are expected to be overfull, whatever the constants.
 const MANY: u32 = 1000;
 
 /// Refuses numbers of pairs that Sahu's g spreads too unevenly. It deals out p residues, so some buckets get

@@ -70,7 +70,7 @@ fn sahus_shares_are_refused_where_they_overfill_buckets() {
     assert_eq!((asked, told), (1 << 29, most));
     assert!(what.contains("mixer"), "{what}");
     assert!(plan(&sahu, most, slots).is_ok() && plan(&sahu, most + 1, slots).is_err());
-    // For so many buckets mixers do; an unknown number of pairs is not judged; nor is a load that no shares could
+    // For this many buckets mixers do; an unknown number of pairs is not judged; nor is a load that no shares could
     // carry.
     assert!(plan(&Fks::classic(), 1 << 29, slots).is_ok());
     assert!(plan(&sahu, 0, slots).is_ok() && plan(&sahu, u64::MAX, slots).is_ok());

@@ -77,7 +77,7 @@ impl Check<'_> {
         items
     }
 
-    /// A Type B bucket of either kind: its pairs are its own, and none of its entries leads nobody.
+    /// A Type B bucket of either kind: its pairs are its own, and each of its entries leads at least one pair away.
     fn entries(&self, home: u32) -> Result<(), Violation> {
         let broken = |reason| Err(Violation::Bucket { bucket: home.into(), reason });
         let Check { functions, image, stash } = self;

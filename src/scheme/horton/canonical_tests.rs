@@ -186,7 +186,7 @@ fn the_audit_sees_each_kind_of_damage() {
     });
     assert!(matches!(twice, Err(Violation::Twice { .. })), "{twice:?}");
 
-    // Entries: one that leads to nobody, bits beyond the last, one that is gone.
+    // Entries: one that leads to no one, bits beyond the last, one that is gone.
     let array = image[b.end - 1];
     let unset = (0..21).find(|&tag| super::tokens::entry(array, tag, 3) == 0).expect("not all are set");
     let set = (0..21).find(|&tag| super::tokens::entry(array, tag, 3) != 0).expect("one is set");

@@ -44,7 +44,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// The group of these items, in buckets of so many slots.
+    /// The group of these items, in buckets of this many slots.
     pub fn new(items: &'a [Item], slots: u32) -> Self {
         let mask = items.iter().fold(0, |mask, item| mask | 1 << item.tag);
         let leavers = tokens::leavers(items.len() as u32, slots);

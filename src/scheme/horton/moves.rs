@@ -179,8 +179,8 @@ impl<'a> Table<'a> {
         self.moves.relocated += items.len() as u64;
     }
 
-    /// Frees slots of a Type A bucket until so many are empty, looking up to `depth` moves deep. The items of the entry
-    /// `keep` stay, and nothing moves into the buckets of the path.
+    /// Frees slots of a Type A bucket until this many are empty, looking up to `depth` moves deep. The items of the
+    /// entry `keep` stay, and nothing moves into the buckets of the path.
     pub(super) fn room(&mut self, at: u32, need: usize, depth: u32, keep: Option<(u32, u32)>, path: &mut Path) -> bool {
         if self.is_type_b(at) || path.buckets.contains(&at) {
             return false;

@@ -101,7 +101,7 @@ pub fn token_count(keys: u32, slots: u32, mask: u32) -> u32 {
     leavers(keys, slots).min(mask.count_ones())
 }
 
-/// The position of set bit number `n` (from 0) of a mask that has so many.
+/// The position of set bit number `n` (from 0) of a mask that has this many.
 #[inline(always)]
 pub fn nth_bit(mask: u32, n: u32) -> u32 {
     // By halves, and not bit by bit as in the twin, so that processors find several at once.

@@ -87,7 +87,7 @@ pub(crate) fn place(
     Ok(placed)
 }
 
-/// Bytes that [`place`] takes besides the image and its input, for so many pairs: the points and their order; of each
+/// Bytes that [`place`] takes besides the image and its input, for this many pairs: the points and their order; of each
 /// cell of the offset table its points' place and number and its offset; the map.
 pub(super) fn working_bytes(functions: &Functions, pairs: u64) -> u64 {
     let cells = u64::from(functions.cells);
@@ -189,7 +189,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// For cells of so many points at most.
+    /// For cells of this many points at most.
     fn new(functions: &'a Functions, left: u64, most: usize) -> Result<Self> {
         let offsets = filled(functions.cells as usize, NONE)?;
         let map = Map::new(functions.side.n, functions.rows())?;

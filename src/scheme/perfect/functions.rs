@@ -115,7 +115,7 @@ impl Functions {
 
     // ---- The order in which a build tries offsets.
 
-    /// What all offsets that are tried may count, for a set of so many points.
+    /// What all offsets that are tried may count, for a set of this many points.
     pub(super) fn may_try(&self, points: u64) -> u64 {
         self.tries.saturating_mul(points)
     }

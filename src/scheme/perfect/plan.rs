@@ -102,7 +102,7 @@ pub(super) fn power(side: u32, axes: u32) -> u64 {
     u64::from(side).saturating_pow(axes)
 }
 
-/// The least side with so many cells, at least 1; for up to 2^32 cells.
+/// The least side with this many cells, at least 1; for up to 2^32 cells.
 pub(super) fn side_for(cells: u64, axes: u32) -> u32 {
     let (mut least, mut enough) = (1, 1 << 16);
     while least < enough {
@@ -134,7 +134,7 @@ pub(super) fn largest_offset_side(side: u32, axes: u32) -> u32 {
 /// ```text
 /// cells   as many as slots at attempt 4 (a volume: at attempt 5), and from one attempt to the next sqrt(2) times as
 ///         many: at first slots / 4 in a plane and slots / 5.7 in a volume, about slots / 2 d; at most 4 slots + 4096
-/// R       the least side with so many cells, then down to the next number without a common divisor with M
+/// R       the least side with this many cells, then down to the next number without a common divisor with M
 /// ```
 ///
 /// So R passes through M - 1, and in a plane 2 M - 1. There the points of an offset cell that lie in one row of the

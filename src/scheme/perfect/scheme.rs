@@ -12,7 +12,7 @@ use crate::scheme::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Sc
 
 /// The most slots: sides of 2^15 in a plane and 2^10 in a volume, so that offsets pack into 32 bits.
 pub const MOST_SLOTS: u64 = 1 << 30;
-/// The most pairs; one thread takes minutes for so many.
+/// The most pairs; one thread takes minutes for this many.
 pub const MOST_PAIRS: u64 = 1 << 26;
 
 impl Scheme for Perfect {

@@ -1,4 +1,4 @@
-//! The build against the rule one by one, what no offset can tell apart, and plans and images that nobody made.
+//! The build against the rule one by one, what no offset can tell apart, and plans and images that no one made.
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ impl CellLayout {
         self.age_bits + self.name_bits + self.value_bits
     }
 
-    /// Words of the image for so many cells.
+    /// Words of the image for this many cells.
     pub const fn words(self, cells: u64) -> u64 {
         cells.div_ceil(64 / self.cell_bits() as u64)
     }

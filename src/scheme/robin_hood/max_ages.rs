@@ -10,8 +10,8 @@
 //! ```text
 //! canonical   an array behind the slots, whole codes to a word: an image more, read first
 //! classic     the code of place p replaces the age of the pair in cell p ("packed over the age bits"): no memory, and the
-//!             first read of a lookup brings it. A pair whose place is nobody's home has code 1, so that no pair is 0. An
-//!             empty cell stays 0: it is nobody's home, for whoever has it as home was offered it first.
+//!             first read of a lookup brings it. A pair whose place is no one's home has code 1, so that no pair is 0. An
+//!             empty cell stays 0: it is no one's home, for whoever has it as home was offered it first.
 //! ```
 //!
 //! `remove` does not update the array. It remains an upper bound until pairs are placed again.
@@ -86,7 +86,7 @@ impl Levels {
 }
 
 impl MaxAges {
-    /// For tables of this kind with so many bits.
+    /// For tables of this kind with this many bits.
     pub(super) fn of(kind: Kind, bits: u32) -> MaxAges {
         let levels = |of_bits: [&'static [u8]; 3]| Levels { bits, of_code: of_bits[(bits as usize - 2).min(2)] };
         match (kind, bits) {

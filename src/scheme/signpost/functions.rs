@@ -76,7 +76,7 @@ impl<K: SlotKey> SignpostFunctions<K> {
         (start, (self.buckets - start).min(1 << self.part_bits))
     }
 
-    /// How far guests of a tag stand behind their homes by a function, in a part of so many buckets, at least two.
+    /// How far guests of a tag stand behind their homes by a function, in a part of this many buckets, at least two.
     #[inline(always)]
     pub fn step(&self, tag: u32, function: u32, width: u32) -> u32 {
         let mixed = mix(tag << 4 | function, self.steps);

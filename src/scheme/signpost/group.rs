@@ -36,7 +36,7 @@ pub struct Leavers {
 }
 
 impl Leavers {
-    /// Those of a group with these tags, in their order, in buckets of so many slots.
+    /// Those of a group with these tags, in their order, in buckets of this many slots.
     pub fn of(tags: impl Iterator<Item = u32> + Clone, slots: usize) -> Leavers {
         let leave = (tags.clone().count() as u32).saturating_sub(slots as u32);
         let present = tags.clone().fold(0u32, |bits, tag| bits | 1 << tag);
@@ -70,7 +70,8 @@ impl Leavers {
     }
 }
 
-/// Which of so many sorted tags, and which function, a token of so many offers by at a position; none past its last.
+/// Which of this many sorted tags, and which function, a token of this many offers by at a position; none past its
+/// last.
 ///
 /// The functions change first, because a division by their number is a product.
 #[inline(always)]

@@ -5,7 +5,7 @@
 //!          [age 4][remainder]                 elsewhere
 //! age      0 empty, 1 native: stands in its home bucket; R + 1 guest: came by function R, 1 to 13
 //! tag      the highest bits of the remainder: natives in the order of remainders are in the order of tags
-//! entry    4 bits a tag:  0 nobody left by this tag, R its least key left by function R, 14 keys of it are in the stash
+//! entry    4 bits a tag:  0 no one left by this tag, R its least key left by function R, 14 keys of it are in the stash
 //! where    entry t of a bucket:  within the words       nibble t mod 2 of the 8 bits of slot t / 2
 //!                                in the spare bytes     nibble t of the 32 bits
 //!                                behind all lines       nibble t of the S bytes of this bucket
@@ -45,7 +45,7 @@ pub enum Posts {
 }
 
 impl Posts {
-    /// Where those of a table of so many buckets stand.
+    /// Where those of a table of this many buckets stand.
     pub fn of<L: Layout>(buckets: u32) -> Posts {
         match L::SPARE {
             Some(_) => Posts::Spare,
@@ -71,7 +71,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Those of a table of so many buckets.
+    /// Those of a table of this many buckets.
     pub fn of<L: Layout>(buckets: u32) -> Fields {
         let post_bits = if Posts::of::<L>(buckets) == Posts::Within { POST_BITS } else { 0 };
         Fields { post_bits, tag_bits: tag_bits::<L>() }
@@ -120,7 +120,7 @@ impl Fields {
     }
 }
 
-/// 64-bit words behind all lines that hold the entries of so many buckets; whole lines.
+/// 64-bit words behind all lines that hold the entries of this many buckets; whole lines.
 pub fn words_behind<L: Layout>(buckets: u32) -> u64 {
     match Posts::of::<L>(buckets) {
         Posts::Behind => (u64::from(buckets) * L::SLOTS as u64).div_ceil(8 * LINE_WORDS as u64) * LINE_WORDS as u64,

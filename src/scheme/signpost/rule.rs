@@ -6,7 +6,7 @@
 //!     loop:  the guest bucket of the offer has S - natives rooms, which keep the greatest offers ever made:
 //!                [position][!home][!token]
 //!            turned away, or displaced: go on with the next position of that token's list; past the last: the stash
-//! entries: R for the tag of each offer that was kept, 14 for the first tag of a token that was kept by nobody and for
+//! entries: R for the tag of each offer that was kept, 14 for the first tag of a token that was kept by no one and for
 //!          the tags of the surplus
 //! lines: natives and guests in descending order of their words, then the entries
 //! stash: a canonical bucketized table (`bucketized/wide/canonical.rs`) of those who found no place
@@ -16,7 +16,7 @@
 //! offers are made is the least set with: every token's offer at position 0 is in it; if an offer is in it and is not
 //! among the greatest of its bucket in it, the next offer of its token is. Each run of the loop, in whatever order,
 //! makes just these: a bucket that has turned an offer away holds only greater ones from then on, so that every refusal
-//! stands, and nobody offers who was not refused before. Two offers never compare as equals: of one token they differ
+//! stands, and no one offers who was not refused before. Two offers never compare as equals: of one token they differ
 //! by position.
 //!
 //! This implementation is not optimized. `cpu/signpost/` and `cl/signpost*.cl` are, and place one partition at a time.

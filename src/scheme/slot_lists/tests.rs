@@ -32,7 +32,7 @@ pub(in crate::scheme) fn built<S: Scheme>(scheme: &S, pairs: &[Pair<S>], slots: 
     (plan, image)
 }
 
-/// Tables of these sizes and loads, of which a lookup reads at most so many slots.
+/// Tables of these sizes and loads, of which a lookup reads at most this many slots.
 pub(in crate::scheme) fn holds<S: Scheme>(scheme: &S, sizes: &[(usize, f64)], most_reads: u32) {
     for &(count, load) in sizes {
         let pairs = pairs(scheme, count);

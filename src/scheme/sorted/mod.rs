@@ -165,7 +165,7 @@ impl Scheme for Sorted {
     }
 }
 
-/// Bytes of the counts that the OpenCL sort of so many pairs keeps.
+/// Bytes of the counts that the OpenCL sort of this many pairs keeps.
 pub(crate) fn counts_bytes(pairs: u64) -> u64 {
     let tiles = pairs.div_ceil(4096);
     1024 * (tiles + 2 * tiles.min(1024) + 4)

@@ -31,7 +31,7 @@ pub(crate) use join::join_stream;
 pub(crate) use reader::{Batch, BatchReader};
 pub(crate) use work::end_streams;
 
-/// Devices for so many rows.
+/// Devices for this many rows.
 fn devices_of(py: Python<'_>, names: &str, rows: usize) -> PyResult<Several> {
     Ok(py.detach(|| crate::device::several(names, rows))?)
 }

@@ -202,7 +202,7 @@ impl Work {
             running.push(Arc::downgrade(&shared));
         })
         .ok_or_else(gone)?;
-        // The threads go when the work is done, since nobody has the pool then.
+        // The threads go when the work is done, since no one has the pool then.
         pool.spawn(move || {
             shared.lock().worker = Some(thread::current().id());
             let outlet = Outlet(shared);

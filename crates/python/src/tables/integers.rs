@@ -192,7 +192,7 @@ pub(super) fn asked<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) -> R
         Err(Failure::Strange) => (),
         keys => return keys,
     }
-    // A table has fewer keys than there are words, so one of so many and one more is not there.
+    // A table has fewer keys than there are words, so one of this many and one more is not there.
     for start in (0..=u64::from(u32::MAX)).step_by(CHUNK) {
         let words: Vec<K> = (start..start + CHUNK as u64).map(K::low).collect();
         let there = has(&words)?;

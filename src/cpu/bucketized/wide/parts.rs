@@ -51,7 +51,7 @@ const MOST_PAIRS: usize = PART_LINES * LINE_WORDS;
 /// Keys that are hashed before the first of them is dealt, or offered: whatever is waited for there, hashes are ready.
 const AT_ONCE: usize = 16;
 
-/// One pair in so many may leave its part; where more do, the table is built directly.
+/// One pair in this many may leave its part; where more do, the table is built directly.
 const ESCAPES_SHARE: usize = 16;
 
 /// Keys and values as they are dealt: a row is the mixed key in the place of a word, and the value.

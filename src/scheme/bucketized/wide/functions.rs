@@ -29,7 +29,7 @@ impl<K: SlotKey> LineFunctions<K> {
         Self::drawn::<L>(&mut Constants::of(plan, &[LinePlan::<L>::ID, plan.buckets()]), plan.buckets())
     }
 
-    /// Functions of so many buckets, with the next constants of a stream.
+    /// Functions of this many buckets, with the next constants of a stream.
     pub(in crate::scheme) fn drawn<L: Layout<Key = K>>(stream: &mut Constants, buckets: u32) -> Self {
         let mixer = K::next_mixer(stream);
         let mut keys = [MixKeys::default(); MAX_FUNCTIONS];

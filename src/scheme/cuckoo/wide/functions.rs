@@ -14,7 +14,7 @@ use crate::scheme::slot_lists::SlotLists;
 /// The H functions of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotFunctions<K: SlotKey> {
-    /// A mixer for each function, and more that nobody uses.
+    /// A mixer for each function, and more that no one uses.
     pub mixers: [K::Mixer; MAX_FUNCTIONS],
     /// H.
     pub count: u32,

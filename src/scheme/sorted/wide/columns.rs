@@ -10,7 +10,7 @@
 use crate::backend::Word;
 use crate::scheme::bucketized::wide::Layout;
 
-/// Words of the image that a column of so many slots takes.
+/// Words of the image that a column of this many slots takes.
 fn words_of<T: Word>(slots: u64) -> u64 {
     slots.div_ceil(u64::from(u64::BITS / T::BITS))
 }
