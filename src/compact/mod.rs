@@ -64,7 +64,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.unique.is_empty()
     }
 
-    /// What the keys stand for.
+    /// The type of the keys.
     pub fn key_type(&self) -> KeyType {
         self.table.key_type()
     }

@@ -99,7 +99,7 @@ impl Block {
         Block { age: 1, len: 0, keys: [0; BLOCK], tags: [0; BLOCK], slots: [0; BLOCK], uppers: [0; BLOCK] }
     }
 
-    /// Takes at most [`BLOCK`] fresh keys, and tells how many.
+    /// Takes at most [`BLOCK`] fresh keys, and returns how many.
     pub(super) fn fill(&mut self, keys: &[u32], tags: impl Iterator<Item = u32>) -> usize {
         self.age = 1;
         self.len = keys.len().min(BLOCK);

@@ -15,7 +15,7 @@
 //! slot_lists/    those of them in which a key has a list of slots: cuckoo, Robin Hood
 //! network.rs     sorting one bucket without branches
 //! parts.rs       pairs dealt to the parts of a new table
-//! route.rs       which tables are built part by part
+//! route.rs       which tables are built one partition at a time
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! relational.rs  what grouping and joining need besides
 //! aggregate.rs   the part of it for values of 64 bits: aggregates of groups, and sums of doubles

@@ -18,7 +18,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs begin one
     /// behind the other and none is empty, and that the keys number them in ascending order.
     ///
-    /// Cost: the image, its pairs and the starts are read to this machine, and looked at there.
+    /// Cost: the image, its pairs and the starts are read to the host, and looked at there.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};

@@ -37,7 +37,7 @@ pub struct MultiBuilder<S: Scheme, V: Value = u32> {
 pub(crate) struct Grouped<B: HashBackend, K: Key, V: Value = u32> {
     /// The distinct keys, ascending.
     pub(crate) keys: B::Buffer<K>,
-    /// Where the run of each begins, and behind them the number of pairs.
+    /// Where the run of each begins, followed by the number of pairs.
     pub(crate) starts: B::Buffer<u32>,
     /// The values, run by run.
     pub(crate) values: B::Buffer<V>,
@@ -74,7 +74,7 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
         MultiBuilder { table: table.contents(Contents::Multi), of: PhantomData }
     }
 
-    /// What the values stand for; see [`TableBuilder::value_type`].
+    /// The type of the values; see [`TableBuilder::value_type`].
     pub fn value_type(mut self, value_type: ValueType) -> Self {
         self.table = self.table.value_type(value_type);
         self

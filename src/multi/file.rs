@@ -127,7 +127,7 @@ where
     }
 }
 
-/// The lists of a file as they are read, one behind the other.
+/// The lists of a file as they are read, one after the other.
 struct Source<'a> {
     lists: Lists<'a>,
     /// Of all that was read.

@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(())
     }
 
-    /// The table with these pairs added, if there are any, made beside it.
+    /// The table with these pairs added, if there are any, built separately.
     pub(crate) fn inserting_on(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<V>) -> Result<Option<Self>> {
         if keys.is_empty() {
             return Ok(None);

@@ -115,12 +115,12 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.table.stats()
     }
 
-    /// What the keys stand for.
+    /// The type of the keys.
     pub fn key_type(&self) -> KeyType {
         self.table.key_type()
     }
 
-    /// What the values stand for.
+    /// The type of the values.
     pub fn value_type(&self) -> ValueType {
         self.table.value_type()
     }
@@ -137,7 +137,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
 
     /// The same table on another device: the bytes are copied, nothing is built again.
     ///
-    /// Cost: all of it is read to this machine's memory, and written to the device.
+    /// Cost: all of it is read to the host's memory, and written to the device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable, auto};

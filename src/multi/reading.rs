@@ -96,7 +96,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         &self.values
     }
 
-    /// Where the values of each key begin, keys ascending, and behind them the number of pairs: one more than keys.
+    /// Where the values of each key begin, keys ascending, followed by the number of pairs: one more than keys.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};

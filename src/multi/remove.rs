@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::scheme::{Scheme, Value};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do
+    /// Removes all values of these keys, and returns how many there were. Keys that are absent or duplicate do
     /// nothing. The values of the rest keep their order, and the table is that of one build of the rest.
     ///
     /// Cost: a lookup a key, a pass over the values that stay, and a build of the keys that stay. Memory on the device
@@ -37,7 +37,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// As a build. The table, its contents and its digest are then as before.
+    /// As a build. The table, its contents and its digest are then unchanged.
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.remove_on(&keys)
@@ -55,7 +55,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(before.saturating_sub(self.len()))
     }
 
-    /// The table without these keys, if it has one of them, made beside it.
+    /// The table without these keys, if it has one of them, built separately.
     pub(crate) fn removing_on(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Self>> {
         let backend = self.backend();
         let gone = self.runs_of(keys)?;
@@ -90,7 +90,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
     }
 
-    /// The runs `kept`, one behind the other; `keys` are theirs.
+    /// The runs `kept`, one after the other; `keys` are theirs.
     fn runs_kept(&self, keys: B::Buffer<S::Key>, kept: &B::Buffer<u32>) -> Result<Grouped<B, S::Key, V>> {
         let backend = self.backend();
         let all = backend.filled(bitmap_words(kept.len()), u32::MAX)?;

@@ -10,7 +10,7 @@ use crate::scheme::{Scheme, Value};
 /// The values of many queries, those of one behind those of the one before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retrieved<V = u32> {
-    /// Where the values of each query begin, and behind them the number of all: one more than queries.
+    /// Where the values of each query begin, followed by the number of all: one more than queries.
     pub offsets: Vec<u64>,
     /// The values.
     pub values: Vec<V>,
@@ -69,7 +69,7 @@ impl<V> ExactSizeIterator for RetrievedIter<'_, V> {}
 
 /// [`Retrieved`] on a device.
 pub struct RetrievedOn<B: HashBackend, V: Word = u32> {
-    /// Where the values of each query begin, and behind them the number of all.
+    /// Where the values of each query begin, followed by the number of all.
     pub offsets: B::Buffer<u64>,
     /// The values.
     pub values: B::Buffer<V>,
@@ -217,7 +217,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> RetrieveChunks<'_, B, S, V> {
         self.walk.total()
     }
 
-    /// Where the values of each query begin, and behind them the number of all.
+    /// Where the values of each query begin, followed by the number of all.
     ///
     /// # Errors
     /// What the device reports.

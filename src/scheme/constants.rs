@@ -14,7 +14,8 @@
 //! whose salted attempt fails if random constants fail once in 2^k, and every further attempt multiplies that.
 //!
 //! What goes into the hash has a fixed width, and each scheme has a fixed list of numbers, so that two different inputs
-//! never give the same bytes. Nothing there depends on values, on the pair beside the image, or on the number of pairs.
+//! never give the same bytes. Nothing there depends on values, on the pair outside the image, or on the number of
+//! pairs.
 
 use std::fmt;
 

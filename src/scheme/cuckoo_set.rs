@@ -7,7 +7,7 @@
 //! image       two slots to a word, the first in the lower half; the half behind an odd last slot stays empty
 //! ```
 //!
-//! **Keys may come more than once**, unlike in the basic table, and one of each stays:
+//! **Keys may occur more than once**, unlike in the basic table, and one of each stays:
 //!
 //! ```text
 //! canonical   two copies of a key offer a slot the same 32 bits: the second finds its own and drops out, exactly counted
@@ -39,7 +39,7 @@ use crate::error::Result;
 
 /// The parameters of a set of 32-bit keys: those of the [`Cuckoo`] table that it leaves the values out of.
 ///
-/// Half the bytes of that table, the same loads and reads. Every value is 0. Keys may come more than once.
+/// Half the bytes of that table, the same loads and reads. Every value is 0. Keys may occur more than once.
 ///
 /// ```
 /// use koel::{Cpu, CuckooSet, HashTable};

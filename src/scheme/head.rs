@@ -3,7 +3,7 @@
 //! ```text
 //! head!(kind)        kind, seed, attempt: three fields
 //! head!()            seed, attempt, in schemes of one kind
-//! outside!(key)      the pair beside the image, whose key marks empty slots: the fields outside, outside_value
+//! outside!(key)      the pair outside the image, whose key marks empty slots: the fields outside, outside_value
 //! outside!(classic)  the same where canonical slots have a word that is no pair (slot.rs), so that only classic
 //!                    tables have such a key
 //! ```

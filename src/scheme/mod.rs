@@ -263,7 +263,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn with_salt(self, _salt: Option<Salt>) -> Self {
         self
     }
-    /// This plan with what another has besides the request that it was made for: the pair beside the image, the salt.
+    /// This plan with what another has besides the request that it was made for: the pair outside the image, the salt.
     fn with_rest_of(self, other: &Self) -> Self {
         self.with_outside(other.outside().map(|(_, value)| value)).with_salt(other.salt())
     }
@@ -347,7 +347,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the
     /// kind's updates are [`Updates::Rebuild`], and the plan has the [`stash`](Scheme::stash) of these pairs.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key>;
-    /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
+    /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair outside the image is not
     /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
     fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[Self::Key]) -> u64;
     /// Checks every invariant of the pairs in some of the image's cells; the image is as long as the plan says, and
@@ -379,7 +379,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn gives_up_above(&self) -> Option<Load> {
         None
     }
-    /// Whether keys that come more than once do no harm to its tables: an image in which nothing was left
+    /// Whether keys that occur more than once do no harm to its tables: an image in which nothing was left
     /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is
     /// of no use, so sets and the like are built of keys that were told apart before.
     fn keeps_one(&self) -> bool {

@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As [`HashTable::remove`](crate::HashTable::remove). The set is then as before.
+    /// As [`HashTable::remove`](crate::HashTable::remove). The set is then unchanged.
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         self.table.remove(keys)
     }
@@ -67,7 +67,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Removes the tombstones; as [`HashTable::compact`](crate::HashTable::compact).
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] or what the device reports. The set is then as before.
+    /// [`crate::Error::OutOfMemory`] or what the device reports. The set is then unchanged.
     pub fn compact(&mut self) -> Result<()> {
         self.table.compact()
     }

@@ -29,7 +29,7 @@ use crate::scheme::{FIRST_SALTED, Plan, Request, Scheme};
 /// How a loop of attempts ended.
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
     Built(Image<B, S>),
-    /// Some key comes more than once; the smallest such key.
+    /// Some key occurs more than once; the smallest such key.
     Copies(S::Key),
 }
 
@@ -43,7 +43,7 @@ impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
     }
 }
 
-/// Builds from pairs in which a key may come more than once. Their widths are checked by the caller.
+/// Builds from pairs in which a key may occur more than once. Their widths are checked by the caller.
 pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,

@@ -384,7 +384,7 @@ pub struct MemoryEstimate {
     pub image: u64,
     /// While it is built: the table, its input, and what the build needs besides.
     pub build: u64,
-    /// While it is built if keys come more than once and one pair of each is to stay.
+    /// While it is built if keys occur more than once and one pair of each is to stay.
     pub build_with_copies: u64,
     /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
     /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built

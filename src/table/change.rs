@@ -6,7 +6,7 @@ use crate::backend::{HashBackend, Runs, Word};
 use crate::error::Result;
 use crate::scheme::{Key, Request, Scheme};
 
-/// What a table is to become, made beside it.
+/// What a table is to become, built separately.
 pub(crate) struct Change<B: HashBackend, S: Scheme> {
     pub(super) image: Image<B, S>,
     pub(super) inserted: Inserted,

@@ -29,7 +29,7 @@ const ATTEMPTS: u32 = 4;
 const SALTED_ATTEMPTS: u32 = 64;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
-/// The smallest key that comes more than once.
+/// The smallest key that occurs more than once.
 pub(super) fn least_copy<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<K>> {
     let rows = backend.iota(keys.len())?;
     match positions_by_table(backend, keys, &rows)? {
@@ -38,7 +38,7 @@ pub(super) fn least_copy<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer
     }
 }
 
-/// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.
+/// A bitmap of which `keys` are among `wanted`, whose keys may occur more than once.
 pub(super) fn among<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -103,7 +103,7 @@ impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
 }
 
 impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
-    /// The smallest key that comes more than once, of pairs in ascending order of keys.
+    /// The smallest key that occurs more than once, of pairs in ascending order of keys.
     fn least_copy(&self, backend: &B) -> Result<Option<K>> {
         let copies = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
         let mut least = [K::default()];

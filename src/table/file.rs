@@ -47,9 +47,9 @@ pub struct FileInfo {
     pub key_bits: u32,
     /// Bits of its values, 32 or 64; 0 where there are none. The table of a compacting table has ids as its values.
     pub value_bits: u32,
-    /// What its keys stand for.
+    /// The type of its keys.
     pub key_type: KeyType,
-    /// What its values stand for.
+    /// The type of its values.
     pub value_type: ValueType,
     /// How many shards it is in, if it is one in shards: then [`Sharded`](crate::Sharded) opens it.
     pub shards: Option<u32>,

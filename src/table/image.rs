@@ -23,7 +23,7 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
         Image { plan: plan.with_outside(outside), buffer, pairs, tombstones: 0 }
     }
 
-    /// Pairs, that beside the image included.
+    /// Pairs, that outside the image included.
     pub(super) fn len(&self) -> u64 {
         self.pairs.saturating_add(self.plan.outside().is_some().into())
     }
@@ -46,7 +46,7 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
 }
 
 impl<B: Runs<S>, S: Scheme> Image<B, S> {
-    /// The pairs in slot order, but for the one beside the image.
+    /// The pairs in slot order, but for the one outside the image.
     pub(super) fn occupied(&self, backend: &B) -> Result<PairsOf<B, S>> {
         distinct::occupied::<B, S>(backend, &self.plan, &self.buffer)
     }

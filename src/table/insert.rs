@@ -43,12 +43,12 @@ struct Split<B: HashBackend, S: Scheme> {
 /// Keys that the table holds, with their new values.
 struct Known<B: HashBackend, S: Scheme> {
     pairs: PairsOf<B, S>,
-    /// The new value of the pair beside the image, if its key is among them; kernels pass it over.
+    /// The new value of the pair outside the image, if its key is among them; kernels pass it over.
     outside: Option<S::Value>,
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Adds pairs; a key that comes more than once, in the batch or in the table, follows the table's [`Duplicates`]
+    /// Adds pairs; a key that occurs more than once, in the batch or in the table, follows the table's [`Duplicates`]
     /// rule.
     ///
     /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
@@ -71,7 +71,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As a build. The table, its contents and its digest are then as before.
+    /// As a build. The table, its contents and its digest are then unchanged.
     pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let change = self.inserting(keys, values)?;
         self.adopt_change(change)
@@ -91,7 +91,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Cost and errors: as [`insert`](Self::insert) under `KeepLast`.
     ///
     /// # Errors
-    /// As a build. The table, its contents and its digest are then as before.
+    /// As a build. The table, its contents and its digest are then unchanged.
     pub fn upsert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let change = self.upserting(keys, values)?;
         self.adopt_change(change)
@@ -158,7 +158,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
             if Sample::<S::Key>::with_copies(&self.backend, keys)?.is_some() {
-                // The least key of all that come more than once, in the batch or in the table.
+                // The least key of all that occur more than once, in the batch or in the table.
                 let all = self.backend.concat(&self.all_pairs()?.keys, keys)?;
                 if let Some(key) = distinct::least_copy::<B, S::Key>(&self.backend, &all)? {
                     return Err(Error::DuplicateKey { key: key.into() });

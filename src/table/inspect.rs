@@ -144,7 +144,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Of a canonical Horton table not all of the order is seen: an entry does not tell in which round of its offers it
     /// was set, so a weaker pair may pass in a place where only the round decides.
     ///
-    /// Cost: the image is read to this machine, and every pair is looked at by all threads.
+    /// Cost: the image is read to the host, and every pair is looked at by all threads.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::layout::{self, Layout};
 
-/// What the keys of a table stand for.
+/// The type of the keys of a table.
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, HashTable, KeyType};
@@ -98,7 +98,7 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// What the values of a table stand for. Like [`KeyType`] it describes, and changes nothing.
+/// The type of the values of a table. Like [`KeyType`] it describes, and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ValueType {

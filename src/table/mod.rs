@@ -155,12 +155,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.settings.contents
     }
 
-    /// What the keys stand for: what [`TableBuilder::key_type`] said of them.
+    /// The type of the keys: what [`TableBuilder::key_type`] said of them.
     pub fn key_type(&self) -> KeyType {
         self.settings.key_type
     }
 
-    /// What the values stand for: what [`TableBuilder::value_type`] said of them.
+    /// The type of the values: what [`TableBuilder::value_type`] said of them.
     pub fn value_type(&self) -> ValueType {
         self.settings.value_type
     }
@@ -187,7 +187,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// The same table on another device: the bytes are copied, nothing is built again.
     ///
-    /// Cost: the image is read to this machine's memory, which holds it once, and written to the device.
+    /// Cost: the image is read to the host's memory, which holds it once, and written to the device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable, auto};

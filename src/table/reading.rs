@@ -155,8 +155,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Kernels::<S>::contains(&self.backend, self.plan(), self.image(), queries)
     }
 
-    /// All pairs in table order: slot by slot, then the one beside the image. In a canonical table that is one order on
-    /// every device.
+    /// All pairs in table order: slot by slot, then the one outside the image. In a canonical table that is one order
+    /// on every device.
     ///
     /// Cost: the image is decoded on the device, which takes 8 bytes a slot there, and 8 bytes a pair are read back.
     ///

@@ -107,7 +107,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] or what the device reports. The table is then as before.
+    /// [`crate::Error::OutOfMemory`] or what the device reports. The table is then unchanged.
     pub fn compact(&mut self) -> Result<()> {
         let change = self.compacting()?;
         self.adopt_change(change).map(drop)
@@ -149,7 +149,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As a build. The table is then as before.
+    /// As a build. The table is then unchanged.
     pub fn rebuild(&mut self) -> Result<()> {
         let change = self.rebuilding()?;
         self.adopt_change(Some(change)).map(drop)
@@ -196,7 +196,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(image)
     }
 
-    /// The pairs of all other keys, built afresh; `None` if none of the keys is there.
+    /// The pairs of all other keys, rebuilt; `None` if none of the keys is there.
     fn without(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Image<B, S>>> {
         let all = self.all_pairs()?;
         let gone = distinct::among::<B, S::Key>(&self.backend, &all.keys, keys)?;

@@ -92,14 +92,14 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
                 rule,
                 &sample.heavy_keys(),
             )? {
-                // Whether lighter keys come more than once, an attempt will tell.
+                // Whether lighter keys occur more than once, an attempt will tell.
                 Some(pairs) => Rows { columns: Columns::Made(pairs), copies: Copies::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },
         )
     }
 
-    /// The smallest key that comes more than once. All keys are looked at, unless it is known.
+    /// The smallest key that occurs more than once. All keys are looked at, unless it is known.
     pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<S::Key>> {
         if let Copies::Unknown = self.copies {
             let least = distinct::least_copy::<B, S::Key>(backend, self.keys())?;
@@ -111,7 +111,7 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
         })
     }
 
-    /// Keeps what an attempt found: the smallest key that comes more than once.
+    /// Keeps what an attempt found: the smallest key that occurs more than once.
     pub(super) fn found(&mut self, least: S::Key) {
         self.copies = Copies::Least(least);
     }

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 21;
 
 /// The salt of a column of distinct keys.
 ///
-/// Cost: the column is read to this machine, which holds it once, and sorted by all threads.
+/// Cost: the column is read to the host, which holds it once, and sorted by all threads.
 pub(super) fn of<B: HashBackend, K: Key>(backend: &B, seed: u64, keys: &B::Buffer<K>) -> Result<Salt> {
     threads::ready()?;
     let mut sorted = memory::zeroed::<K>(keys.len())?;

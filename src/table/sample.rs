@@ -36,12 +36,12 @@ impl<K: Key> Sample<K> {
     }
 
     /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys
-    /// come more than once, it holds none.
+    /// occur more than once, it holds none.
     pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }
 
-    /// The heavy keys, ascending; none if lighter ones come more than once.
+    /// The heavy keys, ascending; none if lighter ones occur more than once.
     pub(super) fn heavy_keys(&self) -> Vec<K> {
         let mut heavy = Vec::new();
         for copies in self.0.chunk_by(|one, other| one == other) {

@@ -3,7 +3,7 @@
 //! ```text
 //! bucket.rs     one bucket: compare all its words, sort them
 //! canonical.rs  place by scan and compare-exchange, then sort
-//! parts.rs      build a large canonical table part by part, in the caches
+//! parts.rs      build a large canonical table one partition at a time, in the caches
 //! classic.rs    place by the paper's search, on one thread
 //! lookup.rs     lookup, for both kinds
 //! ```
@@ -165,7 +165,7 @@ impl Passes<Bucketized> for Cpu {
 }
 
 impl Cpu {
-    /// An image with these pairs, built part by part; none where that is not the way.
+    /// An image with these pairs, built one partition at a time; none where that is not the way.
     fn bucketized_by_parts(
         &self,
         plan: &BucketizedPlan,

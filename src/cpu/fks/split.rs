@@ -74,7 +74,7 @@ pub(super) fn count(
     marked
 }
 
-/// Turns counts into where ranges begin, and tells how many pairs are beyond what their buckets hold. If there are
+/// Turns counts into where ranges begin, and returns how many pairs are beyond what their buckets hold. If there are
 /// such, the counts stay as they are.
 pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
     let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());

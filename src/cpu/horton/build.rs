@@ -258,7 +258,7 @@ fn part_bits(words: usize, threads: usize) -> u32 {
     share.max(1).next_power_of_two().ilog2().clamp(FEWEST_PART_BITS, MOST_PART_BITS)
 }
 
-/// How often the empty marker's key came, and its greatest value; of those, and the one beside the image, one is no
+/// How often the empty marker's key came, and its greatest value; of those, and the one outside the image, one is no
 /// copy.
 #[cold]
 fn marked(pairs: Pairs<'_>, outside: bool) -> Placed {

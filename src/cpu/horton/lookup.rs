@@ -100,7 +100,7 @@ pub(super) fn search<const S: usize>(
 }
 
 impl Firsts {
-    /// Takes the keys from `start` on, a block of them at most, and tells how many.
+    /// Takes the keys from `start` on, a block of them at most, and returns how many.
     #[inline(always)]
     fn aim(&mut self, lookup: Lookup<'_>, keys: &[u32], start: usize) -> usize {
         let keys = &keys[start..keys.len().min(start + BLOCK)];

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! build.rs    the canonical build: its working memory and the order of its passes
-//! part.rs     every pair to its home, part by part
+//! part.rs     every pair to its home, one partition at a time
 //! group.rs    crowded homes: who may have to leave
 //! offer.rs    an offer in a word
 //! settle.rs   deferred acceptance, by compare-and-swap
@@ -142,7 +142,7 @@ impl Passes<Horton> for Cpu {
     }
 
     fn remove(&self, plan: &HortonPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
-        // Canonical tables are built afresh.
+        // Canonical tables are rebuilt.
         host::remove::<Cpu, Horton>(self, plan, image, keys)
     }
 }

@@ -1,7 +1,7 @@
 //! Signpost tables on the CPU.
 //!
 //! ```text
-//! build.rs    build part by part: all that a home's keys do happens in its part
+//! build.rs    build one partition at a time: all that a home's keys do happens in its part
 //! part.rs     one part: its lines
 //! homes.rs    homes that send keys away
 //! offers.rs   who is taken in where

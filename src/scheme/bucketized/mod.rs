@@ -139,9 +139,9 @@ impl Scheme for Bucketized {
         Bucketized { kind: plan.kind(), bucket_slots, functions, insertion, mode, reach }
     }
 
-    /// Where the table is built part by part: the pairs once more, in coarse regions (OpenCL), or the room in which
-    /// each thread places a part (CPU, which takes no more threads than that allows); and a list of those that leave
-    /// their part.
+    /// Where the table is built one partition at a time: the pairs once more, in coarse regions (OpenCL), or the room
+    /// in which each thread places a part (CPU, which takes no more threads than that allows); and a list of those that
+    /// leave their part.
     fn scratch_bytes(plan: &BucketizedPlan, pairs: u64) -> u64 {
         match plan.kind() {
             Kind::Canonical => pairs.saturating_mul(10),

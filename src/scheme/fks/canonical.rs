@@ -18,7 +18,7 @@
 //!
 //! Why copies change nothing but their count: as there. In a bucket that is built each copy but one has met a greater
 //! one and was dropped, whatever the seed number. Copies do count when a bucket is found to be overfull; the attempt
-//! has failed then, and it is found out elsewhere that keys come more than once.
+//! has failed then, and it is found out elsewhere that keys occur more than once.
 //!
 //! What it is not: usable word by word. A word names its key only together with its sub-table and the bucket's seed
 //! number.

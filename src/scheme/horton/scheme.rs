@@ -181,8 +181,9 @@ impl Scheme for Horton {
         }
     }
 
-    /// Where the table is built part by part: the pairs once more in parts, with room for chance, and before in coarse
-    /// regions; a word for each slot that may be to spare; and 18 bytes a bucket (OpenCL; the CPU takes less).
+    /// Where the table is built one partition at a time: the pairs once more in parts, with room for chance, and before
+    /// in coarse regions; a word for each slot that may be to spare; and 18 bytes a bucket (OpenCL; the CPU takes
+    /// less).
     fn scratch_bytes(plan: &HortonPlan, pairs: u64) -> u64 {
         match plan.kind() {
             Kind::Canonical => {

@@ -112,7 +112,7 @@ impl Scheme for Sorted {
         u32::from(Self::pair(plan, image, at).is_some())
     }
 
-    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys come more than once:
+    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys occur more than once:
     /// copies stand side by side.
     fn place(plan: &SortedPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
         if pairs.len() != plan.pairs as usize || pairs.len() > image.len() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! line.rs     one line: sort it, offer a pair to it
-//! parts.rs    build a large table part by part, in the caches
+//! parts.rs    build a large table one partition at a time, in the caches
 //! escapes.rs  pairs that have left their parts, in the whole image
 //! place.rs    words, by scan and compare-exchange on all threads
 //! values.rs   values, to where their words came to stand
@@ -182,7 +182,7 @@ where
 }
 
 impl Cpu {
-    /// An image with these pairs, built part by part; none where that is not the way.
+    /// An image with these pairs, built one partition at a time; none where that is not the way.
     fn lines_by_parts<L: Layout>(
         &self,
         plan: &LinePlan<L>,

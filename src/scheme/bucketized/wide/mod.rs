@@ -165,9 +165,9 @@ where
         canonical::audit::<(K, V)>(&plan.functions(), image, cells)
     }
 
-    /// The old image, from which values are carried over to the new one. A new table that the CPU builds part by part
-    /// takes no more but in sets, and there a little: the room in which each thread places a part (no more threads than
-    /// three quarters of this allow), and a list of the pairs that leave their part.
+    /// The old image, from which values are carried over to the new one. A new table that the CPU builds one partition
+    /// at a time takes no more but in sets, and there a little: the room in which each thread places a part (no more
+    /// threads than three quarters of this allow), and a list of the pairs that leave their part.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         8 * plan.words()
     }

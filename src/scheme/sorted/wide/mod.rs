@@ -120,7 +120,7 @@ where
     fn age(plan: &Self::Plan, image: &[u64], at: u64) -> u32 {
         u32::from(Self::pair(plan, image, at).is_some())
     }
-    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys come more than once:
+    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys occur more than once:
     /// copies stand side by side.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
         if pairs.len() != plan.pairs() as usize || image.len() as u64 != plan.words() {

@@ -1,4 +1,4 @@
-//! Tables of lines built part by part against the scheme's own rule, and against the direct way.
+//! Tables of lines built one partition at a time against the scheme's own rule, and against the direct way.
 
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{BuildRoute, DeviceBuffer, HashBackend, Kernels, Placed};
