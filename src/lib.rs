@@ -38,8 +38,8 @@
 //! | pixels, voxels and other keys with neighbours | [`RobinHood::canonical()`](RobinHood) | neighbours side by side, 8.1 and more |
 //! | whichever a file or an option names | [`AnyScheme`] | |
 //!
-//! [`Fks`], [`Perfect`], [`Quadratic`] and [`Sorted`] are the papers' other tables and baselines; the README says when
-//! they pay.
+//! [`Fks`], [`Perfect`], [`Quadratic`] and [`Sorted`] are the papers' other tables and baselines; docs/guide/tables.md
+//! compares them.
 //!
 //! # What is there
 //!
@@ -128,7 +128,12 @@ pub use sharded::{
 };
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
-/// The README's example, compiled and run.
+/// The examples of the README, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Those of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/rust.md")]
+struct Guide;

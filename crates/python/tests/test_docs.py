@@ -1,4 +1,4 @@
-"""The examples of all docstrings and of the README, and that each name is documented and typed."""
+"""The examples of all docstrings, of the README and of the guide, and that each name is documented and typed."""
 
 import doctest
 import inspect
@@ -44,11 +44,12 @@ def run(text, name):
     assert not failures, "".join(failures)
 
 
-def test_the_readme():
-    text = (HERE.parent / "README.md").read_text()
+@pytest.mark.parametrize("page", ["README.md", "crates/python/README.md", "docs/guide/python.md"])
+def test_pages(page):
+    text = (HERE.parents[2] / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert blocks
-    run("\n".join(blocks), "README")
+    run("\n".join(blocks), page)
 
 
 def test_each_name_is_in_the_stubs():

@@ -1,5 +1,5 @@
 //! `koel-bench --draw FILES --plots DIR`: rates that were written down, each with its day and its source, beside each
-//! other. The plots of the README are drawn of the files in `docs/plots/`.
+//! other. The files in `docs/plots/` are the input of the plots in `docs/performance.md`.
 
 use std::io;
 use std::path::Path;
