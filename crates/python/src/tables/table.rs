@@ -141,7 +141,8 @@ impl Table {
         let (found, values) = (flags.slice()?, bytes.slice()?);
         self.held.read(py, |held, stop| {
             with_table!(held, |table, K, V| {
-                let values: &mut [V] = bytemuck::cast_slice_mut(values);
+                // An empty array need not be aligned.
+                let values: &mut [V] = if values.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(values) };
                 let mut bits = Vec::new();
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
                 each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
