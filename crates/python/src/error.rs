@@ -29,8 +29,6 @@ pub(crate) enum Failure {
     Koel(Error),
     Arrow(koel_arrow::Error),
     Python(PyErr),
-    /// A queried integer is out of the range of the table's type. Only `tables` uses this error.
-    Strange,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -59,7 +57,6 @@ impl From<Failure> for PyErr {
             Failure::Koel(error) => of_koel(error),
             Failure::Arrow(error) => of_arrow(error),
             Failure::Python(error) => error,
-            Failure::Strange => PyOverflowError::new_err("an integer that this table does not hold"),
         }
     }
 }

@@ -33,6 +33,10 @@ mod voxels;
 
 use pyo3::prelude::*;
 
+// It keeps freed memory for the next call: page faults were up to half of the time of a join or lookup.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Bulk hash tables for columns: the same result, in the same order, on CPU and GPU.
 ///
 /// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow columns (of polars, pyarrow,

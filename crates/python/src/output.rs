@@ -8,15 +8,16 @@ use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_schema::{DataType, Field, FieldRef};
 use koel::NO_ROW;
 use koel_arrow::{Column, Keys};
-use numpy::{Element, PyArray1};
+use numpy::{Element, PyArray1, PyArrayDescr, PyArrayMethods, PyReadwriteArray1};
 use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction, PyCapsule, PyDict, PySlice, PySliceMethods, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 use rayon::prelude::*;
 
+use crate::arrays;
 use crate::error::{KoelError, Result};
-use crate::input::{Given, GivenKeys, Origin};
+use crate::input::{Given, GivenKeys, Nan, Origin};
 use crate::run::CHUNK;
 
 /// A column of an Arrow type. It converts by `to_pandas`, `to_polars`, `to_pyarrow` and `to_numpy`, and is read by
@@ -35,6 +36,12 @@ pub(crate) struct ArrowColumn {
 impl ArrowColumn {
     pub(crate) fn new(array: ArrayRef, field: FieldRef) -> Self {
         ArrowColumn { array, field }
+    }
+
+    /// An array of NumPy as a column, which shares its memory.
+    pub(crate) fn of_numpy<'py>(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let values = arrays::values(name, array.cast()?, Nan::Value)?;
+        Bound::new(array.py(), ArrowColumn::named(name, values))
     }
 
     /// A column that is koel's own, with this name.
@@ -223,7 +230,37 @@ pub(crate) fn found(rows: &[u32]) -> Vec<i64> {
 
 /// For each row whether something is true.
 pub(crate) fn flags(rows: usize, is: impl Fn(usize) -> bool + Send + Sync) -> Vec<bool> {
-    (0..rows).into_par_iter().with_min_len(CHUNK).map(is).collect()
+    let mut flags = vec![false; rows];
+    set_flags(&mut flags, is);
+    flags
+}
+
+/// [`flags`] of a piece of an array.
+pub(crate) fn set_flags(flags: &mut [bool], is: impl Fn(usize) -> bool + Send + Sync) {
+    flags.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(row, flag)| *flag = is(row));
+}
+
+/// An array of NumPy that is written, without the interpreter's lock, before anyone else has it. NumPy asks for huge pages
+/// for long arrays, so that writing one for the first time is cheap.
+pub(crate) struct Fresh<'py, T: Element>(PyReadwriteArray1<'py, T>);
+
+impl<'py, T: Element> Fresh<'py, T> {
+    /// Zeros.
+    ///
+    /// # Errors
+    /// MemoryError.
+    pub(crate) fn zeros(py: Python<'py>, len: usize) -> PyResult<Self> {
+        let array = py.import("numpy")?.call_method1("zeros", (len, PyArrayDescr::of::<T>(py)))?;
+        Ok(Fresh(array.cast_into::<PyArray1<T>>()?.try_readwrite()?))
+    }
+
+    pub(crate) fn slice(&mut self) -> PyResult<&mut [T]> {
+        Ok(self.0.as_slice_mut()?)
+    }
+
+    pub(crate) fn into_array(self) -> Bound<'py, PyArray1<T>> {
+        (**self.0).clone()
+    }
 }
 
 /// A result as an array of NumPy.

@@ -1,6 +1,7 @@
 """Table, Set, Index and MultiTable: answers against dicts, files, digests, errors."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,6 +43,25 @@ def test_a_table_is_a_dict(data, of_keys, of_values):
     for key in gone[1:].tolist():
         expected.pop(key)
     assert dict(zip(*(column.tolist() for column in table.items()))) == expected
+
+
+@pytest.mark.parametrize("queries", ["int64", "int32", "uint64", "chunks"])
+def test_queries_of_several_pieces(queries):
+    rows = 2**22 + 2**21 + 3
+    held = np.arange(0, 2 * rows, 2, dtype="uint32" if queries == "int32" else "uint64" if queries == "uint64" else "int64")
+    table = koel.Table(held, np.arange(rows, dtype="uint32"))
+    asked = np.arange(rows, dtype="int64") * 3 - 100
+    if queries == "chunks":
+        given = pa.chunked_array([asked[:7], asked[7:5_000_000], asked[5_000_000:]])
+    else:
+        # What the cast wraps is another key to both.
+        given = asked = asked.astype(queries)
+    is_there = (asked >= 0) & (asked % 2 == 0) & (asked // 2 < rows)
+    values, found = table.lookup(given)
+    expected = np.where(is_there, asked // 2, 0)
+    assert np.array_equal(found, is_there) and np.array_equal(np.asarray(values), expected)
+    assert np.array_equal(table.contains(given), is_there)
+    assert np.array_equal(koel.Set(held).contains(given), is_there)
 
 
 def test_copies_of_a_key():

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::integers::{Integers, Role, Type, asked, dtype, integers, words};
+use super::integers::{Integers, Role, Type, dtype, integers, queried, words};
 use super::{check_load, info, told, with_settings};
 use crate::device::shown;
 use crate::error::Result;
@@ -47,7 +47,7 @@ impl Index {
     /// The rows of a join; a long result piece by piece.
     fn rows(&self, left: &koel_arrow::Column, how: JoinKind, stop: &Stop) -> Result<JoinRows> {
         with_keys!(&self.held, |index, K| {
-            let left = asked::<K>(left, self.keys, |keys| Ok(index.table().contains(keys)?))?;
+            let left = queried::<K>(left, self.keys, |keys| Ok(index.table().contains(keys)?))?;
             let joined = index.join(&left, how)?;
             check_result(joined.len())?;
             let mut all = JoinRows::default();

@@ -25,7 +25,10 @@ use crate::error::{Failure, Result};
 use crate::input::{Given, Nan, Origin};
 use crate::memory;
 use crate::output::ArrowColumn;
-use crate::run::CHUNK;
+use crate::run::{CHUNK, Stop};
+
+/// Keys that are looked up at a time: enough for all threads, and for a bus to run at its full rate.
+const QUERIES_OF_A_PIECE: usize = 1 << 22;
 
 /// The type of keys or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,11 @@ pub(super) enum Role {
     Value,
 }
 
+fn not_integers(name: &str, found: &DataType) -> PyErr {
+    let advice = "give numbers of rows (koel.factorize), or a view as int64";
+    PyTypeError::new_err(format!("{name} has type {found}, and tables hold integers: {advice}"))
+}
+
 impl Type {
     /// Of a column.
     pub(super) fn of(column: &Column) -> PyResult<Self> {
@@ -50,10 +58,7 @@ impl Type {
             DataType::Int64 => (64, true),
             DataType::UInt64 => (64, false),
             other => {
-                return Err(PyTypeError::new_err(format!(
-                    "{} has type {other}, and tables hold integers: give numbers of rows (koel.factorize), or a view as int64",
-                    column.name()
-                )));
+                return Err(not_integers(column.name(), other));
             }
         };
         Ok(Type { bits, is_signed })
@@ -69,6 +74,11 @@ impl Type {
 
     pub(super) fn value_type(self) -> ValueType {
         if self.is_signed { ValueType::Signed } else { ValueType::Numbers }
+    }
+
+    /// The bytes of a word.
+    pub(super) fn bytes(self) -> usize {
+        self.bits as usize / 8
     }
 
     pub(super) fn name(self) -> String {
@@ -96,6 +106,8 @@ pub(super) trait Width: Key + Value + Element {
     fn column(words: Vec<Self>) -> Words;
     /// The words as an Arrow array, with a sign or without.
     fn array(words: Vec<Self>, is_signed: bool) -> ArrayRef;
+    /// The values of an array of unsigned integers of this width.
+    fn borrowed(array: &ArrayRef) -> Option<&[Self]>;
 }
 
 impl Width for u32 {
@@ -109,6 +121,9 @@ impl Width for u32 {
         }
         Arc::new(UInt32Array::new(words.into(), None))
     }
+    fn borrowed(array: &ArrayRef) -> Option<&[u32]> {
+        Some(array.as_primitive_opt::<UInt32Type>()?.values())
+    }
 }
 
 impl Width for u64 {
@@ -121,6 +136,9 @@ impl Width for u64 {
             return Arc::new(Int64Array::new(words.into(), None));
         }
         Arc::new(UInt64Array::new(words.into(), None))
+    }
+    fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
+        Some(array.as_primitive_opt::<UInt64Type>()?.values())
     }
 }
 
@@ -183,41 +201,98 @@ pub(super) fn words<K: Width>(column: &Column, to: Type, role: Role) -> Result<V
     words_or(column, to, role, fits)
 }
 
-/// The words of keys that are asked for. One that the type does not hold is not there, and so is what stands for it: a
-/// word that the table says it has not.
-pub(super) fn asked<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<Vec<K>> {
-    let mut first = None;
-    let keys = words_or(column, to, Role::Key, |_| Err(Failure::Strange));
-    match keys {
-        Err(Failure::Strange) => (),
-        keys => return keys,
-    }
-    // A table has fewer keys than there are words, so one of this many and one more is not there.
-    for start in (0..=u64::from(u32::MAX)).step_by(CHUNK) {
-        let words: Vec<K> = (start..start + CHUNK as u64).map(K::low).collect();
-        let there = has(&words)?;
-        first = words.into_iter().zip(there).find(|&(_, there)| !there).map(|(word, _)| word);
-        if first.is_some() {
-            break;
-        }
-    }
-    let absent = first.unwrap_or_default();
+/// The words of queried keys. A key that the type does not hold is in no table: a word that the table does not have, by
+/// `has`, stands in for it.
+pub(super) fn queried<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<Vec<K>> {
+    let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
     words_or(column, to, Role::Key, |_| Ok(absent))
 }
 
-/// The words of a column; `other` says what becomes of an integer that the type does not hold.
+/// Calls `query` with the first row and the words of each piece of a column, in the order of rows. The words of all pieces
+/// are written into one buffer, or borrowed where the column has them: the memory of a query is that of a piece and of its
+/// results.
+pub(super) fn each_piece<K: Width>(
+    column: &Column,
+    to: Type,
+    stop: &Stop,
+    has: impl Fn(&[K]) -> Result<Vec<bool>>,
+    mut query: impl FnMut(usize, &[K]) -> Result<()>,
+) -> Result<()> {
+    let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
+    let (mut buffer, mut first) = (Vec::new(), 0);
+    for chunk in column.chunks() {
+        for start in (0..chunk.len()).step_by(QUERIES_OF_A_PIECE) {
+            stop.check()?;
+            let piece = chunk.slice(start, QUERIES_OF_A_PIECE.min(chunk.len() - start));
+            match K::borrowed(&piece).filter(|_| to.turned(Role::Key) == 0) {
+                Some(words) => query(first, words)?,
+                None => {
+                    buffer.resize(piece.len(), K::default());
+                    fill(&mut buffer, &piece, to, Role::Key, |_| Ok(absent))?;
+                    query(first, &buffer)?;
+                }
+            }
+            first += piece.len();
+        }
+    }
+    Ok(())
+}
+
+/// A word that the table does not have. It has fewer keys than there are words, so one of the first 2^32 + 1 is absent.
+fn absent_word<K: Width>(has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
+    for start in (0..=u64::from(u32::MAX)).step_by(CHUNK) {
+        let words: Vec<K> = (start..start + CHUNK as u64).map(K::low).collect();
+        let found = has(&words)?;
+        if let Some(word) = words.into_iter().zip(found).find_map(|(word, found)| (!found).then_some(word)) {
+            return Ok(word);
+        }
+    }
+    Ok(K::default())
+}
+
+/// Whether a type of tables holds all values of an Arrow type.
+fn all_fit(from: &DataType, to: Type) -> bool {
+    match from {
+        DataType::Int8 | DataType::Int16 | DataType::Int32 => to.is_signed,
+        DataType::Int64 => to.is_signed && to.bits == 64,
+        DataType::UInt8 | DataType::UInt16 => to.bits == 64 || !to.is_signed,
+        DataType::UInt32 => to.bits == 64 || !to.is_signed,
+        DataType::UInt64 => !to.is_signed && to.bits == 64,
+        _ => false,
+    }
+}
+
+/// The words of a column; `other` decides what becomes of an integer that the type does not hold.
 fn words_or<K: Width>(
     column: &Column,
     to: Type,
     role: Role,
     other: impl Fn(i128) -> Result<K> + Sync,
 ) -> Result<Vec<K>> {
-    fn part<T: ArrowPrimitiveType, K: Width>(
-        chunk: &ArrayRef,
-        to: Type,
-        turned: u64,
+    let mut all = vec![K::default(); column.len()];
+    let mut rest = &mut all[..];
+    for chunk in column.chunks() {
+        let (words, behind) = rest.split_at_mut(chunk.len());
+        fill(words, chunk, to, role, &other)?;
+        rest = behind;
+    }
+    Ok(all)
+}
+
+/// Writes the words of an array of integers, on all threads.
+fn fill<K: Width>(
+    words: &mut [K],
+    array: &ArrayRef,
+    to: Type,
+    role: Role,
+    other: impl Fn(i128) -> Result<K> + Sync,
+) -> Result<()> {
+    fn typed<T: ArrowPrimitiveType, K: Width>(
+        words: &mut [K],
+        array: &ArrayRef,
+        (to, turned): (Type, u64),
         other: impl Fn(i128) -> Result<K> + Sync,
-    ) -> Result<Vec<K>>
+    ) -> Result<()>
     where
         T::Native: Into<i128>,
     {
@@ -225,31 +300,37 @@ fn words_or<K: Width>(
             true => (-1_i128 << (to.bits - 1), (1_i128 << (to.bits - 1)) - 1),
             false => (0, (1_i128 << to.bits) - 1),
         };
-        let word = |&value: &T::Native| {
-            let value: i128 = value.into();
-            if (least..=most).contains(&value) { Ok(K::low(value as u64 ^ turned)) } else { other(value) }
-        };
-        chunk.as_primitive::<T>().values().par_iter().with_min_len(CHUNK).map(word).collect()
-    }
-    let mut all = Vec::new();
-    let turned = to.turned(role);
-    for chunk in column.chunks().iter().filter(|chunk| !chunk.is_empty()) {
-        let words = match chunk.data_type() {
-            DataType::Int8 => part::<Int8Type, K>(chunk, to, turned, &other),
-            DataType::Int16 => part::<Int16Type, K>(chunk, to, turned, &other),
-            DataType::Int32 => part::<Int32Type, K>(chunk, to, turned, &other),
-            DataType::Int64 => part::<Int64Type, K>(chunk, to, turned, &other),
-            DataType::UInt8 => part::<UInt8Type, K>(chunk, to, turned, &other),
-            DataType::UInt16 => part::<UInt16Type, K>(chunk, to, turned, &other),
-            DataType::UInt32 => part::<UInt32Type, K>(chunk, to, turned, &other),
-            DataType::UInt64 => part::<UInt64Type, K>(chunk, to, turned, &other),
-            _ => {
-                Err(Type::of(column).map(|_| PyTypeError::new_err("no integers")).unwrap_or_else(|error| error).into())
+        let fit = all_fit(array.data_type(), to);
+        let values = array.as_primitive::<T>().values();
+        words.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK)).try_for_each(|(words, values)| {
+            if fit {
+                // A loop without a branch: the bottleneck is memory.
+                words.iter_mut().zip(values).for_each(|(word, &value)| {
+                    let value: i128 = value.into();
+                    *word = K::low(value as u64 ^ turned);
+                });
+                return Ok(());
             }
-        }?;
-        if all.is_empty() { all = words } else { all.extend(words) }
+            words.iter_mut().zip(values).try_for_each(|(word, &value)| {
+                let value: i128 = value.into();
+                *word = if (least..=most).contains(&value) { K::low(value as u64 ^ turned) } else { other(value)? };
+                Ok(())
+            })
+        })
     }
-    Ok(all)
+    let how = (to, to.turned(role));
+    match array.data_type() {
+        _ if array.is_empty() => Ok(()),
+        DataType::Int8 => typed::<Int8Type, K>(words, array, how, other),
+        DataType::Int16 => typed::<Int16Type, K>(words, array, how, other),
+        DataType::Int32 => typed::<Int32Type, K>(words, array, how, other),
+        DataType::Int64 => typed::<Int64Type, K>(words, array, how, other),
+        DataType::UInt8 => typed::<UInt8Type, K>(words, array, how, other),
+        DataType::UInt16 => typed::<UInt16Type, K>(words, array, how, other),
+        DataType::UInt32 => typed::<UInt32Type, K>(words, array, how, other),
+        DataType::UInt64 => typed::<UInt64Type, K>(words, array, how, other),
+        other => Err(not_integers("the column", other).into()),
+    }
 }
 
 fn words_to_python<K: Width>(

@@ -9,7 +9,7 @@ use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
+use super::integers::{Integers, Role, Type, Width as _, dtype, integers, queried, words};
 use super::{check_load, info, told, with_settings};
 use crate::device::shown;
 use crate::output::{array, flags};
@@ -54,7 +54,7 @@ impl MultiTable {
         let Integers { column, .. } = integers("keys", keys)?;
         detached(py, |_| {
             with_table!(&self.held, |table, K, V| {
-                let keys = asked::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
+                let keys = queried::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
                 Ok(of(table.count(&keys)?))
             })
         })
@@ -142,7 +142,7 @@ impl MultiTable {
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
         let (offsets, values) = detached(py, |_| {
             with_table!(&self.held, |table, K, V| {
-                let keys = asked::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
+                let keys = queried::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
                 let found = table.retrieve(&keys)?;
                 let offsets: Vec<i64> = found.offsets.into_iter().map(|offset| offset as i64).collect();
                 Ok((offsets, V::column(found.values)))

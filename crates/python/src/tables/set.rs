@@ -9,10 +9,10 @@ use numpy::PyArrayDescr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
+use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::output::array;
+use crate::output::Fresh;
 use crate::run::detached_on;
 
 enum Held {
@@ -146,13 +146,18 @@ impl Set {
     /// array([False,  True])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let Integers { column, .. } = integers("keys", keys)?;
-        let found = self.held.read(py, |held, _| {
+        let mut flags = Fresh::<bool>::zeros(py, column.len())?;
+        let found = flags.slice()?;
+        self.held.read(py, |held, stop| {
             with_keys!(held, |set, K| {
-                let found = set.contains(&asked::<K>(&column, self.keys, |keys| Ok(set.contains(keys)?))?)?;
-                Ok(found)
+                let has = |keys: &[K]| Ok(set.contains(keys)?);
+                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
+                    found[first..first + keys.len()].copy_from_slice(&set.contains(keys)?);
+                    Ok(())
+                })
             })
         })?;
-        Ok(array(py, found))
+        Ok(flags.into_array().into_any())
     }
 
     /// Adds keys. Returns how many of them are new.
@@ -181,7 +186,7 @@ impl Set {
         let keys = integers("keys", keys)?.column;
         self.held.write(py, |held, _| {
             with_keys!(held, |set, K| {
-                let keys = asked::<K>(&keys, self.keys, |keys| Ok(set.contains(keys)?))?;
+                let keys = queried::<K>(&keys, self.keys, |keys| Ok(set.contains(keys)?))?;
                 Ok(set.remove(&keys)?)
             })
         })

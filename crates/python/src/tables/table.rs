@@ -10,10 +10,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
+use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::output::{array, flags};
+use crate::output::{ArrowColumn, Fresh, set_flags};
 use crate::run::detached_on;
 
 enum Held {
@@ -135,17 +135,28 @@ impl Table {
     /// (array([2, 0]), array([ True, False]))
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
-        let (values, found) = self.held.read(py, |held, _| {
+        let mut flags = Fresh::<bool>::zeros(py, column.len())?;
+        // Words of either width.
+        let mut bytes = Fresh::<u8>::zeros(py, column.len() * self.values.bytes())?;
+        let (found, values) = (flags.slice()?, bytes.slice()?);
+        self.held.read(py, |held, stop| {
             with_table!(held, |table, K, V| {
-                let keys = asked::<K>(&column, self.keys, |keys| Ok(table.contains(keys)?))?;
-                let (mut values, mut found) = (vec![0; keys.len()], vec![0; keys.len().div_ceil(32)]);
-                table.get_into(&keys, &mut values, &mut found)?;
-                let found = flags(keys.len(), |i| found[i / 32] >> (i % 32) & 1 == 1);
-                Ok((V::column(values), found))
+                // An empty array need not be aligned.
+                let values: &mut [V] = if values.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(values) };
+                let mut bits = Vec::new();
+                let has = |keys: &[K]| Ok(table.contains(keys)?);
+                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
+                    let rows = first..first + keys.len();
+                    bits.resize(keys.len().div_ceil(32), 0);
+                    table.get_into(keys, &mut values[rows.clone()], &mut bits)?;
+                    set_flags(&mut found[rows], |i| bits[i / 32] >> (i % 32) & 1 == 1);
+                    Ok(())
+                })
             })
         })?;
-        let values = values.into_python(py, self.values, Role::Value, is_arrow)?;
-        PyTuple::new(py, [values, array(py, found)])
+        let values = bytes.into_array().call_method1("view", (dtype(py, self.values)?,))?;
+        let values = if is_arrow { ArrowColumn::of_numpy("values", &values)?.into_any() } else { values };
+        PyTuple::new(py, [values, flags.into_array().into_any()])
     }
 
     /// For each key whether it is there.
@@ -156,13 +167,18 @@ impl Table {
     /// array([ True, False])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let Integers { column, .. } = integers("keys", keys)?;
-        let found = self.held.read(py, |held, _| {
+        let mut flags = Fresh::<bool>::zeros(py, column.len())?;
+        let found = flags.slice()?;
+        self.held.read(py, |held, stop| {
             with_table!(held, |table, K, V| {
-                let found = table.contains(&asked::<K>(&column, self.keys, |keys| Ok(table.contains(keys)?))?)?;
-                Ok(found)
+                let has = |keys: &[K]| Ok(table.contains(keys)?);
+                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
+                    found[first..first + keys.len()].copy_from_slice(&table.contains(keys)?);
+                    Ok(())
+                })
             })
         })?;
-        Ok(array(py, found))
+        Ok(flags.into_array().into_any())
     }
 
     /// Adds pairs, and replaces the values of keys that are there. Of duplicate keys the last pair counts.
@@ -194,7 +210,7 @@ impl Table {
         let keys = integers("keys", keys)?.column;
         self.held.write(py, |held, _| {
             with_table!(held, |table, K, V| {
-                let keys = asked::<K>(&keys, self.keys, |keys| Ok(table.contains(keys)?))?;
+                let keys = queried::<K>(&keys, self.keys, |keys| Ok(table.contains(keys)?))?;
                 Ok(table.remove(&keys)?)
             })
         })
