@@ -4,8 +4,8 @@
 //! is known to be before it has taken memory, and nothing is marked of a batch that fails.
 
 use super::{CHUNK, Right, atomic_u32, mark};
+use crate::backend::join_rows::{JoinKind, JoinRows};
 use crate::error::{Error, Result};
-use crate::join::{JoinKind, JoinRows};
 use crate::memory;
 use crate::scheme::Key;
 
