@@ -30,6 +30,7 @@ pub(crate) mod chunks;
 pub(crate) mod erase_tests;
 pub(crate) mod host;
 mod info;
+pub(crate) mod join_rows;
 mod kernels;
 mod ledger;
 pub(crate) mod numbers;

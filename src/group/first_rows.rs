@@ -1,10 +1,10 @@
 //! The first row of each key of a column, and where other columns find it.
 
 use super::numbering::first_positions;
+use crate::backend::join_rows::NO_ROW;
 use crate::backend::{BufferOf, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::cpu::firsts::Firsts;
 use crate::error::{Error, Result};
-use crate::join::NO_ROW;
 use crate::memory;
 use crate::scheme::Key;
 use crate::table::distinct::Positions;

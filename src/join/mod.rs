@@ -26,9 +26,10 @@ mod column;
 mod file;
 mod rows;
 
+pub use crate::backend::join_rows::{JoinKind, JoinRows, NO_ROW};
 pub use builder::JoinBuilder;
 pub use column::{ColumnChunks, ColumnIndex, ColumnJoin, Matched};
-pub use rows::{Chunks, Join, JoinRows, JoinRowsOn};
+pub use rows::{Chunks, Join, JoinRowsOn};
 
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
@@ -36,67 +37,6 @@ use crate::error::{Error, Result};
 use crate::multi::{Listing, MultiTable, Numbers};
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::HashTable;
-
-/// What stands for the row of a side where an outer join has none. No row has this number.
-pub const NO_ROW: u32 = u32::MAX;
-
-/// Which rows a join gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum JoinKind {
-    /// Each pair of a left and a right row whose keys are equal.
-    #[default]
-    Inner,
-    /// Those, and each left row that has no partner, with [`NO_ROW`] beside it, in the order of left rows.
-    Left,
-    /// The inner join, and behind it each right row that has no partner, with [`NO_ROW`] beside it.
-    Right,
-    /// The left join, and behind it each right row that has no partner, with [`NO_ROW`] beside it.
-    Full,
-    /// The left rows that have a partner, each once.
-    Semi,
-    /// The left rows that have none.
-    Anti,
-}
-
-impl JoinKind {
-    /// Every kind.
-    pub const ALL: [JoinKind; 6] =
-        [JoinKind::Inner, JoinKind::Left, JoinKind::Right, JoinKind::Full, JoinKind::Semi, JoinKind::Anti];
-
-    /// The name in messages and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            JoinKind::Inner => "inner",
-            JoinKind::Left => "left",
-            JoinKind::Right => "right",
-            JoinKind::Full => "full",
-            JoinKind::Semi => "semi",
-            JoinKind::Anti => "anti",
-        }
-    }
-
-    /// Whether a row of the result may have no left row.
-    pub fn keeps_right(self) -> bool {
-        matches!(self, JoinKind::Right | JoinKind::Full)
-    }
-
-    /// Whether a row of the result may have no right row.
-    pub fn keeps_left(self) -> bool {
-        matches!(self, JoinKind::Left | JoinKind::Full)
-    }
-
-    /// Whether the result has right rows at all.
-    pub fn has_right(self) -> bool {
-        !matches!(self, JoinKind::Semi | JoinKind::Anti)
-    }
-}
-
-impl std::fmt::Display for JoinKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A right column of keys, made ready to be joined with any number of left ones.
 ///

@@ -1,6 +1,6 @@
 //! The rows of a join: how many there are, all of them, or any piece.
 
-use super::NO_ROW;
+use crate::backend::join_rows::{JoinRows, NO_ROW};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
 use crate::memory;
@@ -22,31 +22,6 @@ enum Rows<B: HashBackend> {
     Listed { listing: Listing<B>, alone: B::Buffer<u32> },
     /// Semi and anti joins: the left rows themselves.
     Chosen(B::Buffer<u32>),
-}
-
-/// Rows of a join, by their numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JoinRows {
-    /// The left row of each row of the result, or [`NO_ROW`](super::NO_ROW).
-    pub left: Vec<u32>,
-    /// The right row, or [`NO_ROW`](super::NO_ROW). Empty in semi and anti joins, which speak of left rows alone.
-    pub right: Vec<u32>,
-}
-
-impl JoinRows {
-    /// Row after row: the left and the right row, where there is one.
-    ///
-    /// ```
-    /// use koel::{Cpu, JoinKind, join};
-    /// let rows = join(&Cpu::new(), &[10, 20], &[20, 30], JoinKind::Full)?;
-    /// let rows: Vec<_> = rows.iter().collect();
-    /// assert_eq!(rows, [(Some(0), None), (Some(1), Some(0)), (None, Some(1))]);
-    /// # Ok::<(), koel::Error>(())
-    /// ```
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, Option<u32>)> + '_ {
-        let there = |row: &u32| (*row != NO_ROW).then_some(*row);
-        self.left.iter().enumerate().map(move |(i, left)| (there(left), self.right.get(i).and_then(there)))
-    }
 }
 
 /// [`JoinRows`] on a device.

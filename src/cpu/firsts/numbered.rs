@@ -12,13 +12,13 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::{Firsts, Memory, alone, brief, grain};
+use crate::backend::join_rows::NO_ROW;
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::cpu::memory::{atomic_u32, copy};
 use crate::cpu::primitives::Kept;
 use crate::cpu::relational::running_sums;
 use crate::cpu::{CHUNK, Cpu};
 use crate::error::Result;
-use crate::join::NO_ROW;
 use crate::parallel::{Per, any, collect, each};
 use crate::scheme::Key;
 

@@ -9,8 +9,8 @@
 //! the orders of some customers among all orders.
 
 use super::Memory;
+use crate::backend::join_rows::NO_ROW;
 use crate::error::Result;
-use crate::join::NO_ROW;
 use crate::scheme::Key;
 
 /// Bits there are at most: 1 MiB, and so many for each row.

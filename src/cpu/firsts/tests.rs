@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::hashed::mixed;
 use super::*;
-use crate::join::NO_ROW;
+use crate::backend::join_rows::NO_ROW;
 use crate::scheme::hash::SplitMix64;
 
 const THREADS: [usize; 3] = [1, 2, 8];

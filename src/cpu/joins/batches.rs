@@ -4,8 +4,8 @@
 //! detected before memory is allocated for it, and a batch that fails marks no rows.
 
 use super::{CHUNK, Right, atomic_u32, mark};
+use crate::backend::join_rows::{JoinKind, JoinRows};
 use crate::error::{Error, Result};
-use crate::join::{JoinKind, JoinRows};
 use crate::memory;
 use crate::scheme::Key;
 

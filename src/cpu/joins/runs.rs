@@ -12,10 +12,10 @@
 use std::ops::Range;
 
 use super::{BOUNDS_AHEAD, RUNS_AHEAD, prefetch};
+use crate::backend::join_rows::NO_ROW;
 use crate::cpu::firsts::{alone, grain};
 use crate::cpu::{Cpu, Memory};
 use crate::error::Result;
-use crate::join::NO_ROW;
 use crate::memory;
 use crate::parallel::{each, threads};
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::*;
+use crate::backend::join_rows::JoinRows;
 use crate::error::Error;
-use crate::join::JoinRows;
 use crate::scheme::hash::SplitMix64;
 
 fn by_map(left: &[u64], right: &[u64], kind: JoinKind) -> JoinRows {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::ExactSum;
+use crate::backend::join_rows::NO_ROW;
 use crate::cpu::Cpu;
-use crate::join::NO_ROW;
 use crate::scheme::hash::SplitMix64;
 
 /// How a plain loop aggregates the values of one group.

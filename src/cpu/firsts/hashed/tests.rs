@@ -1,8 +1,8 @@
 //! Tables of keys that are chosen: how far from home a key may stand, and what ends an attempt.
 
 use super::*;
+use crate::backend::join_rows::NO_ROW;
 use crate::cpu::Cpu;
-use crate::join::NO_ROW;
 use crate::scheme::hash::SplitMix64;
 
 /// Keys for which a table has some more than [`FEW`] lines.
