@@ -76,7 +76,7 @@ impl Strategy {
         let (all, rows) = (keys.len() as u64, SAMPLE * keys.len().isqrt());
         let mut random = SplitMix64::new(SEED);
         // Below 2^32, because a column has fewer rows.
-        let sample: Vec<u32> = (0..rows).map(|_| (u64::from(random.next_u32()) * all >> u32::BITS) as u32).collect();
+        let sample: Vec<u32> = (0..rows).map(|_| ((u64::from(random.next_u32()) * all) >> u32::BITS) as u32).collect();
         let keys = backend.gather(keys, &backend.upload(&sample)?)?;
         let (sorted, _) = backend.sort_pairs(&keys, &keys)?;
         let distinct = backend.select(&backend.heads(&sorted)?, true, &sorted)?.len();
