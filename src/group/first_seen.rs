@@ -3,7 +3,7 @@
 //! ```text
 //! Table    (nearly all keys differ)   a table of all rows: key -> first row, later key -> id, which answers all rows
 //! Sort     (many groups, duplicates)  (sorted, rows) = sort_pairs(keys, 0, 1, ..), which is stable, so the row at the
-//!                                     begin of each run is the first row of its key
+//!                                     start of each run is the first row of its key
 //! Prefix   (few groups)               the table of the first rows alone answers all rows; rows whose keys it lacks
 //!                                     are appended to the first rows, and a table of these answers all rows
 //!
@@ -86,8 +86,8 @@ impl Strategy {
     /// The strategy for `all` rows, of which a sample has so many `rows` with so many `distinct` keys.
     ///
     /// Two rows drawn at random have one key with probability `g / all`, if a random row's group has `g` rows. So of `rows`
-    /// drawn at random about `rows^2 g / (2 all)` are duplicates while these are few, and more groups than `distinct` then
-    /// matter little.
+    /// drawn at random about `rows^2 g / (2 all)` are duplicates, if these are few. Where they are many, the estimate is too
+    /// high, by a factor of two at most.
     fn by_sample(all: u64, rows: u64, distinct: u64) -> Strategy {
         // g = duplicates / scale
         let duplicates = u128::from(2 * (rows - distinct)) * u128::from(all);
