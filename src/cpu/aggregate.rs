@@ -76,6 +76,7 @@ impl Cpu {
             count: |group: usize| counts.words()[group],
             window,
             leftovers,
+            exact: Vec::new(),
         };
         self.finish_sums(&mut all, of, totals)?;
         if wanted.count {

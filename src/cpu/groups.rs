@@ -20,13 +20,15 @@ use super::sums::Totals;
 use super::{BLOCK, CHUNK, Cpu, Memory};
 use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
 use crate::error::Result;
-use crate::exact::{Leftovers, Window};
+use crate::exact::{ExactSum, Leftovers, Window};
 use crate::memory;
 use crate::parallel::{each, threads};
 use crate::scheme::Key;
 
 /// Rows of the column for each group and thread, where groups are more than [`CHUNK`].
 const ROWS_A_CELL: usize = 4;
+/// The most groups for which each thread has an [`ExactSum`] in its second-level cache.
+const FEW: usize = 1 << 10;
 /// Groups above which their cells are asked for ahead.
 pub(super) const CACHED: usize = 1 << 14;
 
@@ -44,7 +46,31 @@ struct Cells {
     sums: Vec<i128>,
     least: Vec<u64>,
     greatest: Vec<u64>,
-    leftovers: Leftovers,
+    outside: Outside,
+}
+
+/// Doubles outside of the column's window.
+enum Outside {
+    /// Where groups are few, a sum each; empty if there are no such doubles.
+    Sums(Vec<ExactSum>),
+    Rows(Leftovers),
+}
+
+impl Outside {
+    #[inline]
+    fn push(&mut self, id: u32, bits: u64, groups: usize) -> Result<()> {
+        match self {
+            Outside::Rows(leftovers) => leftovers.push(id, bits),
+            Outside::Sums(sums) => {
+                if sums.is_empty() {
+                    memory::reserve(sums, groups)?;
+                    sums.resize_with(groups, ExactSum::default);
+                }
+                sums[id as usize].add(f64::from_bits(bits));
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Cells {
@@ -57,18 +83,21 @@ impl Cells {
             sums: memory::zeroed(many(wanted.is_summed()))?,
             least,
             greatest: memory::zeroed(many(wanted.greatest))?,
-            leftovers: Leftovers::default(),
+            outside: match groups {
+                0..=FEW => Outside::Sums(Vec::new()),
+                _ => Outside::Rows(Leftovers::default()),
+            },
         })
     }
 
     /// Rows with these ids bring these values.
     #[inline(always)]
     fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers, window: Window) -> Result<()> {
-        let mut room = Ok(());
+        let (mut room, groups) = (Ok(()), self.sums.len());
         visit(&mut self.counts, ids, |count, _| *count += 1);
         visit(&mut self.sums, ids, |sum, row| match numbers.integer(values[row].into(), window) {
             Some(integer) => *sum += integer,
-            None if room.is_ok() => room = self.leftovers.push(ids[row], values[row].into()),
+            None if room.is_ok() => room = self.outside.push(ids[row], values[row].into(), groups),
             None => (),
         });
         visit(&mut self.least, ids, |least, row| *least = numbers.low_code(values[row].into()).min(*least));
@@ -206,9 +235,15 @@ impl Cpu {
             greatest: Memory::zeroed(cells(wanted.greatest))?,
             overflow: None,
         };
-        let mut leftovers = Leftovers::default();
+        let (mut leftovers, mut exact) = (Leftovers::default(), Vec::new());
         for cells in &mut all {
-            leftovers = leftovers.and(std::mem::take(&mut cells.leftovers))?;
+            match std::mem::replace(&mut cells.outside, Outside::Sums(Vec::new())) {
+                Outside::Rows(rows) => leftovers = leftovers.and(rows)?,
+                Outside::Sums(sums) if exact.is_empty() => exact = sums,
+                Outside::Sums(sums) => {
+                    exact.iter_mut().zip(&sums).for_each(|(to, sum): (&mut ExactSum, _)| to.merge(sum))
+                }
+            }
         }
         let all = &all[..];
         let (counts, least, greatest) = (to.counts.words_mut()?, to.least.words_mut()?, to.greatest.words_mut()?);
@@ -222,6 +257,7 @@ impl Cpu {
             count: |group: usize| all.iter().filter_map(|cells| cells.counts.get(group)).sum(),
             window,
             leftovers,
+            exact,
         };
         self.finish_sums(&mut to, of, totals)?;
         Ok(to)

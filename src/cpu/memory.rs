@@ -180,7 +180,7 @@ pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
 
 /// The same words as atomics, for as long as no one else can see them.
 #[expect(unsafe_code, reason = "AtomicU64::from_mut_slice is not stable")]
-pub(super) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
+pub(crate) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
     const { assert!(align_of::<AtomicU64>() == align_of::<u64>(), "32-bit targets align u64 to less") }
     // SAFETY: the types have the same size, alignment (just above) and valid bit patterns. The exclusive borrow lasts
     // as long as the result, so all access in that time is atomic.

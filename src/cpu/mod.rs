@@ -91,6 +91,8 @@ use crate::{parallel, threads};
 use block::{Workspace, Workspaces};
 
 pub use memory::Memory;
+#[cfg(feature = "opencl")]
+pub(crate) use memory::atomic;
 
 /// Keys whose slots are prefetched together. One core gains from up to 64 to 128 cache lines in flight. Two blocks (one
 /// that is read, one that is in flight) are 16 KiB of lines: a small part of an L2 cache, and a third of an L1 cache.

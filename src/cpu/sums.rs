@@ -1,10 +1,13 @@
 //! Sums and means of groups, from the integer sums of their values and the doubles outside of the window.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::memory::atomic;
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::numbers::bits_of;
-use crate::backend::{Numbers, WideAccumulated};
+use crate::backend::{HashBackend, Numbers, WideAccumulated};
 use crate::error::Result;
-use crate::exact::{Leftovers, Window, sums_of_runs};
+use crate::exact::{ExactSum, Leftovers, Window, sums_of_runs};
 use crate::parallel::{each, fold};
 
 /// What values of groups add up to.
@@ -15,6 +18,8 @@ pub(super) struct Totals<S, C> {
     pub(super) count: C,
     pub(super) window: Window,
     pub(super) leftovers: Leftovers,
+    /// Sums of other leftovers, one a group or none.
+    pub(super) exact: Vec<ExactSum>,
 }
 
 impl Cpu {
@@ -25,7 +30,7 @@ impl Cpu {
         of: Numbers,
         totals: Totals<S, C>,
     ) -> Result<()> {
-        let Totals { sum, count, window, leftovers } = totals;
+        let Totals { sum, count, window, leftovers, exact } = totals;
         let (sums, means) = (to.sums.words_mut()?, to.means.words_mut()?);
         to.overflow = self.run(|| {
             let first = fold(
@@ -49,27 +54,30 @@ impl Cpu {
             });
             first
         })?;
-        if leftovers.ids.is_empty() {
+        let (sums, means) = (atomic(sums), atomic(means));
+        let put = |group: usize, exact: &mut ExactSum| {
+            exact.add_integer(sum(group), window.unit());
+            if let Some(to) = sums.get(group) {
+                to.store(bits_of(exact.sum()), Relaxed);
+            }
+            if let Some(to) = means.get(group) {
+                to.store(bits_of(exact.mean(count(group).into())), Relaxed);
+            }
+        };
+        (0..).zip(exact).for_each(|(group, mut exact)| put(group, &mut exact));
+        if leftovers.len() == 0 {
             return Ok(());
         }
-        let (ids, values) = self.sorted(&leftovers)?;
-        drop(leftovers);
-        let found = self.run(|| {
-            sums_of_runs(ids.words(), values.words(), |id, mut exact| {
-                let group = id as usize;
-                exact.add_integer(sum(group), window.unit());
-                let mean = if means.is_empty() { 0 } else { bits_of(exact.mean(count(group).into())) };
-                (bits_of(exact.sum()), mean)
-            })
-        })??;
-        for (id, (sum, mean)) in found {
-            sums.iter_mut().skip(id as usize).take(1).for_each(|to| *to = sum);
-            means.iter_mut().skip(id as usize).take(1).for_each(|to| *to = mean);
-        }
-        Ok(())
+        let (ids, values) = self.sorted(leftovers)?;
+        self.run(|| sums_of_runs(ids.words(), values.words(), |id, exact| put(id as usize, exact)))?
     }
 
-    fn sorted(&self, leftovers: &Leftovers) -> Result<(Memory<u32>, Memory<u64>)> {
-        self.run(|| super::sort::sort_pairs(&leftovers.ids, &leftovers.values))?
+    /// The rows by group.
+    fn sorted(&self, leftovers: Leftovers) -> Result<(Memory<u32>, Memory<u64>)> {
+        let (mut ids, mut values) = (self.unwritten(leftovers.len())?, self.unwritten(leftovers.len())?);
+        let (to_ids, to_values) = (ids.words_mut()?, values.words_mut()?);
+        self.run(|| leftovers.copy_to(to_ids, to_values))??;
+        drop(leftovers);
+        self.run(|| super::sort::sort_pairs(ids.words(), values.words()))?
     }
 }

@@ -95,6 +95,9 @@ impl ExactSum {
 
     /// Adds `integer` times 2^`exponent`. The exponent is -1074 at least, and 970 at most.
     pub fn add_integer(&mut self, integer: i128, exponent: i32) {
+        if integer == 0 {
+            return;
+        }
         let place = (exponent - UNIT) as u32;
         for (number, piece) in (0..).zip([integer as i64 & 0xffff_ffff, (integer >> 32) as i64 & 0xffff_ffff]) {
             self.add_scaled(piece, place + 32 * number);
@@ -129,14 +132,21 @@ impl ExactSum {
 
     /// Whether the sum is negative, and its digits.
     fn magnitude(&self) -> (bool, [u32; DIGITS]) {
-        let mut settled = self.clone();
-        settled.settle();
-        let is_negative = settled.digits[DIGITS - 1] < 0;
-        if is_negative {
-            settled.digits.iter_mut().for_each(|digit| *digit = -*digit);
-            settled.settle();
+        let (mut digits, mut carry) = ([0; DIGITS], 0);
+        for (to, &digit) in digits.iter_mut().zip(&self.digits) {
+            let sum = digit + carry;
+            *to = sum as u32;
+            carry = sum >> BITS;
         }
-        (is_negative, settled.digits.map(|digit| digit as u32))
+        // What is carried out of the last digit is its sign.
+        let is_negative = carry < 0;
+        if is_negative {
+            // Two's complement: digits below the least one that is not 0 stay, and those above are inverted.
+            let least = digits.iter().position(|&digit| digit != 0).unwrap_or(DIGITS);
+            digits[least..].iter_mut().for_each(|digit| *digit = !*digit);
+            digits[least..].iter_mut().take(1).for_each(|digit| *digit = digit.wrapping_add(1));
+        }
+        (is_negative, digits)
     }
 
     /// The sum, rounded to the nearest double, ties to even. NaN if a value is NaN or if both infinities occur; an

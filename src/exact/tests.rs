@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use super::*;
 use crate::scheme::hash::SplitMix64;
 
@@ -174,19 +176,40 @@ fn a_window_and_its_leftovers_have_the_sum_of_all() {
                     None => leftovers.push(7, bits).expect("memory"),
                 }
             }
-            if leftovers.ids.is_empty() {
+            if leftovers.len() == 0 {
                 assert!(is_nearest(window.sum(sum), &values, 1), "{values:?}");
                 assert!(values.is_empty() || is_nearest(quotient(sum, window.unit(), 3), &values, 3), "{values:?}");
             }
             let mut all = ExactSum::default();
             all.add_integer(sum, window.unit());
-            leftovers.values.iter().for_each(|&bits| all.add(f64::from_bits(bits)));
+            let (mut ids, mut left) = (vec![0; leftovers.len()], vec![0; leftovers.len()]);
+            leftovers.copy_to(&mut ids, &mut left).expect("memory");
+            assert!(ids.iter().all(|&id| id == 7));
+            left.iter().for_each(|&bits| all.add(f64::from_bits(bits)));
             assert!(is_nearest(all.sum(), &values, 1), "{values:?}");
         }
     }
     let window = Window::around(2046);
     let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(f64::to_bits);
     assert!(special.iter().all(|&bits| window.integer(bits).is_none()) && window.integer(1 << 63) == Some(0));
+}
+
+/// Rows of several pieces, which have been appended and joined in any way.
+#[test]
+fn leftovers_keep_their_rows() -> crate::error::Result<()> {
+    let rows: u64 = if cfg!(miri) { 100 } else { 50_000 };
+    let mut all = Leftovers::default();
+    for (first, end) in [(0, 1), (1, 1), (1, rows / 2), (rows / 2, rows)] {
+        let mut some = Leftovers::default();
+        (first..end).try_for_each(|row| some.push(row as u32 / 3, row))?;
+        all = all.and(some)?;
+    }
+    all.push(u32::MAX, rows)?;
+    let (mut ids, mut values) = (vec![0; all.len()], vec![0; all.len()]);
+    all.copy_to(&mut ids, &mut values)?;
+    assert!(values.iter().copied().eq(0..=rows));
+    assert!(ids[..rows as usize].iter().zip(0..).all(|(&id, row)| id == row / 3) && ids[rows as usize] == u32::MAX);
+    Ok(())
 }
 
 /// Runs that begin and end anywhere, one of them longer than several chunks.
@@ -196,7 +219,10 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
     let lengths = lengths.map(|len: usize| if cfg!(miri) { len.div_ceil(500) } else { len });
     let ids: Vec<u32> = (0..).zip(lengths).flat_map(|(id, len)| std::iter::repeat_n(3 * id, len)).collect();
     let values: Vec<u64> = (0..ids.len()).map(|row| (row as f64 * 1e200 + 0.1).to_bits()).collect();
-    let mut found = sums_of_runs(&ids, &values, |_, sum| sum.sum())?;
+    let found = Mutex::new(Vec::new());
+    let note = |id, sum: &mut ExactSum| found.lock().expect("no panic").push((id, sum.sum()));
+    sums_of_runs(&ids, &values, note)?;
+    let mut found = found.into_inner().expect("no panic");
     found.sort_by_key(|&(id, _)| id);
     let mut begin = 0;
     let expected = (0..).zip(lengths).map(|(id, len)| {
@@ -206,8 +232,7 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
         (3 * id, sum.sum())
     });
     assert!(found.iter().copied().eq(expected));
-    assert!(sums_of_runs(&[], &[], |_, sum| sum.sum())?.is_empty());
-    Ok(())
+    sums_of_runs(&[], &[], |id, _| panic!("group {id} of no rows"))
 }
 
 /// Against quotients of integers that both fit doubles, and against sums of tenths.

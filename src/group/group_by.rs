@@ -18,7 +18,7 @@ use crate::scheme::Cuckoo;
 /// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
 /// [`wide::group_by`] takes keys of 64 bits too, and values of `u64`, `i64` and `f64`.
 ///
-/// Cost: by first appearance that of [`factorize`](super::factorize), without a sort; ascending that of a sort of the
+/// Cost: by first appearance that of [`factorize`](super::factorize); ascending that of a sort of the
 /// pairs. Then a pass over the rows, whose groups are added up near the processor before they meet in memory.
 ///
 /// ```

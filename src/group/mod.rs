@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! numbering.rs      the distinct keys of a column in an order that is the same on every device, and the id of each row
+//! first_seen.rs     the order of first appearance on devices: by a table, a sort or the first rows
 //! first_rows.rs     the first row of each row, and where other keys stand first
 //! reduce.rs         unique, factorize
 //! group_by.rs       count, sum, least and greatest of the values of each key
@@ -16,6 +17,7 @@
 //! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that a row's number is a `u32`.
 
 mod first_rows;
+pub(crate) mod first_seen;
 mod group_by;
 mod groups;
 mod here;
@@ -47,7 +49,8 @@ pub(crate) use numbering::distinct_keys;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdOrder {
-    /// As they first appear in the input, as in `pandas.factorize`. Keys are told apart by a hash table.
+    /// As they first appear in the input, as in `pandas.factorize`. Keys are told apart by a hash table, or a
+    /// sort where that is faster.
     #[default]
     FirstSeen,
     /// By the key, as in `numpy.unique`. Keys are told apart by a radix sort of all rows, the variant that Alcantara

@@ -1,23 +1,17 @@
 //! The distinct keys of a column by number, and the number of each row's key.
 //!
 //! ```text
-//! FirstSeen    table = key -> !position, in which the greatest value of a key stays: its first position (`distinct.rs`)
-//!              (k, p) = the pairs of the table;   first = a bitmap with a one at each p
-//!              unique = select(first, keys);      the id of k is the rank of p in `first`
-//!              the table becomes k -> id, and answers all rows
+//! FirstSeen    by a table, a sort or a prefix of the rows (`first_seen.rs`)
 //! Ascending    (sorted, rows) = sort_pairs(keys, 0, 1, ..);   begins = heads(sorted)
 //!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row
 //! ```
 //!
 //! On the CPU FirstSeen has no canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same ids, in less time.
 //!
-//! Neither depends on where the table puts keys, so ids are the same on every device and with every seed.
-//!
-//! What FirstSeen is not: a sort, of the rows or of the distinct keys. That positions ascend in a bitmap is what puts
-//! them in order. And the table is used twice: with few distinct keys it is far too large for ids, but to build another
-//! one for them was no faster.
+//! Neither depends on where a table puts keys, so ids are the same on every device and with every seed.
 
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, bitmap_words};
+use super::first_seen::{self, Ids};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::Result;
 use crate::group::IdOrder;
 use crate::scheme::Key;
@@ -25,7 +19,7 @@ use crate::table::Pairs;
 use crate::table::distinct::{Positions, occupied, positions};
 
 /// The distinct keys of a column, and the number of each row's key among them.
-pub(super) struct Numbered<B: Runs<K::Rows>, K: Key> {
+pub(crate) struct Numbered<B: Runs<K::Rows>, K: Key> {
     pub(super) unique: B::Buffer<K>,
     pub(super) ids: B::Buffer<u32>,
 }
@@ -40,10 +34,7 @@ pub(crate) fn distinct_keys<B: Runs<K::Rows>, K: Key>(
         IdOrder::FirstSeen if let Some(cpu) = backend.host() => {
             backend.of_host(cpu.first_seen(backend.host_words(keys)?)?)
         }
-        IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
-            Some(seen) => backend.select(&seen.first, true, keys),
-            None => backend.clone_buffer(keys),
-        },
+        IdOrder::FirstSeen => first_seen::distinct(backend, keys),
         IdOrder::Ascending => {
             // The values are not wanted, and the keys are as good as any.
             let (sorted, _) = backend.sort_pairs(keys, keys)?;
@@ -66,10 +57,7 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
             let unique = cpu.write_numbered(keys, ids.words_mut()?)?;
             Ok(Numbered { unique: backend.of_host(unique)?, ids: backend.of_host(ids)? })
         }
-        IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
-            Some(seen) => seen.numbered(backend, keys),
-            None => Ok(Numbered { unique: backend.clone_buffer(keys)?, ids: backend.iota(keys.len())? }),
-        },
+        IdOrder::FirstSeen => first_seen::numbered(backend, keys),
         IdOrder::Ascending => {
             let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(keys.len())?)?;
             let Numbered { unique, ids } = of_sorted(backend, &sorted)?;
@@ -94,7 +82,7 @@ pub(super) fn first_positions<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::B
 }
 
 /// Where each key of a column appears first.
-struct FirstSeen<B: Runs<K::Rows>, K: Key> {
+pub(super) struct FirstSeen<B: Runs<K::Rows>, K: Key> {
     /// A table of the distinct keys.
     table: Positions<B, K>,
     /// They in its order, with their first positions.
@@ -105,7 +93,7 @@ struct FirstSeen<B: Runs<K::Rows>, K: Key> {
 
 impl<B: Runs<K::Rows>, K: Key> FirstSeen<B, K> {
     /// `None` if all keys are distinct: then each row is the first of its key.
-    fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Self>> {
+    pub(super) fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Self>> {
         let table = first_positions::<B, K>(backend, keys)?;
         if table.least_copy.is_none() {
             return Ok(None);
@@ -116,17 +104,18 @@ impl<B: Runs<K::Rows>, K: Key> FirstSeen<B, K> {
         Ok(Some(FirstSeen { table, slots, first }))
     }
 
-    /// The distinct keys, and the id of each row.
-    fn numbered(self, backend: &B, keys: &B::Buffer<K>) -> Result<Numbered<B, K>> {
+    /// The distinct keys.
+    pub(super) fn unique(&self, backend: &B, keys: &B::Buffer<K>) -> Result<B::Buffer<K>> {
+        backend.select(&self.first, true, keys)
+    }
+
+    /// The distinct keys, and a table of their ids.
+    pub(super) fn table(self, backend: &B, keys: &B::Buffer<K>) -> Result<Ids<B, K>> {
+        let unique = self.unique(backend, keys)?;
         let FirstSeen { table, slots, first } = self;
         let Positions { plan, mut image, .. } = table;
-        let unique = backend.select(&first, true, keys)?;
         let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
         Kernels::<K::Rows>::assign(backend, &plan, &mut image, &slots.keys, &ids)?;
-        drop((slots, first, ids));
-        let mut ids = backend.unwritten(keys.len())?;
-        let mut found = backend.unwritten(bitmap_words(keys.len()))?;
-        Kernels::<K::Rows>::lookup(backend, &plan, &image, keys, &mut ids, &mut found)?;
-        Ok(Numbered { unique, ids })
+        Ok(Ids { unique, plan, image })
     }
 }

@@ -7,10 +7,11 @@ use crate::scheme::Cuckoo;
 
 /// The distinct keys of a column, each once.
 ///
-/// Cost: by first appearance about two random accesses a row; on the CPU to what [`FirstRows`](super::FirstRows) holds, and
-/// to no more than the keys at the front where those are all, and elsewhere to a canonical cuckoo table of all rows, with up
-/// to 31 bytes of device memory a row while it works; ascending a sort of the rows, at the cost of
-/// [`sort_pairs`](crate::HashBackend::sort_pairs).
+/// Cost: by first appearance on the CPU about two random accesses a row, to what [`FirstRows`](super::FirstRows) holds, and
+/// to no more than the keys at the front where those are all. Elsewhere a sample of 2^21 or more rows chooses the fastest of
+/// three strategies: a table of all rows where nearly all keys differ, a sort of keys and row numbers where many occur more
+/// than once, and a table of the first rows where keys are few; with up to 31 bytes of device memory a row. Ascending a sort
+/// of the rows, at the cost of [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, group};

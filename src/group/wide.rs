@@ -38,7 +38,7 @@
 //! # Costs
 //!
 //! Errors and costs are those of the functions of the same names; a key of 64 bits takes 8 bytes where one of 32 takes 4, and
-//! columns by first appearance (but on the CPU) a bucketized table where those of `u32` take a cuckoo table. Sums of `f64`
+//! tables of columns by first appearance (but on the CPU) are bucketized where those of `u32` are cuckoo tables. Sums of `f64`
 //! take 16 bytes a group while they are added up. Values that are smaller than the greatest of the column by a factor of
 //! 2^40 or more are added up separately, by this machine, after a sort of these values by group.
 
@@ -48,7 +48,7 @@ mod tests;
 use super::groups::{check_values, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};
-use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, here};
+use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, first_seen, here};
 use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
@@ -156,8 +156,8 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
         return here::grouped::<B, K, V>(backend, cpu, keys, values, aggregates);
     }
     if order == IdOrder::FirstSeen {
-        let Numbered { unique, ids } = numbered::<B, K>(backend, keys, order)?;
-        return aggregated(backend, unique, &ids, values, aggregates);
+        let (Numbered { unique, ids }, moved) = first_seen::grouped::<B, K, V::Word>(backend, keys, values)?;
+        return aggregated(backend, unique, &ids, moved.as_ref().unwrap_or(values), aggregates);
     }
     if !wanted(aggregates).values() {
         // Where no values are wanted, the keys stand in for them.

@@ -13,6 +13,7 @@ mod copies;
 mod cuckoo;
 mod cuckoo_set;
 mod cuckoo_wide;
+mod first_seen;
 mod fks;
 mod heavy;
 mod horton;

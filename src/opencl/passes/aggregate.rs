@@ -1,13 +1,16 @@
 //! The host side of cl/accumulate.cl.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::primitives::GROUP;
 use crate::backend::numbers::bits_of;
 use crate::backend::{
     Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, bitmap_words,
 };
+use crate::cpu::atomic;
 use crate::error::{Error, Result};
 use crate::exact::{Window, sums_of_runs};
-use crate::memory::reserve;
+use crate::memory::zeroed;
 use crate::opencl::runtime::program::ACCUMULATE;
 use crate::opencl::{Buffer, OpenCl};
 
@@ -180,21 +183,17 @@ impl OpenCl {
         };
         let (ids, values, groups) = (self.download(&ids)?, self.download(&values)?, self.download(&groups)?);
         self.0.ledger.host("accumulate", ids.len());
-        let found = sums_of_runs(&ids, &values, |id, mut exact| {
+        let is_wanted = |wanted: bool| if wanted { groups.len() } else { 0 };
+        let (mut sums, mut means) = (zeroed(groups.len())?, zeroed(is_wanted(counts.is_some()))?);
+        let (to_sums, to_means) = (atomic(&mut sums), atomic(&mut means));
+        sums_of_runs(&ids, &values, |id, exact| {
             let at = groups.partition_point(|&group| group < id);
             exact.add_integer(i128::from(highs[at] as i64) << 64 | i128::from(lows[at]), window.unit());
-            let mean = counts.as_ref().map_or(0, |counts| bits_of(exact.mean(counts[at].into())));
-            (bits_of(exact.sum()), mean)
+            to_sums[at].store(bits_of(exact.sum()), Relaxed);
+            if let (Some(counts), Some(to)) = (&counts, to_means.get(at)) {
+                to.store(bits_of(exact.mean(counts[at].into())), Relaxed);
+            }
         })?;
-        let (mut groups, mut sums, mut means) = (Vec::new(), Vec::new(), Vec::new());
-        reserve(&mut groups, found.len())?;
-        reserve(&mut sums, found.len())?;
-        reserve(&mut means, found.len())?;
-        for (group, (sum, mean)) in found {
-            groups.push(group);
-            sums.push(sum);
-            means.push(mean);
-        }
         Ok(Exact { groups, sums, means })
     }
 }

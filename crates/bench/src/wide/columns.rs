@@ -1,4 +1,4 @@
-//! Columns: multivalue tables, sorts, and sums of doubles. Of n rows every key has four.
+//! Columns: multivalue tables and sorts. Of n rows every key has four.
 //!
 //! ```text
 //! row i has key number i * STRIDE mod m, of m = n / 4 numbers: prime to each other, so rows i, i + m, i + 2m, .. have one
@@ -8,7 +8,7 @@
 use koel::backend::{HashBackend, Relational, Runs};
 use koel::device::Any;
 use koel::scheme::{BucketizedOf, Scheme, Value};
-use koel::{Aggregate, Bucketized, ExactSum, IdOrder, MultiTable, group};
+use koel::{Bucketized, MultiTable};
 
 use super::{Case, Row, key, value};
 use crate::wrong;
@@ -71,41 +71,5 @@ impl Case<'_> {
             return Err(wrong(self.columns, "the sort gives other rows".into()));
         }
         Ok(vec![build, retrieve, sort])
-    }
-
-    /// Sums of doubles by key.
-    pub(super) fn sums(&self) -> Result<Vec<Row>> {
-        let (n, device, m) = (self.n, self.device, self.distinct());
-        let number = |row: u64| (value::<u64>(row, true) >> 11) as f64 * 0.1;
-        let values: Vec<u64> = (0..n).map(|row| number(row).to_bits()).collect();
-        let (keys, values) = (device.upload(&self.keys())?, device.upload(&values)?);
-        let mut rows = Vec::new();
-        for (what, order) in [("sum by first", IdOrder::FirstSeen), ("sum ascending", IdOrder::Ascending)] {
-            let wanted = [Aggregate::Sum];
-            let work = || group::wide::group_by_on::<Any, u64, f64>(device, &keys, &values, &wanted, order);
-            let (groups, row) = self.timed(what, n, ("", None, None), work)?;
-            rows.push(row);
-            let groups = groups.download(device)?;
-            let mut firsts: Vec<u64> = (0..m).collect();
-            if order == IdOrder::Ascending {
-                firsts.sort_unstable_by_key(|&row| key::<u64>(row * STRIDE % m));
-            }
-            if groups.len() as u64 != m {
-                return Err(wrong(self.columns, format!("{what}: there are {} groups and not {m}", groups.len())));
-            }
-            for (i, &row) in firsts.iter().enumerate() {
-                let right = key::<u64>(row * STRIDE % m);
-                if groups.keys[i] != right {
-                    return Err(wrong(self.columns, format!("{what}: key {i} is {} and not {right}", groups.keys[i])));
-                }
-                let mut exact = ExactSum::default();
-                (row..n).step_by(m as usize).for_each(|row| exact.add(number(row)));
-                let right = exact.sum();
-                if groups.sums[i].to_bits() != right.to_bits() {
-                    return Err(wrong(self.columns, format!("{what}: sum {i} is {} and not {right}", groups.sums[i])));
-                }
-            }
-        }
-        Ok(rows)
     }
 }

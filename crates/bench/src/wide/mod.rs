@@ -5,6 +5,7 @@
 
 mod columns;
 mod peers;
+mod sums;
 mod tables;
 
 use std::time::Duration;

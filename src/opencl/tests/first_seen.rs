@@ -1,0 +1,13 @@
+//! Keys by first appearance, by each strategy.
+
+use super::{device, small};
+use crate::error::Result;
+use crate::group::first_seen::tests::check;
+
+#[test]
+fn strategies_agree_with_a_plain_loop() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let sizes: &[usize] = if small() { &[0, 33, 100] } else { &[0, 1, 16, 33, 1000, 20_000] };
+    check::<_, u32>(cl, sizes, |number| number as u32)?;
+    check::<_, u64>(cl, sizes, |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
