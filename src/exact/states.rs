@@ -1,7 +1,7 @@
 //! Exact sums of many groups, whose states can be merged in any order.
 //!
 //! ```text
-//! window       72 exponents, low .. low + 71; low is 1 + 16 * k, so that parts of a column usually have the same window
+//! window       72 exponents, low .. low + 71; low is 1 + 16 * k, so that parts of a column usually share a window
 //! group        an integer of 128 bits, in units of the window, and a superaccumulator only where one is needed:
 //!              for values outside of the window, infinities and NaN, and where the integer would overflow
 //! state        low and the integer in 18 bytes; the superaccumulator in 552 bytes, or none
@@ -12,9 +12,9 @@
 //!                 otherwise        add the integer to the superaccumulator
 //! ```
 //!
-//! All of this is exact. The window decides only how fast a sum is found and how much memory it takes. It is chosen by the
-//! first values, so that at least 32 exponents below the greatest of them are in the window, and at least 24 above it: columns
-//! that are sorted grow.
+//! All of this is exact. The window decides only how fast a sum is found and how much memory it takes. It is chosen by
+//! the first values, so that at least 32 exponents below the greatest of them are in the window, and at least 24 above
+//! it: columns that are sorted grow.
 
 use super::{ExactSum, UNIT, nearest, quotient, signed};
 

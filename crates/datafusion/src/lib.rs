@@ -43,8 +43,8 @@
 //!
 //! Sums and means of floats are exact: the exact sum of the values, or its quotient by their count, rounded once to the nearest
 //! double. They have the same bits for any order of rows, batch size, number of partitions and machines. [`koel_sum`] and
-//! [`koel_avg`] replace `sum`, `avg` and `mean` of a session; `DataFrame` code that calls DataFusion's own
-//! `functions_aggregate::sum::sum` bypasses them: it calls [`koel_sum`]`().call(..)` instead.
+//! [`koel_avg`] replace `sum`, `avg` and `mean` in SQL. DataFusion's own `functions_aggregate::sum::sum(..)` in code that builds
+//! expressions remains what it is: call [`koel_sum`]`().call(..)` instead.
 //!
 //! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
 //! left child here is koel's right side.

@@ -11,10 +11,12 @@ use crate::sums::koel_functions;
 
 /// koel for a session.
 pub trait WithKoel {
-    /// Registers the rule that replaces joins and aggregates by koel's, the [`KoelOptions`] (`SET koel.device`), and the
-    /// aggregates of [`koel_functions`], which replace `sum`, `avg` and `mean`, so that sums of floats are exact. With `ordered` it switches off what no order survives (README).
+    /// Registers the rule that replaces joins and aggregates by koel's, the [`KoelOptions`] (`SET koel.device`), and
+    /// the aggregates of [`koel_functions`], which replace `sum`, `avg` and `mean`, so that sums of floats are exact.
+    /// With `ordered` it switches off what no order survives (README).
     ///
-    /// Call it after `with_default_features`, `with_config` and `with_aggregate_functions`, which would replace what it sets.
+    /// Call it after `with_default_features`, `with_config` and `with_aggregate_functions`, which would replace what it
+    /// sets.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -36,8 +38,8 @@ pub trait WithKoel {
 
     /// The same without the rule: the options and the aggregates are registered, and plans have DataFusion's operators.
     ///
-    /// For sessions that plan for a cluster, whose workers then call [`on_worker`](crate::on_worker), and for the sessions of
-    /// those workers.
+    /// For sessions that plan for a cluster, whose workers then call [`on_worker`](crate::on_worker), and for the
+    /// sessions of those workers.
     #[must_use]
     fn with_koel_known(self, options: KoelOptions) -> Self;
 }

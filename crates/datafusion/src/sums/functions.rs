@@ -22,9 +22,9 @@ use crate::digest::koel_digest;
 
 /// The aggregate `koel_sum(column)`: of floats the exact sum, rounded once to the nearest double.
 ///
-/// It is NaN if a value is NaN or if both infinities occur; an infinity if one occurs, or if the sum is beyond the largest
-/// double. A sum of zeros is +0.0. Sums of other types are those of DataFusion's `sum`, as are names of columns. In sessions
-/// [`with_koel`](crate::WithKoel::with_koel) `sum` is this function.
+/// It is NaN if a value is NaN or if both infinities occur; an infinity if one occurs, or if the sum is beyond the
+/// largest double. A sum of zeros is +0.0. Sums of other types are those of DataFusion's `sum`, as are names of
+/// columns. In sessions [`with_koel`](crate::WithKoel::with_koel) `sum` is this function.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,11 +42,11 @@ pub fn koel_sum() -> AggregateUDF {
     Exact::of(What::Sum, Name::Own)
 }
 
-/// The aggregate `koel_avg(column)`: of floats and integers the exact sum divided by the count, rounded once to the nearest
-/// double.
+/// The aggregate `koel_avg(column)`: of floats and integers the exact sum divided by the count, rounded once to the
+/// nearest double.
 ///
-/// Means of decimals and durations are those of DataFusion's `avg`. In sessions [`with_koel`](crate::WithKoel::with_koel)
-/// `avg` and `mean` are this function.
+/// Means of decimals and durations are those of DataFusion's `avg`. In sessions
+/// [`with_koel`](crate::WithKoel::with_koel) `avg` and `mean` are this function.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -66,8 +66,8 @@ pub fn koel_avg() -> AggregateUDF {
 
 /// All aggregates of koel: [`koel_digest`], [`koel_sum`], [`koel_avg`], and those that replace `sum`, `avg` and `mean`.
 ///
-/// For registries of functions that are not built by [`with_koel`](crate::WithKoel::with_koel), such as those of a cluster's
-/// scheduler and executors.
+/// For registries of functions that are not built by [`with_koel`](crate::WithKoel::with_koel), such as those of a
+/// cluster's scheduler and executors.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -97,8 +97,9 @@ pub(super) enum What {
 enum Name {
     /// That of DataFusion's function, by which queries call it.
     Stock,
-    /// The name in plans. By that of DataFusion, its optimizer would rewrite a `sum` beside a DISTINCT into a sum of sums,
-    /// which is rounded more than once; and its states would be taken for those of DataFusion's `sum` on other machines.
+    /// The name in plans. By that of DataFusion, its optimizer would rewrite a `sum` beside a DISTINCT into a sum of
+    /// sums, which is rounded more than once; and its states would be taken for those of DataFusion's `sum` on other
+    /// machines.
     Own,
 }
 

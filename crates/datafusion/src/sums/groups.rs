@@ -97,7 +97,8 @@ impl GroupsAccumulator for Groups {
         self.resize(groups);
         let states = States::of(self.what, states)?;
         for (row, &number) in numbers.iter().enumerate() {
-            self.counts[number] += states.merge(row, &mut self.sums, number)?;
+            let count = states.merge(row, &mut self.sums, number)?;
+            self.counts[number] = self.counts[number].saturating_add(count);
         }
         Ok(())
     }

@@ -8,8 +8,8 @@
 //! state.rs       the columns of a partial state, which every accumulator but that of DISTINCT reads and writes
 //! ```
 //!
-//! A sum is the exact sum of the values, rounded once to the nearest double; a mean is the exact sum divided by the count,
-//! rounded once. So they do not depend on the order of rows, on batches, partitions, spilling or machines.
+//! A sum is the exact sum of the values, rounded once to the nearest double; a mean is the exact sum divided by the
+//! count, rounded once. So they do not depend on the order of rows, on batches, partitions, spilling or machines.
 
 mod distinct;
 mod functions;

@@ -71,7 +71,8 @@ async fn distinct_values_are_added_once() {
     }
 }
 
-/// A sum beside a DISTINCT of another column, of which DataFusion's optimizer makes a sum of sums if it is called `sum`.
+/// A sum beside a DISTINCT of another column, of which DataFusion's optimizer makes a sum of sums if it is called
+/// `sum`.
 #[tokio::test]
 async fn a_sum_beside_distinct_is_rounded_once() {
     let rows = rows(9, 9, 2000);

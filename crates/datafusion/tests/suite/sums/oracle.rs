@@ -1,7 +1,7 @@
 //! Exact sums by other means than koel's.
 
-/// The sum of finite doubles, rounded once: non-overlapping partial sums, as in Python's `math.fsum`. No partial sum may
-/// overflow.
+/// The sum of finite doubles, rounded once: non-overlapping partial sums, as in Python's `math.fsum`. No partial sum
+/// may overflow.
 pub(super) fn sum(values: &[f64]) -> f64 {
     let mut partials: Vec<f64> = Vec::new();
     for &value in values {
