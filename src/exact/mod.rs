@@ -23,9 +23,11 @@
 
 mod groups;
 mod leftovers;
+mod states;
 mod window;
 
 pub use groups::ExactSums;
+pub use states::SumStates;
 
 pub(crate) use leftovers::{Leftovers, sums_of_runs};
 pub(crate) use window::Window;

@@ -45,7 +45,7 @@ impl Big {
 }
 
 /// Whether `found` is the double nearest to the sum of the values divided by `count`.
-fn is_nearest(found: f64, values: &[f64], count: u64) -> bool {
+pub(super) fn is_nearest(found: f64, values: &[f64], count: u64) -> bool {
     let exact = values.iter().fold(Big([0; 40]), |sum, &value| sum.plus(&Big::of(value)));
     // A double beyond the largest counts as the next power of two.
     let big = |value: f64| match value {
@@ -64,7 +64,7 @@ fn is_nearest(found: f64, values: &[f64], count: u64) -> bool {
 }
 
 /// Columns of doubles: of all sizes, of like sizes, subnormal, ties, and such that cancel out.
-fn columns() -> Vec<Vec<f64>> {
+pub(super) fn columns() -> Vec<Vec<f64>> {
     let mut random = SplitMix64::new(5);
     let mut columns = vec![
         vec![],

@@ -35,10 +35,16 @@
 //! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
 //! aggregate/kept.rs        keys of the latter;     accumulate.rs: their sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
+//! sums/                    exact sums and means of floats, by the names sum, avg and mean
 //! shown.rs, metrics.rs     what operators say of themselves in plans, and in EXPLAIN ANALYZE
 //! source.rs                streams as plans, for DataFusion's operators to go on with
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
+//!
+//! Sums and means of floats are exact: the exact sum of the values, or its quotient by their count, rounded once to the nearest
+//! double. They have the same bits for any order of rows, batch size, number of partitions and machines. [`koel_sum`] and
+//! [`koel_avg`] replace `sum`, `avg` and `mean` in SQL. DataFusion's own `functions_aggregate::sum::sum(..)` in code that builds
+//! expressions remains what it is: call [`koel_sum`]`().call(..)` instead.
 //!
 //! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
 //! left child here is koel's right side.
@@ -59,6 +65,7 @@ mod rule;
 mod session;
 mod shown;
 mod source;
+mod sums;
 
 pub use aggregate::KoelAggregateExec;
 pub use cluster::on_worker;
@@ -70,3 +77,4 @@ pub use note::KoelNoteExec;
 pub use options::KoelOptions;
 pub use rule::KoelRule;
 pub use session::WithKoel;
+pub use sums::{koel_avg, koel_functions, koel_sum};

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
-use crate::digest::koel_digest;
 use crate::options::KoelOptions;
 use crate::rule::KoelRule;
+use crate::sums::koel_functions;
 
 /// koel for a session.
 pub trait WithKoel {
-    /// Lets koel take the joins and aggregates it can take, makes `SET koel.device` and the other [`KoelOptions`] known, and the aggregate
-    /// [`koel_digest`]. With `ordered` it switches off what no order survives (README).
+    /// Registers the rule that replaces joins and aggregates by koel's, the [`KoelOptions`] (`SET koel.device`), and
+    /// the aggregates of [`koel_functions`], which replace `sum`, `avg` and `mean`, so that sums of floats are exact.
+    /// With `ordered` it switches off what no order survives (README).
     ///
-    /// Call it behind `with_config` and `with_aggregate_functions`, which put what they are given in place of what there is.
+    /// Call it after `with_default_features`, `with_config` and `with_aggregate_functions`, which would replace what it
+    /// sets.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -34,10 +36,10 @@ pub trait WithKoel {
     #[must_use]
     fn with_koel(self, options: KoelOptions) -> Self;
 
-    /// The same without the joins: the options and the aggregate are known, and plans are stock ones.
+    /// The same without the rule: the options and the aggregates are registered, and plans have DataFusion's operators.
     ///
-    /// For sessions that plan for a cluster, whose workers then call [`on_worker`](crate::on_worker), and for the sessions of
-    /// those workers.
+    /// For sessions that plan for a cluster, whose workers then call [`on_worker`](crate::on_worker), and for the
+    /// sessions of those workers.
     #[must_use]
     fn with_koel_known(self, options: KoelOptions) -> Self;
 }
@@ -54,7 +56,7 @@ impl WithKoel for SessionStateBuilder {
             config.options_mut().optimizer.enable_topk_dynamic_filter_pushdown = false;
         }
         config.options_mut().extensions.insert(options);
-        self.aggregate_functions().get_or_insert_with(Vec::new).push(Arc::new(koel_digest()));
+        self.aggregate_functions().get_or_insert_with(Vec::new).extend(koel_functions().into_iter().map(Arc::new));
         self
     }
 }

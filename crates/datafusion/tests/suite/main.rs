@@ -11,5 +11,6 @@ mod memory;
 mod ordered;
 mod rule;
 mod streams;
+mod sums;
 mod tpch;
 mod worker;

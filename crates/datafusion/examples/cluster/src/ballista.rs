@@ -16,11 +16,11 @@ use ballista_scheduler::scheduler_process::start_server;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use koel_datafusion::{KoelOptions, koel_digest};
+use koel_datafusion::{KoelOptions, koel_functions};
 
 use crate::engine::KoelEngine;
 
-/// A scheduler that knows `koel_digest` and the options. An ordinary one will do for joins: it plans stock ones.
+/// A scheduler that knows koel's aggregates and options. An ordinary one is enough for joins: it plans stock ones.
 pub async fn scheduler(port: u16) -> Result<()> {
     let config = SchedulerConfig {
         override_config_producer: Some(Arc::new(config)),
@@ -61,7 +61,9 @@ fn config() -> SessionConfig {
 
 fn state(config: SessionConfig) -> Result<SessionState> {
     let mut state = default_session_builder(config)?;
-    state.register_udaf(Arc::new(koel_digest()))?;
+    for function in koel_functions() {
+        state.register_udaf(Arc::new(function))?;
+    }
     Ok(state)
 }
 
@@ -79,7 +81,7 @@ pub async fn session(scheduler_port: u16, config: SessionConfig, options: KoelOp
     let url = format!("df://{}:{scheduler_port}", Ipv4Addr::LOCALHOST);
     let context = SessionContext::remote_with_state(&url, state).await?;
     // Not before: Ballista's functions are put in the place of those that a state has.
-    context.register_udaf(koel_digest());
+    koel_functions().into_iter().for_each(|function| context.register_udaf(function));
     Ok(context)
 }
 

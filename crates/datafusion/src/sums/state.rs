@@ -1,0 +1,80 @@
+//! The columns of a partial state.
+//!
+//! ```text
+//! count       UInt64                     of means alone: how many values
+//! sum         FixedSizeBinary(18)        window and integer (koel::SumStates); null if there is no value
+//! leftovers   LargeBinary                a superaccumulator (koel::ExactSum); null if none is needed
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, LargeBinaryArray, UInt64Array};
+use datafusion::arrow::buffer::{Buffer, NullBuffer};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::utils::format_state_name;
+use koel::SumStates;
+
+use super::functions::What;
+
+const BYTES: i32 = SumStates::BYTES as i32;
+
+pub(super) fn fields(what: What, name: &str) -> Vec<FieldRef> {
+    let field = |of, data_type| Arc::new(Field::new(format_state_name(name, of), data_type, true));
+    let count = (what == What::Mean).then(|| field("count", DataType::UInt64));
+    let sum = [field("sum", DataType::FixedSizeBinary(BYTES)), field("leftovers", DataType::LargeBinary)];
+    count.into_iter().chain(sum).collect()
+}
+
+/// The states of the first groups, which have these numbers of values.
+pub(super) fn write(what: What, sums: &SumStates, counts: Vec<u64>) -> Result<Vec<ArrayRef>> {
+    let groups = 0..counts.len();
+    let nulls = NullBuffer::from_iter(counts.iter().map(|&count| count > 0));
+    let bytes: Vec<u8> = groups.clone().flat_map(|group| sums.state(group)).collect();
+    let states = FixedSizeBinaryArray::try_new(BYTES, Buffer::from(bytes), Some(nulls))?;
+    let leftovers: LargeBinaryArray = groups.map(|group| sums.leftovers(group)).collect();
+    let sum: [ArrayRef; 2] = [Arc::new(states), Arc::new(leftovers)];
+    let count = (what == What::Mean).then(|| Arc::new(UInt64Array::from(counts)) as ArrayRef);
+    Ok(count.into_iter().chain(sum).collect())
+}
+
+/// States that came from elsewhere.
+pub(super) struct States<'a> {
+    counts: Option<&'a UInt64Array>,
+    sums: &'a FixedSizeBinaryArray,
+    leftovers: &'a LargeBinaryArray,
+}
+
+impl<'a> States<'a> {
+    pub(super) fn of(what: What, columns: &'a [ArrayRef]) -> Result<Self> {
+        let read = || {
+            let (counts, sum) = columns.split_at_checked(usize::from(what == What::Mean))?;
+            let counts = match counts {
+                [counts] => Some(counts.as_primitive_opt::<UInt64Type>()?),
+                _ => None,
+            };
+            let [sums, leftovers] = sum else { return None };
+            let sums = sums.as_fixed_size_binary_opt().filter(|sums| sums.value_length() == BYTES)?;
+            Some(States { counts, sums, leftovers: leftovers.as_binary_opt()? })
+        };
+        read().ok_or_else(|| {
+            let types: Vec<_> = columns.iter().map(|column| column.data_type().to_string()).collect();
+            DataFusionError::Internal(format!("koel: columns of types {types:?} are not the state of an exact sum"))
+        })
+    }
+
+    /// Adds the state of a row to a group. Returns how many values it has, or 1 for those of a sum.
+    pub(super) fn merge(&self, row: usize, sums: &mut SumStates, group: usize) -> Result<u64> {
+        if self.sums.is_null(row) {
+            return Ok(0);
+        }
+        let leftovers = self.leftovers.is_valid(row).then(|| self.leftovers.value(row));
+        let state = self.sums.value(row).try_into().ok();
+        if !state.is_some_and(|state| sums.merge(group, state, leftovers)) {
+            let why =
+                "the state of an exact sum is damaged, or of another version of koel: use the same one everywhere";
+            return Err(DataFusionError::Execution(why.into()));
+        }
+        Ok(self.counts.map_or(1, |counts| if counts.is_valid(row) { counts.value(row) } else { 0 }))
+    }
+}
