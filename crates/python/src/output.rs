@@ -240,8 +240,8 @@ pub(crate) fn set_flags(flags: &mut [bool], is: impl Fn(usize) -> bool + Send + 
     flags.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(row, flag)| *flag = is(row));
 }
 
-/// An array of NumPy that is written, without the interpreter's lock, before anyone else has it. NumPy asks for huge pages
-/// for long arrays, so that writing one for the first time is cheap.
+/// An array of NumPy that is written, without the interpreter's lock, before anyone else has it. NumPy requests huge
+/// pages for long arrays, so that writing one for the first time is cheap.
 pub(crate) struct Fresh<'py, T: Element>(PyReadwriteArray1<'py, T>);
 
 impl<'py, T: Element> Fresh<'py, T> {

@@ -208,9 +208,9 @@ pub(super) fn queried<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) ->
     words_or(column, to, Role::Key, |_| Ok(absent))
 }
 
-/// Calls `query` with the first row and the words of each piece of a column, in the order of rows. The words of all pieces
-/// are written into one buffer, or borrowed where the column has them: the memory of a query is that of a piece and of its
-/// results.
+/// Calls `query` with the first row and the words of each piece of a column, in the order of rows. The words of all
+/// pieces are written into one buffer, or borrowed where the column has them: the memory of a query is that of a piece
+/// and of its results.
 pub(super) fn each_piece<K: Width>(
     column: &Column,
     to: Type,
