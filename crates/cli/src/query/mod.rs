@@ -88,7 +88,7 @@ pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str
     if reading.key.is_some() {
         return Ok(());
     }
-    const TABLES: [&str; 6] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows"];
+    const TABLES: [&str; 8] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows", "ndjson", "jsonl"];
     for path in paths {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if extension.is_some_and(|extension| TABLES.contains(&extension.as_str())) {

@@ -22,6 +22,7 @@ mod key_columns;
 mod kmers;
 mod limited;
 mod memory;
+mod ndjson;
 mod pandas;
 mod peaks;
 mod progress;

@@ -29,6 +29,7 @@ const FORMATS: [(&[u8], &str, &str); 25] = [
     (b"<?xml", "is XML", CONVERT),
 ];
 
+const NDJSON: &str = "is JSON, of one object a line (NDJSON)";
 const UNPACK: &str = "unpack it first";
 const UNPACK_XZ: &str = "unpack it first, e.g. with `xz -d`";
 const SAVE_SHEET: &str = "save the sheet as CSV";
@@ -61,6 +62,11 @@ pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
     json(head)
 }
 
+/// Whether the first line is a JSON object, or the begin of a long one.
+pub(super) fn is_ndjson(head: &[u8]) -> bool {
+    json(head).is_some_and(|(what, _)| what == NDJSON)
+}
+
 /// Detects JSON by the first line: an object or an array, or the start of one that spans several lines.
 fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const ADVICE: &str = "convert it to Parquet or CSV first, e.g. with DuckDB: COPY (FROM 'x.json') TO 'x.parquet'";
@@ -73,7 +79,7 @@ fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match line {
         b"{" | b"[" | b"[{" => Some(("is JSON", ADVICE)),
         [b'{', ..] if is_whole() || is_begun([b"{\"", b"{ \"", b"{\t\""]) => {
-            Some(("is JSON, of one object a line (NDJSON)", ADVICE))
+            Some((NDJSON, "koel reads it as a table: name columns of it"))
         }
         [b'[', ..] if is_whole() || is_begun([b"[{", b"[[", b"[ {"]) => Some(("is JSON", ADVICE)),
         _ => None,

@@ -6,6 +6,7 @@
 //! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
 //! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
+//! ndjson.rs    objects, one a line
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
 //! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
 //! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
@@ -18,6 +19,7 @@ pub(crate) mod foreign;
 pub(super) mod guarded;
 mod ipc;
 mod lines;
+mod ndjson;
 mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
@@ -56,6 +58,7 @@ enum Form {
     Ipc(ipc::Ipc),
     Npy(npy::Npy),
     Csv(csv::Csv),
+    Ndjson(ndjson::Ndjson),
     Several(several::Several),
 }
 
@@ -121,6 +124,9 @@ impl Source {
     }
 
     fn text(name: &Name, data: Data, head: &[u8], options: &TableReading) -> Result<Form> {
+        if foreign::is_ndjson(head) || name.has_extension(&["ndjson", "jsonl"]) {
+            return Ok(Form::Ndjson(ndjson::Ndjson::open(name, data, head)?));
+        }
         if let Some((what, advice)) = foreign::format_of(head) {
             return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
         }
@@ -138,7 +144,7 @@ impl Source {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
         }
         if foreign::is_binary(head) {
-            return Err(name.fail("this is binary, and none of Parquet, Arrow IPC, CSV, TSV and .npy"));
+            return Err(name.fail("this is binary, and none of Parquet, Arrow IPC, CSV, TSV, NDJSON and .npy"));
         }
         Ok(Form::Csv(csv::Csv::open(name, data, head, options)?))
     }
@@ -155,6 +161,7 @@ impl Source {
             Form::Ipc(_) => "Arrow IPC",
             Form::Npy(_) => ".npy",
             Form::Csv(_) => "CSV",
+            Form::Ndjson(_) => "NDJSON",
             Form::Several(several) => several.first().format(),
         }
     }
@@ -187,6 +194,7 @@ impl Source {
             Form::Parquet(parquet) => names(parquet.schema()),
             Form::Ipc(ipc) => names(ipc.schema()),
             Form::Npy(npy) => names(npy.schema()),
+            Form::Ndjson(ndjson) => names(ndjson.schema()),
         }
     }
 
@@ -197,6 +205,7 @@ impl Source {
             Form::Parquet(parquet) => return parquet.schema_of(&self.name, &self.places(columns)?).map(Some),
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
+            Form::Ndjson(ndjson) => ndjson.schema(),
             Form::Csv(_) => return Ok(None),
             Form::Several(several) => return several.schema(columns),
         };
@@ -218,6 +227,7 @@ impl Source {
             Form::Parquet(parquet) => parquet.read(&self.name, &places),
             Form::Ipc(ipc) => ipc.read(&self.name, &places),
             Form::Npy(npy) => npy.read(&self.name, &places),
+            Form::Ndjson(ndjson) => ndjson.read(&self.name, &places),
             Form::Csv(csv) => csv.read(&self.name, &places),
             Form::Several(several) => several.read(columns),
         }
@@ -233,6 +243,7 @@ impl Source {
             Form::Parquet(parquet) => (parquet.stream(&self.name, &places)?, parquet.data()),
             Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
             Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
+            Form::Ndjson(ndjson) => (ndjson.stream(&self.name, &places)?, ndjson.data()),
             Form::Csv(csv) => return csv.stream(&self.name, &places),
             Form::Several(several) => return several.stream(columns),
         };

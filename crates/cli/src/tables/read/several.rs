@@ -5,6 +5,7 @@
 //! that of the other files, and dictionaries are read as their values. In text the type of a column is what the fields
 //! of all files fit.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use koel_arrow::{Column, plain_type};
 
 use crate::failure::{Failure, Result};
+use crate::text;
 
 use super::super::{Table, TableReading};
 use super::csv::{Csv, Survey};
@@ -21,14 +23,19 @@ use super::{Form, Source};
 
 pub(super) struct Several(Vec<Source>);
 
-/// The files that arguments name: an argument that is not a file may be a pattern, such as `orders/*.parquet`.
+/// The files that arguments name: an argument that is not a file may be a pattern, such as `orders/*.parquet`, and a folder
+/// stands for the tables in it.
 ///
 /// # Errors
-/// If a pattern matches no file.
+/// If a pattern matches no file, or a folder has no tables.
 pub(crate) fn matching(arguments: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for argument in arguments {
         let argument = argument.as_ref();
+        if argument.is_dir() {
+            paths.extend(tables_in(argument)?);
+            continue;
+        }
         let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '[']) && !argument.exists());
         let Some(pattern) = pattern else {
             paths.push(argument.to_owned());
@@ -42,6 +49,30 @@ pub(crate) fn matching(arguments: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
         if paths.len() == before {
             return Err(wrong(&"there is no such file, and as a pattern it matches none"));
         }
+    }
+    Ok(paths)
+}
+
+/// The files of a folder whose extensions are those of tables, sorted by name.
+fn tables_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    const TABLES: [&str; 7] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows", "npy"];
+    const TEXTS: [&str; 5] = ["csv", "tsv", "tab", "ndjson", "jsonl"];
+    let is_table = |path: &PathBuf| {
+        let extension = |path: &Path| path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+        let (last, inner) = (extension(path), extension(&path.with_extension("")));
+        let is_packed = matches!(last.as_str(), "gz" | "zst");
+        let is_text = TEXTS.contains(&if is_packed { inner } else { last.clone() }.as_str());
+        (is_text || TABLES.contains(&last.as_str())) && path.is_file()
+    };
+    let entries = folder.read_dir().and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut paths: Vec<PathBuf> = entries.map_err(|error| Failure::io(folder, &error))?;
+    paths.retain(is_table);
+    paths.sort();
+    if paths.is_empty() {
+        let shown = text::path(folder);
+        return Err(Failure::Input(format!(
+            "{shown}: the folder has no tables: name one with files such as .parquet, .arrow, .csv or .ndjson"
+        )));
     }
     Ok(paths)
 }

@@ -4,6 +4,7 @@
 //! .parquet, .pq                 parquet.rs   columns of row groups encoded at once
 //! .arrow, .feather, .ipc        ipc.rs       a file;  .arrows a stream
 //! .npy                          npy.rs       an array, or records
+//! .ndjson, .jsonl               ndjson.rs    an object a line
 //! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in blocks at once; packed with a further .gz or .zst
 //!
 //! blocks.rs    what is encoded at a time: it depends on the rows alone
@@ -16,6 +17,7 @@ mod blocks;
 mod cells;
 mod csv;
 mod ipc;
+mod ndjson;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -47,6 +49,7 @@ pub(crate) enum Form {
     IpcFile,
     IpcStream,
     Npy,
+    Ndjson,
     Text { delimiter: u8, packing: Packing },
 }
 
@@ -75,6 +78,7 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         ("arrow" | "feather" | "ipc", Packing::Not) => Some(Form::IpcFile),
         ("arrows", Packing::Not) => Some(Form::IpcStream),
         ("npy", Packing::Not) => Some(Form::Npy),
+        ("ndjson" | "jsonl", Packing::Not) => Some(Form::Ndjson),
         _ => None,
     }
 }
@@ -90,7 +94,7 @@ pub(crate) fn output_file(name: &str) -> std::result::Result<PathBuf, String> {
     match form_of(&path) {
         Some(_) if !name.is_empty() => Ok(path),
         _ => Err(
-            "tables are written as .parquet, .arrow, .arrows, .npy, .csv or .tsv, the last two also with .gz or .zst: \
+            "tables are written as .parquet, .arrow, .arrows, .npy, .ndjson, .csv or .tsv, the last two also with .gz or .zst: \
                   choose one of these extensions"
                 .into(),
         ),
@@ -115,6 +119,7 @@ enum Writer {
     Parquet(Box<parquet::Writer>),
     Ipc(Box<ipc::Writer>),
     Npy(npy::Writer),
+    Ndjson(ndjson::Writer),
     Csv(csv::Writer),
 }
 
@@ -159,6 +164,7 @@ impl Sink {
             Writer::Parquet(writer) => writer.write(batch),
             Writer::Ipc(writer) => writer.write(batch),
             Writer::Npy(writer) => writer.write(batch),
+            Writer::Ndjson(writer) => writer.write(batch),
             Writer::Csv(writer) => writer.write(batch),
         });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
@@ -179,6 +185,7 @@ impl Sink {
             Writer::Parquet(writer) => writer.finish(),
             Writer::Ipc(writer) => writer.finish(),
             Writer::Npy(writer) => writer.finish(),
+            Writer::Ndjson(writer) => writer.finish(),
             Writer::Csv(writer) => writer.finish(),
         });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
@@ -215,6 +222,7 @@ impl Writer {
             Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(file, schema)?)),
             Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(file, schema)?)),
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
+            Form::Ndjson => Writer::Ndjson(ndjson::Writer::new(file, schema)),
             Form::Text { delimiter, packing } => {
                 Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing, room)?)
             }

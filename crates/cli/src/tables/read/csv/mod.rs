@@ -88,7 +88,8 @@ impl Csv {
         // What is a null in a column may be the name of one.
         let dialect = Dialect { delimiter, has_quotes, nulls: &[] };
         let (first, next) = first_row(name, &data, head, mark, dialect)?;
-        if first.iter().any(|field| field.contains('\r')) {
+        // A name in quotes may contain CR LF.
+        if first.iter().any(|field| field.replace("\r\n", "").contains('\r')) {
             return Err(name.fail("its lines end in CR alone: end them in LF, e.g. with `tr '\\r' '\\n'`"));
         }
         let has_header = match options.header.unwrap_or(Header::Yes) {

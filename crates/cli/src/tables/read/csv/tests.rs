@@ -285,6 +285,19 @@ fn only_wanted_columns_are_read_in_the_order_asked_for() {
 }
 
 #[test]
+fn a_name_in_quotes_may_contain_cr_lf() {
+    let options = TableReading::default();
+    let text = b"\"unit\r\nprice\",b\r\n1,2\r\n3,4\r\n";
+    let whole = read(text, &options, 1 << 20).expect("a table");
+    assert_eq!((whole.schema().field(0).name().as_str(), whole.num_rows()), ("unit\r\nprice", 2));
+    for size in 1..=text.len() {
+        assert_eq!(read(text, &options, size).as_ref(), Ok(&whole), "pieces of {size}");
+    }
+    let error = read(b"\"a\r\nb\",c\r1,2\r", &options, 1 << 20).expect_err("lines end in CR alone");
+    assert!(error.contains("end in CR alone"), "{error}");
+}
+
+#[test]
 fn a_long_row_of_names_is_read_whole() {
     let names: Vec<String> = (0..20_000).map(|i| format!("the column {i}")).collect();
     let text = names.join(",") + "\n" + &",".repeat(names.len() - 1) + "\n";

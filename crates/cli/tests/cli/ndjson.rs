@@ -1,0 +1,105 @@
+//! NDJSON as input and output, and folders of files as one table.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::folder::Folder;
+
+/// With a limit or without, the output is the same.
+const MEMORY: [&str; 2] = ["", " --memory 64Mi"];
+
+const DOCUMENTS: [&str; 2] = [
+    concat!(
+        r#"{"text": "caf\u00e9 \ud83d\ude00", "id": 9007199254740993, "meta": {"tags": ["a", null], "n": 1.5}}"#,
+        "\r\n\n",
+        r#"{"id": -9223372036854775808, "text": "two", "meta": null, "ok": true}"#,
+        "\n",
+    ),
+    concat!(
+        r#"{"text": "café 😀", "id": 7, "meta": {"n": 2, "tags": []}, "ok": null}"#,
+        "\n",
+        r#"{"text": null, "id": 9223372036854775807}"#,
+        "\n",
+        r#"{"ok": false, "text": "a\n\"b\"", "id": 8, "meta": {"tags": ["c"], "n": 0.5}}"#,
+    ),
+];
+
+fn lines(folder: &Folder, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.path(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn documents_of_a_file_are_deduplicated_by_text() {
+    let expected = [
+        json!({"text": "café 😀", "id": 9007199254740993_i64, "meta": {"tags": ["a", null], "n": 1.5}}),
+        json!({"text": "two", "id": i64::MIN, "ok": true}),
+        json!({"id": i64::MAX}),
+        json!({"text": "a\n\"b\"", "id": 8, "meta": {"tags": ["c"], "n": 0.5}, "ok": false}),
+    ];
+    let folder = Folder::new();
+    let all = DOCUMENTS.concat();
+    folder.file("a.jsonl", &all);
+    folder.file("detected", format!("\u{feff}{all}"));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(all.as_bytes()).unwrap();
+    folder.file("a.ndjson.gz", packed.finish().unwrap());
+    for input in ["a.jsonl", "detected", "a.ndjson.gz"] {
+        for memory in MEMORY {
+            folder
+                .ok(&format!("unique {input} --on text --columns text,id,meta,ok -o out.ndjson --device cpu{memory}"));
+            assert_eq!(lines(&folder, "out.ndjson"), expected, "{input}{memory}");
+        }
+    }
+    assert_eq!(folder.ok("unique a.jsonl --on id --columns id --device cpu").lines().nth(1), Some("9007199254740993"));
+}
+
+#[test]
+fn a_folder_is_one_table() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    folder.refused("unique docs --on text", "the folder has no tables");
+    folder.file("docs/notes.md", "not a table");
+    folder.refused("unique docs --on text", "the folder has no tables");
+    folder.file("docs/b.jsonl", "{\"text\": \"x\", \"id\": 3}\n{\"text\": \"z\", \"id\": 4}\n");
+    folder.file("docs/a.ndjson", "{\"text\": \"x\", \"id\": 1}\n{\"id\": 2, \"text\": \"y\"}\n");
+    let expected = "{\"text\":\"x\",\"id\":1}\n{\"text\":\"y\",\"id\":2}\n{\"text\":\"z\",\"id\":4}\n";
+    for memory in MEMORY {
+        for input in ["docs", "docs/*.*n*"] {
+            folder.ok(&format!("unique {input} --on text --columns text,id -o out.ndjson --device cpu{memory}"));
+            let found = std::fs::read_to_string(folder.path("out.ndjson")).unwrap();
+            assert_eq!(found, expected, "{input}{memory}");
+        }
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_pattern_of_parquet_files_is_one_table() {
+    let folder = Folder::new();
+    for (name, rows) in [("part-1", "{\"k\":1}\n{\"k\":2}\n"), ("part-0", "{\"k\":2}\n{\"k\":3}\n")] {
+        folder.file(&format!("{name}.ndjson"), rows);
+        folder.ok(&format!("convert {name}.ndjson {name}.parquet"));
+    }
+    assert_eq!(folder.ok("unique part-*.parquet --on k --columns k --device cpu"), "k\n2\n3\n1\n");
+}
+
+#[test]
+fn errors_name_the_line_and_the_column() {
+    let folder = Folder::new();
+    for (text, part) in [
+        ("{\"k\": 1}\n{\"k\": }\n", "line 2: this is no JSON object"),
+        ("{\"k\": 1}\n\n{\"k\": 2} x\n", "line 3: this is no JSON object"),
+        ("{\"k\": 1}\n[2]\n", "line 2: this line is not an object"),
+        ("{\"k\": 1}\n{\"k\": \"x\"}\n", "line 2: column k: text where lines before have numbers"),
+        ("{\"k\": 1}\n{\"k\": 9223372036854775808}\n", "line 2: an integer does not fit 64 bits"),
+        ("{\"k\": 1}\n{\"k\": 100000000000000000000}\n", "line 2: an integer does not fit 64 bits"),
+        ("{\"k\": 9007199254740993}\n{\"k\": 0.5}\n", "line 2: column k: doubles and integers beyond 2^53"),
+        ("", "there is no object with a field"),
+    ] {
+        folder.file("a.ndjson", text);
+        folder.refused("unique a.ndjson --on k --device cpu", part);
+    }
+    folder.refused("unique a.ndjson --device cpu", "there is no object with a field");
+}
