@@ -11,7 +11,8 @@ pub trait Probe: HashBackend {
     fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)>;
 
     /// Runs `work` and measures each of its stages, by name, in the order of first use: on OpenCL each kernel (fills
-    /// and copies by those names), on the CPU each parallel pass, including the time since the previous one.
+    /// and copies by those names), on the CPU each parallel pass, including the time since the previous one. The time
+    /// before the first one is the stage `set-up`.
     fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)>;
 
     /// Reads `reads` words of `buffer` at pseudo-random places and XORs them: an upper bound of the speed of lookups.
