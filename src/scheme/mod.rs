@@ -418,7 +418,7 @@ impl Limits {
     /// Every key and every value of 32 bits, and any number of pairs.
     pub const NONE: Limits = Limits::of::<u32, u32>();
 
-    /// Every key and every value of these types, and as many pairs as there is room for.
+    /// Every key and every value of these types, and any number of pairs.
     pub const fn of<K: Key, V: Value>() -> Limits {
         Limits { key_bits: K::BITS, value_bits: V::BITS, pairs: u64::MAX }
     }
@@ -433,7 +433,7 @@ impl Limits {
         greatest(self.value_bits)
     }
 
-    /// What both allow.
+    /// The limits that both allow.
     pub fn and(self, other: Limits) -> Limits {
         Limits {
             key_bits: self.key_bits.min(other.key_bits),
@@ -443,23 +443,23 @@ impl Limits {
     }
 }
 
-/// The greatest number of this many bits, and of 32 at most.
+/// The greatest number of this many bits, at most 32.
 fn greatest(bits: u32) -> u32 {
     u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
-/// Keys that compete for the same few places: more than any order of insertion can seat.
+/// Keys that compete for the same few places: more than fit, whatever the order of insertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Which keys, as a clause: `keys congruent to 5 modulo 67`.
+    /// The keys, as a clause: `keys congruent to 5 modulo 67`.
     pub which: String,
-    /// How many there are.
+    /// The number of keys.
     pub keys: u64,
-    /// How many can be seated.
+    /// The number of keys that fit.
     pub most: u64,
 }
 
-/// What a model predicts for a table.
+/// The prediction of a model for a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Model {
     /// Buckets read by a lookup that hits.
@@ -470,20 +470,20 @@ pub struct Model {
     pub type_b_share: Option<f64>,
 }
 
-/// What became of pairs that were placed.
+/// The result of placing pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing<K = u32> {
-    /// Each has a slot, and so has every pair they displaced.
+    /// Each has a slot, and so has every pair that it displaced.
     Placed,
-    /// All of them, but for copies: some keys came more than once or were there, and this is the least of them. Of each
-    /// key one pair stands in the image.
+    /// All have a slot, except for duplicates: this is the smallest duplicate key. One pair of each key is stored in
+    /// the image.
     Copy(K),
-    /// Some pair ran out of slots to go to: this attempt failed, and the image is of no use.
+    /// A pair has no slot left to try: the attempt has failed, and the image must not be used.
     Unplaced,
 }
 
 impl<K: Ord + Copy> Placing<K> {
-    /// Places pairs one by one: `Unplaced` ends it, and of the keys that were there the least is reported.
+    /// Places pairs one by one: stops at `Unplaced`, and returns the smallest duplicate key.
     pub fn of_each<V: Copy>(pairs: &[(K, V)], mut place: impl FnMut(K, V) -> Placing<K>) -> Placing<K> {
         let mut least: Option<K> = None;
         for &(key, value) in pairs {
