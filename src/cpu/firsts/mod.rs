@@ -212,7 +212,7 @@ impl Cpu {
     }
 }
 
-/// The least key and how many there are from it to the greatest, if they are at most so many.
+/// The least key and the number of values from it to the greatest key, if that is at most `most`.
 fn range<K: Key>(keys: &[K], most: u64) -> Option<(K, usize)> {
     let too_far = AtomicBool::new(false);
     let ends = |_, keys: &[K]| {

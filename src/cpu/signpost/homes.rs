@@ -25,7 +25,7 @@ pub(super) struct Home {
     /// How many tags occur, and how many tokens there are.
     pub(super) tags: u32,
     pub(super) tokens: u32,
-    /// Those tags, ascending; what stands behind them means nothing.
+    /// Those tags, ascending; elements after them are unspecified.
     pub(super) tag: [u8; MOST_TAGS + 1],
     /// The place of each tag's least key.
     least: [u32; MOST_TAGS + 1],

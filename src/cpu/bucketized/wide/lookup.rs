@@ -29,7 +29,7 @@ use crate::scheme::slot::MAX_AGE;
 /// The functions that a table has.
 const TURNS: usize = 3;
 
-/// The ages that stand for a function, one bit an age.
+/// The ages that belong to a function, one bit per age.
 fn ages(turn: usize) -> u32 {
     (1..=MAX_AGE).filter(|age| (*age as usize - 1) % TURNS == turn).fold(0, |ages, age| ages | 1 << age)
 }
@@ -109,7 +109,7 @@ fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remain
         at = (at..L::SLOTS).find(|&i| same >> (i as u32 * stride::<L>()) & 1 == 1 && of_turn(i)).unwrap_or(at);
     }
     let found = (same != 0) & of_turn(at);
-    // Words stand in order, but for tombstones, which are above all.
+    // Words are sorted, except for tombstones, which are above all.
     let open = !found & (L::word(line, L::SLOTS - 1) >= slot::word(turn as u32 + 1, remainder));
     (at, found, open)
 }
