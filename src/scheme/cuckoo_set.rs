@@ -3,7 +3,7 @@
 //! ```text
 //! slot        the upper half of the word that the cuckoo table of the same keys, with the value 0, has in this slot:
 //!   canonical   [age 4][remainder 28];  0 empty, 0xF0000000 a tombstone
-//!   classic     [key 32];               0xFFFFFFFF empty, and that key stands beside the image, in the plan
+//!   classic     [key 32];               0xFFFFFFFF empty, and that key is stored in the plan
 //! image       two slots to a word, the first in the lower half; the half behind an odd last slot stays empty
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! that contains a key, and lookups stop at that slot.
 //!
 //! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So
-//! a set becomes the table of its keys with any values by writing these beside them, which is how the paper makes
+//! a set becomes the table of its keys with any values by writing these next to them, which is how the paper makes
 //! compacting tables. The rules themselves are those of `scheme/cuckoo/`, which are written for both sorts of slot
 //! (`Cell`).
 //!

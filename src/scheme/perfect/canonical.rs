@@ -27,7 +27,7 @@ use super::{Functions, PerfectPlan, half};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Plan, Violation};
 
-/// The value of a key. The empty marker's key is not looked for in the image: its pair stands in the plan.
+/// The value of a key. The sentinel key is not looked up in the image: its pair is stored in the plan.
 pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
     if wanted == EMPTY_KEY {
         return plan.outside().map(|(_, value)| value);
@@ -36,7 +36,7 @@ pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
     (key(word) == wanted).then_some(word as u32)
 }
 
-/// Builds an image of these pairs. The empty marker's key counts as a copy: it has no slot.
+/// Builds an image of these pairs. The sentinel key counts as a duplicate: it does not have a slot.
 pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     image[..functions.slots as usize].fill(EMPTY);
     image[functions.slots as usize..].fill(0);
@@ -69,7 +69,7 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
     least_copy.map_or(Placing::Placed, Placing::Copy)
 }
 
-/// The first offset with which these points come to free slots, and to different ones.
+/// The first offset that leads these points to different free slots.
 fn first_offset(
     functions: &Functions,
     image: &[u64],
@@ -103,11 +103,11 @@ fn first_offset(
     None
 }
 
-/// Every pair in the slot that a lookup reads, and every offset below M in each axis. Offsets are no cells; they are
-/// shared out among the slots, so that ranges that cover all slots cover them too.
+/// Checks that every pair is in the slot that a lookup reads, and every offset is below M in each axis. Offsets are not
+/// cells; they are distributed over the slots, so that ranges that cover all slots cover them too.
 ///
-/// What it does not see: an offset that is not the first that would do, or one in a cell without points. Only a build
-/// tells.
+/// Not checked: whether an offset is the first that is possible, and offsets of cells without points. Only a build
+/// checks them.
 pub fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     let slots = u64::from(functions.slots);

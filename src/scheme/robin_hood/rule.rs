@@ -28,16 +28,16 @@ use super::max_ages::MaxAges;
 use super::{Functions, RobinHoodPlan};
 use crate::scheme::{Kind, Placing, Plan};
 
-/// All that the passes over a table compute with.
+/// The parameters of the passes over a table.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Where keys go.
+    /// The places of keys.
     pub functions: Functions,
-    /// What a cell holds.
+    /// The contents of a cell.
     pub layout: CellLayout,
-    /// How far lookups go.
+    /// The bound of lookups.
     pub max_ages: MaxAges,
-    /// Whether a cell's name is the key, and not its quotient.
+    /// Whether a cell contains the key rather than its quotient.
     pub names_keys: bool,
 }
 
@@ -58,7 +58,7 @@ impl Rule {
         (home, if self.names_keys { key } else { quotient })
     }
 
-    /// Age, key and value of the pair in a cell whose age still stands there.
+    /// Age, key and value of the pair in a cell that still contains its age.
     #[inline(always)]
     pub fn aged_pair(&self, at: u32, cell: u64) -> Option<(u32, u32, u32)> {
         if !self.layout.is_pair(cell) {
@@ -78,8 +78,8 @@ impl Rule {
         }
     }
 
-    /// The age of the pair in a cell of a finished image; 0 if there is none. Where codes have replaced the ages: the
-    /// first age at which its list comes here.
+    /// The age of the pair in a cell of a finished image; 0 if there is none. If codes have replaced the ages, the
+    /// first age at which its list leads to this cell.
     pub fn age(&self, at: u32, cell: u64) -> u32 {
         match (self.pair(at, cell), self.max_ages) {
             (None, _) => 0,
@@ -91,7 +91,7 @@ impl Rule {
         }
     }
 
-    /// Adds one pair to an image whose ages stand, following it and all whom it displaces to the end.
+    /// Adds one pair to an image with ages, and moves displaced pairs to their next places until none is left.
     pub fn place(&self, image: &mut [u64], mut key: u32, mut value: u32) -> Placing {
         let layout = self.layout;
         let mut age = 1;
@@ -113,7 +113,7 @@ impl Rule {
         Placing::Unplaced
     }
 
-    /// Cells read by a lookup, and the one where the key stands.
+    /// The number of cells read by a lookup, and the cell of the key.
     pub fn search(&self, image: &[u64], key: u32) -> (u32, Option<u32>) {
         let layout = self.layout;
         let (home, name) = self.aim(key);
@@ -133,8 +133,8 @@ impl Rule {
         (bound, None)
     }
 
-    /// Puts a tombstone where the key's pair stands (canonical tables). Cells still only grow, so the rule above holds
-    /// for what follows, in which the slot is as if taken.
+    /// Replaces the key's pair by a tombstone (canonical tables). Cells still only grow, so the rule above applies to
+    /// later operations, for which the slot is occupied.
     pub fn remove(&self, image: &mut [u64], key: u32) -> bool {
         let stands = self.search(image, key).1;
         if let Some(at) = stands {
