@@ -1,29 +1,29 @@
-//! The canonical build: who leaves a crowded bucket is settled by deferred acceptance, not by who came last.
+//! The canonical build: deferred acceptance, rather than the order of insertion, decides which keys leave a crowded
+//! bucket.
 //!
 //! ```text
 //! group the pairs by home, sort each group by (tag, key)                              (`group.rs`)
-//! n <= S keys:  Type A; all stay; S - n slots are room
+//! n <= S keys:  Type A; all stay; S - n slots are free
 //! n >  S keys:  Type B; S - 1 stay; n - (S - 1) leave: that many tokens                (`tokens.rs`)
 //! propose(token):  for age = 1, 2, ..:  tag, i = step(token, age);  to bucket R_i(home, tag)
-//!                    its room keeps the greatest proposals offered to it; it has none if Type B or full of its own
-//!                    kept: done, or go on as the token that was displaced, one age older
+//!                    its free slots keep the greatest proposals; it has none if it is Type B or full of its own keys
+//!                    accepted: done, or continue with the token that was displaced, one age older
 //!                  past the last age:  the entry of its first tag = STASH
-//! close:           each proposal kept: the entry of its tag = i, and the least key of that tag moves there
-//!                  entry = STASH:      the least key of that tag moves to its stash bucket
+//! close:           each accepted proposal: the entry of its tag = i, and the least key of that tag moves there
+//!                  entry = STASH:          the least key of that tag moves to its stash bucket
 //!                  everything else stays at home
 //! ```
 //!
-//! Why the image does not depend on order: the groups are sets; a token's proposals are a fixed list of (bucket, word)
-//! that depends on its own group only, because its tags are its own (no two tokens ever want one entry) and the key
-//! that leaves with a tag is always the same one. So this is Gale and Shapley's deferred acceptance once more: a room
-//! ends with the greatest words ever offered to it. Ages rise along a list, so whoever has been refused often grows
-//! strong.
+//! Why the image does not depend on the order: the groups are sets; a token's proposals are a fixed list of (bucket,
+//! word) that depends on its own group only, because no two tokens use one entry and the key that leaves with a tag is
+//! always the same one. So this is Gale and Shapley's deferred acceptance again: free slots end with the greatest words
+//! that were ever offered to them. Ages increase along a list, so a token that was rejected often becomes strong.
 //!
-//! Why every Type B bucket keeps exactly S - 1 of its own: T leave, by tokens or as surplus, each token with exactly
-//! one key whether it is accepted or ends in the stash.
+//! Why every Type B bucket keeps exactly S - 1 of its own keys: T leave, by tokens or as surplus, each token with
+//! exactly one key whether it is accepted or ends in the stash.
 //!
-//! What it is not: the paper's insertion, in which the key that arrives moves and residents are swapped only in need.
-//! If each key tried its own F buckets alone, keys would be left over from load 0.8 on.
+//! In the paper's insertion, in contrast, the arriving key moves, and residents are exchanged only if necessary. If
+//! each key tried only its own F buckets, keys would be left over from load 0.8 on.
 //!
 //! Measured with random keys, 2^20 to 2^24 pairs (S = 8 at 0.95: 20 seeds of 2^20 and 3 of 2^24; the others 2 to 4
 //! tables of up to 2^22). No attempt failed:

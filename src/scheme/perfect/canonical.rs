@@ -1,20 +1,20 @@
-//! Lookup, and the rule by which offsets are chosen, in its simplest form: one offset after the other, each tried point
-//! by point. `build.rs` finds the same offsets 64 at a time.
+//! Lookups, and the rule that chooses offsets, in its simplest form: one offset after the other, each tested point by
+//! point. `build.rs` finds the same offsets 64 at a time.
 //!
 //! ```text
 //! group the points by their cell of the offset table
 //! for each cell, those with more points first, of equals the one with the lesser number:
-//!     offset = the first of these with which all its points come to free slots:
+//!     offset = the first of these that leads all its points to free slots:
 //!         the offsets of the neighbouring cells that have one;  then row by row, from the first of those offsets on
-//!         (from a drawn one if there was none), each row from the same x round to it again
+//!         (from a random one if there was none), each row cyclically from the same x
 //!     no such offset, or too many were tried: the attempt has failed
 //! cells without points have offset 0
 //! ```
 //!
-//! Too many: an offset in those rows that is tried for a cell with k points counts k times, and all cells together may
-//! count 4096, or 2 M if that is more, for each point of the set. So no attempt takes longer than its size tells. Sets
-//! that are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of
-//! tries a point, and a full table some hundreds.
+//! The limit of tries: an offset in those rows that is tried for a cell with k points counts k times, and all cells
+//! together may count 4096, or 2 M if that is more, for each point of the set. So the size bounds the time of an
+//! attempt. Regular sets with hundreds of points per cell would exceed it, until R is such that they are packed; others
+//! need tens of tries per point, and a full table some hundreds.
 //!
 //! The order of the input is not used, and the points of a cell are tried together, so the bytes are a function of the
 //! set.

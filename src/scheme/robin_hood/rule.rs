@@ -1,27 +1,27 @@
-//! The rule of both kinds: deferred acceptance with one cell a slot and an endless list a key.
+//! The rule of both kinds: deferred acceptance with one cell per slot and an endless list per key.
 //!
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  at = place of key at age;  mine = [age][name][value];  there = cell at
-//!          there has my age and my name:  it is my key: the greater cell stays, the other is dropped      (a copy)
-//!          there < mine:  cell at = mine;  done if it was empty;  otherwise go on as the pair that was there
+//!          there has my age and my name:  the same key: the greater cell is kept, the other is dropped      (a duplicate)
+//!          there < mine:  cell at = mine;  done if it was empty;  otherwise continue with the displaced pair
 //!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
 //!   at the end:  the maximum ages, if the table has them                                      (`max_ages.rs`)
 //! find(key):   for age in 1..=bound of home:
-//!          found if age and name are mine          (where codes have replaced the ages: if the name is)
-//!          absent if [age][name] there is below mine: the key would have displaced it    (where the ages still stand)
+//!          found if age and name are mine          (if codes have replaced the ages: if the name is)
+//!          absent if [age][name] there is below mine: the key would have displaced it    (if the cells contain ages)
 //! ```
 //!
-//! The paper's atomic maximum of (age, key) is this very rule, so its table is canonical too, and needs no other code
-//! here than the layout of a cell. Why the outcome does not depend on order, and why dropped copies change nothing, is
-//! said in `scheme/cuckoo/canonical.rs`; the proofs need only that all copies of a key have one list, and that no two
+//! The paper's atomic maximum of (age, key) is this rule, so its table is canonical too, and differs only in the layout
+//! of a cell. `scheme/cuckoo/canonical.rs` proves that the result does not depend on the order, and that dropped
+//! duplicates do not change it; the proofs require only that all duplicates of a key have one list, and that no two
 //! keys have one name at one place and age.
 //!
-//! Robin Hood, because whoever has come far takes from those who are near their home: ages gather close to their mean,
-//! and the greatest is small (Celis 1986).
+//! The table is called Robin Hood because keys far from their home displace those near it: ages are close to their
+//! mean, and the greatest is small (Celis 1986).
 //!
-//! What it is not: certain to end in few steps for keys that share a home. They share every place, so at most as many
-//! as their list has slots can be seated, whatever the order.
+//! Keys that share a home may take many steps. They share every place, so at most as many can be placed as their list
+//! has slots, whatever the order.
 
 use super::cell::{self, CellLayout, EMPTY};
 use super::max_ages::MaxAges;
