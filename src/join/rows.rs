@@ -113,7 +113,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     /// Creates rows `first..first + len` of the result, or fewer if it ends before, in buffers on the device.
     ///
     /// Cost: a search, and a read and two writes per row, wherever the piece begins. Memory: 12 bytes per row, of which
-    /// 8 are returned; 16 in the part of right rows without a match.
+    /// 8 are returned; 16 if the piece includes right rows without a match.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
