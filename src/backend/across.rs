@@ -1,6 +1,6 @@
-//! Elements that go from one device to another: by way of this machine's memory, for devices see nothing of each other.
+//! Copies elements from one device to another through host memory, because devices cannot access each other's memory.
 //!
-//! What it is not: the way of devices behind buses, which have both of them carry at once (opencl/runtime/across.rs).
+//! Devices on buses use opencl/runtime/across.rs instead, which transfers on both buses at once.
 
 use std::ops::Range;
 
@@ -8,18 +8,18 @@ use super::{HashBackend, QUERIES_AT_ONCE, Word};
 use crate::error::Result;
 use crate::memory;
 
-/// A part of a buffer, and the device that has it.
+/// A part of a buffer, with its device.
 #[derive(Debug)]
 pub struct Piece<'a, B: HashBackend, T: Word> {
-    /// Whose buffer it is.
+    /// The device of the buffer.
     pub device: &'a B,
-    /// The whole of it.
+    /// The whole buffer.
     pub buffer: &'a B::Buffer<T>,
-    /// The elements that are meant.
+    /// The range of elements.
     pub range: Range<usize>,
 }
 
-/// [`HashBackend::bring`], by reads and writes in turn.
+/// [`HashBackend::bring`] by alternating reads and writes.
 pub(crate) fn by_way_of_the_host<B: HashBackend, T: Word>(
     backend: &B,
     to: &mut B::Buffer<T>,

@@ -16,7 +16,7 @@ fn noise(seed: u64, len: usize) -> Vec<u64> {
     (0..len).map(|_| stream.next_u64()).collect()
 }
 
-/// Doubles of all sizes, among them, as far as there are rows, what goes wrong first.
+/// Doubles of all sizes, first those that are most error-prone.
 fn doubles(seed: u64, len: usize) -> Vec<u64> {
     let special = [1e16, 1.0, -1e16, -0.0, 0.0, 5e-324, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN];
     let double = |bits: u64| match bits % 64 {
@@ -27,7 +27,7 @@ fn doubles(seed: u64, len: usize) -> Vec<u64> {
     noise(seed, len).into_iter().map(|bits| double(bits).to_bits()).collect()
 }
 
-/// Columns of values of each sort.
+/// Columns of each kind of values.
 fn columns(of: Numbers, len: usize) -> Vec<Vec<u64>> {
     let some = noise(21, len);
     match of {
@@ -35,12 +35,12 @@ fn columns(of: Numbers, len: usize) -> Vec<Vec<u64>> {
             doubles(22, len),
             some.iter().map(|bits| if bits & 1 == 0 { 0.0 } else { -0.0 }).map(f64::to_bits).collect(),
             some.iter().map(|bits| (*bits as i64 >> 30) as f64).map(f64::to_bits).collect(),
-            // Of all exponents, and no NaN or infinity.
+            // All exponents, without NaN and infinity.
             some.iter().map(|bits| bits & !(1 << 62)).collect(),
-            // Of two sizes: a window holds one of them.
+            // Two magnitudes, of which a window contains one.
             some.iter().map(|&bits| if bits & 15 == 0 { 0.1 } else { bits as f64 }).map(f64::to_bits).collect(),
         ],
-        // Sums of the first kind pass 64 bits, both ways where there are signs; those of the others do not.
+        // The sums of the first overflow 64 bits, in both directions for signed values; those of the others do not.
         _ => vec![
             some.clone(),
             some.iter().map(|bits| bits >> 24).collect(),
@@ -52,7 +52,7 @@ fn columns(of: Numbers, len: usize) -> Vec<Vec<u64>> {
     }
 }
 
-/// What comes first of two numbers: by themselves, and not by any code.
+/// Compares two numbers without using codes.
 fn order(of: Numbers, a: u64, b: u64) -> Ordering {
     match of {
         Numbers::Unsigned => a.cmp(&b),
@@ -64,7 +64,7 @@ fn order(of: Numbers, a: u64, b: u64) -> Ordering {
     }
 }
 
-/// The value that stays of two, or the NaN that either is.
+/// The least or greatest of two values, or NaN if either is NaN.
 fn stays(of: Numbers, wins: Ordering, a: u64, b: u64) -> u64 {
     let is_nan = |bits: u64| of == Numbers::Double && f64::from_bits(bits).is_nan();
     if is_nan(a) || is_nan(b) {
@@ -73,11 +73,11 @@ fn stays(of: Numbers, wins: Ordering, a: u64, b: u64) -> u64 {
     if order(of, a, b) == wins { a } else { b }
 }
 
-/// Aggregates of so many rows.
+/// Aggregates of columns of these lengths.
 pub(crate) fn wide<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for &rows in sizes {
         for of in Numbers::ALL {
-            // Few rows are for simulators, which take a second for what a CPU does in a millisecond.
+            // Few rows are for simulators, which are about a thousand times slower than a CPU.
             let (sorts, thorough) = if rows < 1000 { (2, false) } else { (usize::MAX, true) };
             for (name, (ids, groups)) in groups_of_every_sort(rows) {
                 for (sort, values) in columns(of, rows).iter().enumerate().take(sorts) {

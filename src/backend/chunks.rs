@@ -1,12 +1,12 @@
-//! Many queries from the host, answered to the host, a chunk at a time: what is on the device is bounded, however much
-//! is asked.
+//! Lookups from host memory to host memory, a chunk at a time, so that the memory on the device is bounded, however
+//! many queries there are.
 //!
 //! ```text
 //! queries     |--- chunk 0 ---|--- chunk 1 ---|-2-|
 //!                   | upload       | pass       ..
-//! on device    [queries] -pass-> [answers] ..            one chunk here; devices behind a bus overlap some
+//! on device    [queries] -pass-> [answers] ..            one chunk here; devices on a bus overlap several
 //!                   | read
-//! answers     |---------------|---------------|---|      as many columns as are wanted
+//! answers     |---------------|---------------|---|      as many columns as requested
 //! ```
 
 use super::{BufferOf, DeviceBuffer, HashBackend, Word, bitmap_words};
@@ -17,13 +17,13 @@ use crate::{parallel, threads};
 /// of chunks join without shifting.
 pub const QUERIES_AT_ONCE: usize = 1 << 20;
 
-/// Queries whose answers wait on the host to be made into something else there.
+/// Queries whose answers the host buffers before it converts them.
 pub(crate) const QUERIES_OF_A_BLOCK: usize = 16 * QUERIES_AT_ONCE;
 
-/// Answers that are made on the host by one thread: waking others would take longer.
+/// The most answers that one thread converts: waking other threads would take longer.
 const FEW: usize = 1 << 14;
 
-/// Makes answers number 0 to `len` of what a block has brought, and adds them to a vector that has room for them.
+/// Appends answers 0 to `len` of a block to a vector with enough capacity.
 pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) -> T + Sync + Send) -> Result<()> {
     if len <= FEW {
         to.extend((0..len).map(answer));
@@ -34,32 +34,32 @@ pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) 
     Ok(())
 }
 
-/// Where answers go on the host: bits, columns of words, or both.
+/// The destination of answers on the host: bits, columns of words, or both.
 #[derive(Debug)]
 pub struct Answers<'a, A> {
-    /// Room for a bit for each query.
+    /// One bit per query.
     pub(crate) bits: Option<&'a mut [u32]>,
-    /// Room for a word for each query, column by column.
+    /// Columns of one word per query.
     pub(crate) words: Vec<&'a mut [A]>,
 }
 
 impl<'a, A> Answers<'a, A> {
-    /// A word for each query in each column.
+    /// One word per query in each column.
     pub fn words<const N: usize>(columns: [&'a mut [A]; N]) -> Self {
         Answers { bits: None, words: columns.into() }
     }
 
-    /// A bit for each query.
+    /// One bit per query.
     pub fn bits(to: &'a mut [u32]) -> Self {
         Answers { bits: Some(to), words: Vec::new() }
     }
 
-    /// A bit and a word for each query.
+    /// One bit and one word per query.
     pub fn bits_and_words(bits: &'a mut [u32], words: &'a mut [A]) -> Self {
         Answers { bits: Some(bits), words: vec![words] }
     }
 
-    /// Refuses columns whose lengths are not those of the answers to so many queries.
+    /// Returns an error if a column's length does not match this number of queries.
     pub(crate) fn check(&self, queries: usize) -> Result<()> {
         let bits = self.bits.iter().map(|bits| (bits.len(), bitmap_words(queries)));
         let words = self.words.iter().map(|words| (words.len(), queries));
@@ -70,20 +70,21 @@ impl<'a, A> Answers<'a, A> {
 /// A chunk on the device.
 #[derive(Debug)]
 pub struct Chunk<Queries, Bits, Words> {
-    /// The number of its first query.
+    /// The number of the first query.
     pub first: usize,
-    /// Its queries.
+    /// The queries.
     pub queries: Queries,
-    /// Answers: what a pass over an earlier chunk of the same length left there, to be written over or replaced; or none.
+    /// Answers: buffers that a pass over an earlier chunk of the same length returned, to be overwritten or replaced;
+    /// or `None`.
     pub bits: Option<Bits>,
-    /// The same, column by column.
+    /// The same for each column of words.
     pub words: Vec<Words>,
 }
 
 /// A chunk of `Q` queries with `A` answers on backend `B`.
 pub type ChunkOf<B, Q, A> = Chunk<BufferOf<B, Q>, BufferOf<B, u32>, BufferOf<B, A>>;
 
-/// What passes over each chunk. Not a type of its caller's, so that what takes it is compiled once per word.
+/// A pass over each chunk. A `dyn` type, so that functions that take it are compiled once per word type.
 pub(crate) type Pass<'a, B, Q, A> = &'a mut dyn FnMut(ChunkOf<B, Q, A>) -> Result<ChunkOf<B, Q, A>>;
 
 impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {
@@ -92,14 +93,14 @@ impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {
         Chunk { first, queries, bits: None, words: Vec::new() }
     }
 
-    /// Refuses a chunk that came back with fewer columns of answers than are wanted.
+    /// Returns an error if `pass` returned a chunk with fewer columns of answers than requested.
     pub(crate) fn check(&self, bits: bool, words: usize) -> Result<()> {
         let found = self.words.len().min(words) + usize::from(bits && self.bits.is_some());
         Error::check_length("the columns of answers", found, words + usize::from(bits))
     }
 }
 
-/// [`HashBackend::in_chunks`] one after the other: upload, pass, read.
+/// [`HashBackend::in_chunks`] without overlap: upload, pass, read.
 pub(crate) fn one_by_one<B: HashBackend, Q: Word, A: Word>(
     backend: &B,
     queries: &[Q],

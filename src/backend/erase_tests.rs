@@ -1,5 +1,5 @@
-//! Erased types for tests: checks of tables and images are compiled for [`Any`] and [`AnySchemeOf`], once for each pair of
-//! widths, and not once for each backend and scheme.
+//! Erased types for tests: checks of tables and images are compiled for [`Any`] and [`AnySchemeOf`], once for each pair
+//! of widths, and not once for each backend and scheme.
 
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::signpost::Posted;
@@ -24,7 +24,7 @@ impl IntoAny for crate::opencl::OpenCl {
     }
 }
 
-/// A scheme as the type that stands for several; itself where there is none.
+/// A scheme as the erased type that includes it, or as itself if there is none.
 pub(crate) trait Erase: Clone {
     type Any: Scheme;
     fn any(&self) -> Self::Any;

@@ -1,11 +1,11 @@
-//! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own
-//! rule on one thread, and written back. The ledger says so.
+//! Classic builds that are sequential in their papers: the image is read to the host, changed by the scheme's own rule
+//! on one thread, and written back. The ledger records it.
 
 use super::{HashBackend, Placed, PlacedOf, Removed};
 use crate::error::Result;
 use crate::scheme::{Placing, Plan, Scheme};
 
-/// [`Passes::place`](super::Kernels::place), one by one, in the order of the pairs.
+/// [`Passes::place`](super::Kernels::place), one pair at a time, in order.
 pub(crate) fn place<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
@@ -20,7 +20,7 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     let mut outside = plan.outside().map(|(_, value)| value);
     for (&key, &value) in keys.iter().zip(&values) {
         let is_copy = if Some(key) == plan.outside_key() {
-            // Of several values the greatest stays, as where threads race for it.
+            // Of several values, the greatest is kept, as where threads race.
             placed.outside = placed.outside.max(Some(value));
             outside.replace(value).is_some()
         } else {
@@ -42,7 +42,7 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     Ok(placed)
 }
 
-/// [`Passes::remove`](super::Kernels::remove), key by key.
+/// [`Passes::remove`](super::Kernels::remove), one key at a time.
 pub(crate) fn remove<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,

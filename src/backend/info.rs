@@ -1,16 +1,16 @@
-//! What a device is called, and what it has.
+//! The name and the properties of a device.
 
 use std::fmt;
 
-/// What sort of processor a device is.
+/// The kind of processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DeviceKind {
-    /// A processor that programs run on.
+    /// A CPU.
     Cpu,
-    /// Anything else that is no GPU.
+    /// Any other processor that is not a GPU.
     Accelerator,
-    /// A graphics processor.
+    /// A GPU.
     Gpu,
 }
 
@@ -25,17 +25,17 @@ impl DeviceKind {
     }
 }
 
-/// What a device is called and what it has.
+/// The name and the properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// The name that [`choose`](crate::device::choose) takes: `cpu`, or `opencl:0`, `opencl:1`, ..
     pub id: String,
-    /// What sort of processor it is.
+    /// The kind of processor.
     pub kind: DeviceKind,
     /// The device's own name.
     pub name: String,
-    /// The platform, and the driver's version.
+    /// The platform and the driver's version.
     pub driver: String,
     /// Memory in bytes, if known.
     pub memory: Option<u64>,
@@ -43,7 +43,8 @@ pub struct DeviceInfo {
     pub largest_buffer: Option<u64>,
     /// Threads (CPU) or compute units (OpenCL).
     pub units: usize,
-    /// The extensions that an OpenCL device lists; none of the CPU, whose `driver` names the instructions it uses.
+    /// The extensions that an OpenCL device lists; empty for the CPU, whose `driver` names its instruction set
+    /// extensions.
     pub extensions: Vec<String>,
 }
 
@@ -64,8 +65,8 @@ impl fmt::Display for DeviceInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Name and limits; `info.id` is what [`choose`](crate::device::choose) takes.
+    /// Name and limits; `info.id` is the name for [`choose`](crate::device::choose).
     pub info: DeviceInfo,
-    /// Why it cannot be used, if so.
+    /// Why it cannot be used; `None` if it can.
     pub refused: Option<String>,
 }

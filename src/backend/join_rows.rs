@@ -10,20 +10,20 @@ pub enum JoinKind {
     /// Each pair of a left and a right row whose keys are equal.
     #[default]
     Inner,
-    /// The inner join, and each left row without a partner, paired with [`NO_ROW`], in the order of left rows.
+    /// The inner join, and each left row without a match, paired with [`NO_ROW`], in the order of left rows.
     Left,
-    /// The inner join, then each right row without a partner, paired with [`NO_ROW`].
+    /// The inner join, then each right row without a match, paired with [`NO_ROW`].
     Right,
-    /// The left join, then each right row without a partner, paired with [`NO_ROW`].
+    /// The left join, then each right row without a match, paired with [`NO_ROW`].
     Full,
-    /// The left rows that have a partner, each once.
+    /// The left rows that have a match, each once.
     Semi,
-    /// The left rows without a partner.
+    /// The left rows without a match.
     Anti,
 }
 
 impl JoinKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [JoinKind; 6] =
         [JoinKind::Inner, JoinKind::Left, JoinKind::Right, JoinKind::Full, JoinKind::Semi, JoinKind::Anti];
 

@@ -1,4 +1,4 @@
-//! The passes over tables, and what is checked before each: once, for all backends and schemes.
+//! The passes over tables, with the checks before each, for all backends and schemes.
 
 use super::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, bitmap_words};
 use crate::error::{Error, Result};
@@ -7,18 +7,17 @@ use crate::scheme::{Plan, Scheme, Updates};
 /// The passes over tables of scheme `S`, on every backend that runs it. Sealed.
 ///
 /// # Errors
-/// Of all of them: [`Error::LengthMismatch`] for an image or columns of other lengths than the plan or each other need;
-/// where a kernel is given them, [`Error::WrongDevice`] and [`Error::Aliased`] for buffers that are not the backend's
-/// own, or one twice; and what the device reports. Plans need no check: there are only those that schemes make
-/// ([`Plan`]).
+/// All of them return [`Error::LengthMismatch`] if the length of an image or column does not match the plan or another
+/// column; [`Error::WrongDevice`] and [`Error::Aliased`] if a kernel receives a buffer of another backend, or one
+/// twice; and what the device reports. Plans need no check: only schemes can create them ([`Plan`]).
 pub trait Kernels<S: Scheme>: HashBackend {
-    /// A new image with these pairs, and what became of them. It is the image that [`place`](Self::place) makes of an
-    /// empty one; a backend may have a faster way. Of copies it says whether there are any and which key is the least, but
-    /// may count some twice. Where a stash's size depends on the keys, it is the image of
+    /// Creates an image of these pairs; equals what [`place`](Self::place) makes of an empty image, but a backend may
+    /// have a faster algorithm. It reports whether there are duplicates and the smallest duplicate key, but may count
+    /// some twice. If the size of a stash depends on the keys, it is the image of
     /// [`plan.with_stash(placed.stash)`](Plan::with_stash).
     ///
     /// # Errors
-    /// As of `place`, and of memory for the image.
+    /// As `place`, and [`Error::OutOfMemory`] for the image.
     fn build(
         &self,
         plan: &S::Plan,
@@ -26,11 +25,12 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &Self::Buffer<S::Value>,
     ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)>;
 
-    /// A copy of an image with these pairs added, and what became of them: what [`place`](Self::place) makes of a copy; a
-    /// backend may have a faster way. Of copies it says what [`build`](Self::build) does. The image itself stays as it is.
+    /// Creates a copy of an image with these pairs added; equals what [`place`](Self::place) makes of a copy, but a
+    /// backend may have a faster algorithm. Duplicates are reported as by [`build`](Self::build). The image itself is
+    /// unchanged.
     ///
     /// # Errors
-    /// As of `place`, and of memory for the copy.
+    /// As `place`, and [`Error::OutOfMemory`] for the copy.
     fn extended(
         &self,
         plan: &S::Plan,
@@ -39,9 +39,9 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &Self::Buffer<S::Value>,
     ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)>;
 
-    /// Adds pairs to an image that may hold others already, unless the kind's updates are
-    /// [`Updates::Rebuild`](crate::scheme::Updates). Pairs that share a key: one of them stays, or the image is of no use
-    /// ([`Placed::copies`](super::Placed::copies)).
+    /// Adds pairs to an image, which may contain pairs unless the kind's updates are
+    /// [`Updates::Rebuild`](crate::scheme::Updates). Of pairs with equal keys, one is kept, or the image must not be
+    /// used ([`Placed::copies`](super::Placed::copies)).
     fn place(
         &self,
         plan: &S::Plan,
@@ -50,7 +50,7 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &Self::Buffer<S::Value>,
     ) -> Result<PlacedOf<S>>;
 
-    /// Answers `queries`: `values[i]` is the value or 0, bit i of `found` tells which.
+    /// Looks up `queries`: `values[i]` is the value or 0, and bit i of `found` is set for a hit.
     fn lookup(
         &self,
         plan: &S::Plan,
@@ -60,8 +60,8 @@ pub trait Kernels<S: Scheme>: HashBackend {
         found: &mut Self::Buffer<u32>,
     ) -> Result<()>;
 
-    /// Which of `queries` are there, as a bitmap. It is `found` of a [`lookup`](Self::lookup); a backend
-    /// may have a faster way.
+    /// A bitmap of the hits among `queries`. It equals `found` of a [`lookup`](Self::lookup); a backend may have a
+    /// faster algorithm.
     fn contains(
         &self,
         plan: &S::Plan,
@@ -69,8 +69,8 @@ pub trait Kernels<S: Scheme>: HashBackend {
         queries: &Self::Buffer<S::Key>,
     ) -> Result<Self::Buffer<u32>>;
 
-    /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed
-    /// over.
+    /// Overwrites the values of keys. The keys must be distinct; a key that is absent or outside of the image is
+    /// skipped.
     fn assign(
         &self,
         plan: &S::Plan,
@@ -79,34 +79,33 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &Self::Buffer<S::Value>,
     ) -> Result<()>;
 
-    /// The pair of each of the words.
+    /// The pair of each word.
     fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<DecodedOf<Self, S>>;
 
-    /// Takes the pairs of these keys out of the image. A key that is absent or comes again does nothing.
+    /// Removes these keys from the image. Absent keys and duplicates have no effect.
     ///
-    /// Kinds whose updates are [`Updates::Rebuild`](crate::scheme::Updates) refuse with
-    /// [`crate::Error::InvalidParameter`].
+    /// Kinds whose updates are [`Updates::Rebuild`](crate::scheme::Updates) return [`crate::Error::InvalidParameter`].
     fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<S::Key>) -> Result<Removed>;
 
-    /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns
-    /// those pairs, which are then placed again.
+    /// The first half of compacting: clears the slots of all tombstones and of all pairs above age 1, and returns those
+    /// pairs, which the caller then places again.
     ///
-    /// Kinds whose updates are not [`Updates::Tombstones`](crate::scheme::Updates) refuse with
+    /// Kinds whose updates are not [`Updates::Tombstones`](crate::scheme::Updates) return
     /// [`crate::Error::InvalidParameter`].
     fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<DecodedOf<Self, S>>;
 }
 
-/// Refuses an image that has not the words of its plan.
+/// Returns an error if the image's length does not match its plan.
 fn check_image(plan: &impl Plan, image: &impl DeviceBuffer) -> Result<()> {
     Error::check_length("the image", image.len(), plan.word_count()?)
 }
 
-/// Pairs cannot be taken out of an image that depends on all of them at once ([`Updates::Rebuild`]).
+/// The error of removing from an image that depends on all pairs at once ([`Updates::Rebuild`]).
 pub(super) fn rebuilt<S: Scheme>(plan: &S::Plan) -> Error {
     Error::parameter("kind", plan.kind(), "tables of this kind are built afresh to remove pairs: use HashTable::remove")
 }
 
-/// An image that cannot have tombstones is not compacted.
+/// The error of compacting an image that cannot have tombstones.
 pub(super) fn no_tombstones<S: Scheme>(plan: &S::Plan) -> Error {
     Error::parameter("kind", plan.kind(), "tables of this kind have no tombstones, so nothing is to be lifted")
 }

@@ -1,7 +1,7 @@
-//! Who did the work: for each stage, how many items kernels processed and how many a loop on the host did; and how long
-//! each took, for backends that have no clock of their own.
+//! A record of what ran where: for each stage, the number of items that kernels processed and that a loop on the host
+//! processed; and how long each stage took, for backends that do not have a clock of their own.
 //!
-//! `verify --json` prints the counts, so that a "GPU build" that runs on the host can be seen for what it is.
+//! `verify --json` prints the counts, so that a "GPU build" that runs on the host can be detected.
 
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The counts of one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// The kernel's or the loop's name.
+    /// The name of the kernel or the loop.
     pub name: &'static str,
     /// Items that kernels (on the CPU backend: parallel passes) processed.
     pub kernel: u64,
@@ -18,38 +18,38 @@ pub struct Stage {
     pub host: u64,
 }
 
-/// Memory that was asked of a device.
+/// Memory that was allocated on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocations {
-    /// How often.
+    /// The number of allocations.
     pub count: u64,
-    /// Bytes in all.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// Bytes that crossed the bus between a device and the host.
+/// Bytes that were transferred between a device and the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfers {
     /// Uploads and writes.
     pub to_device: u64,
     /// Downloads and reads.
     pub to_host: u64,
-    /// How long they took, by the device's stamps: without the wait for kernels, and without copies of this machine from and
-    /// to pinned memory. Zero where its queue has no stamps.
+    /// The duration of the transfers by the device's timestamps: without waiting for kernels, and without copies on the
+    /// host from and to pinned memory. Zero if the queue does not have timestamps.
     pub time: Duration,
 }
 
-/// How long a stage took.
+/// The duration of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageTime {
-    /// The kernel's or the pass's name.
+    /// The name of the kernel or the pass.
     pub name: &'static str,
-    /// The sum over all its runs.
+    /// The sum over all runs of the stage.
     pub time: Duration,
 }
 
 impl StageTime {
-    /// Adds up times of one name, in the order of their first use.
+    /// Adds up the times of each name, in the order of first use.
     pub(crate) fn gather(times: impl IntoIterator<Item = (&'static str, Duration)>) -> Vec<StageTime> {
         let mut gathered: Vec<StageTime> = Vec::new();
         for (name, time) in times {
@@ -71,18 +71,18 @@ pub struct Ledger {
     transfers: Mutex<Transfers>,
 }
 
-/// The stage of what a thread does before the first pass of its work.
+/// The stage before the first pass of a thread's work.
 const SET_UP: &str = "set-up";
 
-/// When the passes of one thread began; an inner call of the same thread has a watch of its own, and its passes count
-/// for the outer one too.
+/// The time at which the passes of one thread began. An inner call of the same thread has a watch of its own, and its
+/// passes count for the outer one too.
 #[derive(Debug)]
 struct Watch {
     thread: ThreadId,
     laps: Vec<(&'static str, Instant)>,
 }
 
-/// Takes this thread's latest watch away, also when the work panics.
+/// Removes the latest watch of this thread on drop, also after a panic.
 struct Running<'a>(&'a Ledger);
 
 impl Running<'_> {
@@ -121,43 +121,44 @@ impl Ledger {
         self.add(name, 0, items as u64);
     }
 
-    /// All stages since this was last asked.
+    /// Returns all stages since the last call.
     pub fn take(&self) -> Vec<Stage> {
         std::mem::take(&mut *lock(&self.stages))
     }
 
-    /// Counts memory that was asked of the device (OpenCL: of the driver; not what was kept of freed buffers).
+    /// Counts memory that was allocated on the device (OpenCL: by the driver, without reused buffers).
     pub fn allocation(&self, bytes: u64) {
         let mut all = lock(&self.allocations);
         *all = Allocations { count: all.count + 1, bytes: all.bytes + bytes };
     }
 
-    /// The memory that was asked of the device since this was last asked. The CPU backend does not count.
+    /// Returns the allocations since the last call. The CPU backend does not count them.
     pub fn take_allocations(&self) -> Allocations {
         std::mem::take(&mut *lock(&self.allocations))
     }
 
-    /// Counts bytes that were sent to the device or fetched from it.
+    /// Counts bytes that were sent to the device or read from it.
     pub fn transfer(&self, to_device: usize, to_host: usize) {
         let mut all = lock(&self.transfers);
         all.to_device += to_device as u64;
         all.to_host += to_host as u64;
     }
 
-    /// Adds to the time that transfers took.
+    /// Adds to the duration of transfers.
     pub fn transfer_time(&self, time: Duration) {
         lock(&self.transfers).time += time;
     }
 
-    /// What uploads, writes, downloads and reads moved since this was last asked. The time of uploads is in it once the device
-    /// has been read from or [finished](super::HashBackend::finish) behind them. Queries and answers that go by chunks (`get`,
-    /// `contains` of host memory) and the CPU backend are not counted.
+    /// Returns the transfers by uploads, writes, downloads and reads since the last call. The time of an upload is
+    /// included after a later read from the device or a later [`finish`](super::HashBackend::finish). Transfers of
+    /// queries and answers in chunks (`get` and `contains` of host memory) and those of the CPU backend are not
+    /// counted.
     pub fn take_transfers(&self) -> Transfers {
         std::mem::take(&mut *lock(&self.transfers))
     }
 
-    /// Runs `work`, whose passes are finished when the next one is counted, and tells how long each took. What comes
-    /// before the first of them is a stage of its own, [`SET_UP`], so that the times add up to those of the work.
+    /// Runs `work`, and measures each pass from the end of the previous one. The time before the first pass is a stage
+    /// of its own, [`SET_UP`], so that the times add up to that of the work.
     pub(crate) fn timed_passes<R>(&self, work: impl FnOnce() -> R) -> (R, Vec<StageTime>) {
         let running = Running::start(self);
         let done = work();

@@ -1,15 +1,15 @@
 //! The contract between tables and devices.
 //!
-//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes are planned, retries
-//! decided and duplicates judged above it (`table/`), once for all devices. What passes rely on is checked above them too:
-//! `kernels.rs` sees to plans and to lengths that belong together. That buffers are its own, a backend sees to.
+//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes, retries and
+//! duplicates are decided above it (`table/`), once for all devices. The preconditions of passes are checked above it
+//! too: `kernels.rs` checks plans and lengths. A backend checks that buffers belong to it.
 //!
 //! ```text
-//! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
-//! Relational       the passes over columns that grouping and joining are made of (`relational.rs`)
-//! Probe            clocks, and what memory can do: for measuring alone (`probe.rs`); no table needs it
-//! Kernels<S>       build, place, lookup, assign, decode, remove, lift of scheme S: what may be asked is checked there, once
-//! Passes<S>        the same without checks: what a device must provide to run scheme S; nobody outside can call it
+//! HashBackend      memory (filled, upload, read, write, copy), and the primitives that do not depend on a scheme
+//! Relational       the passes over columns that grouping and joining are composed of (`relational.rs`)
+//! Probe            clocks and memory benchmarks, for measuring only (`probe.rs`); tables do not use it
+//! Kernels<S>       build, place, lookup, assign, decode, remove, lift of scheme S, with checked arguments
+//! Passes<S>        the same without checks: what a device must provide to run scheme S; not callable from outside
 //! ```
 //!
 //! Rules for implementors:
@@ -17,9 +17,9 @@
 //! - An error leaves buffers passed as `&mut` in an unspecified but valid state; tables work on copies for that reason.
 //! - Buffers of length 0 are legal everywhere.
 //! - Errors are [`crate::Error::LengthMismatch`], [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], and
-//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's words. A device may report one late: at
+//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's message. A device may report one late: at
 //!   the next call that waits.
-//! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
+//! - Every pass over keys runs in kernels; a loop over keys on the host is recorded in the [`Ledger`].
 
 pub(crate) mod across;
 #[cfg(test)]
@@ -72,7 +72,7 @@ use crate::sealed::Sealed;
 
 /// An integer that buffers hold: `u32` or `u64`.
 pub trait Word: bytemuck::Pod + Ord + Into<u64> + fmt::Debug + Send + Sync + Sealed {
-    /// Bits of one.
+    /// The number of bits.
     const BITS: u32;
     /// The lowest bits of an integer.
     fn low(of: u64) -> Self;
@@ -94,9 +94,9 @@ impl Word for u64 {
 
 /// Memory of one device. Sealed: the backends of this crate implement it.
 pub trait DeviceBuffer: Sealed + Send + Sync + fmt::Debug {
-    /// Elements.
+    /// The number of elements.
     fn len(&self) -> usize;
-    /// Whether there are none.
+    /// Whether the buffer is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -108,31 +108,31 @@ pub fn bitmap_words(len: usize) -> usize {
     len.div_ceil(32)
 }
 
-/// Memory and data-parallel primitives of one device. Sealed, like [`Relational`], [`Kernels`] and [`Probe`]: name it in
-/// bounds; the backends of this crate implement it.
+/// Memory and data-parallel primitives of one device. Sealed, like [`Relational`], [`Kernels`] and [`Probe`]: name it
+/// in bounds; the backends of this crate implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a device",
     label = "not a device",
     note = "`koel::auto()` has the device in its field `backend`: pass `&koel::auto().backend`"
 )]
 pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
-    /// Memory there, freed on drop.
+    /// Memory of the device, freed on drop.
     type Buffer<T: Word>: DeviceBuffer;
 
     /// Name and limits.
     fn info(&self) -> &DeviceInfo;
-    /// The record of what ran where.
+    /// The record of what ran on the device and what on the host.
     fn ledger(&self) -> &Ledger;
 
     /// A buffer of `len` copies of `value`.
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Self::Buffer<T>>;
-    /// A buffer of `len` elements that somebody will write before anyone reads them: until then, they are any at all.
+    /// An uninitialised buffer of `len` elements: its contents are unspecified until written.
     fn unwritten<T: Word>(&self, len: usize) -> Result<Self::Buffer<T>> {
         self.filled(len, T::zeroed())
     }
-    /// A buffer with the host's data.
+    /// A buffer with the data of the host.
     fn upload<T: Word>(&self, data: &[T]) -> Result<Self::Buffer<T>>;
-    /// Writes the host's data over `buffer[at..]`.
+    /// Overwrites `buffer[at..]` with data of the host.
     fn write<T: Word>(&self, buffer: &mut Self::Buffer<T>, at: usize, data: &[T]) -> Result<()>;
     /// Reads `buffer[at..at + data.len()]` to the host.
     fn read<T: Word>(&self, buffer: &Self::Buffer<T>, at: usize, data: &mut [T]) -> Result<()>;
@@ -145,30 +145,31 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         to_at: usize,
         len: usize,
     ) -> Result<()>;
-    /// Writes these parts of buffers of other devices over `to[at..]`, one behind the other. Returns when they are there. What
-    /// was to write the parts must be over ([`finish`](Self::finish) of their devices).
+    /// Writes these parts of buffers of other devices to `to[at..]`, one after the other, and returns when they have
+    /// arrived. Work that writes the parts must be finished ([`finish`](Self::finish) of their devices).
     ///
-    /// Cost: all of it goes through this machine's memory, once each way; where buses lie between, both ways overlap.
+    /// Cost: the data is copied through host memory, once in each direction; between devices on buses, both directions
+    /// overlap.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`], and [`crate::Error::LengthMismatch`] past an end; [`crate::Error::OutOfMemory`] or what
-    /// a device reports, after which it is unspecified what is in `to`.
+    /// [`crate::Error::WrongDevice`], and [`crate::Error::LengthMismatch`] past an end; [`crate::Error::OutOfMemory`]
+    /// or what a device reports, after which the contents of `to` are unspecified.
     fn bring<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
         across::by_way_of_the_host(self, to, at, pieces)
     }
-    /// Whether columns of this machine are best worked on by its own threads on their way to the device: it works in the same
-    /// memory, or is taken to.
+    /// Whether the host's threads should preprocess columns in host memory on their way to the device: the device works
+    /// in host memory, or is treated as if it did.
     fn shares_memory(&self) -> bool {
         true
     }
-    /// Waits until all work is done, and reports an error that came late.
+    /// Waits until all work is done, and reports errors that were delayed.
     fn finish(&self) -> Result<()>;
 
     /// `0, 1, .., len - 1`.
     fn iota(&self, len: usize) -> Result<Self::Buffer<u32>>;
     /// Replaces every x by `!x`, which reverses the order of integers.
     fn complement(&self, buffer: &mut Self::Buffer<u32>) -> Result<()>;
-    /// `from[index[0]], from[index[1]], ..`; an index past the end reads as 0.
+    /// Returns `from[index[0]], from[index[1]], ..`; an index past the end reads as 0.
     fn gather<T: Word>(&self, from: &Self::Buffer<T>, index: &Self::Buffer<u32>) -> Result<Self::Buffer<T>>;
     /// The greatest element; 0 of an empty buffer.
     fn greatest<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<T>;
@@ -179,7 +180,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         keep: bool,
         column: &Self::Buffer<T>,
     ) -> Result<Self::Buffer<T>>;
-    /// [`select`](Self::select) of two columns by one bitmap, whose ones are counted once.
+    /// As [`select`](Self::select), for two columns and one bitmap, whose ones are counted once.
     fn select_pairs<K: Word, V: Word>(
         &self,
         bits: &Self::Buffer<u32>,
@@ -187,25 +188,26 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         keys: &Self::Buffer<K>,
         values: &Self::Buffer<V>,
     ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
-    /// The pairs `(keys[i], values[i])` in ascending order of keys, pairs of one key in the order in which they stood.
+    /// Returns the pairs `(keys[i], values[i])` in ascending order of keys. The sort is stable.
     ///
-    /// Cost: 16 bytes of memory a pair, the result among them, and also where keys crowd. On the CPU two passes through
-    /// memory, and more only where keys crowd; on OpenCL one pass of 20 bytes a pair for every 8 bits in which keys
-    /// differ. Keys that ascend already are copied. OpenCL devices sort fewer than 2^32 pairs.
+    /// Cost: 16 bytes of memory per pair, including the result, whatever the distribution of the keys. On the CPU two
+    /// passes through memory, and more only if many keys share their leading bits; on OpenCL one pass of 20 bytes per
+    /// pair for every 8 bits in which keys differ. If the keys are sorted already, they are copied. OpenCL devices sort
+    /// fewer than 2^32 pairs.
     fn sort_pairs<K: Word, V: Word>(
         &self,
         keys: &Self::Buffer<K>,
         values: &Self::Buffer<V>,
     ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
 
-    /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
-    /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the
-    /// first of which are read into `answers`. At most four chunks are on the device at a time; where a bus lies between,
-    /// transfers both ways and passes overlap.
+    /// Answers queries from host memory to host memory, at most [`QUERIES_AT_ONCE`] at a time. `pass` receives each
+    /// chunk in the order of the queries, with buffers that it returned for an earlier chunk, and returns it with its
+    /// columns of answers, the first of which are read into `answers`. At most four chunks are on the device at a time;
+    /// for a device on a bus, transfers in both directions and passes overlap.
     ///
     /// # Errors
-    /// [`crate::Error::LengthMismatch`] for columns that are not as long as the answers; the first of `pass`, after which
-    /// it is unspecified which answers have arrived.
+    /// [`crate::Error::LengthMismatch`] for columns whose length is not that of the answers; the first error of `pass`,
+    /// after which it is unspecified which answers have arrived.
     fn in_chunks<Q: Word, A: Word>(
         &self,
         queries: &[Q],
@@ -215,11 +217,11 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         chunks::one_by_one(self, queries, answers, &mut pass)
     }
 
-    /// Uploads two columns of one length, so many rows at a time, and hands them to `pass` in their order. Where a bus lies
-    /// between and both are pinned, rows come while the pass over those before them runs.
+    /// Uploads two columns of equal length, a chunk of rows at a time, and calls `pass` with the chunks in order. For a
+    /// device on a bus and pinned columns, a chunk is uploaded while the pass over the previous one runs.
     ///
     /// # Errors
-    /// [`crate::Error::LengthMismatch`]; the first of `pass`; what the device reports.
+    /// [`crate::Error::LengthMismatch`]; the first error of `pass`; what the device reports.
     fn in_pairs<K: Word, V: Word>(
         &self,
         keys: &[K],
@@ -232,7 +234,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?))
     }
 
-    /// The CPU that this backend is, if it is one: it has ways of its own to number, group and join columns.
+    /// The CPU behind this backend, if it is one: CPUs have faster algorithms to number, group and join columns.
     #[doc(hidden)]
     fn host(&self) -> Option<&Cpu> {
         None
@@ -242,7 +244,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     fn host_words<'a, T: Word>(&self, _buffer: &'a Self::Buffer<T>) -> Result<&'a [T]> {
         Err(Error::WrongDevice)
     }
-    /// A buffer of that CPU as one of this backend.
+    /// Converts a buffer of that CPU to one of this backend.
     #[doc(hidden)]
     fn of_host<T: Word>(&self, _memory: Memory<T>) -> Result<Self::Buffer<T>> {
         Err(Error::WrongDevice)
@@ -251,7 +253,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// Reads a whole buffer to the host.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] where the host has no room for it; as [`read`](Self::read).
+    /// [`crate::Error::OutOfMemory`] if the host lacks memory for it; otherwise as [`read`](Self::read).
     fn download<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Vec<T>> {
         let mut data = memory::zeroed(buffer.len())?;
         self.read(buffer, 0, &mut data)?;
@@ -274,59 +276,60 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     }
 }
 
-/// What became of a batch of pairs.
+/// The result of placing a batch of pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed<K = u32, V = u32> {
-    /// Pairs without a slot (classic: chains that were cut). Above 0 the attempt has failed and the image is of no
-    /// use.
+    /// The number of pairs without a slot (classic: chains that were cut). If it is above 0, the attempt has failed and
+    /// the image must not be used.
     pub unplaced: u64,
-    /// Pairs beyond the first of each key, the image's own pairs counted; exact if nothing is unplaced.
+    /// The number of duplicates, including duplicates of the image's own pairs; exact if `unplaced` is 0.
     pub copies: u64,
-    /// The smallest key with copies; exact if nothing is unplaced.
+    /// The smallest key with duplicates; exact if `unplaced` is 0.
     pub least_copy: Option<K>,
-    /// The value that came with the key that cannot stand in the image (classic: the empty marker's).
+    /// The value of the sentinel pair, whose key cannot be stored in the image (classic: it is the empty marker).
     pub outside: Option<V>,
-    /// Keys in a stash whose size depends on that: the image is that of [`Plan::with_stash`](crate::scheme::Plan::with_stash).
+    /// The number of keys in a stash whose size depends on it: the image is that of
+    /// [`Plan::with_stash`](crate::scheme::Plan::with_stash).
     pub stash: u64,
 }
 
-/// [`Placed`] of a batch of tables of scheme `S`.
+/// The [`Placed`] of a batch of tables of scheme `S`.
 pub type PlacedOf<S> = Placed<<S as Scheme>::Key, <S as Scheme>::Value>;
 
 /// The pairs of an image, cell by cell.
 #[derive(Debug)]
 pub struct Decoded<Keys, Values = Keys, Bits = Keys> {
-    /// The key in each cell, 0 where there is none.
+    /// The key in each cell, 0 if the cell is empty.
     pub keys: Keys,
-    /// The value in each cell, 0 where there is none.
+    /// The value in each cell, 0 if the cell is empty.
     pub values: Values,
-    /// A bitmap of the cells that hold a pair.
+    /// A bitmap of the cells that contain a pair.
     pub taken: Bits,
 }
 
-/// [`Decoded`] of an image of scheme `S` on backend `B`.
+/// The [`Decoded`] of an image of scheme `S` on backend `B`.
 pub type DecodedOf<B, S> =
     Decoded<BufferOf<B, <S as Scheme>::Key>, BufferOf<B, <S as Scheme>::Value>, BufferOf<B, u32>>;
 
-/// Two columns of backend `B` that belong together.
+/// Two columns of backend `B` with the same rows.
 pub type BuffersOf<B, T, U> = (BufferOf<B, T>, BufferOf<B, U>);
 
 /// A buffer of backend `B`.
 pub type BufferOf<B, T> = <B as HashBackend>::Buffer<T>;
 
-/// What was taken out of an image.
+/// The result of removing keys from an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Pairs that stood in the image and do no more.
+    /// The number of pairs that were removed.
     pub pairs: u64,
-    /// Whether the key that cannot stand in the image was among those to be removed.
+    /// Whether the sentinel key was among the keys to remove.
     pub outside: bool,
 }
 
-/// A backend that can hold tables of scheme `S`: it runs `S`, the table by which duplicates of its keys are told apart,
-/// and the passes that group and join.
+/// A backend that can store tables of scheme `S`: it runs `S`, the table that detects duplicates of its keys, and the
+/// passes for groups and joins.
 ///
-/// [`Cpu`], [`Any`](crate::Any) and `OpenCl` run all schemes. Where another type is given, the compiler says so:
+/// [`Cpu`], [`Any`](crate::Any) and `OpenCl` run all schemes. The compiler rejects other types with an explanation:
 ///
 /// ```compile_fail,E0277
 /// # use koel::prelude::*;

@@ -1,19 +1,19 @@
-//! What the 64 bits of a value are, and values as integers in the order of the numbers.
+//! The types of 64-bit values, and codes that order values as unsigned integers.
 //!
 //! ```text
 //! unsigned   the bits                                            0 <= .. <= 2^64 - 1
-//! signed     the bits with the sign turned                       -2^63, .., -1, 0, 1, ..
-//! double     negative: all bits turned; else the sign alone      -inf, .., -0, +0, .., +inf
-//!            NaN, whichever: 0 where the least is looked for, all ones where the greatest is
+//! signed     the bits with the sign flipped                      -2^63, .., -1, 0, 1, ..
+//! double     negative: all bits flipped; else the sign alone     -inf, .., -0, +0, .., +inf
+//!            NaN of any bits: 0 to find the least value, all ones to find the greatest
 //! ```
 //!
-//! So the least and the greatest of all three are those of unsigned integers, which atomics find in any order. No number
-//! has the code of NaN, since all codes of doubles lie between those of the infinities. The other end of each is left for
-//! a group without rows. cl/accumulate.cl has the twins of these functions.
+//! So the least and the greatest value of each type are those of unsigned integers, which atomics find in any order. No
+//! number has the code of NaN, since all codes of doubles are between those of the infinities. The other end of the
+//! range is left for groups without rows. cl/accumulate.cl has the same functions.
 
 use crate::exact::{Window, quotient};
 
-/// What values of 64 bits are.
+/// The type of 64-bit values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Numbers {
     /// `u64`.
@@ -26,14 +26,14 @@ pub enum Numbers {
 
 const SIGN: u64 = 1 << 63;
 
-/// The one NaN of all results.
+/// The only NaN in results.
 pub(crate) const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 impl Numbers {
-    /// All of them.
+    /// All types.
     pub const ALL: [Numbers; 3] = [Numbers::Unsigned, Numbers::Signed, Numbers::Double];
 
-    /// The number that cl/ has for it.
+    /// The code of the type in cl/.
     #[cfg(feature = "opencl")]
     pub(crate) fn code(self) -> u32 {
         match self {
@@ -43,7 +43,7 @@ impl Numbers {
         }
     }
 
-    /// The integer by which the least is found.
+    /// The code to find the least value.
     #[inline(always)]
     pub(crate) fn low_code(self, bits: u64) -> u64 {
         match self {
@@ -52,7 +52,7 @@ impl Numbers {
         }
     }
 
-    /// The integer by which the greatest is found.
+    /// The code to find the greatest value.
     #[inline(always)]
     pub(crate) fn high_code(self, bits: u64) -> u64 {
         match self {
@@ -61,8 +61,8 @@ impl Numbers {
         }
     }
 
-    /// The value that [`low_code`](Self::low_code) made this of; of all ones, which is no row's but the greatest
-    /// integer's, that one, or infinity.
+    /// The value with this [`low_code`](Self::low_code); for all ones, which only the greatest integer has, that
+    /// integer, or infinity.
     #[inline(always)]
     pub(crate) fn of_low_code(self, code: u64) -> u64 {
         match (self, code) {
@@ -72,7 +72,7 @@ impl Numbers {
         }
     }
 
-    /// The value that [`high_code`](Self::high_code) made this of; of 0, the least integer, or minus infinity.
+    /// The value with this [`high_code`](Self::high_code); for 0, the least integer, or minus infinity.
     #[inline(always)]
     pub(crate) fn of_high_code(self, code: u64) -> u64 {
         match (self, code) {
@@ -100,7 +100,7 @@ impl Numbers {
         }
     }
 
-    /// A value as an integer; of doubles in units of the window, or `None` outside of it.
+    /// A value as an integer; a double in units of the window, or `None` if it is outside of the window.
     #[inline(always)]
     pub(crate) fn integer(self, bits: u64, window: Window) -> Option<i128> {
         match self {
@@ -110,7 +110,7 @@ impl Numbers {
         }
     }
 
-    /// The bits of a sum; `None` if 64 do not hold an integer.
+    /// The bits of a sum; `None` if an integer does not fit in 64 bits.
     #[inline(always)]
     pub(crate) fn sum(self, sum: i128, window: Window) -> Option<u64> {
         match self {
@@ -133,7 +133,7 @@ pub(crate) fn is_nan(bits: u64) -> bool {
     bits & !SIGN > f64::INFINITY.to_bits()
 }
 
-/// The bits of a double, of any NaN those of [`NAN`].
+/// The bits of a double, with [`NAN`] for any NaN.
 #[inline(always)]
 pub(crate) fn bits_of(number: f64) -> u64 {
     if number.is_nan() { NAN } else { number.to_bits() }

@@ -1,12 +1,12 @@
-//! What a device must provide to run a scheme. It trusts what it is given.
+//! What a device must provide to run a scheme. Arguments are not checked.
 
 use super::kernels::{no_tombstones, rebuilt};
 use super::{DecodedOf, DeviceBuffer, HashBackend, PlacedOf, Removed, bitmap_words};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme};
 
-/// What a backend provides to run scheme `S`: the passes of [`Kernels`](super::Kernels), which has checked what they rely
-/// on: that the plan is one, that the image has its words, and that columns are as long as they must be.
+/// The passes that a backend provides to run scheme `S`. [`Kernels`](super::Kernels) has checked their preconditions:
+/// the plan is valid, and the lengths of the image and the columns match it.
 pub trait Passes<S: Scheme>: HashBackend {
     /// See [`Kernels::build`](super::Kernels::build).
     fn build(
@@ -72,18 +72,18 @@ pub trait Passes<S: Scheme>: HashBackend {
     /// See [`Kernels::decode`](super::Kernels::decode).
     fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<DecodedOf<Self, S>>;
 
-    /// See [`Kernels::remove`](super::Kernels::remove); for kinds that are built afresh instead, what is provided.
+    /// See [`Kernels::remove`](super::Kernels::remove). The default is for kinds that must be rebuilt instead.
     fn remove(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>, _keys: &Self::Buffer<S::Key>) -> Result<Removed> {
         Err(rebuilt::<S>(plan))
     }
 
-    /// See [`Kernels::lift`](super::Kernels::lift); for kinds without tombstones, what is provided.
+    /// See [`Kernels::lift`](super::Kernels::lift). The default is for kinds without tombstones.
     fn lift(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>) -> Result<DecodedOf<Self, S>> {
         Err(no_tombstones::<S>(plan))
     }
 }
 
-/// An empty image, and the pairs placed in it: how [`Passes::build`] is provided.
+/// Places the pairs in an empty image: the default of [`Passes::build`].
 pub(crate) fn filled_and_placed<S: Scheme, B: Passes<S>>(
     backend: &B,
     plan: &S::Plan,
@@ -95,7 +95,7 @@ pub(crate) fn filled_and_placed<S: Scheme, B: Passes<S>>(
     Ok((image, placed))
 }
 
-/// A copy of an image, and the pairs placed in it: how [`Passes::extended`] is provided.
+/// Places the pairs in a copy of an image: the default of [`Passes::extended`].
 pub(crate) fn copied_and_placed<S: Scheme, B: Passes<S>>(
     backend: &B,
     plan: &S::Plan,

@@ -1,49 +1,49 @@
-//! The passes over columns that grouping and joining are made of, beside those of [`HashBackend`].
+//! The passes over columns that grouping and joining are composed of, in addition to those of [`HashBackend`].
 //!
 //! ```text
-//! bitmaps   mark (ones at these places), heads and tails (where runs of equal elements begin and end), ranks (ones up
-//!           to a place)
+//! bitmaps   mark (ones at given places), heads and tails (where runs of equal elements begin and end), ranks (number of
+//!           ones up to a place)
 //! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
-//! groups    scatter (to where each belongs), accumulate and accumulate_wide (count, sum, mean, least, greatest of each group)
-//! shards    shards (which of them each key is in)
+//! groups    scatter (writes each element to its place), accumulate and accumulate_wide (count, sum, mean, least, greatest)
+//! shards    shards (the shard of each key)
 //! images    interleave (cells of 32 bits and values to words of 64)
 //! ```
 //!
-//! A heavy key is one run, or one group, and nothing else: no pass gives a run to one work-item, and the rows of a heavy
-//! group are added up near the processor first (but for two heavy groups whose numbers agree in their low bits, which
-//! there share an entry in turns).
+//! A heavy key is one run, or one group. No pass assigns a whole run to one work-item, and the rows of a heavy group
+//! are first added up in local memory (unless the numbers of two heavy groups agree in their low bits: they then share
+//! an entry in turns).
 
 use super::{HashBackend, Numbers, Word};
 use crate::error::Result;
 use crate::scheme::Key;
 use crate::scheme::shard::ShardOf;
 
-/// Where the run of each query stands, and how long it is.
+/// The position and length of the run of each query.
 #[derive(Debug)]
 pub struct Spans<Column> {
-    /// Its first element.
+    /// The first element of each run.
     pub starts: Column,
-    /// Its elements.
+    /// The number of elements of each run.
     pub counts: Column,
 }
 
-/// A piece of the list of all runs, one behind the other.
+/// A piece of the list of all runs, one after the other.
 #[derive(Debug)]
 pub struct Expanded<Column> {
-    /// Which run each element belongs to.
+    /// The run of each element.
     pub runs: Column,
-    /// Where the element stands in what the runs are runs of.
+    /// The position of each element in the column that the runs refer to.
     pub places: Column,
 }
 
-/// Which aggregates are wanted.
+/// The requested aggregates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Rows of a group.
+    /// The number of rows of a group.
     pub count: bool,
-    /// The sum of their values.
+    /// The sum of the values of a group.
     pub sum: bool,
-    /// Their sum divided by their count, of values of 64 bits.
+    /// The sum divided by the count, for values of 64 bits.
     pub mean: bool,
     /// The least value.
     pub least: bool,
@@ -52,10 +52,10 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// All of them.
+    /// All aggregates.
     pub const ALL: Wanted = Wanted { count: true, sum: true, mean: true, least: true, greatest: true };
 
-    /// Whether values are needed: to count, they are not.
+    /// Whether values are needed. The count does not need them.
     pub fn values(self) -> bool {
         self.is_summed() || self.least || self.greatest
     }
@@ -66,9 +66,9 @@ impl Wanted {
     }
 }
 
-/// Aggregates of groups, a column each; a column that was not wanted has length 0.
+/// Aggregates of groups, a column each; a column that was not requested has length 0.
 pub struct Accumulated<B: HashBackend> {
-    /// Rows.
+    /// The numbers of rows.
     pub counts: B::Buffer<u32>,
     /// Sums of values. They are exact: fewer than 2^32 values of 32 bits stay below 2^64.
     pub sums: B::Buffer<u64>,
@@ -86,17 +86,17 @@ impl<B: HashBackend> std::fmt::Debug for Accumulated<B> {
     }
 }
 
-/// Aggregates of groups of 64-bit values, a column each; a column that was not wanted has length 0.
+/// Aggregates of groups of 64-bit values, a column each; a column that was not requested has length 0.
 pub struct WideAccumulated<B: HashBackend> {
-    /// Rows.
+    /// The numbers of rows.
     pub counts: B::Buffer<u32>,
     /// Sums: of integers, modulo 2^64; of doubles exact, as the bits of the nearest double.
     pub sums: B::Buffer<u64>,
     /// The exact sum divided by the count, as the bits of the nearest double; NaN for a group without rows.
     pub means: B::Buffer<u64>,
-    /// Least values; the greatest number of all for a group without rows.
+    /// Least values; the greatest possible value for a group without rows.
     pub least: B::Buffer<u64>,
-    /// Greatest values; the least number of all for a group without rows.
+    /// Greatest values; the least possible value for a group without rows.
     pub greatest: B::Buffer<u64>,
     /// The first group whose sum does not fit 64 bits.
     pub overflow: Option<u32>,
@@ -127,15 +127,15 @@ pub trait Relational: HashBackend {
     /// A bitmap of the places at which an element differs from the one behind it. The last one does.
     fn tails<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
-    /// The number of the shard that each key is in.
+    /// The number of the shard of each key.
     fn shards<K: Key>(&self, keys: &Self::Buffer<K>, which: &ShardOf) -> Result<Self::Buffer<u32>>;
 
-    /// For each of the first `len` places of a bitmap how many ones there are up to it and on it, less one. Before the
-    /// first one that is all ones.
+    /// For each of the first `len` places of a bitmap, the number of ones up to and including it, minus one. Before the
+    /// first one, the result has all bits set.
     fn ranks(&self, bits: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
 
-    /// `len` zeros, over which `values[i]` is written at `places[i]`. Places before the end are distinct; those past it are
-    /// passed over.
+    /// `len` zeros, with `values[i]` written at `places[i]`. Places before the end are distinct; those past it are
+    /// skipped.
     fn scatter<T: Word>(
         &self,
         values: &Self::Buffer<T>,
@@ -143,9 +143,9 @@ pub trait Relational: HashBackend {
         len: usize,
     ) -> Result<Self::Buffer<T>>;
 
-    /// The run of each query: run `ids[i]` goes from `starts[ids[i]]` to `starts[ids[i] + 1]` (one more start than
-    /// runs), for queries whose bit in `found` is one. For others, and numbers that no run has, it is empty; or, with
-    /// `missing`, the one element that stands there.
+    /// The run of each query: run `ids[i]` goes from `starts[ids[i]]` to `starts[ids[i] + 1]` (there is one more start
+    /// than runs), for queries whose bit in `found` is one. For other queries and for invalid run numbers, the run is
+    /// empty; or, if `missing` is given, it is the one element at that position.
     fn spans(
         &self,
         starts: &Self::Buffer<u32>,
@@ -154,14 +154,14 @@ pub trait Relational: HashBackend {
         missing: Option<u32>,
     ) -> Result<Spans<Self::Buffer<u32>>>;
 
-    /// The sums of all counts before each, from 0, and behind them the sum of all: one more than counts.
+    /// The prefix sums of the counts, from 0, and the total at the end: one element more than counts.
     fn offsets(&self, counts: &Self::Buffer<u32>) -> Result<Self::Buffer<u64>>;
 
-    /// Elements `first..first + len` of the list in which run `r` is the elements from `starts[r]` on, and stands at
-    /// `offsets[r]..offsets[r + 1]` (rising; one more offset than starts). Past the end of the list, run and place
-    /// are 0.
+    /// Elements `first..first + len` of the list in which run `r` consists of the elements from `starts[r]` on, and
+    /// occupies `offsets[r]..offsets[r + 1]` (ascending; there is one more offset than starts). Past the end of the
+    /// list, run and place are 0.
     ///
-    /// Cost: a search among the offsets for each tile of the piece, and a step for each element, however long its run.
+    /// Cost: a search in the offsets for each tile of the piece, and one step per element, however long its run.
     fn expand(
         &self,
         offsets: &Self::Buffer<u64>,
@@ -170,9 +170,9 @@ pub trait Relational: HashBackend {
         len: usize,
     ) -> Result<Expanded<Self::Buffer<u32>>>;
 
-    /// What is wanted of each of `groups` groups: row `i` belongs to group `ids[i]` and brings `values[i]`. There are
-    /// as many values as rows if any aggregate needs them, and otherwise none. A row whose group there is not is passed
-    /// over. There are no means.
+    /// The requested aggregates of each of `groups` groups: row `i` belongs to group `ids[i]` and has the value
+    /// `values[i]`. There are as many values as rows if any aggregate needs them, and otherwise none. Rows with an
+    /// invalid group are skipped. Means are not computed.
     fn accumulate(
         &self,
         ids: &Self::Buffer<u32>,
@@ -181,11 +181,12 @@ pub trait Relational: HashBackend {
         wanted: Wanted,
     ) -> Result<Accumulated<Self>>;
 
-    /// The same of values of 64 bits. Of doubles a group with a NaN has NaN as its least and its greatest value, and -0.0 is
-    /// less than 0.0; sums and means are exact, rounded once ([`ExactSum`](crate::ExactSum)). A NaN is 0x7ff8000000000000.
+    /// As [`accumulate`](Self::accumulate), for values of 64 bits. For doubles, a group with a NaN has NaN as its least
+    /// and its greatest value, and -0.0 is less than 0.0; sums and means are exact, rounded once
+    /// ([`ExactSum`](crate::ExactSum)). The bits of NaN are 0x7ff8000000000000.
     ///
-    /// Cost: one pass. Doubles whose exponents are far below the greatest of the column take a sort besides, and are added up
-    /// by this machine.
+    /// Cost: one pass. Doubles whose exponents are far below the greatest of the column take a sort in addition, and
+    /// are added up by the host.
     fn accumulate_wide(
         &self,
         ids: &Self::Buffer<u32>,
@@ -195,8 +196,8 @@ pub trait Relational: HashBackend {
         wanted: Wanted,
     ) -> Result<WideAccumulated<Self>>;
 
-    /// A word for each of `lower`: cell `i` of `cells` (two of 32 bits to a word, the lower half first) as its upper
-    /// half and `lower[i]` as its lower one, where bit `i` of `bits` is one; `empty` elsewhere.
+    /// A word for each element of `lower`: if bit `i` of `bits` is one, its upper half is cell `i` of `cells` (two of
+    /// 32 bits per word, the lower half first) and its lower half is `lower[i]`; otherwise the word is `empty`.
     fn interleave(
         &self,
         cells: &Self::Buffer<u64>,

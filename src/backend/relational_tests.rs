@@ -1,4 +1,4 @@
-//! `Relational` against plain loops, for the tests of every device: the same inputs, and answers that no device gave.
+//! Compares `Relational` with plain loops on the host, for the tests of every device.
 
 use super::{DeviceBuffer, Relational, Wanted, bitmap_words};
 use crate::error::{Error, Result};
@@ -77,7 +77,7 @@ pub(crate) fn bitmaps<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()>
     Ok(())
 }
 
-/// Where runs stand, of so many queries each.
+/// The runs of queries.
 pub(crate) fn spans<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for &len in sizes {
         // Empty runs, long ones, and the greatest numbers.
@@ -100,7 +100,7 @@ pub(crate) fn spans<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Counts of so many runs, one of which may have `heaviest` elements.
+/// Counts of runs, one of which may have `heaviest` elements.
 fn counts_of_every_sort(runs: usize, heaviest: u32) -> Named<Vec<u32>> {
     let heavy = |at: usize| {
         let mut counts = vec![0; runs];
@@ -118,7 +118,7 @@ fn counts_of_every_sort(runs: usize, heaviest: u32) -> Named<Vec<u32>> {
     ]
 }
 
-/// Sums and expansions of so many runs, one of which may have `heaviest` elements.
+/// Prefix sums and expansions of runs, one of which may have `heaviest` elements.
 pub(crate) fn lists<B: Relational>(backend: &B, sizes: &[usize], heaviest: u32) -> Result<()> {
     for &runs in sizes {
         for (name, counts) in counts_of_every_sort(runs, heaviest) {
@@ -172,7 +172,7 @@ pub(crate) fn long_lists<B: Relational>(backend: &B) -> Result<()> {
     Ok(())
 }
 
-/// Which group so many rows belong to, and how many groups there are.
+/// The group of each row, and the number of groups.
 pub(super) fn groups_of_every_sort(rows: usize) -> Named<(Vec<u32>, usize)> {
     let some = below(1000, 7, rows);
     let half = |x: u32| if x & 1 == 0 { 77 } else { x >> 1 };
@@ -184,14 +184,14 @@ pub(super) fn groups_of_every_sort(rows: usize) -> Named<(Vec<u32>, usize)> {
         ("in order, three rows each", ((0..rows as u32).map(|row| row / 3).collect(), rows)),
         ("one", (vec![4; rows], 5)),
         ("half one", (some.iter().map(|&x| half(x)).collect(), 500)),
-        // In one place of every table that is a power of two.
+        // All in one entry of every table whose size is a power of two.
         ("congruent", (some.iter().map(|&x| x % 4 * 65_536).collect(), 3 * 65_536 + 1)),
         ("past the end", (some.iter().map(|&x| if x % 3 == 0 { u32::MAX - x } else { x }).collect(), 300)),
         ("none", (some, 0)),
     ]
 }
 
-/// Aggregates of so many rows.
+/// Aggregates of columns of these lengths.
 pub(crate) fn aggregates<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for &rows in sizes {
         for (name, (ids, groups)) in groups_of_every_sort(rows) {
@@ -236,11 +236,11 @@ fn agrees<B: Relational>(
     Ok(())
 }
 
-/// Columns that go to their places, and images of two columns.
+/// Scattered columns, and images of two columns.
 pub(crate) fn moves<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for &len in sizes {
         let values = noise(13, len);
-        // Every other place of more than there are, from the last one down.
+        // Every other place, in descending order.
         let places: Vec<u32> = (0..len as u32).rev().map(|i| 2 * i + 1).collect();
         for to in [0, len, 2 * len + 1] {
             let mut expected = vec![0; to];

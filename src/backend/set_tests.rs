@@ -1,5 +1,4 @@
-//! What a backend's sets must be, against the one-key-at-a-time rule of `scheme/cuckoo_set.rs`; each backend's tests run
-//! them.
+//! Checks of a backend's sets against the sequential rule of `scheme/cuckoo_set.rs`; each backend's tests run them.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +16,14 @@ fn distinct(len: usize) -> Vec<u32> {
     edges.into_iter().chain(mixed).take(len).collect()
 }
 
-/// Each key once, every third one again, every seventh thrice more, in an order that mixes them.
+/// Each key once, every third one twice, every seventh three more times, in mixed order.
 fn repeated(keys: &[u32]) -> Vec<u32> {
     let thirds = keys.iter().step_by(3);
     let sevenths = keys.iter().step_by(7);
     thirds.chain(sevenths.clone()).chain(keys).chain(sevenths.clone().rev()).chain(sevenths).copied().collect()
 }
 
-/// What is to be told of keys that come to an image with others.
+/// The expected result of adding keys to an image with others.
 fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
     let mut times: BTreeMap<u32, u64> = BTreeMap::new();
     before.iter().chain(come).for_each(|&key| *times.entry(key).or_default() += 1);
@@ -46,7 +45,7 @@ fn empty<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan) -> B::Buffer<
     backend.filled(plan.words() as usize, plan.empty_word()).expect("room")
 }
 
-/// The first attempt that has room for these keys, in so many slots.
+/// The first attempt that succeeds for these keys, with this number of slots.
 fn plans(
     scheme: &CuckooSet,
     slots: usize,
@@ -58,7 +57,7 @@ fn plans(
     plans.find(|plan| fits(plan)).unwrap_or_else(|| panic!("{scheme:?}: no attempt for {} keys", keys.len()))
 }
 
-/// A sound image of these keys by the sequential rule.
+/// A valid image of these keys by the sequential rule.
 fn reference(scheme: &CuckooSet, slots: usize, keys: &[u32]) -> (CuckooSetPlan, Vec<u64>) {
     let mut image = Vec::new();
     let pairs: Vec<_> = keys.iter().map(|&key| (key, 0)).collect();
@@ -77,8 +76,8 @@ fn slots_for(len: usize, percent: usize) -> usize {
     (len * 100).div_ceil(percent)
 }
 
-/// The same bytes as by the rule, of keys that come once or often, at once or in batches, in odd and even numbers of
-/// slots; and exact counts.
+/// The image equals that of the rule, for keys with and without duplicates, at once or in batches, and for odd and even
+/// numbers of slots; counts are exact.
 pub(crate) fn canonical_images_are_the_sequential_ones<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
     for functions in 2..=5 {
         let scheme = CuckooSet::canonical(functions);
@@ -104,7 +103,7 @@ pub(crate) fn canonical_images_are_the_sequential_ones<B: Kernels<CuckooSet>>(ba
     }
 }
 
-/// The paper's race leaves each key once, in every family and under every rule: alone, and with keys that were there.
+/// The paper's race leaves each key once, in every family and under every rule: alone, and with existing keys.
 pub(crate) fn classic_sets_hold_each_key_once<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
     for functions in 2..=5 {
         for (family, rule) in HashFamily::ALL.into_iter().flat_map(|f| Reinsertion::ALL.map(|rule| (f, rule))) {
@@ -144,7 +143,7 @@ pub(crate) fn classic_sets_hold_each_key_once<B: Kernels<CuckooSet>>(backend: &B
     }
 }
 
-/// Images in which keys stand several times: exactly those are emptied, and counted, that a lookup does not find.
+/// Images with duplicates: exactly those that a lookup does not find are removed and counted.
 pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
     for functions in 2..=5 {
         let scheme = CuckooSet::classic(functions);
@@ -152,7 +151,7 @@ pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backe
         let lists = plan.cuckoo().functions();
         let mut image = vec![plan.empty_word(); plan.words() as usize];
         let slots: &mut [u32] = bytemuck::cast_slice_mut(&mut image);
-        // Later keys take over what earlier ones had, so that many stand only at some of their places.
+        // Later keys displace earlier ones, so that many are stored at only some of their places.
         let keys = distinct(len + 2).into_iter().filter(|&key| key != EMPTY_KEY);
         keys.for_each(|key| lists.locations(key).for_each(|at| slots[at as usize] = key));
         let mut there = backend.upload(&image).expect("room");
@@ -163,14 +162,14 @@ pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backe
         assert_eq!(copies, times.values().map(|times| times - 1).sum::<u64>());
         assert!(copies > len as u64 / 2);
         let least_copy = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
-        // No key comes; what is there is cleaned up all the same.
+        // Without new keys, existing ones are still deduplicated.
         let placed = place(backend, &plan, &mut there, &[]);
         assert_eq!(placed, Placed { copies, least_copy, ..Placed::default() });
         assert!(backend.download(&there).expect("readable") == image, "H = {functions}");
     }
 }
 
-/// Lookups, decoded columns, removed keys and what is lifted: in sound images, and in any others.
+/// Lookups, decoded columns, removals and lifts, in valid images and in arbitrary ones.
 pub(crate) fn passes_agree_with_the_rule<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
     let mut stream = SplitMix64::new(8);
     for functions in [2, 3, 4, 5] {
@@ -207,7 +206,7 @@ fn looked_up<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[
     assert!(backend.download(&values).expect("readable").iter().all(|&value| value == 0), "{plan:?}");
 }
 
-/// The columns of these cells are the pairs that `pair` says.
+/// The columns of these cells equal the expected pairs.
 fn columns<B: Kernels<CuckooSet>>(backend: &B, columns: &Decoded<B::Buffer<u32>>, pairs: &[Option<(u32, u32)>]) {
     let Decoded { keys, values, taken } = columns;
     let of_pairs: Vec<u32> = pairs.iter().map(|pair| pair.map_or(0, |(key, _)| key)).collect();
@@ -224,7 +223,7 @@ fn decoded<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u6
     columns(backend, &all, &pairs);
 }
 
-/// Takes keys out, some of them twice; and of canonical sets, lifts what is above age 1.
+/// Removes keys, some of them twice; and lifts what is above age 1, in canonical sets.
 fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], gone: &[u32]) {
     let twice = [gone, &gone[..gone.len() / 2]].concat();
     let mut there = backend.upload(image).expect("room");
@@ -252,7 +251,7 @@ fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u6
     assert_eq!((audit.pairs, audit.tombstones), (ages.iter().map(|&age| u64::from(age)).sum(), 0));
 }
 
-/// One key so many times, and half of all keys one key: one stands there in the end, and the others are counted.
+/// One key many times, and one key in half of the rows: it is stored once, and duplicates are counted.
 pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
     for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4), CuckooSet::classic(2)] {
         for key in [7, EMPTY_KEY] {
@@ -277,7 +276,7 @@ pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: us
     }
 }
 
-/// What cannot be built says so.
+/// Impossible builds are reported.
 pub(crate) fn more_keys_than_slots_are_left_over<B: Kernels<CuckooSet>>(backend: &B) {
     let keys = distinct(400);
     for scheme in [CuckooSet::canonical(3), CuckooSet::classic(3), CuckooSet::classic(3).chain(1)] {

@@ -1,14 +1,14 @@
-//! What nobody may ask of the passes: images and columns of other lengths, and passes that a kind does not have. Each
-//! backend's tests run it, for every scheme.
+//! Invalid calls of the passes: wrong lengths of images and columns, and passes that a kind does not have. Each
+//! backend's tests run them, for every scheme.
 
 use super::{Kernels, bitmap_words};
 use crate::error::{Error, Result};
 use crate::scheme::{Plan as _, Request, Scheme, Updates};
 
-/// Keys, and queries.
+/// The number of keys and of queries.
 const KEYS: usize = 70;
 
-/// One of each of what passes take.
+/// The arguments of the passes.
 struct Asked<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> {
     plan: S::Plan,
     image: B::Buffer<u64>,
@@ -17,7 +17,7 @@ struct Asked<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> {
     found: B::Buffer<u32>,
 }
 
-/// How many of each, besides [`KEYS`].
+/// The lengths of the others, relative to [`KEYS`].
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     image: usize,
@@ -25,7 +25,7 @@ struct Lengths {
     found: usize,
 }
 
-/// The passes, in the order in which they are asked, and what of their lengths each looks at.
+/// The passes, in the order of the calls, and the lengths that each checks.
 const PASSES: [(&str, &[Part]); 9] = [
     ("build", &[Part::Values]),
     ("extended", &[Part::Image, Part::Values]),
@@ -56,7 +56,7 @@ impl<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> Asked<S, B> {
         })
     }
 
-    /// Asks every pass, in the order of [`PASSES`].
+    /// Calls every pass, in the order of [`PASSES`].
     fn all(&mut self, backend: &B) -> [Result<()>; 9] {
         let Asked { plan, image, keys, values, found } = self;
         [
@@ -73,7 +73,7 @@ impl<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> Asked<S, B> {
     }
 }
 
-/// Every pass refuses what is wrong, each for its own reason, and nothing else.
+/// Every pass rejects each invalid argument with the right error, and nothing else.
 pub(crate) fn what_does_not_fit_is_refused<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>>(
     backend: &B,
     scheme: &S,

@@ -1,5 +1,5 @@
-//! Tables of 64-bit keys or values as users have them, on every backend and of every scheme: built, asked, changed, saved
-//! and opened, with keys that a careless table would confuse.
+//! Tables of 64-bit keys or values, on every backend and of every scheme: built, queried, changed, saved and opened,
+//! with keys that a faulty table would confuse.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::scheme::{Plan, Scheme};
 use crate::{Any, Cpu, Cuckoo, Duplicates, HashTable, RobinHood, Sequence, Sorted};
 
-/// Distinct keys: extremes first; then some that agree in their low half, in their high half, or in their upper 60 bits;
-/// then others. Of 32 bits, what is left of them.
+/// Distinct keys: extremes first; then some that agree in their low half, in their high half, or in their upper 60
+/// bits; then others. Keys of 32 bits are truncated.
 fn keys<K: Word>(count: usize) -> Vec<K> {
     let extremes = [0, 1, 1 << 32, i64::MIN as u64, u64::MAX, u64::MAX - 1, u64::from(u32::MAX), 1 << 63 | 1];
     let of_kind = |i: u64| match i % 4 {
@@ -33,7 +33,7 @@ fn keys<K: Word>(count: usize) -> Vec<K> {
     keys
 }
 
-/// Values: all ones for every third, 0 for every fifth; where there are none, 0.
+/// Values: all ones for every third, 0 for every fifth; 0 if the scheme stores no values.
 fn values<S: Scheme>(scheme: &S, keys: &[S::Key]) -> Vec<S::Value> {
     let some = |(i, &key): (u64, &S::Key)| match (scheme.limits().value_bits, i % 3, i % 5) {
         (0, ..) | (_, _, 0) => 0,
@@ -43,7 +43,7 @@ fn values<S: Scheme>(scheme: &S, keys: &[S::Key]) -> Vec<S::Value> {
     (0..).zip(keys).map(some).map(Word::low).collect()
 }
 
-/// A table as users have it: built, queried, changed, read back, moved, saved.
+/// The life of a table: built, queried, changed, read back, moved, saved.
 pub(crate) fn tables<S: Erase>(backend: &impl IntoAny, scheme: &S, count: usize) -> Result<()>
 where
     Any: Runs<S::Any>,
@@ -99,7 +99,7 @@ where
     let stats = table.stats()?;
     assert!(stats.reads_per_hit >= 1.0);
     let room = table.slots() as u64 * stats.bucket_bytes / u64::from(table.plan().bucket_slots());
-    // Behind the buckets there may be a few lines of a stash, and a table's signposts.
+    // After the buckets there may be a few lines of a stash, and a table's signposts.
     assert!(room <= 8 * table.plan().words() && 8 * table.plan().words() <= room + room / 4 + 17 * 64);
     table.insert(&all[..7], &values[..7])?;
     table.rebuild()?;
@@ -107,7 +107,7 @@ where
     rules(backend, scheme, &all, count)
 }
 
-/// The three rules for duplicates, and the table that each leaves.
+/// The three rules for duplicates, and the resulting tables.
 fn rules<S: Scheme>(backend: &Any, scheme: &S, keys: &[S::Key], count: usize) -> Result<()>
 where
     Any: Runs<S>,
@@ -136,7 +136,7 @@ where
     Ok(())
 }
 
-/// Digests of tables with the default load, by the types of keys and values: no release changes a layout unnoticed.
+/// Digests of tables with the default load, by the types of keys and values, so that a changed layout is noticed.
 macro_rules! written_down {
     ($backend:expr, $scheme:expr, $digests:expr) => {{
         let [first, second, third, fourth] = $digests;
@@ -171,8 +171,8 @@ where
     Ok(())
 }
 
-/// A program of a hundred lines of Python computed these, those of Robin Hood tables and those of sorted ones. It has the rule, the words and the
-/// header from `docs/canonical-layout.md` and `docs/file-format.md`, and places one key at a time.
+/// These digests, those of Robin Hood tables and those of sorted ones were computed by a Python program of a hundred
+/// lines that implements `docs/canonical-layout.md` and `docs/file-format.md` and places one key at a time.
 pub(crate) fn digests_of_cuckoo_tables(backend: &impl IntoAny) -> Result<()> {
     written_down!(
         backend,

@@ -1,5 +1,5 @@
-//! Cases for every backend: primitives on columns of 64 bits, and images of schemes of 64-bit keys or values beside the
-//! scheme's own rule, byte for byte. Tables as users have them: `wide_table_tests.rs`.
+//! Cases for every backend: primitives on columns of 64 bits, and images of schemes of 64-bit keys or values, compared
+//! with the scheme's own rule, byte for byte. Tables are checked in `wide_table_tests.rs`.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ macro_rules! every_layout {
 }
 pub(crate) use every_layout;
 
-/// Integers without a pattern.
+/// Pseudo-random integers.
 fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
     let mut stream = SplitMix64::new(seed);
     (0..len).map(|_| T::low(stream.next_u64())).collect()
 }
 
-/// Keys of 64 bits: random ones, some that differ in one half, few of them, in order, and extremes.
+/// Keys of 64 bits: random ones, some that differ in one half only, few distinct ones, sorted ones, and extremes.
 fn keys_of_every_sort(len: usize) -> [(&'static str, Vec<u64>); 6] {
     let of = |key: fn(u64) -> u64| (0..len as u64).map(key).collect();
     let random: Vec<u64> = noise(len as u64, len);
@@ -43,7 +43,7 @@ fn keys_of_every_sort(len: usize) -> [(&'static str, Vec<u64>); 6] {
     ]
 }
 
-/// Sorts of every two widths.
+/// Sorts for each combination of two widths.
 pub(crate) fn sorts<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result<()> {
     for &len in lengths {
         for (name, keys) in keys_of_every_sort(len) {
@@ -72,7 +72,7 @@ pub(crate) fn sorts<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result<(
     Ok(())
 }
 
-/// What moves elements and compares neighbours.
+/// Passes that move elements and compare neighbours.
 pub(crate) fn columns<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result<()> {
     for &len in lengths {
         let column: Vec<u64> = noise::<u64>(1, len).into_iter().map(|x| x >> 62 << 40).collect();
@@ -120,7 +120,7 @@ pub(crate) fn chunks<B: Runs<Cuckoo>>(backend: &B, len: usize) -> Result<()> {
 
 pub(crate) type Columns<S> = (Vec<<S as Scheme>::Key>, Vec<<S as Scheme>::Value>);
 
-/// Distinct keys, in no order, the extremes among them, and values.
+/// Distinct keys in no particular order, including the extremes, and values.
 pub(crate) fn pairs<S: Scheme>(scheme: &S, count: usize, seed: u64) -> Columns<S> {
     let key = |i: usize| S::Key::low((i as u64 + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(31));
     let mut keys: Vec<S::Key> = (1..=count).map(key).collect();
@@ -137,14 +137,14 @@ pub(crate) fn stashed<S: Scheme>(plan: S::Plan, columns: &Columns<S>) -> S::Plan
     plan.with_stash(S::stash(&plan, &pairs))
 }
 
-/// The image of the rule, if all pairs find places; the plan has their stash.
+/// The image of the rule, if all pairs are placed; the plan includes their stash.
 pub(crate) fn reference<S: Scheme>(plan: &S::Plan, columns: &Columns<S>) -> Option<Vec<u64>> {
     let pairs: Vec<_> = columns.0.iter().copied().zip(columns.1.iter().copied()).collect();
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     (S::place(plan, &mut image, &pairs) == Placing::Placed).then_some(image)
 }
 
-/// Builds, batches, answers, removals and compaction of one scheme, at these numbers of pairs and loads.
+/// Builds, batches, lookups, removals and compaction of one scheme, at these numbers of pairs and loads.
 pub(crate) fn images<S: Erase>(backend: &impl IntoAny, scheme: &S, sizes: &[(usize, f64)]) -> Result<()>
 where
     Any: Runs<S::Any>,
@@ -203,7 +203,7 @@ where
     let (count, half) = (all.0.len(), all.0.len() / 2);
     let said = format!("{} {count}", S::NAME);
     let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
-    // In two batches, of which the first is displaced by the second: values go along.
+    // In two batches, of which the second displaces the first: values move with their keys.
     let (keys, values) = (backend.upload(&all.0[..half])?, backend.upload(&all.1[..half])?);
     let (one, placed) = Kernels::<S>::build(backend, plan, &keys, &values)?;
     clean(placed);
@@ -222,7 +222,7 @@ where
     assert!(backend.download(&worn)? == expected_worn, "{said}, worn");
     answers::<S>(backend, scheme, plan, &worn, &expected_worn, &all.0)?;
 
-    // Compacted, it is the table of what is left.
+    // After compaction, it is the table of the remaining keys.
     let lifted = Kernels::<S>::lift(backend, plan, &mut worn)?;
     let (keys, values) = backend.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
     clean(Kernels::<S>::place(backend, plan, &mut worn, &keys, &values)?);
@@ -235,7 +235,7 @@ where
     Ok(())
 }
 
-/// What an image on a device says, beside what the same words say to the scheme.
+/// Compares lookups in an image on a device with those of the scheme in the same words.
 fn answers<S: Scheme>(
     backend: &Any,
     scheme: &S,
@@ -270,7 +270,7 @@ where
     Ok(())
 }
 
-/// Duplicates are counted, and of each key the greatest value stays, in schemes that keep one of each key by themselves.
+/// Duplicates are counted, and the greatest value of each key is kept, in schemes that deduplicate by themselves.
 pub(crate) fn duplicates<S: Erase<Any: Scheme<Key = u64, Value = u64>>>(
     backend: &impl IntoAny,
     scheme: &S,
@@ -336,8 +336,8 @@ where
     Ok(())
 }
 
-/// Of pairs with one key the one with the greatest value stays, and no other: what numbering by first appearance relies
-/// on. Keys come once, a few times, and one of them in a quarter of the rows.
+/// Of pairs with one key, only the one with the greatest value is kept; numbering in order of first occurrence relies
+/// on it. Keys occur once, a few times, and one of them in a quarter of the rows.
 pub(crate) fn greatest_of_copies<S: Erase<Any: Scheme<Key = u64, Value = u32>>>(
     backend: &impl IntoAny,
     scheme: &S,
@@ -375,7 +375,7 @@ where
     let (mut answers, mut bits) = (backend.unwritten(rows)?, backend.unwritten(bitmap_words(rows))?);
     Kernels::<S>::lookup(backend, &plan, &image, &keys, &mut answers, &mut bits)?;
     assert!(backend.download(&answers)?.iter().zip(&column).all(|(value, key)| greatest[key] == *value));
-    // As ids are, which are no greater than what was there.
+    // Ids are at most the existing values.
     let (mut image, of_keys) = (image, greatest.keys().copied().collect::<Vec<u64>>());
     let ids: Vec<u32> = (0..of_keys.len() as u32).collect();
     Kernels::<S>::assign(backend, &plan, &mut image, &backend.upload(&of_keys)?, &backend.upload(&ids)?)?;

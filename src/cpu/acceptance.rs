@@ -1,19 +1,19 @@
 //! Builds by deferred acceptance on all threads at once, without locks, rounds or barriers: for every table of single
-//! slots in which the greatest word offered to a slot stays.
+//! slots in which the greatest word offered to a slot is kept.
 //!
 //! ```text
-//! each thread:   loop  next = a whole block of losers of one age, else fresh pairs, else any losers; none: done
+//! each thread:   loop  next = a whole block of displaced pairs of one age, else fresh pairs, else any displaced ones
 //!                      aim next        (hash, prefetch)
-//!                      resolve flying  (its lines have had a block's time to arrive)
+//!                      resolve flying  (its lines were prefetched one block earlier)
 //!                      flying = next
-//! resolve:       for each (key, value) of the block:  mine = [age][what the place does not say][value]
+//! resolve:       for each (key, value) of the block:  mine = [age][remainder or key][value]
 //!                      there = raise(slot, mine): an atomic maximum that returns the word before
-//!                      there has my upper half:  a copy: count it; the greater of the two words stays
-//!                      there > mine:             I lose: queue me under age + 1
+//!                      there has my upper half:  a duplicate: count it; the greater of the two words is kept
+//!                      there > mine:             refused: queue mine under age + 1
 //!                      there is a pair:          it was displaced: decode it, queue it under its age + 1
 //! ```
 //!
-//! Following a loser at once instead would wait for one line at a time; queueing it was 3.8 times faster in the
+//! Moving a displaced pair at once instead would wait for one line at a time; queueing it was 3.8 times faster in the
 //! prototype (bucketized, 2^24 slots).
 //!
 //! **Why relaxed atomics and a plain read are enough.** A slot only grows. If a word read from it is above mine,
@@ -52,22 +52,22 @@ pub(super) trait Accepts<P: Shared = AtomicU64>: Lists {
     /// The greatest age of a pair; at most [`GREATEST_AGE`].
     const MAX_AGE: u32;
 
-    /// The word that a pair offers at this age, whose key aimed for `upper`.
+    /// The word that a pair offers at this age, if its key has `upper` there.
     fn offer(&self, age: u32, upper: u32, value: u32) -> u64;
 
-    /// Raises the place in a word of the image to `mine` at least, and returns what stood there before.
+    /// Raises the place in a word of the image to at least `mine`, and returns its previous content.
     #[inline(always)]
     fn raise(&self, word: &P, _upper: u32, mine: u64) -> u64 {
         word.raise(mine)
     }
 
-    /// Which of all places it is: the word's, unless a word has several.
+    /// The number of the place: that of the word, unless a word has several.
     #[inline(always)]
     fn place_of(&self, slot: u32, _upper: u32) -> u32 {
         slot
     }
 
-    /// Age, key and value of the pair that stood in a place; `None` for what no pair left there.
+    /// Age, key and value of the pair that was displaced from a place; `None` if there was no pair.
     fn displaced(&self, place: u32, word: u64) -> Option<(u32, u32, u32)>;
 }
 
@@ -93,7 +93,7 @@ pub(super) fn place<P: Shared>(
 struct Placer<'a, P, L> {
     lists: &'a L,
     image: &'a [P],
-    /// What is left of the fresh pairs that this thread took.
+    /// The rest of the fresh pairs that this thread took.
     chunk: Range<usize>,
     workspace: &'a mut Workspace,
     placed: Placed,
@@ -112,14 +112,15 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
             self.resolve();
             let Workspace { flying, next, .. } = self.workspace;
             std::mem::swap(flying, next);
-            // Without a block on its way, nothing has been queued since the last look either.
+            // Without a block in flight, nothing was queued since the last check.
             if flying.len == 0 && next.len == 0 {
                 return self.placed;
             }
         }
     }
 
-    /// Whole blocks of losers go first, which keeps the queues short; broken ones last, which keeps blocks whole.
+    /// Whole blocks of displaced pairs are first, to keep the queues short; incomplete blocks are last, to keep blocks
+    /// whole.
     fn next_block(&mut self, pairs: Pairs<'_>, crew: &Crew) {
         let Workspace { next: block, waiting, .. } = &mut *self.workspace;
         if waiting.take_whole(block) {
@@ -136,9 +137,9 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         self.chunk.start += block.fill(&pairs.keys[fresh.clone()], pairs.values[fresh].iter().copied());
     }
 
-    /// Whether a pair is refused is a coin toss to the branch predictor, and so is whether it displaced another. So
-    /// both kinds of losers are written to the end of a list in any case, and only the lists' lengths depend on the
-    /// outcome.
+    /// Whether a pair is refused is unpredictable for the branch predictor, and so is whether it displaced another. So
+    /// both kinds of pairs are written to the end of a list in any case, and only the lengths of the lists depend on
+    /// the result.
     #[inline(always)]
     fn resolve(&mut self) {
         const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };
@@ -167,7 +168,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
                     displaced[displacements % BLOCK] = (self.lists.place_of(slot, upper), there);
                     displacements += usize::from(there < mine && !copy && there != 0);
                 }
-                // Behind the last age no one waits.
+                // After the last age nothing is queued.
                 if is_last {
                     unplaced = refusals as u64;
                 }

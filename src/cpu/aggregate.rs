@@ -143,7 +143,7 @@ impl Cells<'_> {
             let mut leftovers = Leftovers::default();
             let mut entries = [Entry::default(); ENTRIES];
             for i in rows {
-                // Of so many groups most rows evict an entry, and the atomics then wait for their cells in turn.
+                // With this many groups, most rows evict an entry, and the atomics then wait for their cells in turn.
                 if ahead && let Some(&next) = ids.get(i + BLOCK / 4) {
                     self.prefetch(next as usize);
                 }

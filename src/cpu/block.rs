@@ -25,12 +25,12 @@ use crate::memory;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// Ages for which there is a queue: one for each bit of a mask.
+/// The number of ages with a queue: one for each bit of a mask.
 const AGES: usize = u64::BITS as usize;
-/// The greatest last age: where its losers would be queued there must still be a queue, though they are told instead.
+/// The greatest last age: the next age must have a queue too, although its keys are reported instead of queued.
 pub(super) const GREATEST_AGE: u32 = AGES as u32 - 2;
 
-/// Bits of a tag that number the query; what a key learns on its way can stand above them.
+/// The bits of a tag for the number of the query; the bits above can store other data of the key.
 pub(super) const NUMBER_BITS: u32 = 16;
 const _: () = assert!(CHUNK <= 1 << NUMBER_BITS);
 
@@ -41,7 +41,7 @@ pub(super) struct Pairs<'a> {
     pub(super) values: &'a [u32],
 }
 
-/// What two threads counted. Of the marker's values the greatest stays.
+/// Adds the counts of two threads. Of the sentinel's values the greatest is kept.
 pub(super) fn sum<K: Ord, V: Ord>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
     Placed {
         unplaced: a.unplaced + b.unplaced,
@@ -52,25 +52,25 @@ pub(super) fn sum<K: Ord, V: Ord>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K,
     }
 }
 
-/// Where the keys of one kind of table stand.
+/// The places of the keys of one kind of table.
 pub(super) trait Lists: Sync {
-    /// Words of the image that belong to one place: 1 where keys go to slots, S where they go to buckets.
+    /// The number of words per place: 1 for tables of slots, S for buckets.
     const STRIDE: usize;
 
-    /// The lowest bits of a word: those of the value.
+    /// The number of the lowest bits of a word, which hold the value.
     const VALUE_BITS: u32 = 32;
 
-    /// The age of a lookup's first question: 1, or 0 where one comes before those for places.
+    /// The age of a lookup's first probe: 1, or 0 if there is one before those of places.
     const FIRST_AGE: u32 = 1;
 
-    /// Slots (or buckets) at this age, and what the upper half of a word of these keys would be there.
+    /// Slots (or buckets) at this age, and the upper half of the word of each key there.
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8);
 
-    /// What a word says to a key that asks at this age and would be `upper` there: `(hit, end)`, where `end` means that
-    /// the key stands nowhere. Never both.
+    /// Compares a word with a key at this age whose upper half would be `upper`: returns `(hit, end)`, where `end`
+    /// means that the key is absent. Never both.
     fn judge(&self, age: u32) -> impl Fn(u32, u64) -> (bool, bool);
 
-    /// The same for a key with a tag, and the tag with which it goes on: `(upper, word, tag)` to `(hit, end, tag)`.
+    /// The same for a key with a tag, and its next tag: `(upper, word, tag)` to `(hit, end, tag)`.
     fn answer(&self, age: u32) -> impl Fn(u32, u64, u32) -> (bool, bool, u32) {
         let judge = self.judge(age);
         move |upper, word, tag| {
@@ -79,16 +79,16 @@ pub(super) trait Lists: Sync {
         }
     }
 
-    /// The age of the last question that a lookup asks; at most [`GREATEST_AGE`].
+    /// The age of the last probe of a lookup; at most [`GREATEST_AGE`].
     fn last_age(&self) -> u32;
 }
 
-/// Up to [`BLOCK`] keys of one age. Arrays beyond `len` hold leftovers.
+/// Up to [`BLOCK`] keys of one age. Elements from `len` on are leftovers.
 pub(super) struct Block {
     pub(super) age: u32,
     pub(super) len: usize,
     pub(super) keys: [u32; BLOCK],
-    /// What belongs to each key: the value to place, or the number of the query.
+    /// The data of each key: the value to place, or the number of the query.
     pub(super) tags: [u32; BLOCK],
     pub(super) slots: [u32; BLOCK],
     pub(super) uppers: [u32; BLOCK],
@@ -99,7 +99,7 @@ impl Block {
         Block { age: 1, len: 0, keys: [0; BLOCK], tags: [0; BLOCK], slots: [0; BLOCK], uppers: [0; BLOCK] }
     }
 
-    /// Takes at most [`BLOCK`] fresh keys, and returns how many.
+    /// Takes at most [`BLOCK`] fresh keys, and returns the number taken.
     pub(super) fn fill(&mut self, keys: &[u32], tags: impl Iterator<Item = u32>) -> usize {
         self.age = 1;
         self.len = keys.len().min(BLOCK);
@@ -108,7 +108,7 @@ impl Block {
         self.len
     }
 
-    /// Computes all slots and asks for their lines.
+    /// Computes all slots and prefetches their lines.
     #[inline(always)]
     pub(super) fn aim<T, L: Lists>(&mut self, lists: &L, image: &[T]) {
         self.hash(lists);
@@ -129,7 +129,7 @@ impl Block {
     }
 }
 
-/// Asks for every line of these places.
+/// Prefetches every line of these places.
 #[inline(always)]
 pub(super) fn fetch<T, L: Lists>(_: &L, image: &[T], places: &[u32]) {
     for &place in places {
@@ -139,27 +139,27 @@ pub(super) fn fetch<T, L: Lists>(_: &L, image: &[T], places: &[u32]) {
     }
 }
 
-/// Keys that wait to ask at one age.
+/// Keys that wait for their probe at one age.
 #[derive(Default)]
 struct Queue {
     keys: Vec<u32>,
     tags: Vec<u32>,
-    /// The first `len` of both vectors are waiting; the rest is room.
+    /// The first `len` elements of both vectors are waiting; the rest is capacity.
     len: usize,
 }
 
 /// A queue for every age.
 pub(super) struct Waiting {
     queues: [Queue; AGES],
-    /// One bit for each queue in which a key waits, and for each in which a whole block does.
+    /// One bit for each queue that is not empty, and for each that has a whole block.
     some: u64,
     whole: u64,
-    /// Whether there was no memory for a queue: keys were lost, and the pass is of no use.
+    /// Whether there was no memory for a queue: keys were lost, and the pass has failed.
     short: bool,
 }
 
 impl Queue {
-    /// Makes room for a block and more, if there is the memory.
+    /// Adds capacity for a block and more; returns false if there is no memory.
     #[cold]
     fn grow(&mut self) -> bool {
         let len = self.len + 2 * BLOCK;
@@ -178,8 +178,8 @@ impl Waiting {
         Waiting { queues: array::from_fn(|_| Queue::default()), some: 0, whole: 0, short: false }
     }
 
-    /// Queues keys under `age`: `each` is given room for one block, writes keys and tags from the front, and tells how
-    /// many. It may write behind them, which is how pushing needs no branch.
+    /// Queues keys under `age`: `each` receives space for one block, writes keys and tags from the front, and returns
+    /// their number. It may write past them, so that pushing does not need a branch.
     #[inline(always)]
     pub(super) fn extend(&mut self, age: u32, each: impl FnOnce(&mut [u32; BLOCK], &mut [u32; BLOCK]) -> usize) {
         let Some(queue) = self.queues.get_mut(age as usize) else { return };
@@ -205,12 +205,12 @@ impl Waiting {
         });
     }
 
-    /// Fills a block from a queue that has a whole one.
+    /// Fills a block from a queue that has a whole block.
     pub(super) fn take_whole(&mut self, block: &mut Block) -> bool {
         self.take(self.whole, block)
     }
 
-    /// Fills a block with what there is at the least age, so that those who lose there can join the ones who wait.
+    /// Fills a block with the keys of the least age, so that those that are displaced can join the waiting ones.
     pub(super) fn take_any(&mut self, block: &mut Block) -> bool {
         self.take(self.some, block)
     }
@@ -234,7 +234,7 @@ impl Waiting {
     }
 }
 
-/// What one thread works in: a block on its way, the block after it, and the queues. Between passes all of it is empty.
+/// The scratch space of a thread: a block in flight, the next block, and the queues. Empty between passes.
 pub(super) struct Workspace {
     pub(super) flying: Block,
     pub(super) next: Block,

@@ -50,7 +50,7 @@ impl Crew {
         (number < chunks).then(|| chunk * CHUNK..self.len.min((chunk + 1) * CHUNK))
     }
 
-    /// Tells all that going on is of no use.
+    /// Tells the other threads to stop, because the pass has failed.
     pub(super) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }

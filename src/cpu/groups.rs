@@ -25,22 +25,22 @@ use crate::memory;
 use crate::parallel::{each, threads};
 use crate::scheme::Key;
 
-/// Rows of the column for each group and thread, where groups are more than [`CHUNK`].
+/// The least number of rows per group and thread, if there are more than [`CHUNK`] groups.
 const ROWS_A_CELL: usize = 4;
 /// The most groups for which each thread has an [`ExactSum`] in its second-level cache.
 const FEW: usize = 1 << 10;
-/// Groups above which their cells are asked for ahead.
+/// The number of groups above which cells are prefetched.
 pub(super) const CACHED: usize = 1 << 14;
 
-/// What became of a grouping.
+/// The result of a grouping.
 pub(crate) enum Grouped<K: Key> {
-    /// It is done.
+    /// The groups.
     Whole(Memory<K>, WideAccumulated<Cpu>),
-    /// It is to be done by ids.
+    /// The numbering, if aggregating by ids is faster.
     ById(Numbering<K>),
 }
 
-/// What one thread has gathered; a column that is not wanted is empty.
+/// The cells of one thread; a column that was not requested is empty.
 struct Cells {
     counts: Vec<u32>,
     sums: Vec<i128>,
@@ -51,7 +51,7 @@ struct Cells {
 
 /// Doubles outside of the column's window.
 enum Outside {
-    /// Where groups are few, a sum each; empty if there are no such doubles.
+    /// A sum per group if there are few groups; empty if there are no such doubles.
     Sums(Vec<ExactSum>),
     Rows(Leftovers),
 }
@@ -90,7 +90,7 @@ impl Cells {
         })
     }
 
-    /// Rows with these ids bring these values.
+    /// Adds rows with these ids and values.
     #[inline(always)]
     fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers, window: Window) -> Result<()> {
         let (mut room, groups) = (Ok(()), self.sums.len());
@@ -106,7 +106,7 @@ impl Cells {
     }
 }
 
-/// Calls with the cell of each row.
+/// Calls `then` with the cell of each row.
 #[inline(always)]
 fn visit<T>(cells: &mut [T], ids: &[u32], mut then: impl FnMut(&mut T, usize)) {
     if cells.is_empty() {
@@ -124,8 +124,8 @@ fn visit<T>(cells: &mut [T], ids: &[u32], mut then: impl FnMut(&mut T, usize)) {
 }
 
 impl Cpu {
-    /// The distinct keys of a column by first appearance, and what is wanted of the group of each, least and greatest
-    /// values as values of 64 bits; or the numbering of the column, if it is better done by ids.
+    /// The distinct keys of a column in order of first occurrence, and the requested aggregates of their groups, least
+    /// and greatest values as values of 64 bits; or the numbering of the column, if aggregating by ids is faster.
     pub(crate) fn grouped<K: Key, V: Word>(
         &self,
         keys: &[K],
@@ -145,7 +145,7 @@ impl Cpu {
         }
     }
 
-    /// None if it is better done by ids, or if a key is unknown.
+    /// `None` if aggregating by ids is faster, or if a key is unknown.
     fn grouped_by<K: Key, V: Word>(
         &self,
         numbering: &Numbering<K>,
@@ -158,10 +158,10 @@ impl Cpu {
         self.grouped_ids(keys.len(), numbering.unique.words().len(), values, numbers, wanted, ids)
     }
 
-    /// What is wanted of groups whose ids `look` writes down for a few rows at a time, or says that it knows not all of
-    /// them. A row whose id is not below `groups` is passed over.
+    /// The requested aggregates of groups. `look` writes the ids of a few rows at a time, or returns that it does not
+    /// know all of them. Rows whose id is not below `groups` are skipped.
     ///
-    /// None if it is better done by ids that are written down, or if one is unknown.
+    /// `None` if aggregating by stored ids is faster, or if an id is unknown.
     pub(crate) fn grouped_ids<V: Word>(
         &self,
         rows: usize,
@@ -217,7 +217,7 @@ impl Cpu {
         self.added_up(all, groups, numbers, wanted, window).map(Some)
     }
 
-    /// The cells of all threads, group by group.
+    /// Adds up the cells of all threads, group by group.
     fn added_up(
         &self,
         mut all: Vec<Cells>,
@@ -264,7 +264,7 @@ impl Cpu {
     }
 }
 
-/// Writes what the cells of all threads come to.
+/// Writes the combined cells of all threads.
 fn join_cells<C: Copy + Sync, T: Copy + Send>(
     to: &mut [T],
     all: &[Cells],
@@ -289,8 +289,8 @@ mod tests {
     use super::*;
     use crate::{Aggregate, Error, IdOrder, group};
 
-    /// Few groups, whose keys the front of the column has or has not all; more than a chunk has rows; more than are
-    /// asked for at once; and so many that they are done by ids, by all threads or only by many.
+    /// Few groups, all of whose keys the front of the column has or not; more than a chunk has rows; more than are
+    /// prefetched at once; and so many that they are aggregated by ids, on any number of threads or only on many.
     #[test]
     fn groups_are_those_of_a_plain_loop() -> Result<()> {
         let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };
@@ -303,7 +303,7 @@ mod tests {
             (20_000, 1 << 40, 3, Some(8)),
             (200_000, 1, 0, Some(1)),
         ] {
-            // Every remainder comes, out of order.
+            // Every remainder occurs, not in order.
             let mut keys: Vec<u64> = (0..rows).map(|i| i * 7919 % groups * apart + 5).collect();
             let front = keys.len() - late;
             keys[front..].fill(u64::MAX);

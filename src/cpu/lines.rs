@@ -15,10 +15,10 @@ use crate::scheme::bucketized::wide::slot::{self, Fields};
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, put};
 use crate::scheme::slot::EMPTY;
 
-/// Whether a key stands in an image, and where; a place of the image if it is nowhere.
+/// Whether a key is in an image, and its place; any place of the image if it is absent.
 #[derive(Clone, Copy)]
 pub(super) struct Told {
-    /// Which of the keys that were asked for.
+    /// The number of the key.
     pub(super) number: usize,
     pub(super) line: usize,
     pub(super) slot: usize,

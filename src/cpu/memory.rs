@@ -25,7 +25,7 @@ use crate::cpu::{CHUNK, failed};
 use crate::error::{Error, Result};
 use crate::parallel::each;
 
-/// The size of a huge page, and of the smallest buffer that asks for them.
+/// The size of a huge page, and of the smallest buffer that uses them.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Memory of the CPU backend: words of one kind, owned, or mapped read-only from a file.
@@ -195,7 +195,7 @@ pub(super) fn atomic_u32(words: &mut [u32]) -> &[AtomicU32] {
     unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
 }
 
-/// Asks for the cache line of `words[index]`. An index past the end is harmless.
+/// Prefetches the cache line of `words[index]`. An index past the end is harmless.
 ///
 /// On x86 it goes to the L2 cache: an L1 cache can wait for fewer lines at once (on Zen 4, 130 million random lines a
 /// second come to L1 and 230 million to L2), and the last step, from L2, is short enough for a core to hide.

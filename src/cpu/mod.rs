@@ -2,29 +2,29 @@
 //!
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; prefetches
-//! lanes/         which instructions the hot loops use, of those that the processor has
-//! crew.rs        how the threads of one pass with queues share its input; other passes: `crate::parallel`
+//! lanes/         selects the instructions of the hot loops, among those of the processor
+//! crew.rs        distributes the input of one pass with queues over the threads; other passes: `crate::parallel`
 //! ahead.rs       passes in which each key has one place
-//! atomic.rs      what is done to a word that threads share
-//! place.rs       one place of an image: a word, or half of one; at rest or shared
+//! atomic.rs      operations on a word that threads share
+//! place.rs       one place of an image: a word, or half of one; exclusive or shared
 //! block.rs       blocks of keys and the queues between them
-//! acceptance.rs  building by atomic maximum, and
-//! search.rs      looking up, in tables of single slots
+//! acceptance.rs  builds by atomic maximum, and
+//! search.rs      lookups, in tables of single slots
 //! columns.rs     an image's pairs as columns, for every scheme
 //! lines.rs       the passes over images of lines: tables of 64-bit keys or values
 //! slot_lists/    those of them in which a key has a list of slots: cuckoo, Robin Hood
-//! network.rs     sorting one bucket without branches
-//! parts.rs       pairs dealt to the parts of a new table
-//! route.rs       which tables are built one partition at a time
-//! primitives.rs  the passes that no scheme owns, on plain slices
-//! relational.rs  what grouping and joining need besides
-//! aggregate.rs   the part of it for values of 64 bits: aggregates of groups, and sums of doubles
-//! firsts/        the first row of each key of a column, by tables that no other pass sees
-//! groups.rs      aggregates of the groups of a column whose ids no one asked for
-//! joins/         a right column made ready, and what a left one finds in it
-//! sort.rs        the one of them that is long: a radix sort of pairs
+//! network.rs     sorts one bucket without branches
+//! parts.rs       partitions pairs into the parts of a new table
+//! route.rs       selects the tables that are built one partition at a time
+//! primitives.rs  the passes that do not depend on a scheme, on plain slices
+//! relational.rs  the other passes for groups and joins
+//! aggregate.rs   the part of them for values of 64 bits: aggregates of groups, and sums of doubles
+//! firsts/        the first row of each key of a column, by tables that no other pass uses
+//! groups.rs      aggregates of the groups of a column without storing ids
+//! joins/         an index of a right column, and joins with it
+//! sort.rs        a radix sort of pairs, the longest of the primitives
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
-//! probe.rs       `Probe`: clocks, random accesses, and in strided.rs updates near each other and far apart, for benches
+//! probe.rs       `Probe`: clocks, random accesses, and in strided.rs strided updates, for benchmarks
 //! cuckoo/        `Passes<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
 //! bucketized/    `Passes<Bucketized>`
 //! horton/        `Passes<Horton>`
@@ -119,14 +119,14 @@ pub struct Cpu {
     inner: Arc<Inner>,
 }
 
-/// Who works.
+/// The threads of a device.
 #[derive(Debug)]
 enum Workers {
-    /// Rayon's global pool, or the pool of the thread that calls.
+    /// Rayon's global pool, or the pool of the calling thread.
     Global,
     /// A pool.
     Pool(Arc<ThreadPool>),
-    /// The thread that calls.
+    /// The calling thread.
     Caller,
 }
 
@@ -136,7 +136,7 @@ struct Inner {
     info: DeviceInfo,
     ledger: Ledger,
     workspaces: Workspaces,
-    /// How tables are built, if that was decided.
+    /// The build strategy, if it was set.
     route: Mutex<Option<BuildRoute>>,
 }
 
@@ -149,9 +149,9 @@ impl Cpu {
         Cpu::on(Workers::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
     }
 
-    /// The calling thread alone: for programs with threads of their own, such as query engines, each with tables of its
-    /// own. Passes of this device hand nothing to other threads. What the host does with answers and files still uses
-    /// rayon's global pool: answers for more than 2^14 queries, digests, saving, opening, audits.
+    /// The calling thread alone: for programs with their own threads, such as query engines, each with its own tables.
+    /// Passes of this device do not use other threads. The host's processing of answers and files still uses rayon's
+    /// global pool: answers for more than 2^14 queries, digests, saving, opening, audits.
     pub fn of_caller() -> Cpu {
         Cpu::on(Workers::Caller, 1)
     }
@@ -171,7 +171,7 @@ impl Cpu {
         Ok(Cpu::from_pool(Arc::new(pool)))
     }
 
-    /// The threads of a pool that the caller has already.
+    /// The threads of an existing pool.
     pub fn from_pool(pool: Arc<ThreadPool>) -> Cpu {
         let threads = pool.current_num_threads();
         Cpu::on(Workers::Pool(pool), threads)
@@ -201,9 +201,10 @@ impl Cpu {
         &self.inner.workspaces
     }
 
-    /// Runs `work` on a thread of the pool, so that all that is parallel in it uses that pool, or on this one alone.
+    /// Runs `work` on a thread of the pool, so that all parallel work in it uses that pool, or on the calling thread
+    /// alone.
     ///
-    /// What it returns counts only if no thread was short of memory for its workspace meanwhile.
+    /// Returns an error if a thread was short of memory for its workspace meanwhile.
     fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R> {
         let before = self.workspaces().shortages();
         let (mut work, mut done) = (Some(work), None);
@@ -227,8 +228,8 @@ impl Default for Cpu {
     }
 }
 
-/// The name of the processors, and the bytes of memory where they are known. The system takes a fraction of a
-/// millisecond to say it, so it is asked once.
+/// The name of the processors, and the bytes of memory if known. They are cached, because reading them takes a fraction
+/// of a millisecond.
 fn machine() -> &'static (String, Option<u64>) {
     static MACHINE: OnceLock<(String, Option<u64>)> = OnceLock::new();
     MACHINE.get_or_init(|| {
@@ -239,7 +240,7 @@ fn machine() -> &'static (String, Option<u64>) {
     })
 }
 
-/// The first `name: value` of a file under /proc, where there is one.
+/// The first `name: value` of a file under /proc, if it exists.
 fn proc_field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let of_line = |line: &str| {
@@ -249,7 +250,7 @@ fn proc_field(path: &str, name: &str) -> Option<String> {
     text.lines().find_map(of_line)
 }
 
-/// An error of the system, as this device's.
+/// Converts an error of the system to an error of this device.
 fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
     Error::Device { device: "cpu".into(), doing: doing.into(), message: error.to_string() }
 }

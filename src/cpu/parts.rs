@@ -1,9 +1,9 @@
 //! Partitions the pairs of a batch by the parts of a new table, so that each part can be placed in a core's cache.
 //!
 //! ```text
-//! count    how many pairs of each chunk of the input go to each part; sums over the chunks tell where in the slice of a
-//!          part the share of a chunk begins                      (one thread has one chunk, and need not count)
-//! deal     each pair goes to the line of its part in a buffer; a line that is full goes to the slice as a whole
+//! count    the pairs of each chunk of the input in each part; prefix sums over the chunks give the position in the slice of
+//!          a part where the share of a chunk begins                 (one thread has one chunk, and does not count)
+//! deal     writes each pair to the line of its part in a buffer; a full line is copied to the slice
 //! ```
 //!
 //! A pair is moved as a *row*: its mixed key and its value, from which bucket, remainder and key can be recovered. The
@@ -18,11 +18,11 @@
 //! duplicates of a key are in one part: too many escapes end the partitioning, and the table is built with another
 //! algorithm.
 //!
-//! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
-//! fronts, all of them would be written to in the same few sets of the caches.
+//! **Why each slice is filled from a different offset.** Slices have a power-of-two length and fill at the same rate.
+//! Filled from their fronts, all of them would be written in the same few cache sets.
 //!
-//! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know. Only lines
-//! of which chunks have a share each are written by several of them, each its bits of what was 0.
+//! **Why stores are atomic.** As in `sort.rs`: each place is written once, which safe Rust cannot prove. Only lines
+//! that several chunks share are written by several of them: each sets its bits in words that were 0.
 //!
 //! This is not a sort. The position of a pair in its slice depends on chunks and threads, and no result may depend on
 //! it.
@@ -42,35 +42,34 @@ use crate::parallel::{collect, threads};
 
 /// Words of a line, and keys that are hashed together.
 pub(super) const LINE: usize = 8;
-/// The lines by which the place where a slice is filled from moves on from part to part: odd, so that the parts use all
-/// sets of a cache.
+/// The distance in lines between the offsets of adjacent parts: odd, so that the parts use all sets of a cache.
 const APART: usize = 421;
-/// Chunks a thread, where there are several: they need not take equally long.
+/// Chunks per thread, if there are several: they may take different times.
 const CHUNKS_EACH: usize = 4;
 
-/// An empty vector with so much room, if there is the memory.
+/// An empty vector with this capacity; `None` if there is too little memory.
 pub(super) fn with_room<T>(len: usize) -> Option<Vec<T>> {
     let mut room = Vec::new();
     room.try_reserve_exact(len).ok()?;
     Some(room)
 }
 
-/// This many of what is worked in, if there is the memory.
+/// An array of scratch space; `None` if there is too little memory.
 pub(super) fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
     let mut words = with_room(N)?;
     words.resize(N, T::default());
     words.into_boxed_slice().try_into().ok()
 }
 
-/// A batch that is dealt.
+/// A batch to partition.
 pub(super) trait Batch: Copy + Sync {
-    /// What a pair is dealt as.
+    /// The representation of a pair in a slice.
     type Row: Copy + Send;
-    /// Rows of a line.
+    /// The number of rows per line.
     const EACH: usize;
 
     fn len(self) -> usize;
-    /// Some of its pairs.
+    /// A range of its pairs.
     fn some(self, range: Range<usize>) -> Self;
     /// Calls `each` for every pair, with the number of its part and its row.
     fn each_row(self, each: impl FnMut(usize, Self::Row));
@@ -80,8 +79,8 @@ pub(super) trait Batch: Copy + Sync {
     fn row(line: &[u64; LINE], at: usize) -> Self::Row;
 }
 
-/// Pairs of 32 bits, dealt as words `[mixed key][value]`, and what tells the upper halves of eight words and the
-/// numbers of their parts.
+/// Pairs of 32 bits, partitioned as words `[mixed key][value]`, and a function that returns the upper halves of eight
+/// words and the numbers of their parts.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a, A>(pub(super) Pairs<'a>, pub(super) A);
 
@@ -122,20 +121,20 @@ impl<A: Fn(u32x8) -> (u32x8, u32x8) + Copy + Sync> Batch for Words<'_, A> {
     }
 }
 
-/// An image cut into slices, one a part.
+/// The division of an image into slices, one per part.
 #[derive(Clone, Copy)]
 pub(super) struct Slices {
-    /// Words of the image.
+    /// The number of words of the image.
     words: usize,
-    /// Words of a slice, a power of two of at least [`LINE`]; the last may have fewer.
+    /// The number of words of a slice, a power of two of at least [`LINE`]; the last may have fewer.
     each: usize,
-    /// Rows of a line.
+    /// The number of rows per line.
     rows: usize,
 }
 
 impl Slices {
-    /// An image of this many words in slices of 2 to the power of `bits`, of which there are at least as many as lines
-    /// have; of this many rows a line.
+    /// An image of this many words in slices of 2 to the power of `bits` words, at least one line; with this many rows
+    /// per line.
     pub(super) fn new(words: usize, bits: u32, rows: usize) -> Self {
         Slices { words, each: (1 << bits).max(LINE), rows }
     }
@@ -144,39 +143,40 @@ impl Slices {
         self.words.div_ceil(self.each)
     }
 
-    /// Rows that the slice of a part has room for.
+    /// The capacity of a part's slice in rows.
     #[inline(always)]
     fn len_of(self, part: usize) -> usize {
         self.rows_of(self.words.saturating_sub(part * self.each).min(self.each))
     }
 
-    /// Rows that this many words have room for.
+    /// The capacity of this many words in rows.
     #[inline(always)]
     fn rows_of(self, words: usize) -> usize {
         words * self.rows / LINE
     }
 
-    /// Where the slice of a part is filled from; the last one, which may be short, from its front.
+    /// The offset from which the slice of a part is filled; for the last one, which may be short, its front.
     #[inline(always)]
     fn begin(self, part: usize) -> usize {
         if (part + 1) * self.each < self.words { (part * APART * LINE) & (self.each - 1) } else { 0 }
     }
 
-    /// Where in the image line `at` of a part goes, of at most as many as the slice has.
+    /// The position in the image of line `at` of a part; `at` must be within the slice.
     #[inline(always)]
     fn place(self, part: usize, at: usize) -> usize {
         part * self.each + ((self.begin(part) + at * LINE) & (self.each - 1))
     }
 
-    /// The words of a part's slice in the two runs in which its rows lie, and how many lie in each.
+    /// The two ranges of words of a part's slice that contain its rows, and the number of rows in each.
     pub(super) fn dealt(self, part: usize, slice: &[u64], count: usize) -> [(&[u64], usize); 2] {
         let (behind, first) = slice.split_at(self.begin(part).min(slice.len()));
         let in_first = count.min(self.rows_of(first.len()));
         [(first, in_first), (behind, (count - in_first).min(self.rows_of(behind.len())))]
     }
 
-    /// Calls `of_slice` with the number of each part, its slice, and how many rows lie there, on this many threads:
-    /// each has what `room` gives it. What is in those rooms in the end; none if a room or a call says so.
+    /// Calls `of_slice` with the number of each part, its slice, and the number of its rows, on this many threads, each
+    /// with the scratch space that `room` returns. Returns the scratch spaces; `None` if `room` or `of_slice` returned
+    /// `None`.
     pub(super) fn each<R: Send>(
         self,
         image: &mut [u64],
@@ -198,16 +198,16 @@ impl Slices {
     }
 }
 
-/// What became of the pairs of a batch.
+/// The result of partitioning a batch.
 pub(super) struct Dealt<R> {
-    /// How many lie in the slice of each part.
+    /// The number of rows in the slice of each part.
     pub(super) counts: Vec<usize>,
-    /// Rows that found the slices of their parts full.
+    /// Rows whose slices were full.
     pub(super) escapes: Vec<R>,
 }
 
-/// Deals pairs to the slices of an image of zeros. None if more than `most` pairs escape, or if memory is short; the
-/// image is of no use then.
+/// Partitions pairs into the slices of an image of zeros. `None` if more than `most` pairs escape, or if memory is
+/// short; the contents of the image are then unspecified.
 pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: usize) -> Option<Dealt<B::Row>> {
     let len = batch.len();
     // Places are counted in 32 bits.
@@ -231,7 +231,7 @@ pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: 
     let mut done = collect(&mut firsts[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
     let mut escapes = with_room(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
-    // The last chunk's shares lie behind all others.
+    // The shares of the last chunk are after all others.
     let (ends, _) = done.pop()?;
     let mut counts = with_room(ends.len())?;
     counts.extend(ends.iter().enumerate().map(|(part, &end)| slices.len_of(part).min(end as usize)));
@@ -244,7 +244,7 @@ fn zeros(len: usize) -> Option<Vec<u32>> {
     Some(zeros)
 }
 
-/// Of what each chunk has of each part: what the chunks before it have.
+/// The prefix sums of each part's counts over the chunks.
 fn sums(mut counts: Vec<Vec<u32>>) -> Option<Vec<Vec<u32>>> {
     let mut totals = zeros(counts.first()?.len())?;
     for counts in &mut counts {
@@ -255,7 +255,7 @@ fn sums(mut counts: Vec<Vec<u32>>) -> Option<Vec<Vec<u32>>> {
     Some(counts)
 }
 
-/// How many of these pairs go to each part.
+/// The number of these pairs in each part.
 fn count(batch: impl Batch, parts: usize) -> Option<Vec<u32>> {
     let mut counts = zeros(parts)?;
     at_best(
@@ -278,14 +278,14 @@ fn count(batch: impl Batch, parts: usize) -> Option<Vec<u32>> {
 #[repr(align(64))]
 struct Line([u64; LINE]);
 
-/// One chunk being dealt.
+/// A chunk that is being partitioned.
 struct Dealer<'a, B: Batch> {
     image: &'a [AtomicU64],
     slices: Slices,
-    /// For each part the rows that have not gone to its slice yet: row i of the part is row i mod `B::EACH` of the
-    /// line.
+    /// For each part the rows that have not been copied to its slice yet: row i of the part is row i mod `B::EACH` of
+    /// the line.
     lines: Vec<Line>,
-    /// For each part the number of the first row of this chunk, and of the next.
+    /// For each part the number of the first row of this chunk, and of the next row.
     first: Vec<u32>,
     next: Vec<u32>,
     escapes: Vec<B::Row>,
@@ -299,18 +299,18 @@ impl<'a, B: Batch> Dealer<'a, B> {
         Some(Dealer { image, slices, lines, first, next, escapes: Vec::new() })
     }
 
-    /// The numbers behind the last rows of each part, and what escaped; none if that is too much.
+    /// Returns the end of each part's rows, and the escapes; `None` if there are too many.
     fn deal(mut self, batch: B, (escaped, most): (&AtomicUsize, usize)) -> Option<(Vec<u32>, Vec<B::Row>)> {
         for start in (0..batch.len()).step_by(CHUNK) {
             let some = batch.some(start..batch.len().min(start + CHUNK));
             let before = self.escapes.len();
-            // None comes of most inputs, and about this many of the worst.
+            // Most inputs have no escapes, and the worst have about this many.
             self.escapes.try_reserve(some.len() + LINE).ok()?;
             at_best(
                 #[inline(always)]
                 || self.deal_some(some),
             );
-            // Of all chunks together, so that all end when there are too many.
+            // Counted over all chunks, so that all of them stop if there are too many.
             let new = self.escapes.len() - before;
             if escaped.fetch_add(new, Relaxed) + new > most {
                 return None;
@@ -326,10 +326,10 @@ impl<'a, B: Batch> Dealer<'a, B> {
 
     #[inline(always)]
     fn deal_some(&mut self, batch: B) {
-        // Slices of their own, so that what is written through one is known to leave the others where they are.
+        // Separate slices, so that the compiler knows that they do not alias.
         let Dealer { image, slices, lines, first, next, escapes } = self;
         let (image, slices, lines, first, next) = (*image, *slices, &mut lines[..], &first[..], &mut next[..]);
-        // Of a slice; the last one, which may have less, ends with the image.
+        // The capacity of a slice; the last one, which may be shorter, ends with the image.
         let room = slices.rows_of(slices.each);
         batch.each_row(
             #[inline(always)]
@@ -355,7 +355,7 @@ impl<'a, B: Batch> Dealer<'a, B> {
     }
 }
 
-/// Sends the line with the last of these rows on, of which some may be another chunk's, or may have no room.
+/// Copies the line of the last of these rows to the slice; it may contain rows of another chunk, or exceed the slice.
 #[cold]
 fn close<B: Batch>(
     image: &[AtomicU64],
@@ -376,7 +376,7 @@ fn close<B: Batch>(
             escapes.push(row);
         }
     }
-    // Other chunks have their rows in the same words.
+    // Other chunks have rows in the same words.
     let words = image.iter().skip(slices.place(part, line_begin / B::EACH));
     words.zip(mine).filter(|&(_, bits)| bits != 0).for_each(|(word, bits)| _ = word.fetch_or(bits, Relaxed));
 }
@@ -389,7 +389,8 @@ mod tests {
 
     const MIXER: MixKeys = MixKeys::new(3, 5, 7);
 
-    /// Deals to slices of 2 to the power of `bits` words, and checks that each pair is where it belongs or has escaped.
+    /// Partitions into slices of 2 to the power of `bits` words, and checks that each pair is in its slice or has
+    /// escaped.
     fn deal_and_check(cpu: &Cpu, keys: &[u32], words: usize, bits: u32, most: usize) -> Option<usize> {
         let values: Vec<u32> = (0..keys.len() as u32).collect();
         let slices = Slices::new(words, bits, LINE);
@@ -433,7 +434,8 @@ mod tests {
         let noise: Vec<u32> = (0..150_001).map(|_| stream.next_u32()).collect();
         for cpu in [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads")) {
             for len in [1, 7, 8, 9, 4096, 4097, 70_003, 150_001] {
-                // Slices with room to spare, with just enough on average, and too small; the last whole, short, tiny.
+                // Slices with spare capacity, with just enough on average, and too small; the last one whole, short,
+                // tiny.
                 for words in [len * 2, len + len / 20 + 3, len, len * 9 / 10 + 1, 8192, 8193, 16_384 + 16] {
                     for bits in [3, 6, 13] {
                         deal_and_check(&cpu, &noise[..len], words, bits, usize::MAX).expect("dealt");

@@ -9,7 +9,7 @@
 //! each other, and cost a third of the speed.
 //!
 //! Compared with finishing each block before the next is begun: later probes have full blocks too, so that a hundred
-//! lines are on their way at all times and not only after the first probe.
+//! lines are in flight at all times, and not only after the first probe.
 
 use std::ops::Add;
 
@@ -48,17 +48,17 @@ pub(super) fn search<L: Lists>(
         fetch(lists, image, ahead.get(flying.len..).unwrap_or_default());
         resolve(lists, image, flying, ahead, waiting, &mut answer);
         std::mem::swap(flying, next);
-        // Without a block on its way, nothing has been queued since the last look either.
+        // Without a block in flight, nothing was queued since the last check.
         if flying.len == 0 && next.len == 0 {
             return;
         }
     }
 }
 
-/// Asks for every key of a block, and queues those that must ask again. Each key asks for one of the lines `ahead`.
+/// Probes every key of a block, and queues those that must probe again. Each key prefetches one of the lines `ahead`.
 ///
-/// One key at a time: reading all words first and judging eight of them with `wide` was measured, and is no faster,
-/// because the words still have to be picked up and the answers dealt out one by one.
+/// One key at a time: reading all words first and comparing eight of them with `wide` was measured, and is not faster,
+/// because the words must still be collected and the results distributed one by one.
 #[inline(always)]
 fn resolve(
     lists: &impl Lists,
@@ -104,7 +104,7 @@ fn answer<L: Lists>(
     found: &mut [u32],
     workspace: &mut Workspace,
 ) {
-    // A byte a query on the way: adding bits to a word of the bitmap would make each probe wait for the one before.
+    // One byte per query first: setting bits in a word of the bitmap would make each probe wait for the previous one.
     let mut hits = [0u8; CHUNK];
     search(
         lists,
@@ -121,7 +121,7 @@ fn answer<L: Lists>(
 }
 
 impl Cpu {
-    /// Lookup on all threads. `outside` is the pair that stands beside the image.
+    /// Lookup on all threads. `outside` is the sentinel pair.
     pub(super) fn look_up(
         &self,
         lists: &impl Lists,
@@ -151,8 +151,8 @@ impl Cpu {
         );
     }
 
-    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
-    /// part in the search for another key, so those who read the slot meanwhile are not misled.
+    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and values do not affect
+    /// the search for other keys, so concurrent readers of the slot are correct.
     pub(super) fn overwrite<L: Lists>(&self, lists: &L, image: &[impl Shared], pairs: Pairs<'_>) {
         each_with(
             (pairs.keys, pairs.values),
@@ -171,8 +171,8 @@ impl Cpu {
         );
     }
 
-    /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one
-    /// finds a pair in the slot and the others the mark.
+    /// Replaces the pairs of keys by `mark`, on all threads, and counts them. Of several threads with one key, one
+    /// finds the pair and the others the mark.
     pub(super) fn vacate(&self, lists: &impl Lists, image: &[impl Shared], keys: &[u32], mark: u64) -> u64 {
         fold_with(
             keys,

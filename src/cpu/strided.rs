@@ -27,7 +27,7 @@ pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
     }
 }
 
-/// Visits each place in turn, and asks for the line of the one a block later.
+/// Visits each place in turn, and prefetches the line of the one a block later.
 fn at_strides<T: Sync>(words: &[T], stride: u32, visit: impl Fn(&T) + Sync) {
     let len = words.len() as u64;
     let place = |k: usize| (k as u64 % len * u64::from(stride) % len) as usize;

@@ -102,7 +102,7 @@ fn select_keeps_the_order_and_ignores_bits_past_the_end() -> Result<()> {
 
 #[test]
 fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
-    // One bucket; several; crowds too large for one thread. The values tell equal keys apart.
+    // One bucket; several; crowds too large for one thread. Equal keys have different values.
     for len in SIZES.into_iter().chain([47, 48, 49, 2048, 2049, 16_385, 400_000]) {
         for (name, keys) in keys_of_every_sort(len) {
             let mut expected: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();

@@ -17,7 +17,7 @@ use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::{self, BucketizedOf, CuckooOf, RobinHoodOf, Scheme, SignpostOf, SortedOf};
 
-/// The CPU or an OpenCL device, whichever was chosen when the program ran.
+/// The CPU or an OpenCL device, chosen at run time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Any {
@@ -32,9 +32,9 @@ pub enum Any {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AnyBuffer<T: Word> {
-    /// Of the CPU backend.
+    /// Memory of the CPU backend.
     Cpu(Memory<T>),
-    /// Of an OpenCL device.
+    /// Memory of an OpenCL device.
     #[cfg(feature = "opencl")]
     OpenCl(Buffer<T>),
 }
@@ -49,7 +49,7 @@ impl<T: Word> DeviceBuffer for AnyBuffer<T> {
     }
 }
 
-/// Wrapping and unwrapping the buffers of one variant; a buffer of the other is a typed error.
+/// Functions that wrap and unwrap the buffers of one variant; a buffer of the other variant is a typed error.
 macro_rules! side {
     ($module:ident, $variant:ident, $buffer:ident) => {
         mod $module {
@@ -86,7 +86,7 @@ side!(cpu_side, Cpu, Memory);
 #[cfg(feature = "opencl")]
 side!(opencl_side, OpenCl, Buffer);
 
-/// Runs the body on the device inside, with `$side` naming the functions that wrap and unwrap its buffers.
+/// Runs the body on the device of the variant; `$side` names the functions that wrap and unwrap its buffers.
 macro_rules! on_device {
     ($any:expr, |$device:ident, $side:ident| $body:expr) => {
         match $any {
@@ -105,7 +105,7 @@ macro_rules! on_device {
     };
 }
 
-// Behind the macros, which it uses.
+// After the macros, which it uses.
 mod relational;
 
 impl HashBackend for Any {
@@ -223,7 +223,7 @@ impl HashBackend for Any {
     }
 }
 
-/// A piece of an OpenCL device, if it is one.
+/// A piece of an OpenCL device; `None` for the CPU.
 #[cfg(feature = "opencl")]
 fn of_opencl<'a, T: Word>(piece: &Piece<'a, Any, T>) -> Option<Piece<'a, OpenCl, T>> {
     match (piece.device, piece.buffer) {
@@ -233,7 +233,8 @@ fn of_opencl<'a, T: Word>(piece: &Piece<'a, Any, T>) -> Option<Piece<'a, OpenCl,
 }
 
 impl Any {
-    /// [`HashBackend::in_chunks`]: the side's own chunks, dressed as those of `Any` for the pass and undressed after it.
+    /// [`HashBackend::in_chunks`] of a variant: its chunks are wrapped as those of `Any` before the pass, and unwrapped
+    /// after it.
     fn wrapped_chunks<Q: Word, A: Word>(
         &self,
         queries: &[Q],
@@ -390,8 +391,8 @@ macro_rules! passes_of_registry {
 }
 crate::for_each_scheme!(passes_of_registry);
 
-/// The passes of schemes of 64-bit keys or values. Each pair of widths that the command uses is an implementation of its
-/// own, so that it is compiled here and not in each crate that uses it.
+/// The passes of schemes of 64-bit keys or values. Each pair of widths that the command uses is an implementation of
+/// its own, so that it is compiled here and not in each crate that uses it.
 macro_rules! passes_of_widths {
     ($($scheme:ident: $(($key:ty, $value:ty))*;)*) => {$($(
         passes_of_any! { () $scheme<$key, $value>, () }

@@ -1,4 +1,4 @@
-//! Which device: listing them, taking the best, taking one by name.
+//! Selection of devices: a list, the best, or by name.
 
 use super::Any;
 use crate::backend::{DeviceKind, HashBackend, Listed};
@@ -7,18 +7,18 @@ use crate::error::{Error, Result};
 #[cfg(feature = "opencl")]
 use crate::opencl::{self, OpenCl};
 
-/// A device that was chosen for the user, and why.
+/// A device that was chosen automatically, and the reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Choice {
     /// The device.
     pub backend: Any,
-    /// One sentence: what was chosen, and why not another.
+    /// One sentence that says which device was chosen, and why.
     pub why: String,
 }
 
-/// Every device of this machine: the CPU, then OpenCL's in the order of their numbers. Never an error: a device that
-/// does not work is listed with its reason.
+/// Lists the devices of this machine: the CPU, then OpenCL devices by number. Never fails: a device that does not work
+/// is listed with the reason.
 pub fn devices() -> Vec<Listed> {
     let cpu = Listed { info: Cpu::new().info().clone(), refused: None };
     #[cfg(feature = "opencl")]
@@ -28,8 +28,8 @@ pub fn devices() -> Vec<Listed> {
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// The best OpenCL device that is no CPU, otherwise the CPU backend, which drives the same cores faster than their
-/// OpenCL driver does.
+/// Returns the best OpenCL device that is not a CPU, otherwise the CPU backend, which is faster on the same cores than
+/// their OpenCL driver.
 ///
 /// ```
 /// let choice = koel::auto();
@@ -54,9 +54,9 @@ pub fn auto() -> Choice {
     Choice { backend: Any::Cpu(cpu), why }
 }
 
-/// The devices that a user names: `all` (the CPU and every usable OpenCL device), `auto`, `cpu`, `opencl` (every usable
-/// one), `gpus` (those of them that are GPUs), `opencl:N` by number, or `opencl:NAME` by a part of its name. `threads` is
-/// for the CPU; without it, all.
+/// Returns the devices with a name: `all` (the CPU and every usable OpenCL device), `auto`, `cpu`, `opencl` (every
+/// usable OpenCL device), `gpus` (those of them that are GPUs), `opencl:N` by number, or `opencl:NAME` by a part of its
+/// name. `threads` is the number of threads of the CPU; by default, all.
 ///
 /// ```
 /// use koel::{HashBackend, device::choose};
@@ -66,7 +66,8 @@ pub fn auto() -> Choice {
 /// ```
 ///
 /// # Errors
-/// [`Error::NoDevice`] if there is none of that name, or [`Error::Unsupported`] if it cannot be used; both say why.
+/// [`Error::NoDevice`] if there is no device of that name, or [`Error::Unsupported`] if it cannot be used; both say
+/// why.
 pub fn choose(device: &str, threads: Option<usize>) -> Result<Vec<Any>> {
     let cpu = || threads.map_or_else(|| Ok(Cpu::new()), Cpu::with_threads).map(Any::Cpu);
     match device {
@@ -105,7 +106,7 @@ pub fn choose(device: &str, threads: Option<usize>) -> Result<Vec<Any>> {
     }
 }
 
-/// One sentence on OpenCL: which library was found, or why there is none and what to do.
+/// One sentence about OpenCL: which library was found, or why none was found and what to do.
 pub fn opencl_status() -> String {
     #[cfg(feature = "opencl")]
     return koel_opencl_loader::status().to_string();

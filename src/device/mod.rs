@@ -1,13 +1,13 @@
-//! The devices of this machine: listing them, choosing one by name or the best, and one type for whichever it is.
+//! The devices of this machine: a list, the best or those with a name, and one type for all of them.
 //!
 //! ```text
-//! devices      what there is, usable or not
-//! choose       those that a user names
-//! auto         the best
-//! Any          the CPU's backend or OpenCL's, as a backend
+//! devices      all devices, usable or not
+//! choose       the devices with a name
+//! auto         the best device
+//! Any          the CPU or OpenCL backend, as a backend
 //! ```
 //!
-//! What it is not: known to backends. They stand below, and know the contract (`backend/`) alone.
+//! Backends do not depend on this module: they know the contract (`backend/`) only.
 
 mod any;
 mod choice;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::{ExactSum, Window, quotient};
 
-/// Exact sums of doubles, one a group. Groups are numbered from 0.
+/// Exact sums of doubles, one per group. Groups are numbered from 0.
 ///
-/// Most values are added up in 16 bytes a group; a group with values of very different sizes takes 560 more.
+/// Most values are added up in 16 bytes per group; a group with values of very different sizes takes 560 bytes more.
 ///
 /// ```
 /// let mut sums = koel::ExactSums::default();
@@ -17,14 +17,14 @@ use super::{ExactSum, Window, quotient};
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct ExactSums {
-    /// Of the first piece.
+    /// The window of the first piece.
     window: Option<Window>,
     sums: Vec<i128>,
     leftovers: HashMap<u32, Box<ExactSum>>,
 }
 
 impl ExactSums {
-    /// Adds `values[i]` to the sum of group `ids[i]`. Rows of `u32::MAX` are in no group.
+    /// Adds `values[i]` to the sum of group `ids[i]`. Rows with the id `u32::MAX` do not belong to a group.
     pub fn add(&mut self, ids: &[u32], values: &[f64]) {
         let window = *self.window.get_or_insert_with(|| Window::of(bytemuck::cast_slice(values)));
         let groups = ids.iter().filter(|&&id| id != u32::MAX).max().map_or(0, |&id| id as usize + 1);
@@ -45,7 +45,7 @@ impl ExactSums {
         self.each(groups, &|_, window, sum| window.sum(sum), &|_, exact| exact.sum())
     }
 
-    /// The means of the first groups, which have so many values each. That of none is NaN.
+    /// The means of the first groups, whose numbers of values are `counts`. The mean of no values is NaN.
     pub fn means(&self, counts: &[i64]) -> Vec<f64> {
         let count = |group: usize| counts[group].unsigned_abs();
         self.each(counts.len(), &|group, window, sum| quotient(sum, window.unit(), count(group)), &|group, exact| {

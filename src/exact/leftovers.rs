@@ -1,4 +1,4 @@
-//! What is outside of a column's window: rows of groups, which are sorted by group and added up exactly.
+//! Values outside of a column's window: rows of groups, which are sorted by group and added up exactly.
 //!
 //! ```text
 //! each thread                      appends rows to pieces, which change hands without a copy
@@ -7,7 +7,8 @@
 //! in the end                       sums so far of one run are merged
 //! ```
 //!
-//! A column with exponents of all sizes has little else than leftovers: one group of them all is added up by all threads.
+//! A column with exponents of all sizes has little else than leftovers: one group of them all is added up by all
+//! threads.
 
 use std::ops::Range;
 
@@ -62,7 +63,7 @@ impl Leftovers {
         self.pieces.iter().map(|piece| piece.ids.len()).sum()
     }
 
-    /// These rows and others.
+    /// Joins the rows of both.
     pub(crate) fn and(mut self, mut others: Self) -> Result<Self> {
         memory::reserve(&mut self.pieces, others.pieces.len())?;
         self.pieces.append(&mut others.pieces);
@@ -91,7 +92,7 @@ impl Leftovers {
 /// Calls `of_group` once for each group, with the sum of its values, on all threads. Rows are sorted by group.
 pub(crate) fn sums_of_runs(ids: &[u32], values: &[u64], of_group: impl Fn(u32, &mut ExactSum) + Sync) -> Result<()> {
     let goes_on = |at: usize| at > 0 && at < ids.len() && ids[at - 1] == ids[at];
-    // Of runs that begin before a chunk or end after it, what the chunk has of them, in order.
+    // Runs that begin before a chunk or end after it: the part in the chunk, in order.
     let of_chunk = |rows: Range<usize>| {
         let mut open = memory::reserved(2)?;
         let mut at = rows.start;

@@ -1,7 +1,8 @@
 //! The exact sum of doubles, rounded once.
 //!
 //! A double is an integer of 53 bits times a power of two, 2^-1074 at least. So every finite double is a multiple of
-//! 2^-1074, below 2^2098 of these units, and a sum of doubles is an integer. [`ExactSum`] holds it as digits of 32 bits:
+//! 2^-1074, below 2^2098 of these units, and a sum of doubles is an integer. [`ExactSum`] holds it as digits of 32
+//! bits:
 //!
 //! ```text
 //! digit            0            1            2      ..        67
@@ -16,10 +17,10 @@
 //! The result is that of Python's `math.fsum`. It depends neither on the order of the values nor on how they are split:
 //! sums of parts are merged without a rounding.
 //!
-//! R. Neal, "Fast exact summation using small and large superaccumulators", 2015 (arXiv:1505.05571): his small one.
+//! R. Neal, "Fast exact summation using small and large superaccumulators", 2015 (arXiv:1505.05571): the small one.
 //!
-//! What it is not: small. Aggregations add most values up in one integer of 128 bits a group (`window.rs`), and only
-//! those that do not fit it here (`leftovers.rs`).
+//! A superaccumulator is large, so aggregations add up most values in one integer of 128 bits per group (`window.rs`),
+//! and only the others here (`leftovers.rs`).
 
 mod groups;
 mod leftovers;
@@ -32,7 +33,7 @@ pub use states::SumStates;
 pub(crate) use leftovers::{Leftovers, sums_of_runs};
 pub(crate) use window::Window;
 
-/// Digits: 2098 bits of the largest double, and 64 bits for the number of values.
+/// The number of digits: 2098 bits of the largest double, and 64 bits for the number of values.
 const DIGITS: usize = 68;
 /// Additions after which carries are settled. Each adds less than 2^53 to a digit below 2^32.
 const SETTLED_AFTER: u32 = 1 << 9;
@@ -41,7 +42,7 @@ const BITS: u32 = 32;
 /// The exponent of the unit.
 const UNIT: i32 = -1074;
 
-/// A sum of doubles without a rounding.
+/// A sum of doubles without rounding.
 ///
 /// ```
 /// use koel::ExactSum;
@@ -111,7 +112,7 @@ impl ExactSum {
 
     /// Adds the values of another sum.
     pub fn merge(&mut self, other: &ExactSum) {
-        // Neither has more additions pending than one may.
+        // Neither sum has more pending additions than the limit.
         if self.added + other.added >= SETTLED_AFTER {
             self.settle();
         }
@@ -213,8 +214,8 @@ fn rounded(digits: &[u32], exponent: i32, is_more: bool) -> f64 {
     nearest(leading, exponent + BITS as i32 * (top as i32 - 2), is_more)
 }
 
-/// The double nearest to `integer` times 2^`exponent`, ties to even. If there `is_more` below the integer, it has 55 bits
-/// at least.
+/// The double nearest to `integer` times 2^`exponent`, ties to even. If there `is_more` below the integer, it has 55
+/// bits at least.
 fn nearest(integer: u128, exponent: i32, is_more: bool) -> f64 {
     // Bits to drop: those behind the leading 53, and those below the smallest subnormal number.
     let dropped = (128 - integer.leading_zeros() as i32 - 53).max(UNIT - exponent);
@@ -241,8 +242,8 @@ pub(crate) fn quotient(sum: i128, exponent: i32, count: u64) -> f64 {
     signed(sum < 0, magnitude)
 }
 
-/// `dividend` times all `factors`, divided by all `divisors`, rounded once. Their product is below 2^200, and no divisor
-/// is 0.
+/// `dividend` times all `factors`, divided by all `divisors`, rounded once. Their product is below 2^200, and no
+/// divisor is 0.
 ///
 /// ```
 /// assert_eq!(koel::exact_ratio(1468179, &[], &[100, 293_587]), 0.05000831099469663);
@@ -280,8 +281,8 @@ fn divide(digits: &mut [u32], divisor: u64) -> bool {
     remainder != 0
 }
 
-/// `integer` times 2^`exponent`. A double holds it, unless it is too large. The integer is 2^53 at most, and the exponent at
-/// least -1074 and below 1100.
+/// `integer` times 2^`exponent`. A double holds it, unless it is too large. The integer is 2^53 at most, and the
+/// exponent at least -1074 and below 1100.
 fn scaled(integer: u64, exponent: i32) -> f64 {
     // In two steps, because a power of its own may be too large or too small for a number that is not.
     let half = exponent / 2;

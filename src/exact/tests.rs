@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::scheme::hash::SplitMix64;
 
-/// Integers of 2,560 bits in two's complement, least word first: the arithmetic that sums are checked by.
+/// Integers of 2,560 bits in two's complement, least word first, to check sums with.
 #[derive(Clone, PartialEq, Eq)]
 struct Big([u64; 40]);
 
@@ -63,7 +63,7 @@ pub(super) fn is_nearest(found: f64, values: &[f64], count: u64) -> bool {
     (above < 0 || above == 0 && is_even) && (below > 0 || below == 0 && is_even)
 }
 
-/// Columns of doubles: of all sizes, of like sizes, subnormal, ties, and such that cancel out.
+/// Columns of doubles: of all sizes, of similar sizes, subnormal, ties, and values that cancel out.
 pub(super) fn columns() -> Vec<Vec<f64>> {
     let mut random = SplitMix64::new(5);
     let mut columns = vec![
@@ -130,7 +130,7 @@ fn sums_are_the_same_in_any_order_and_in_parts() {
     }
 }
 
-/// Where IEEE 754 has an answer, it is that.
+/// Where IEEE 754 defines a result, it is equal.
 #[test]
 fn infinities_and_nan_are_those_of_additions() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
@@ -194,7 +194,7 @@ fn a_window_and_its_leftovers_have_the_sum_of_all() {
     assert!(special.iter().all(|&bits| window.integer(bits).is_none()) && window.integer(1 << 63) == Some(0));
 }
 
-/// Rows of several pieces, which have been appended and joined in any way.
+/// Rows of several pieces, appended and joined in several ways.
 #[test]
 fn leftovers_keep_their_rows() -> crate::error::Result<()> {
     let rows: u64 = if cfg!(miri) { 100 } else { 50_000 };
@@ -235,7 +235,7 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
     sums_of_runs(&[], &[], |id, _| panic!("group {id} of no rows"))
 }
 
-/// Against quotients of integers that both fit doubles, and against sums of tenths.
+/// Compared with quotients of integers that both fit doubles, and with sums of tenths.
 #[test]
 fn ratios_are_rounded_once() {
     let mut random = SplitMix64::new(9);

@@ -5,8 +5,8 @@
 //! a double       its 53 bits, shifted by exponent - low:  below 2^95, so that 2^32 of them stay below 2^127
 //! ```
 //!
-//! Values outside of the window are left over: zero is not, and infinities and NaN are. Which window a column has does not
-//! change its sums, only how fast they are found. So it is chosen by a sample.
+//! Values outside of the window are left over: infinities and NaN are, zero is not. The window of a column does not
+//! change its sums, only the speed. So it is chosen by a sample.
 
 use super::{UNIT, nearest, signed};
 
@@ -52,7 +52,7 @@ impl Window {
         Some(if bits >> 63 == 0 { integer } else { -integer })
     }
 
-    /// The exponent of its unit.
+    /// The exponent of the window's unit.
     pub(crate) fn unit(self) -> i32 {
         self.low as i32 - 1 + UNIT
     }

@@ -1,4 +1,4 @@
-//! The first row of each key of a column, and where other columns find it.
+//! The first row of each key of a column, and lookups of other keys.
 
 use super::numbering::first_positions;
 use crate::backend::join_rows::NO_ROW;
@@ -9,11 +9,11 @@ use crate::memory;
 use crate::scheme::Key;
 use crate::table::distinct::Positions;
 
-/// For each row of a column the first row with the same key; and for any other key the first row that has it.
+/// For each row of a column, the first row with the same key; for any other key, the first row that has it.
 ///
-/// Both follow from the column alone, so they are the same on every device. It is what numbering, grouping and joining are
-/// made of: [`factorize`](super::factorize) gives ids, which this does not, and [`ColumnIndex`](crate::ColumnIndex) all
-/// rows of a key.
+/// Both depend on the column alone, so they are the same on every device. Numbering, grouping and joining are based on
+/// them: [`factorize`](super::factorize) also assigns ids, and [`ColumnIndex`](crate::ColumnIndex) also finds all rows
+/// of a key.
 ///
 /// ```
 /// use koel::group::FirstRows;
@@ -26,11 +26,11 @@ use crate::table::distinct::Positions;
 /// # Ok::<(), koel::Error>(())
 /// ```
 ///
-/// # How
+/// # Algorithm
 ///
-/// On the CPU keys whose range is short, at most 65,536 or four times the rows, are addressed directly. Others are told
-/// apart by a table of the distinct keys; and keys that were chosen against its hash by a sort. Elsewhere it is the table
-/// by which [`factorize`](super::factorize) tells keys apart there.
+/// On the CPU, if the range of the keys is at most 65,536 or four times the number of rows, keys are addressed
+/// directly. Otherwise, a table of the distinct keys is used, or a sort if an attacker chose the keys against its hash.
+/// On other devices, it is the table of [`factorize`](super::factorize).
 pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
     way: Way<B, K>,
@@ -45,16 +45,17 @@ enum Way<B: Runs<K::Rows>, K: Key> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
-    /// Finds the first row of each row of a column.
+    /// Finds the first row with the key of each row.
     ///
-    /// Cost on the CPU: about two random accesses a row, to memory that stays, with 4 bytes a row besides:
+    /// Cost on the CPU: about two random accesses per row. Memory that is kept, in addition to 4 bytes per row:
     ///
-    /// - of a short range 4 bytes a key of it: at most 16 a row, or 256 KiB if that is more;
-    /// - otherwise 14 bytes (`u32`) or 27 (`u64`) a distinct key; of up to 4,096 keys 256 bytes each; and 4 KiB;
-    /// - at worst, if keys were chosen against the hash or against the estimate of how many are distinct, 14 or 27 bytes a
-    ///   row; or 8 or 12 a distinct key, after a sort that takes 24 to 32 (`u32`) or 40 to 56 (`u64`) bytes a row.
+    /// - for a short range, 4 bytes per key of the range: at most 16 per row, or 256 KiB if that is more;
+    /// - otherwise 14 bytes (`u32`) or 27 (`u64`) per distinct key; for up to 4,096 keys 256 bytes each; and 4 KiB;
+    /// - at worst, if keys were chosen against the hash or against the estimate of the number of distinct keys, 14 or
+    ///   27 bytes per row; or 8 or 12 per distinct key, after a sort that takes 24 to 32 (`u32`) or 40 to 56 (`u64`)
+    ///   bytes per row.
     ///
-    /// Elsewhere: as [`factorize`](super::factorize).
+    /// On other devices: as [`factorize`](super::factorize).
     ///
     /// # Errors
     /// As [`unique`](super::unique).
@@ -66,7 +67,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
         }
     }
 
-    /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
+    /// [`build`](Self::build) from a buffer that is already on the device; nothing is transferred.
     ///
     /// # Errors
     /// As [`build`](Self::build), and [`Error::WrongDevice`].
@@ -108,7 +109,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether the column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -118,7 +119,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
         self.distinct
     }
 
-    /// The first row of each row: its own, where the key has not come before.
+    /// For each row, the first row with its key, which is the row itself at the key's first occurrence.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
@@ -126,14 +127,14 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
         self.backend.download(&self.rows)
     }
 
-    /// The same on the device.
+    /// As [`rows`](Self::rows), on the device.
     pub fn rows_on(&self) -> &BufferOf<B, u32> {
         &self.rows
     }
 
-    /// The first row that has each of these keys, or [`NO_ROW`] where none has.
+    /// The first row with each of these keys, or [`NO_ROW`].
     ///
-    /// Cost: about a random access a query.
+    /// Cost: about one random access per query.
     ///
     /// # Errors
     /// [`Error::TooLarge`] for more than `u32::MAX` queries; [`Error::OutOfMemory`] or what the device reports.
@@ -165,7 +166,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     }
 }
 
-/// What a table of complemented rows answers, with [`NO_ROW`] for a key that is not there.
+/// Looks up keys in a table of complemented rows; the result is [`NO_ROW`] for a miss.
 fn looked_up<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     table: &Positions<B, K>,
@@ -173,7 +174,7 @@ fn looked_up<B: Runs<K::Rows>, K: Key>(
 ) -> Result<B::Buffer<u32>> {
     let mut rows = backend.unwritten(queries.len())?;
     let mut found = backend.unwritten(bitmap_words(queries.len()))?;
-    // What is not there answers 0, whose complement is `NO_ROW`.
+    // The value of a miss is 0, whose complement is `NO_ROW`.
     const { assert!(NO_ROW == !0) }
     Kernels::<K::Rows>::lookup(backend, &table.plan, &table.image, queries, &mut rows, &mut found)?;
     backend.complement(&mut rows)?;

@@ -1,4 +1,4 @@
-//! Keys by first appearance on a device: three strategies with one result.
+//! Keys in order of first occurrence on a device: three strategies with one result.
 //!
 //! ```text
 //! Table    (nearly all keys differ)   a table of all rows: key -> first row, later key -> id, which answers all rows
@@ -11,9 +11,9 @@
 //!          its first row in `first`
 //! ```
 //!
-//! A table places each duplicate, and pays for it; a sort does not notice duplicates, but reads the rows once a digit. A
-//! sample estimates how many rows the group of a row has. It decides about speed only: ids and keys are those of first
-//! appearance with every strategy.
+//! A table places each duplicate, which costs time; a sort does not treat duplicates specially, but reads the rows once
+//! per digit. A sample estimates the number of rows in an average row's group. It affects speed only: ids and keys are
+//! in order of first occurrence with every strategy.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -24,22 +24,23 @@ use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Key, Scheme};
 
-/// Below this number of rows launches cost more than what they do, and a table takes the fewest.
+/// Below this number of rows, launches cost more than the work, and a table takes the fewest launches.
 const LEAST_ROWS: usize = 1 << 21;
-/// The sample has this number of rows for each unit of the square root of all: 32 pairs of them are one row twice.
+/// The sample has this number of rows per unit of the square root of all rows: about 32 pairs of them are one row
+/// twice.
 const SAMPLE: usize = 8;
-/// Quarters of a row in an average row's group from which a sort is faster than a table. Where all keys differ, there are
-/// four, give or take one by the chance of the sample.
+/// Quarters of a row in an average row's group from which a sort is faster than a table. If all keys differ, there are
+/// four, plus or minus one by the chance of the sample.
 const SORT_FROM: u64 = 7;
 /// Rows in an average row's group from which the first rows have most of the keys.
 const PREFIX_FROM: u64 = 32;
-/// The first rows are this fraction of all.
+/// The fraction of the rows in the prefix.
 const PREFIX: usize = 16;
-/// The prefix is of no use if more than this fraction of the rows has keys that it lacks.
+/// The prefix is not used if more than this fraction of the rows has keys that it lacks.
 const MOST_MISSING: usize = 4;
 const SEED: u64 = 0x0066_6972_7374_7365;
 
-/// How the keys of a column are told apart.
+/// The algorithm that finds rows with equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
     Table,
@@ -68,7 +69,7 @@ pub(super) fn grouped<B: Runs<K::Rows>, K: Key, V: Word>(
 }
 
 impl Strategy {
-    /// The fastest for a column, estimated by a sample of its rows.
+    /// The fastest strategy for a column, estimated by a sample of its rows.
     fn of<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Strategy> {
         if keys.len() < LEAST_ROWS {
             return Ok(Strategy::Table);
@@ -83,11 +84,11 @@ impl Strategy {
         Ok(Strategy::by_sample(all, rows as u64, distinct as u64))
     }
 
-    /// The strategy for `all` rows, of which a sample has so many `rows` with so many `distinct` keys.
+    /// The strategy for `all` rows, if a sample of `rows` rows has `distinct` keys.
     ///
-    /// Two rows drawn at random have one key with probability `g / all`, if a random row's group has `g` rows. So of `rows`
-    /// drawn at random about `rows^2 g / (2 all)` are duplicates, if these are few. Where they are many, the estimate is too
-    /// high, by a factor of two at most.
+    /// Two random rows have equal keys with probability `g / all`, if a random row's group has `g` rows. So about
+    /// `rows^2 g / (2 all)` of `rows` random rows are duplicates, if these are few. If they are many, the estimate is
+    /// too high, by a factor of two at most.
     fn by_sample(all: u64, rows: u64, distinct: u64) -> Strategy {
         // g = duplicates / scale
         let duplicates = u128::from(2 * (rows - distinct)) * u128::from(all);
@@ -147,7 +148,7 @@ pub(crate) fn grouped_by<B: Runs<K::Rows>, K: Key, V: Word>(
     Ok((Numbered { unique, ids }, values))
 }
 
-/// The ids of rows by a table; `None` if they are to be found by a sort.
+/// The ids of rows by a table; `None` if a sort should find them.
 fn by_table<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -163,7 +164,7 @@ fn by_table<B: Runs<K::Rows>, K: Key>(
     }
 }
 
-/// `None` if the first rows have too few of the keys.
+/// `None` if the first rows lack too many of the keys.
 fn by_prefix<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Numbered<B, K>>> {
     let len = keys.len() / PREFIX;
     let mut front = backend.unwritten(len)?;

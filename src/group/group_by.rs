@@ -1,12 +1,12 @@
 //! Aggregates of the values of each key.
 //!
 //! ```text
-//! FirstSeen    the id of each row (`numbering.rs`), then one pass over rows that adds up by id
-//!              on the CPU, of columns with few groups, both at once, and no ids are written (`cpu/groups.rs`)
-//! Ascending    sort_pairs(keys, values); rows of one key stand together, and their id is how many runs began before
+//! FirstSeen    the id of each row (`numbering.rs`), then one pass over rows that adds up by id;
+//!              on the CPU, for columns with few groups, both in one pass without writing ids (`cpu/groups.rs`)
+//! Ascending    sort_pairs(keys, values); rows of one key are adjacent, and their id is the number of runs that began before
 //! ```
 //!
-//! A group with most of the rows costs no more than many small ones: see [`Relational::accumulate`].
+//! A group with most of the rows costs no more than many small groups: see [`Relational::accumulate`].
 //!
 //! [`Relational::accumulate`]: crate::backend::Relational::accumulate
 
@@ -15,11 +15,11 @@ use crate::backend::Runs;
 use crate::error::Result;
 use crate::scheme::Cuckoo;
 
-/// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
-/// [`wide::group_by`] takes keys of 64 bits too, and values of `u64`, `i64` and `f64`.
+/// Groups rows by key, and aggregates the values of each group. The groups are in the order of `order`.
+/// [`wide::group_by`] also takes keys of 64 bits, and values of `u64`, `i64` and `f64`.
 ///
-/// Cost: by first appearance that of [`factorize`](super::factorize); ascending that of a sort of the
-/// pairs. Then a pass over the rows, whose groups are added up near the processor before they meet in memory.
+/// Cost: in order of first occurrence, that of [`factorize`](super::factorize); ascending, that of a sort of the pairs.
+/// Then a pass over the rows, whose groups are added up in local memory or caches first.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, IdOrder, group};
@@ -33,9 +33,9 @@ use crate::scheme::Cuckoo;
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::LengthMismatch`] unless there is a value for each key (there may be none where only counts are
-/// wanted); [`crate::Error::TooLarge`] for more than `u32::MAX` rows; [`crate::Error::OutOfMemory`], or what the device
-/// reports.
+/// [`crate::Error::LengthMismatch`] unless there is a value for each key (there may be none if only counts are
+/// requested); [`crate::Error::TooLarge`] for more than `u32::MAX` rows; [`crate::Error::OutOfMemory`], or what the
+/// device reports.
 pub fn group_by<B: Runs<Cuckoo>>(
     backend: &B,
     keys: &[u32],

@@ -1,4 +1,4 @@
-//! What is asked of groups, and the answers: a column each.
+//! The aggregates of groups, and the results: a column for each.
 
 use std::fmt;
 
@@ -8,25 +8,26 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Key;
 
-/// What is wanted of the values of each key.
+/// An aggregate of the values of each key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Aggregate {
-    /// How many rows there are.
+    /// The number of rows.
     Count,
-    /// The sum of their values in 64 bits. Of `u32` values it always fits. A sum of `u64` or `i64` values that passes 64
-    /// bits is [`Error::SumTooLarge`]. Of `f64` values it is the exact sum, rounded once: see [`group::wide`](super::wide).
+    /// The sum of the values in 64 bits. The sum of `u32` values always fits. If a sum of `u64` or `i64` values does
+    /// not fit 64 bits, the result is [`Error::SumTooLarge`]. For `f64` values it is the exact sum, rounded once: see
+    /// [`group::wide`](super::wide).
     Sum,
-    /// The exact sum of their values divided by their count, rounded once, as `f64`.
+    /// The exact sum of the values divided by their count, rounded once, as `f64`.
     Mean,
-    /// The least value; of `f64` values NaN, if one of them is, and -0.0 before 0.0.
+    /// The least value; for `f64` values NaN if one of them is NaN, and -0.0 is less than 0.0.
     Min,
-    /// The greatest value; of `f64` values NaN, if one of them is, and 0.0 before -0.0.
+    /// The greatest value; for `f64` values NaN if one of them is NaN, and 0.0 is greater than -0.0.
     Max,
 }
 
 impl Aggregate {
-    /// All of them.
+    /// All aggregates.
     pub const ALL: [Aggregate; 5] = [Aggregate::Count, Aggregate::Sum, Aggregate::Mean, Aggregate::Min, Aggregate::Max];
 
     /// The name on the command line and of the column.
@@ -41,22 +42,22 @@ impl Aggregate {
     }
 }
 
-/// The groups of a column, one to a key, and what was asked of them. Columns that were not asked for are empty; all
+/// The groups of a column, one per key, with the requested aggregates. Columns that were not requested are empty; all
 /// others are as long as `keys`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Groups<K = u32, V: Number = u32> {
     /// The key of each group.
     pub keys: Vec<K>,
-    /// Rows of each group.
+    /// The number of rows of each group.
     pub counts: Vec<u32>,
-    /// The sum of its values.
+    /// The sum of the group's values.
     pub sums: Vec<V::Sum>,
-    /// The mean of its values; NaN if it has no rows.
+    /// The mean of the group's values; NaN if it does not have rows.
     pub means: Vec<f64>,
-    /// Its least value; if it has no rows, the greatest integer, or infinity.
+    /// The least value; if the group does not have rows, the greatest integer, or infinity.
     pub mins: Vec<V>,
-    /// Its greatest value; if it has no rows, the least integer, or minus infinity.
+    /// The greatest value; if the group does not have rows, the least integer, or minus infinity.
     pub maxs: Vec<V>,
 }
 
@@ -66,31 +67,31 @@ impl<K, V: Number> Groups<K, V> {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 }
 
-/// [`Groups`] whose columns are buffers on the device that made them.
+/// [`Groups`] whose columns are buffers on a device.
 #[non_exhaustive]
 pub struct DeviceGroups<B: HashBackend, K: Key = u32, V: Number = u32> {
     /// The key of each group.
     pub keys: B::Buffer<K>,
-    /// Rows of each group.
+    /// The number of rows of each group.
     pub counts: B::Buffer<u32>,
-    /// The sum of its values; signed numbers and doubles by their bits.
+    /// The sum of the group's values; signed numbers and doubles by their bits.
     pub sums: B::Buffer<u64>,
-    /// The mean of its values, by the bits of an `f64`; NaN if it has no rows.
+    /// The mean of the group's values, by the bits of an `f64`; NaN if it does not have rows.
     pub means: B::Buffer<u64>,
-    /// Its least value, by its bits; if it has no rows, the greatest integer, or infinity.
+    /// The least value, by its bits; if the group does not have rows, the greatest integer, or infinity.
     pub mins: BufferOf<B, V::Word>,
-    /// Its greatest value, by its bits; if it has no rows, the least integer, or minus infinity.
+    /// The greatest value, by its bits; if the group does not have rows, the least integer, or minus infinity.
     pub maxs: BufferOf<B, V::Word>,
 }
 
 impl<B: HashBackend, K: Key, V: Number> DeviceGroups<B, K, V> {
-    /// The columns, read to this machine.
+    /// Downloads the columns to the host.
     ///
     /// # Errors
     /// What the device reports.
@@ -122,7 +123,7 @@ impl<B: HashBackend, K: Key, V: Number> fmt::Debug for DeviceGroups<B, K, V> {
     }
 }
 
-/// The passes' name for what is asked for.
+/// Converts the requested aggregates to those of the passes.
 pub(crate) fn wanted(aggregates: &[Aggregate]) -> Wanted {
     let has = |aggregate| aggregates.contains(&aggregate);
     Wanted {
@@ -134,7 +135,7 @@ pub(crate) fn wanted(aggregates: &[Aggregate]) -> Wanted {
     }
 }
 
-/// Refuses a column of values that has not one for each row. Counts alone need no values, so then there may be none.
+/// Returns an error unless there is a value for each row. Counts need no values, so there may be none for them.
 pub(crate) fn check_values(values: usize, rows: usize, aggregates: &[Aggregate]) -> Result<()> {
     if values == 0 && !wanted(aggregates).values() {
         return Ok(());
@@ -142,10 +143,10 @@ pub(crate) fn check_values(values: usize, rows: usize, aggregates: &[Aggregate])
     Error::check_length("values", values, rows)
 }
 
-/// The groups with these keys: row `i` belongs to group `ids[i]`, and brings `values[i]`.
+/// The groups with these keys: row `i` belongs to group `ids[i]` and has the value `values[i]`.
 ///
 /// # Errors
-/// [`Error::SumTooLarge`] with the key of the first group whose sum is.
+/// [`Error::SumTooLarge`] with the key of the first group whose sum does not fit.
 pub(crate) fn aggregated<B: Relational, K: Key, V: Number>(
     backend: &B,
     keys: B::Buffer<K>,
@@ -160,7 +161,7 @@ pub(crate) fn aggregated<B: Relational, K: Key, V: Number>(
 /// The groups with these keys and aggregates.
 ///
 /// # Errors
-/// [`Error::SumTooLarge`] with the key of the first group whose sum is.
+/// [`Error::SumTooLarge`] with the key of the first group whose sum does not fit.
 pub(super) fn settled<B: HashBackend, K: Key, V: Number>(
     backend: &B,
     keys: B::Buffer<K>,

@@ -1,4 +1,5 @@
-//! Groups by first appearance on the CPU: columns are read where they are, and ids are written down only if need be.
+//! Groups in order of first occurrence on the CPU: columns are read in place, and ids are written only if they are
+//! needed.
 
 use std::ops::Range;
 
@@ -12,14 +13,14 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::Key;
 
-/// The distinct keys, and the number of each row's.
+/// The distinct keys, and the number of each row's key.
 pub(super) fn factorized<K: Key>(cpu: &Cpu, keys: &[K]) -> Result<(Vec<K>, Vec<u32>)> {
     let mut ids = memory::zeroed(keys.len())?;
     let unique = cpu.write_numbered(keys, &mut ids)?;
     Ok((cpu.download(&unique)?, ids))
 }
 
-/// The groups of a column on `cpu`, which `backend` is.
+/// The groups of a column on `cpu`, which is the CPU of `backend`.
 pub(super) fn grouped<B: HashBackend, K: Key, V: Number>(
     backend: &B,
     cpu: &Cpu,
@@ -40,7 +41,7 @@ pub(super) fn grouped<B: HashBackend, K: Key, V: Number>(
     settled(backend, backend.of_host(unique)?, columns.on(backend)?)
 }
 
-/// The groups that rows have ids of; `backend` is `cpu`.
+/// The groups of rows with ids; `cpu` is the CPU of `backend`.
 pub(super) fn of_ids<B: HashBackend, V: Number>(
     backend: &B,
     cpu: &Cpu,
@@ -49,7 +50,7 @@ pub(super) fn of_ids<B: HashBackend, V: Number>(
     values: &[V::Word],
     aggregates: &[Aggregate],
 ) -> Result<Option<DeviceGroups<B, u32, V>>> {
-    // No thread would have cells, of which groups without rows have what they have.
+    // No thread would have cells, from which groups without rows get their defaults.
     if ids.is_empty() {
         return Ok(None);
     }

@@ -1,20 +1,20 @@
-//! Columns by what is in them: the distinct keys, the number of each row's key, and aggregates of each group.
+//! Groups of a column: the distinct keys, the number of each row's key, and aggregates of each group.
 //!
 //! ```text
 //! numbering.rs      the distinct keys of a column in an order that is the same on every device, and the id of each row
-//! first_seen.rs     the order of first appearance on devices: by a table, a sort or the first rows
-//! first_rows.rs     the first row of each row, and where other keys stand first
+//! first_seen.rs     the order of first occurrence on devices: by a table, a sort or the first rows
+//! first_rows.rs     the first row with each row's key, and lookups of other keys
 //! reduce.rs         unique, factorize
-//! group_by.rs       count, sum, least and greatest of the values of each key
-//! value_counts.rs   count alone, in little memory
+//! group_by.rs       count, sum, mean, least and greatest of the values of each key
+//! value_counts.rs   counts only, in little memory
 //! groups.rs         Aggregate, Groups
-//! here.rs           what the CPU does in its own way
-//! number.rs         what values can be, and how each is aggregated
+//! here.rs           algorithms of the CPU
+//! number.rs         the types of values, and how each is aggregated
 //! wide.rs           all of it for keys of either width, and values of any type
 //! ```
 //!
-//! Everything here is made of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
-//! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that a row's number is a `u32`.
+//! Everything here consists of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
+//! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that row numbers are `u32`.
 
 mod first_rows;
 pub(crate) mod first_seen;
@@ -37,7 +37,7 @@ pub use value_counts::value_counts;
 pub(crate) use groups::{aggregated, check_values, wanted};
 pub(crate) use numbering::distinct_keys;
 
-/// In which order distinct keys are numbered, from 0. Both are the same on every device.
+/// The order in which distinct keys are numbered, from 0. Both orders are the same on every device.
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, group};
@@ -49,12 +49,12 @@ pub(crate) use numbering::distinct_keys;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdOrder {
-    /// As they first appear in the input, as in `pandas.factorize`. Keys are told apart by a hash table, or a
-    /// sort where that is faster.
+    /// In order of first occurrence, as in `pandas.factorize`. Equal keys are found by a hash table, or by a sort where
+    /// that is faster.
     #[default]
     FirstSeen,
-    /// By the key, as in `numpy.unique`. Keys are told apart by a radix sort of all rows, the variant that Alcantara
-    /// 2011 has for inputs of few distinct keys (Section 4.5.4).
+    /// In order of the keys, as in `numpy.unique`. Equal keys are found by a radix sort of all rows, the variant of
+    /// Alcantara 2011 for inputs of few distinct keys (Section 4.5.4).
     Ascending,
 }
 

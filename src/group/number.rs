@@ -1,4 +1,4 @@
-//! What values can be, and how each is aggregated.
+//! The types of values, and how each is aggregated.
 //!
 //! ```text
 //! u32              one pass, whose sums are exact; means as those of u64
@@ -16,15 +16,15 @@ use crate::sealed::Sealed;
 
 /// The values that can be aggregated: `u32`, `u64`, `i64` and `f64`.
 ///
-/// Narrower ones are given as one of these: `i32` as `i64` and `f32` as `f64`, by `as`, and no value changes.
+/// Convert narrower types with `as`: `i32` to `i64` and `f32` to `f64`, which preserves all values.
 pub trait Number: bytemuck::Pod + Default + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Passed {
-    /// The integer that has its bits on a device.
+    /// The integer that stores a value's bits on a device.
     type Word: Word;
-    /// What its sums are: `u64` of both unsigned integers, `i64` of `i64`, `f64` of `f64`.
+    /// The type of sums: `u64` for both unsigned integers, `i64` for `i64`, `f64` for `f64`.
     type Sum: Number<Word = u64>;
 }
 
-/// What was asked of the values of each group.
+/// The requested aggregates of the values of each group.
 pub struct Columns<B: HashBackend, W: Word> {
     pub(super) counts: B::Buffer<u32>,
     pub(super) sums: B::Buffer<u64>,
@@ -36,7 +36,7 @@ pub struct Columns<B: HashBackend, W: Word> {
 }
 
 impl<W: Word> Columns<Cpu, W> {
-    /// Of aggregates whose least and greatest values stand in 64 bits.
+    /// Converts aggregates whose least and greatest values have 64 bits.
     pub(super) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {
         let WideAccumulated { counts, sums, means, least, greatest, overflow } = all;
         let low = |wide: Memory<u64>| {
@@ -47,7 +47,7 @@ impl<W: Word> Columns<Cpu, W> {
         Ok(Columns { counts, sums, means, least: low(least)?, greatest: low(greatest)?, overflow })
     }
 
-    /// The same as columns of the backend that the CPU is of.
+    /// Converts columns of the CPU to columns of the backend that it belongs to.
     pub(super) fn on<B: HashBackend>(self, backend: &B) -> Result<Columns<B, W>> {
         Ok(Columns {
             counts: backend.of_host(self.counts)?,
@@ -60,13 +60,13 @@ impl<W: Word> Columns<Cpu, W> {
     }
 }
 
-/// The passes by which a type is aggregated. Nobody outside can call it.
+/// The passes that aggregate a type. Not callable from outside.
 pub trait Passed: Sealed + Sized {
-    /// What they are, in as many bits.
+    /// The type of the bits.
     #[doc(hidden)]
     const NUMBERS: Numbers;
 
-    /// Row `i` belongs to group `ids[i]` and brings `values[i]`.
+    /// Row `i` belongs to group `ids[i]` and has the value `values[i]`.
     #[doc(hidden)]
     fn columns<B: Relational>(
         backend: &B,
@@ -107,7 +107,7 @@ impl Passed for u32 {
     }
 }
 
-/// Words of 64 bits with these lower halves.
+/// Converts words to 64 bits.
 fn widened<B: Relational>(backend: &B, values: &B::Buffer<u32>) -> Result<B::Buffer<u64>> {
     let (zeros, ones) =
         (backend.filled(values.len().div_ceil(2), 0)?, backend.filled(bitmap_words(values.len()), u32::MAX)?);
@@ -147,7 +147,7 @@ wide! {
     f64, f64, Numbers::Double;
 }
 
-/// Where no values are wanted.
+/// Counts rows; no values are required.
 fn counted<B: Relational>(backend: &B, ids: &B::Buffer<u32>, groups: usize, wanted: Wanted) -> Result<Columns<B, u64>> {
     let counts = backend.accumulate(ids, &backend.filled(0, 0)?, groups, wanted)?.counts;
     let none = || backend.filled(0, 0u64);

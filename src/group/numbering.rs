@@ -6,9 +6,10 @@
 //!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row
 //! ```
 //!
-//! On the CPU FirstSeen has no canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same ids, in less time.
+//! On the CPU, FirstSeen does not build a canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same
+//! ids, in less time.
 //!
-//! Neither depends on where a table puts keys, so ids are the same on every device and with every seed.
+//! Neither depends on where a table stores keys, so ids are the same on every device and with every seed.
 
 use super::first_seen::{self, Ids};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
@@ -36,7 +37,7 @@ pub(crate) fn distinct_keys<B: Runs<K::Rows>, K: Key>(
         }
         IdOrder::FirstSeen => first_seen::distinct(backend, keys),
         IdOrder::Ascending => {
-            // The values are not wanted, and the keys are as good as any.
+            // The values are not needed, and any column of this length can replace them.
             let (sorted, _) = backend.sort_pairs(keys, keys)?;
             let begins = backend.heads(&sorted)?;
             backend.select(&begins, true, &sorted)
@@ -67,7 +68,7 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
     }
 }
 
-/// The same of a column in which equal keys stand together, as they stand.
+/// As [`numbered`], for a column in which equal keys are adjacent; keeps their order.
 pub(super) fn of_sorted<B: Runs<K::Rows>, K: Key>(backend: &B, sorted: &B::Buffer<K>) -> Result<Numbered<B, K>> {
     let begins = backend.heads(sorted)?;
     let unique = backend.select(&begins, true, sorted)?;
@@ -81,11 +82,11 @@ pub(super) fn first_positions<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::B
     positions(backend, keys, &position)
 }
 
-/// Where each key of a column appears first.
+/// The first occurrence of each key of a column.
 pub(super) struct FirstSeen<B: Runs<K::Rows>, K: Key> {
     /// A table of the distinct keys.
     table: Positions<B, K>,
-    /// They in its order, with their first positions.
+    /// The distinct keys in the order of the table, with their first positions.
     slots: Pairs<B, K, u32>,
     /// A bitmap of the rows, with a one at each first position.
     first: B::Buffer<u32>,

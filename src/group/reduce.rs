@@ -1,17 +1,19 @@
-//! The distinct keys of a column, and the column as numbers of them.
+//! The distinct keys of a column, and the column as their numbers.
 
 use super::{IdOrder, wide};
 use crate::backend::Runs;
 use crate::error::Result;
 use crate::scheme::Cuckoo;
 
-/// The distinct keys of a column, each once.
+/// The distinct keys of a column.
 ///
-/// Cost: by first appearance on the CPU about two random accesses a row, to what [`FirstRows`](super::FirstRows) holds, and
-/// to no more than the keys at the front where those are all. Elsewhere a sample of 2^21 or more rows chooses the fastest of
-/// three strategies: a table of all rows where nearly all keys differ, a sort of keys and row numbers where many occur more
-/// than once, and a table of the first rows where keys are few; with up to 31 bytes of device memory a row. Ascending a sort
-/// of the rows, at the cost of [`sort_pairs`](crate::HashBackend::sort_pairs).
+/// Cost in order of first occurrence: on the CPU, about two random accesses per row, to the data of
+/// [`FirstRows`](super::FirstRows), or only to the keys at the front of the column if there are no others. On other
+/// devices, from 2^21 rows on, a sample chooses the fastest of three strategies: a table of all rows if nearly all keys
+/// differ, a sort of keys and row numbers if many occur more than once, and a table of the first rows if there are few
+/// keys. Up to 31 bytes of device memory per row.
+///
+/// Cost in ascending order: a sort of the rows; see [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, group};
@@ -20,8 +22,9 @@ use crate::scheme::Cuckoo;
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (by first appearance, elsewhere than on the CPU, for more than
-/// 3.4 G, the most that a cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what the device reports.
+/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (in order of first occurrence, on devices other than the
+/// CPU, for more than 3.4 G, the most that a cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what
+/// the device reports.
 pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
     wide::unique(backend, keys, order)
 }
@@ -44,7 +47,7 @@ pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdO
 
 /// The distinct keys of a column, and the inverse index: `keys[i] == unique[inverse[i]]`.
 ///
-/// Cost: as [`unique`], and a lookup of every row, or a pass that writes each row's number to where the row stood.
+/// Cost: as [`unique`], and a lookup of every row, or a pass that scatters each row's number to its row.
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, group};

@@ -1,19 +1,19 @@
-//! How often each key of a column occurs, in little memory: for columns that fill most of what there is.
+//! The number of rows of each key of a column, in little memory: for columns that fill most of the memory.
 //!
 //! ```text
-//! splitters = keys of a sample, so that about as many rows lie between one and the next
+//! splitters = keys of a sample, so that about the same number of rows is between one and the next
 //! for each range of keys between splitters:
-//!     FirstSeen    groups = group_by(the keys there, with their rows: count, least row)
+//!     FirstSeen    groups = group_by(the keys of the range, with their rows: count, least row)
 //!                  counts[least row] = count; rows that are not the first of their key keep a zero
-//!     Ascending    the keys there leave the column
-//!                  append group_by(they: count) to the answer
-//! FirstSeen:   rows with a zero leave the column, in place
+//!     Ascending    remove the keys of the range from the column
+//!                  append group_by(these keys: count) to the result
+//! FirstSeen:   remove the rows with a zero from the column, in place
 //! ```
 //!
-//! Column and answer together have at most 4 bytes a row more than the column; `group_by` of the largest range comes on top.
-//! A key with half of the rows makes one range that large: no split helps there.
+//! Column and result together take at most 4 bytes per row more than the column, plus `group_by` of the largest range.
+//! A key with half of the rows makes its range that large, because a range cannot split a key.
 //!
-//! What it is not: `group_by`, which takes 30 bytes a row and reads the column on the device once instead of once a range.
+//! In contrast, `group_by` takes 30 bytes per row and reads the column on the device once instead of once per range.
 
 use super::wide::group_by_on;
 use super::{Aggregate, Groups, IdOrder};
@@ -22,18 +22,19 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Key;
 
-/// Ranges at most, and the rows that are worth one.
+/// The most ranges, and the least number of rows per range.
 const RANGES: usize = 16;
 const RANGE_ROWS: usize = 1 << 19;
 
-/// Rows of the sample for each range.
+/// The rows of the sample per range.
 const SAMPLED: usize = 64;
 
-/// The distinct keys of a column that occur `least` times or more, and how often each does, as `value_counts` of pandas.
+/// The distinct keys of a column that occur at least `least` times, and how often each occurs, as `value_counts` of
+/// pandas.
 ///
-/// The column is on the host, and its memory becomes that of the answer. Beside it 4 bytes a row are needed, and the memory
-/// of [`group_by`](super::group_by) for a sixteenth of the rows (more if a key has more rows than that). For columns on a
-/// device, and other aggregates: [`group_by_on`](super::group_by_on).
+/// The column is in host memory, and its memory is reused for the result. In addition, 4 bytes per row are needed, and
+/// the memory of [`group_by`](super::group_by) for a sixteenth of the rows (more if a key has more rows than that). For
+/// columns on a device, and other aggregates: [`group_by_on`](super::group_by_on).
 ///
 /// Cost: that of [`group_by`](super::group_by) with counts, and up to sixteen reads of the column.
 ///
@@ -68,7 +69,7 @@ fn column_sample<K: Key>(column: &[K], ranges: usize) -> Vec<K> {
     sample
 }
 
-/// The first keys of all ranges but the first, ascending.
+/// The first keys of all ranges except the first, ascending.
 fn splitters<K: Key>(sample: &[K], ranges: usize) -> Vec<K> {
     let mut splitters: Vec<K> = (1..ranges).filter_map(|i| sample.get(i * sample.len() / ranges)).copied().collect();
     splitters.dedup();
@@ -154,7 +155,7 @@ fn groups_of<B: Runs<K::Rows>, K: Key>(
     order: IdOrder,
 ) -> Result<Groups<K, u32>> {
     let (keys_there, rows_there) = (backend.upload(&keys)?, backend.upload(&rows)?);
-    // On the CPU what is there is a copy.
+    // On the CPU, the device's columns are copies.
     drop((keys, rows));
     let groups = group_by_on::<B, K, u32>(backend, &keys_there, &rows_there, wanted, order)?;
     drop((keys_there, rows_there));

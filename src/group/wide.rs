@@ -1,7 +1,9 @@
-//! The functions of [`group`](super) for keys of either width and values of any type: a column's type says which.
+//! The functions of [`group`](super) for keys of either width and values of any type, determined by the type of the
+//! column.
 //!
-//! Those of `group` itself take `u32` columns, so that literals need no type there. For columns on a device the types are
-//! given in the call, `unique_on::<_, u64>` or `group_by_on::<_, u64, f64>`, because a buffer's type does not tell them.
+//! The functions in `group` take `u32` columns, so that literals need no type there. For columns on a device, specify
+//! the types in the call, `unique_on::<_, u64>` or `group_by_on::<_, u64, f64>`, because the type of a buffer does not
+//! imply them.
 //!
 //! ```
 //! use koel::{Cpu, IdOrder, group};
@@ -14,9 +16,9 @@
 //!
 //! # Values
 //!
-//! Values are `u32`, `u64`, `i64` or `f64`; `i32` and `f32` columns are given as `i64` and `f64`, by `as`. A group's sum
-//! is a `u64` of unsigned values, an `i64` of `i64` and an `f64` of `f64`. An integer sum that 64 bits do not hold is
-//! [`Error::SumTooLarge`], whatever the order of rows: on the way to a sum that fits, nothing overflows.
+//! Values are `u32`, `u64`, `i64` or `f64`; convert `i32` and `f32` columns to `i64` and `f64` with `as`. A group's sum
+//! is a `u64` for unsigned values, an `i64` for `i64` and an `f64` for `f64`. If an integer sum does not fit 64 bits,
+//! the result is [`Error::SumTooLarge`], whatever the order of rows: intermediate sums do not overflow.
 //!
 //! ```
 //! use koel::{Aggregate, Cpu, IdOrder, group};
@@ -29,18 +31,20 @@
 //!
 //! # Sums and means of doubles
 //!
-//! They are exact: the real number that the values add up to, rounded once to the nearest double, ties to even; a mean is
-//! that number divided by the count, rounded once. So they do not depend on the order of rows, on batches, threads or the
-//! device. The sum is that of Python's `math.fsum`: an infinity where it is beyond the largest double, and +0.0 of zeros.
-//! A group with a NaN, or with both infinities, has NaN as its sum and mean; one with a NaN has it as its least and greatest
-//! value too, with the bits 0x7ff8000000000000.
+//! Sums and means are exact: the real sum of the values, rounded once to the nearest double, ties to even; a mean is
+//! the real sum divided by the count, rounded once. So they do not depend on the order of rows, on batches, threads or
+//! the device. The sum is that of Python's `math.fsum`: an infinity if it is beyond the largest double, and +0.0 for
+//! zeros.
+//!
+//! A group with a NaN, or with both infinities, has NaN as its sum and mean; a group with a NaN also has NaN as its
+//! least and greatest value, with the bits 0x7ff8000000000000.
 //!
 //! # Costs
 //!
-//! Errors and costs are those of the functions of the same names; a key of 64 bits takes 8 bytes where one of 32 takes 4, and
-//! tables of columns by first appearance (but on the CPU) are bucketized where those of `u32` are cuckoo tables. Sums of `f64`
-//! take 16 bytes a group while they are added up. Values that are smaller than the greatest of the column by a factor of
-//! 2^40 or more are added up separately, by this machine, after a sort of these values by group.
+//! Errors and costs are those of the functions of the same names. A key of 64 bits takes 8 bytes instead of 4, and
+//! outside of the CPU, the tables for the order of first occurrence are bucketized tables instead of cuckoo tables.
+//! Sums of `f64` take 16 bytes per group during the aggregation. Values that are smaller than the greatest of the
+//! column by a factor of 2^40 or more are added up separately by the host, after a sort of these values by group.
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +60,7 @@ use crate::scheme::Key;
 /// As [`group::unique`](super::unique).
 ///
 /// # Errors
-/// As there.
+/// As `group::unique`.
 pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     Error::check_rows("rows", keys.len())?;
     if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
@@ -68,7 +72,7 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder)
 /// As [`group::unique_on`](super::unique_on).
 ///
 /// # Errors
-/// As there.
+/// As `group::unique_on`.
 pub fn unique_on<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &BufferOf<B, K>,
@@ -81,7 +85,7 @@ pub fn unique_on<B: Runs<K::Rows>, K: Key>(
 /// As [`group::factorize`](super::factorize).
 ///
 /// # Errors
-/// As there.
+/// As `group::factorize`.
 pub fn factorize<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
     Error::check_rows("rows", keys.len())?;
     if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
@@ -94,7 +98,7 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrd
 /// As [`group::factorize_on`](super::factorize_on).
 ///
 /// # Errors
-/// As there.
+/// As `group::factorize_on`.
 pub fn factorize_on<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &BufferOf<B, K>,
@@ -108,7 +112,8 @@ pub fn factorize_on<B: Runs<K::Rows>, K: Key>(
 /// As [`group::group_by`](super::group_by).
 ///
 /// # Errors
-/// As there, and [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not fit 64 bits.
+/// As `group::group_by`, and [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not
+/// fit 64 bits.
 pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     backend: &B,
     keys: &[K],
@@ -127,7 +132,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     group_by_on::<B, K, V>(backend, &keys, &values, aggregates, order)?.download(backend)
 }
 
-/// As [`group::group_by_on`](super::group_by_on). `values` holds the bits of values.
+/// As [`group::group_by_on`](super::group_by_on). `values` contains the bits of the values.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, HashBackend, IdOrder, group};
@@ -160,7 +165,7 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
         return aggregated(backend, unique, &ids, moved.as_ref().unwrap_or(values), aggregates);
     }
     if !wanted(aggregates).values() {
-        // Where no values are wanted, the keys stand in for them.
+        // If no values are required, the keys replace them.
         let (sorted, _) = backend.sort_pairs(keys, keys)?;
         let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
         return aggregated(backend, unique, &ids, values, aggregates);
@@ -171,8 +176,9 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
     aggregated(backend, unique, &ids, &brought, aggregates)
 }
 
-/// Aggregates of groups that are numbered already: row `i` belongs to group `ids[i]` and brings `values[i]`. A row whose
-/// group is not below `groups` is passed over. The key of a group is its number; one without rows has count and sum 0.
+/// Aggregates groups that are already numbered: row `i` belongs to group `ids[i]` and has the value `values[i]`. Rows
+/// whose group is not below `groups` are skipped. The key of a group is its number; a group without rows has count and
+/// sum 0.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, group};
@@ -183,8 +189,8 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
 /// ```
 ///
 /// # Errors
-/// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 rows or groups on; [`Error::SumTooLarge`] with the number of the
-/// first group whose sum does not fit 64 bits; or what the device reports.
+/// [`Error::LengthMismatch`]; [`Error::TooLarge`] for 2^32 or more rows or groups; [`Error::SumTooLarge`] with the
+/// number of the first group whose sum does not fit 64 bits; or what the device reports.
 pub fn aggregate<B: Relational, V: Number>(
     backend: &B,
     ids: &[u32],

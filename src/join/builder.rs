@@ -1,4 +1,4 @@
-//! An index of a right column: what a multivalue table of its row numbers is, and one element more.
+//! An index of a right column: a multivalue table of its row numbers, with one element more.
 
 use super::JoinIndex;
 use crate::backend::{DeviceBuffer, Runs};
@@ -7,7 +7,7 @@ use crate::multi::{Grouped, MultiBuilder};
 use crate::scheme::Scheme;
 use crate::table::{HashTable, TableBuilder, table_estimate, table_settings};
 
-/// Builds indices for joins; made by [`JoinIndex::builder`].
+/// Builds indices for joins; created by [`JoinIndex::builder`].
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, JoinIndex};
@@ -33,14 +33,14 @@ impl<S: Scheme<Value = u32>> JoinBuilder<S> {
     /// Cost and memory: as [`MultiBuilder::build`] of the keys and their row numbers.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 rows on; otherwise as [`MultiBuilder::build`].
+    /// [`Error::TooLarge`] for 2^32 or more rows; otherwise as [`MultiBuilder::build`].
     pub fn build<B: Runs<S>>(&self, backend: &B, right: &[S::Key]) -> Result<JoinIndex<B, S>> {
         self.check(right.len())?;
         let right = backend.upload(right)?;
         self.build_on(backend, &right)
     }
 
-    /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
+    /// [`build`](Self::build) from a buffer that is already on the device; nothing is transferred.
     ///
     /// # Errors
     /// As [`build`](Self::build), and [`Error::WrongDevice`].

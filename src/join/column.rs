@@ -1,4 +1,4 @@
-//! A right column made ready for joins at hand: on the CPU first rows and runs, elsewhere a [`JoinIndex`].
+//! A temporary index of a right column: first rows and runs on the CPU, a [`JoinIndex`] elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,11 +11,11 @@ use crate::memory;
 use crate::multi::{Walk, len_at_once};
 use crate::scheme::{Key, Kind, Scheme};
 
-/// A right column of keys, made ready to be joined with any number of left ones in this run of the program.
+/// An index of a right column of keys, for joins with any number of left columns within one process.
 ///
-/// It gives the rows that a [`JoinIndex`] gives, in the same order, on every device; but it has no file, no digest and no
-/// parameters, and on the CPU it is made in less time, of what is fastest there. Elsewhere a `JoinIndex` with
-/// default parameters is inside.
+/// It returns the rows that a [`JoinIndex`] returns, in the same order, on every device; but it does not have a file, a
+/// digest or parameters, and on the CPU it is built in less time, with the fastest algorithm there. On other devices it
+/// contains a `JoinIndex` with default parameters.
 ///
 /// ```
 /// use koel::{ColumnIndex, Cpu, JoinKind, NO_ROW};
@@ -28,15 +28,15 @@ use crate::scheme::{Key, Kind, Scheme};
 /// # Ok::<(), koel::Error>(())
 /// ```
 ///
-/// A left side that comes batch by batch is joined by [`probe`](Self::probe), from any number of threads.
+/// Use [`probe`](Self::probe), from any number of threads, if the left side arrives in batches.
 pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
     way: Way<B, K>,
-    /// Its number in this run of the program, by which it knows its [`Matched`].
+    /// The number of this index in this process, which identifies its [`Matched`].
     id: u64,
 }
 
-/// The indices that have been made.
+/// The number of indices that were created.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 enum Way<B: Runs<K::Rows>, K: Key> {
@@ -45,15 +45,15 @@ enum Way<B: Runs<K::Rows>, K: Key> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
-    /// Makes a right column ready.
+    /// Indexes a right column.
     ///
-    /// Cost on the CPU: the costs of [`FirstRows::build`](crate::group::FirstRows::build); if keys come more than once, a lookup of
-    /// every row and three short passes besides. Memory: as is said there, without the 4 bytes a row, so that what stays is
-    /// at worst 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) a row; if keys come more than once, 8 bytes a row more, and 4 while
-    /// it is made. Elsewhere: as [`JoinBuilder::build`](super::JoinBuilder::build).
+    /// Cost on the CPU: that of [`FirstRows::build`](crate::group::FirstRows::build); with duplicate keys, also a
+    /// lookup of every row and three short passes. Memory: as documented there, without its 4 bytes per row, so that at
+    /// most 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) per row remain; with duplicate keys, 8 bytes per row more, and 4
+    /// during the build. On other devices: as [`JoinBuilder::build`](super::JoinBuilder::build).
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`], or what the device reports.
+    /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`], or what the device reports.
     pub fn build(backend: &B, right: &[K]) -> Result<Self> {
         Error::check_rows("right rows of a join", right.len())?;
         let way = match backend.host() {
@@ -67,7 +67,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         ColumnIndex { backend: backend.clone(), way, id: MADE.fetch_add(1, Relaxed) }
     }
 
-    /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
+    /// [`build`](Self::build) from a buffer that is already on the device; nothing is transferred.
     ///
     /// # Errors
     /// As [`build`](Self::build), and [`Error::WrongDevice`].
@@ -88,12 +88,12 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the right column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of distinct keys among them.
+    /// The number of distinct keys of the right column.
     pub fn keys_len(&self) -> usize {
         match &self.way {
             Way::Here(right) => right.keys_len(),
@@ -106,15 +106,15 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         &self.backend
     }
 
-    /// Joins a left column of keys with this one. How long the result is is known then; its rows are made when they are
-    /// asked for.
+    /// Joins a left column of keys with the indexed column. Computes the length of the result; the rows are created
+    /// when they are requested.
     ///
-    /// Cost on the CPU: a lookup a left row; where right keys come more than once, also a read of where their rows are.
-    /// Memory: 4 bytes a left row, as long as the [`ColumnJoin`] is there (right and full: also 4 a right row without a
-    /// partner). Elsewhere: as [`JoinIndex::join`].
+    /// Cost on the CPU: a lookup per left row; with duplicate right keys, also a read of the position of their rows.
+    /// Memory: 4 bytes per left row while the [`ColumnJoin`] exists (right and full: also 4 per right row without a
+    /// match). On other devices: as [`JoinIndex::join`].
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
     pub fn join(&self, left: &[K], kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
         Error::check_rows("left rows of a join", left.len())?;
         let rows = match (&self.way, self.backend.host()) {
@@ -125,22 +125,22 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         Ok(ColumnJoin { rows, kind })
     }
 
-    /// Nothing matched yet: what [`probe`](Self::probe) writes to.
+    /// Creates an empty [`Matched`], to which [`probe`](Self::probe) adds the rows that match.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where there is no room for a bit a right row.
+    /// [`Error::OutOfMemory`] if there is no memory for one bit per right row.
     pub fn matched(&self) -> Result<Matched> {
         Ok(Matched { index: self.id, bits: memory::zeroed(bitmap_words(self.len()))? })
     }
 
-    /// Joins a batch of left rows, which are counted from 0, and adds what is found of right rows to `matched`, which
-    /// [`JoinKind::Right`] and [`JoinKind::Full`] need: their right rows without a partner come in the end, from
-    /// [`unmatched`](Self::unmatched). Other kinds leave it as it is, and so does a batch that fails.
+    /// Joins a batch of left rows, numbered from 0, and marks the right rows with a match in `matched`.
+    /// [`JoinKind::Right`] and [`JoinKind::Full`] need it: [`unmatched`](Self::unmatched) returns their right rows
+    /// without a match at the end. Other kinds leave it unchanged, as does a batch that fails.
     ///
-    /// The results of batches one behind the other are those of the whole column.
+    /// The results of successive batches, one after the other, are those of the whole column.
     ///
-    /// Cost on the CPU: as [`join`](Self::join), by the thread that calls; several may, each with a `matched` of its own.
-    /// Memory: 8 bytes a row of the result, which is returned, and 4 a left row while it works.
+    /// Cost on the CPU: as [`join`](Self::join), on the calling thread; several threads may call it, each with its own
+    /// `matched`. Memory: 8 bytes per row of the result, which is returned, and 4 per left row during the call.
     ///
     /// ```
     /// use koel::{ColumnIndex, Cpu, JoinKind};
@@ -157,8 +157,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongIndex`] for a `matched` of another index; [`Error::TooLarge`] for a batch of 2^32 left rows, or as
-    /// many results; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::WrongIndex`] if `matched` belongs to another index; [`Error::TooLarge`] for a batch of 2^32 or more
+    /// left rows or results; [`Error::OutOfMemory`] or what the device reports.
     pub fn probe(&self, left: &[K], kind: JoinKind, matched: &mut Matched) -> Result<JoinRows> {
         Error::check_rows("left rows of a join", left.len())?;
         matched.check(self.id)?;
@@ -184,10 +184,10 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         }
     }
 
-    /// The right rows without a partner in any batch, ascending.
+    /// The right rows without a match in any batch, ascending.
     ///
     /// # Errors
-    /// [`Error::WrongIndex`] for a `matched` of another index; [`Error::OutOfMemory`].
+    /// [`Error::WrongIndex`] if `matched` belongs to another index; [`Error::OutOfMemory`].
     pub fn unmatched(&self, matched: &Matched) -> Result<Vec<u32>> {
         matched.check(self.id)?;
         let bits = &matched.bits[..];
@@ -214,20 +214,20 @@ impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for ColumnIndex<B, K> {
     }
 }
 
-/// Which right rows of a [`ColumnIndex`] have found partners, over any number of batches: a bit a right row.
+/// The right rows of a [`ColumnIndex`] that have a match in any of several batches: one bit per right row.
 #[derive(Debug)]
 pub struct Matched {
-    /// The number of the index that made it.
+    /// The number of the index that created it.
     index: u64,
-    /// On the CPU the bits of the first rows of keys, and elsewhere of all rows.
+    /// On the CPU, bits for the first row of each key; on other devices, for all rows.
     bits: Vec<u32>,
 }
 
 impl Matched {
-    /// Adds what another has, such as another thread's.
+    /// Adds the matches of another one, for example from another thread.
     ///
     /// # Errors
-    /// [`Error::WrongIndex`] for one of another index.
+    /// [`Error::WrongIndex`] if `other` belongs to another index.
     pub fn merge(&mut self, other: &Matched) -> Result<()> {
         other.check(self.index)?;
         self.bits.iter_mut().zip(&other.bits).for_each(|(to, from)| *to |= from);
@@ -247,8 +247,7 @@ impl Matched {
     }
 }
 
-/// A join with a [`ColumnIndex`] that has been worked out and not been written down: it knows how many rows it has, and
-/// makes those that are asked for.
+/// A join with a [`ColumnIndex`] whose number of rows is known, and whose rows are created when they are requested.
 pub struct ColumnJoin<'a, B: Runs<K::Rows>, K: Key = u32> {
     rows: Rows<'a, B, K>,
     kind: JoinKind,
@@ -260,7 +259,7 @@ enum Rows<'a, B: Runs<K::Rows>, K: Key> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
-    /// Rows of the result; known before any is made. It may be far above 2^32.
+    /// The number of rows of the result, which is known before any row is created. It may be far above 2^32.
     pub fn len(&self) -> u64 {
         match &self.rows {
             Rows::Here { found, .. } => found.len(),
@@ -268,7 +267,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the result is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -284,10 +283,10 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
         }
     }
 
-    /// Rows `first..first + len` of the result, as many of them as there are.
+    /// Creates rows `first..first + len` of the result, or fewer if it ends before.
     ///
-    /// Cost: a search, and up to three writes a row, wherever the piece begins. Memory: 8 bytes a row, which are returned;
-    /// elsewhere than on the CPU 12 to 16 on the device.
+    /// Cost: a search, and up to three writes per row, wherever the piece begins. Memory: 8 bytes per row, which are
+    /// returned; on devices other than the CPU, also 12 to 16 on the device.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
@@ -309,7 +308,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
         }
     }
 
-    /// The result in pieces of so many rows (the last may be shorter; 0 counts as 1), in order.
+    /// Iterates over the result in pieces of `rows` rows (the last may be shorter; 0 counts as 1), in order.
     ///
     /// ```
     /// use koel::{ColumnIndex, Cpu, JoinKind};
@@ -320,8 +319,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
-    /// An item is an error for the reasons of [`chunk`](Self::chunk), and is then the last one. Pieces that are passed over
-    /// by `skip` or `nth` are not made.
+    /// The reasons for errors are those of [`chunk`](Self::chunk); an error is the last item. Pieces that `skip` or
+    /// `nth` skip are not created.
     pub fn chunks(&self, rows: usize) -> ColumnChunks<'_, '_, B, K> {
         ColumnChunks { join: self, walk: Walk::new(self.len(), rows) }
     }

@@ -1,7 +1,7 @@
-//! Indices of joins as files, on other devices, and what their bytes are.
+//! Files, digests and audits of join indices, and copies on other devices.
 //!
-//! The file is that of a multivalue table of row numbers, and opens as one too. As an index it opens only if its values
-//! are the numbers of rows: each of 0, 1, .. once, those of a key ascending.
+//! The file is that of a multivalue table of row numbers, and can be opened as one too. It opens as an index only if
+//! its values are row numbers: each of 0, 1, .. once, those of a key ascending.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::scheme::{Audit, Scheme, Violation};
 use crate::table::{Digest, Stats};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
-    /// The same index on another device: the bytes are copied, nothing is built again.
+    /// Copies the index to another device; nothing is rebuilt.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Device`] of either device.
@@ -22,7 +22,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         Ok(JoinIndex { rows: self.rows.to_backend(other)? })
     }
 
-    /// The digest of the multivalue table of the row numbers: equal canonical digests, equal right columns.
+    /// The digest of the multivalue table of the row numbers: if canonical digests are equal, the right columns are
+    /// equal.
     ///
     /// # Errors
     /// What the device reports.
@@ -30,9 +31,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         self.rows.digest()
     }
 
-    /// Checks the table of the keys, their runs, and that these hold each row once.
+    /// Checks the table of the keys and their runs, and that the runs contain each row once.
     ///
-    /// Cost: all of it is read to this machine.
+    /// Cost: the whole index is copied to the host.
     ///
     /// # Errors
     /// [`Error::Damaged`] with a violation, or what the device reports.
@@ -55,7 +56,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         self.rows.stats()
     }
 
-    /// Writes the index to a file, and returns its digest; as [`MultiTable::save`].
+    /// Writes the index to a file, and returns its digest; see [`MultiTable::save`].
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind};
@@ -70,18 +71,18 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    /// [`Error::Io`], or what the device reports. An existing file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         self.rows.save(path)
     }
 
-    /// Opens a file, checks everything in it, and puts the index on a device.
+    /// Opens a file, checks everything in it, and moves the index to a device.
     ///
     /// Cost: as [`MultiTable::open`], and a pass over the row numbers.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme, is damaged, contradicts
-    /// itself, or whose values are not the numbers of rows; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] if the file is not a multivalue table of this scheme, is damaged, contradicts
+    /// itself, or has values that are not row numbers; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let rows = MultiTable::open(backend, path)?;
@@ -91,7 +92,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     }
 }
 
-/// Whether the values are the numbers of rows. The runs have been checked.
+/// Checks that the values are row numbers. The runs must have been checked.
 fn check_rows<B: Runs<S>, S: Scheme<Value = u32>>(
     rows: &MultiTable<B, S>,
 ) -> Result<std::result::Result<(), Violation>> {

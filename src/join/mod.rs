@@ -1,25 +1,26 @@
 //! Joins of two columns of keys: the pairs of rows whose keys are equal.
 //!
 //! ```text
-//! index    a multivalue table of the right column: key -> numbers of its rows, ascending, and behind all of them NO_ROW
-//! inner    the run of each left row's key, one behind the other
+//! index    a multivalue table of the right column: key -> row numbers, ascending, followed by one NO_ROW
+//! inner    the run of each left row's key, one after the other
 //! left     the same, where a left row without a run has the one element NO_ROW
-//! right    the inner join, and behind it the right rows whose keys no left row has, ascending
-//! full     the left join, and behind it the same
-//! semi     the left rows that have a run       anti     those that have none
+//! right    the inner join, followed by the right rows whose keys no left row has, ascending
+//! full     the left join, followed by the same
+//! semi     the left rows that have a run       anti     the left rows that do not
 //! ```
 //!
-//! The order is that of left rows, and for one left row that of right rows, both ascending; on every device. Nobody
-//! appends to a list that others append to: where each pair stands follows from prefix sums, so the order is no race.
+//! Rows are ordered by the left row, then by the right row, both ascending, on every device. Threads do not append to a
+//! common list: the position of each pair is computed by prefix sums, so the order does not depend on the schedule.
 //!
-//! Inner and outer joins can be far longer than both columns. What is held are 12 bytes a left row; the result is
-//! made in pieces, each from wherever it begins, and each pass over a piece does the same work for every row of it,
-//! whichever keys they have.
+//! Inner and outer joins can be far longer than both columns. A join takes 12 bytes per left row; the result is created
+//! in pieces, which may begin anywhere, and a pass over a piece does the same work for every row, whatever the
+//! distribution of the keys.
 //!
-//! That is [`JoinIndex`], canonical and with files. [`ColumnIndex`] gives the same rows of a column that is at hand and is
-//! not saved: on the CPU it is made of first rows (`cpu/joins/`), in less time and memory.
+//! This describes [`JoinIndex`], which is canonical and has files. [`ColumnIndex`] returns the same rows for a column
+//! that is not saved: on the CPU it consists of first rows (`cpu/joins/`), which take less time and memory.
 //!
-//! What it is not: a join of two sorted columns. The left column is not sorted, and its order is the result's.
+//! This is not a merge join of two sorted columns: the left column need not be sorted, and its order is that of the
+//! result.
 
 mod builder;
 mod column;
@@ -38,7 +39,7 @@ use crate::multi::{Listing, MultiTable, Numbers};
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::HashTable;
 
-/// A right column of keys, made ready to be joined with any number of left ones.
+/// An index of a right column of keys, for joins with any number of left columns.
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind, NO_ROW};
@@ -52,13 +53,13 @@ use crate::table::HashTable;
 /// # Ok::<(), koel::Error>(())
 /// ```
 pub struct JoinIndex<B: HashBackend, S: Scheme = Cuckoo> {
-    /// The rows of each key, and behind all of them [`NO_ROW`].
+    /// The rows of each key, followed by one [`NO_ROW`].
     rows: MultiTable<B, S>,
 }
 
-/// Written for one backend so that `JoinIndex::builder(..)` needs no type; it builds on any.
+/// Implemented for one backend so that `JoinIndex::builder(..)` needs no type; it builds on any.
 impl<S: Scheme<Value = u32>> JoinIndex<Cpu, S> {
-    /// Starts an index with these parameters, for any backend; see [`JoinBuilder`].
+    /// Returns a builder of an index with these parameters, for any backend; see [`JoinBuilder`].
     pub fn builder(scheme: S) -> JoinBuilder<S> {
         JoinBuilder::new(scheme)
     }
@@ -70,12 +71,12 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether the right column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of distinct keys among them.
+    /// The number of distinct keys of the right column.
     pub fn keys_len(&self) -> usize {
         self.rows.keys_len()
     }
@@ -95,22 +96,22 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         Ok(JoinIndex { rows: rows.with_spare(NO_ROW)? })
     }
 
-    /// Joins a left column of keys with this one. How long the result is is known then; its rows are made when they are
-    /// asked for.
+    /// Joins a left column of keys with the indexed column. Computes the length of the result; the rows are created
+    /// when they are requested.
     ///
-    /// Cost: a lookup and two neighbouring reads a left row, and a prefix sum. Memory on the device: 16 bytes a left
-    /// row, 12 of which stay as long as the [`Join`] does (semi and anti: 4 bytes a row of the result; right and full:
-    /// also up to 28 bytes a right row without a partner, of which 4 stay).
+    /// Cost: a lookup and two adjacent reads per left row, and a prefix sum. Memory on the device: 16 bytes per left
+    /// row, 12 of which are kept while the [`Join`] exists (semi and anti: 4 bytes per row of the result; right and
+    /// full: also up to 28 bytes per right row without a match, of which 4 are kept).
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
     pub fn join(&self, left: &[S::Key], kind: JoinKind) -> Result<Join<'_, B, S>> {
         Error::check_rows("left rows of a join", left.len())?;
         let left = self.backend().upload(left)?;
         self.join_on(&left, kind)
     }
 
-    /// [`join`](Self::join) of a column that is on the index's device already.
+    /// [`join`](Self::join) of a column that is already on the index's device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, JoinIndex, JoinKind};
@@ -127,7 +128,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     pub fn join_on(&self, left: &B::Buffer<S::Key>, kind: JoinKind) -> Result<Join<'_, B, S>> {
         Error::check_rows("left rows of a join", left.len())?;
         match kind {
-            // The number of right rows is the place behind them, where `NO_ROW` stands.
+            // The number of right rows is the position of `NO_ROW`, which follows the right rows.
             JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
                 let missing = kind.keeps_left().then_some(self.len() as u32);
                 let numbers = self.rows.numbers(left)?;
@@ -147,7 +148,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         backend.select(&rows, true, &backend.iota(self.len())?)
     }
 
-    /// The left rows whose keys are there, or are not.
+    /// The left rows whose keys are in the index, or are not.
     fn chosen(&self, left: &B::Buffer<S::Key>, there: bool) -> Result<Join<'_, B, S>> {
         let (_, found) = self.rows.numbers(left)?;
         let numbers = self.backend().iota(left.len())?;
@@ -162,10 +163,10 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
     }
 }
 
-/// The join of two columns of keys: row numbers of both sides, in the order of left rows, then of right rows.
+/// Joins two columns of keys: returns the row numbers of both sides, in the order of left rows, then of right rows.
 ///
-/// Cost: a [`ColumnIndex`] of the right column, a lookup a left row, and 8 bytes a row of the result, which is held as a
-/// whole. Keep a `ColumnIndex` for several left columns, or take its [`ColumnJoin::chunks`] for results that do not fit; a
+/// Cost: a [`ColumnIndex`] of the right column, a lookup per left row, and 8 bytes per row of the result. Keep a
+/// `ColumnIndex` for several left columns, or use its [`ColumnJoin::chunks`] for results that do not fit in memory; a
 /// [`JoinIndex`] can be saved.
 ///
 /// ```
@@ -181,7 +182,7 @@ pub fn join<B: Runs<Cuckoo>>(backend: &B, left: &[u32], right: &[u32], kind: Joi
     wide::join(backend, left, right, kind)
 }
 
-/// Joins of columns of either width: a column's type says which, so literals need one.
+/// Joins of columns of either width. The type of a column determines it, so literals need a type.
 pub mod wide {
     use super::{ColumnIndex, JoinKind, JoinRows};
     use crate::backend::Runs;
@@ -199,7 +200,7 @@ pub mod wide {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`join`](super::join).
     pub fn join<B: Runs<K::Rows>, K: Key>(backend: &B, left: &[K], right: &[K], kind: JoinKind) -> Result<JoinRows> {
         ColumnIndex::build(backend, right)?.join(left, kind)?.collect()
     }

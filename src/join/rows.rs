@@ -1,4 +1,4 @@
-//! The rows of a join: how many there are, all of them, or any piece.
+//! The rows of a join: their number, all of them, or any piece.
 
 use crate::backend::join_rows::{JoinRows, NO_ROW};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
@@ -10,15 +10,14 @@ use crate::scheme::Scheme;
 /// Rows that are on the device at a time when all are collected.
 const PIECE: usize = 1 << 24;
 
-/// A join that has been worked out and not been written down: it knows how many rows it has, and makes those that are
-/// asked for.
+/// A join whose number of rows is known, and whose rows are created when they are requested.
 pub struct Join<'a, B: Runs<S>, S: Scheme<Value = u32>> {
     right: &'a MultiTable<B, S>,
     rows: Rows<B>,
 }
 
 enum Rows<B: HashBackend> {
-    /// Inner and outer joins: the run of each left row, and the right rows that come behind all of them.
+    /// Inner and outer joins: the run of each left row, and the right rows that follow.
     Listed { listing: Listing<B>, alone: B::Buffer<u32> },
     /// Semi and anti joins: the left rows themselves.
     Chosen(B::Buffer<u32>),
@@ -47,7 +46,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         Join { right, rows: Rows::Chosen(rows) }
     }
 
-    /// Rows of the result; known before any is made. It may be far above 2^32.
+    /// The number of rows of the result, which is known before any row is created. It may be far above 2^32.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind};
@@ -62,18 +61,18 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the result is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All rows.
+    /// Creates all rows.
     ///
-    /// Cost: a read and two writes a row, and its way from the device, 8 bytes (semi and anti: 4). Memory on the
-    /// device: pieces of the result, at most 192 MiB (right and full: 256 MiB).
+    /// Cost: a read and two writes per row, and the transfer of 8 bytes per row (semi and anti: 4) from the device.
+    /// Memory on the device: pieces of the result, at most 192 MiB (right and full: 256 MiB).
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] from 2^32 rows on, on every machine alike: take [`chunks`](Self::chunks) then;
+    /// [`crate::Error::TooLarge`] for 2^32 or more rows, on every machine: use [`chunks`](Self::chunks) instead;
     /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn collect(&self) -> Result<JoinRows> {
         let len = len_at_once(self.len())?;
@@ -89,9 +88,9 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         Ok(all)
     }
 
-    /// The result in pieces of so many rows (the last may be shorter; 0 counts as 1), in order.
+    /// Iterates over the result in pieces of `rows` rows (the last may be shorter; 0 counts as 1), in order.
     ///
-    /// Memory on the device: 12 bytes a left row, which the join holds, and 12 bytes a row of a piece.
+    /// Memory on the device: 12 bytes per left row, which the join holds, and 12 bytes per row of a piece.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind};
@@ -106,15 +105,15 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
-    /// An item is an error for the reasons of [`chunk_on`](Self::chunk_on), and is then the last one.
+    /// The reasons for errors are those of [`chunk_on`](Self::chunk_on); an error is the last item.
     pub fn chunks(&self, rows: usize) -> Chunks<'_, 'a, B, S> {
         Chunks { join: self, walk: Walk::new(self.len(), rows) }
     }
 
-    /// Rows `first..first + len` of the result, as many of them as there are, in buffers on the device.
+    /// Creates rows `first..first + len` of the result, or fewer if it ends before, in buffers on the device.
     ///
-    /// Cost: a search, and a read and two writes a row, wherever the piece begins. Memory: 12 bytes a row, 8 of them in
-    /// what is returned; 16 where it reaches right rows without a partner.
+    /// Cost: a search, and a read and two writes per row, wherever the piece begins. Memory: 12 bytes per row, of which
+    /// 8 are returned; 16 if the piece includes right rows without a match.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
@@ -140,7 +139,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         self.right.backend()
     }
 
-    /// How many numbers of right rows so many rows of the result have.
+    /// The number of right row numbers in this number of rows of the result.
     fn right_rows(&self, rows: usize) -> usize {
         match self.rows {
             Rows::Listed { .. } => rows,
@@ -149,7 +148,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     }
 }
 
-/// Elements `first..first + len` of a column, as many of them as there are.
+/// Elements `first..first + len` of a column, or fewer if it ends before.
 fn piece_of<B: HashBackend>(backend: &B, column: &B::Buffer<u32>, first: u64, len: usize) -> Result<B::Buffer<u32>> {
     let first = usize::try_from(first).unwrap_or(usize::MAX).min(column.len());
     let mut piece = backend.filled(len.min(column.len() - first), 0)?;
@@ -177,7 +176,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for Chunks<'_, '_, B, S> {
         self.nth(0)
     }
 
-    /// Pieces that are passed over, by `skip` too, are not made.
+    /// Skipped pieces, also those that `skip` skips, are not created.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         let join = self.join;
         let backend = join.right.backend();

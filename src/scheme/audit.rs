@@ -50,7 +50,7 @@ pub enum Violation {
         /// Whose.
         key: u64,
     },
-    /// A pair that stands at a later place though an earlier one would have taken it.
+    /// A pair that is stored at a later place although an earlier one would have accepted it.
     #[error("slot {slot} holds key {key} at age {age}, but its place at age {earlier} should have kept it")]
     Blocking {
         /// Where.
@@ -72,7 +72,7 @@ pub enum Violation {
         /// Whose.
         key: u64,
     },
-    /// Words of a bucket that do not stand in their order.
+    /// Words of a bucket that are not sorted.
     #[error("the words of bucket {bucket} do not stand in order")]
     Unsorted {
         /// Which.

@@ -35,7 +35,7 @@ pub struct Salt([u8; Salt::BYTES]);
 impl Salt {
     /// Bytes of a salt.
     pub const BYTES: usize = 16;
-    /// What stands in the plan of a table without a salt.
+    /// The salt in the plan of a table without one.
     pub(super) const NONE: Salt = Salt([0; Salt::BYTES]);
 
     /// The salt of these keys, which are distinct and ascend.

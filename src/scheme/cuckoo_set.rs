@@ -3,7 +3,7 @@
 //! ```text
 //! slot        the upper half of the word that the cuckoo table of the same keys, with the value 0, has in this slot:
 //!   canonical   [age 4][remainder 28];  0 empty, 0xF0000000 a tombstone
-//!   classic     [key 32];               0xFFFFFFFF empty, and that key stands beside the image, in the plan
+//!   classic     [key 32];               0xFFFFFFFF empty, and that key is stored in the plan
 //! image       two slots to a word, the first in the lower half; the half behind an odd last slot stays empty
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! that contains a key, and lookups stop at that slot.
 //!
 //! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So
-//! a set becomes the table of its keys with any values by writing these beside them, which is how the paper makes
+//! a set becomes the table of its keys with any values by writing these next to them, which is how the paper makes
 //! compacting tables. The rules themselves are those of `scheme/cuckoo/`, which are written for both sorts of slot
 //! (`Cell`).
 //!
@@ -188,7 +188,7 @@ fn slots<'a>(plan: &CuckooSetPlan, image: &'a [u64]) -> &'a [u32] {
 }
 
 /// The clean-up of a classic build, one slot at a time: empties every slot whose key a lookup finds in an earlier one,
-/// and counts them.
+/// and returns their number.
 pub fn clean_up(plan: &CuckooSetPlan, image: &mut [u64]) -> u64 {
     let functions = plan.0.functions();
     let slots = u32::slots_mut(image, plan.0.slot_count());
@@ -224,7 +224,7 @@ impl Scheme for CuckooSet {
         self.cuckoo.gives_up_above()
     }
 
-    /// Classic ones by their clean-up.
+    /// Classic tables remove duplicates in their clean-up.
     fn keeps_one(&self) -> bool {
         true
     }
@@ -273,7 +273,7 @@ impl Scheme for CuckooSet {
         kinds::age(&plan.0, slots(plan, image), at)
     }
 
-    /// Classic: a key that is there is not placed again, so nothing is to be cleaned up.
+    /// Classic: an existing key is not placed again, so no clean-up is necessary.
     fn place(plan: &CuckooSetPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
         kinds::place(&plan.0, u32::slots_mut(image, plan.0.slot_count()), pairs)
     }
@@ -282,7 +282,7 @@ impl Scheme for CuckooSet {
         kinds::remove(&plan.0, u32::slots_mut(image, plan.0.slot_count()), keys)
     }
 
-    /// As in the cuckoo table; and the half behind an odd last slot is empty.
+    /// As in the cuckoo table; and the half after an odd last slot is empty.
     fn audit(plan: &CuckooSetPlan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
         let end = cells.end;
         let audit = kinds::audit(&plan.0, slots(plan, image), cells)?;
@@ -322,7 +322,7 @@ mod tests {
         CuckooSet::audit(plan, image, 0..plan.cells()).map(|audit| audit.pairs)
     }
 
-    /// Slot by slot it is the upper half of the cuckoo table with values 0, after removing too.
+    /// Each slot is the upper half of the cuckoo table's with values 0, also after removals.
     #[test]
     fn slots_are_the_upper_halves_of_the_table_of_pairs() {
         for functions in 2..=5 {
@@ -372,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Keys in all of their slots: of each only the one that a lookup finds is left.
+    /// If keys are in all of their slots, only the ones that lookups find are left.
     #[test]
     fn the_clean_up_leaves_the_first_of_each_key() {
         let plan = plan_of(&CuckooSet::classic(4), 101);

@@ -53,9 +53,10 @@ pub use robin_hood::{RobinHood, RobinHoodOf, RobinHoodPlan, Sequence};
 pub use signpost::{Signpost, SignpostOf, SignpostPlan};
 pub use sorted::{Sorted, SortedOf, SortedPlan};
 
-/// The registry: hands the callback macro one line a scheme: module, type, name.
+/// The registry: calls the callback macro with one line per scheme: module, type, name.
 ///
-/// [`AnyScheme`], the backend chosen at run time, the command line, the benches and the test lists are made from it.
+/// [`AnyScheme`], the backend chosen at run time, the command line, the benches and the test lists are generated from
+/// it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_scheme {
@@ -75,14 +76,15 @@ macro_rules! for_each_scheme {
     };
 }
 
-/// How a table's bytes come about.
+/// Whether a table's bytes are determined by its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum Kind {
     /// The bytes are a pure function of parameters, seed and contents: the same on every device and in every run.
     #[default]
     Canonical,
-    /// The paper's own race: the same answers everywhere, but which slot holds which key depends on the schedule.
+    /// The paper's own algorithm: lookups have the same results everywhere, but the slots of keys depend on the
+    /// schedule.
     Classic,
 }
 
@@ -90,7 +92,7 @@ impl Kind {
     /// Both kinds.
     pub const ALL: [Kind; 2] = [Kind::Canonical, Kind::Classic];
 
-    /// The name that the command line and the tables print.
+    /// The name on the command line and in output.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Canonical => "canonical",
@@ -98,7 +100,7 @@ impl Kind {
         }
     }
 
-    /// The number that plans and files hold.
+    /// The number in plans and files.
     pub fn code(self) -> u32 {
         match self {
             Kind::Canonical => 0,
@@ -118,38 +120,37 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How a table changes once it is built. This is the one list of which kind does what.
+/// How a table changes after it is built. This is the only list of which kind does what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Updates {
-    /// New pairs are placed in the image. A removed pair leaves a tombstone, which nothing displaces and no one takes,
+    /// New pairs are placed in the image. A removed pair leaves a tombstone, which is neither displaced nor reused
     /// until the table is compacted: canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones.
     Tombstones,
-    /// New pairs are placed in the image, and removed ones leave nothing behind: classic cuckoo, bucketized and Horton
+    /// New pairs are placed in the image, and removed ones leave no tombstone: classic cuckoo, bucketized and Horton
     /// tables.
     InPlace,
-    /// The image depends on all pairs at once, so every batch and every removal makes it again: canonical Horton
-    /// tables, classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
+    /// The image depends on all pairs at once, so every insert and every removal rebuilds it: canonical Horton tables,
+    /// classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
     Rebuild,
 }
 
-/// What a plan is made for.
+/// The parameters of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Slots asked for; a scheme may pad a tiny table to its minimum.
+    /// The requested slots; a scheme may pad a tiny table to its minimum.
     pub slots: u64,
-    /// Pairs that are to go in.
+    /// The number of pairs to store.
     pub pairs: u64,
     /// The user's seed.
     pub seed: u64,
-    /// Which set of constants drawn from the seed, counted from 0.
+    /// The number of the set of constants drawn from the seed, counted from 0.
     pub attempt: u32,
 }
 
-/// The integers that fix what an image means. Sealed: the plans of this crate implement it.
+/// The integers that determine what an image means. Sealed: the plans of this crate implement it.
 ///
-/// Every plan is one that [`Scheme::plan`] makes: there is no other way to create one, and bytes are checked
-/// ([`Plan::of_stored`]).
+/// Every plan is created by [`Scheme::plan`]; plans read from bytes are checked ([`Plan::of_stored`]).
 ///
 /// ```
 /// use koel::Scheme;
@@ -162,47 +163,47 @@ pub struct Request {
 /// # Ok::<(), koel::Error>(())
 /// ```
 ///
-/// A plan is not read from bytes as they come, as the seed is above:
+/// A plan cannot be created from unchecked bytes, unlike the seed above:
 ///
 /// ```compile_fail,E0277
 /// let plan: koel::scheme::CuckooPlan = bytemuck::pod_read_unaligned(&[0xff; 64]);
 /// ```
 pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The keys of its tables.
+    /// The keys of the tables.
     type Key: Key;
-    /// Their values.
+    /// The values of the tables.
     type Value: Value;
-    /// The bytes that files and digests hold, at most 64: the plan without its salt, which they hold apart.
+    /// The bytes in files and digests, at most 64: the plan without its salt, which is stored separately.
     fn stored(&self) -> &[u8];
-    /// The plan with these stored bytes, of tables of the scheme with this number. The bytes may come from anyone.
+    /// The plan with these stored bytes, for tables of the scheme with this number. The bytes need not be trusted.
     ///
     /// # Errors
-    /// A sentence that says why they are no plan.
+    /// A sentence that says why they are not a plan.
     fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String>;
-    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that no one can
-    /// choose keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and
-    /// by nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted
-    /// ones (none).
+    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that an attacker
+    /// cannot choose keys for which they fail. Only for schemes whose attempts differ in the constants of their hash
+    /// functions alone: not for Robin Hood tables (another prime with each attempt), perfect ones (another size) and
+    /// sorted ones (no constants).
     fn takes_salt(&self) -> bool {
         false
     }
     /// Canonical or classic.
     fn kind(&self) -> Kind;
-    /// Slots of the table: what a load is a share of.
+    /// The number of slots, of which a load is a fraction.
     fn slots(&self) -> u64;
-    /// The [`Request::slots`] that give this plan again. Schemes that change their size with the attempt say it apart.
+    /// The [`Request::slots`] that result in this plan. Schemes that change their size with the attempt override it.
     fn asked_slots(&self) -> u64 {
         self.slots()
     }
-    /// The pairs that the image can hold at most, however they fall.
+    /// The most pairs that the image can hold, whatever their hashes.
     fn room(&self) -> u64 {
         self.slots()
     }
-    /// 64-bit words of the image: the slots, and what a scheme has besides.
+    /// The number of 64-bit words of the image: the slots, and other data of the scheme.
     fn words(&self) -> u64 {
         self.slots()
     }
-    /// [`Plan::words`] as a length, which a 32-bit machine may not have.
+    /// [`Plan::words`] as a length, which may not exist on a 32-bit machine.
     ///
     /// # Errors
     /// [`Error::TooLarge`].
@@ -213,66 +214,67 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
             most: usize::MAX as u64,
         })
     }
-    /// Places in which pairs can stand, numbered from 0: what [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`]
-    /// count, and how long decoded columns are. Most schemes have one to a word.
+    /// The number of places for pairs: the range of cells of [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`],
+    /// and the length of decoded columns. Most schemes have one per word.
     fn cells(&self) -> u64 {
         self.words()
     }
-    /// Slots of a bucket: what one step of a lookup reads.
+    /// The number of slots of a bucket, which one step of a lookup reads.
     fn bucket_slots(&self) -> u32 {
         1
     }
-    /// Bytes of that. What a scheme has besides its cells is not counted.
+    /// The number of bytes of a bucket, without data outside of its cells.
     fn bucket_bytes(&self) -> u64 {
         let slots = u64::from(self.bucket_slots().max(1));
         if Self::Key::BITS == u32::BITS && Self::Value::BITS == u32::BITS {
             // A cell is a word or an equal part of one.
             return slots * (8 / self.cells().div_ceil(self.words().max(1)).max(1));
         }
-        // Images of 64-bit keys or values have nothing but cells.
+        // Images of 64-bit keys or values consist of cells only.
         (8 * self.words() * slots).checked_div(self.cells()).unwrap_or(0)
     }
-    /// The word that fills an image without pairs.
+    /// The word that fills an empty image.
     fn empty_word(&self) -> u64;
     /// The user's seed.
     fn seed(&self) -> u64;
-    /// The attempt at which the build succeeded, from 0: how often it was restarted.
+    /// The attempt at which the build succeeded, from 0, which is the number of restarts.
     fn attempt(&self) -> u32;
-    /// The key that marks empty slots and so cannot stand in the image, if there is one.
+    /// The key that marks empty slots and so cannot be stored in the image, if there is one.
     fn outside_key(&self) -> Option<Self::Key> {
         None
     }
-    /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
+    /// The sentinel pair, if the table contains it. It is stored outside of the image because its key marks empty
+    /// slots.
     fn outside(&self) -> Option<(Self::Key, Self::Value)> {
         None
     }
-    /// The same plan with another pair, or none, beside the image; where no key stands there, as it is.
+    /// The same plan with another sentinel pair, or without one; unchanged if the scheme has no sentinel key.
     fn with_outside(self, _value: Option<Self::Value>) -> Self {
         self
     }
-    /// The same plan for an image whose stash holds this many keys, where its size depends on that; elsewhere as it is.
+    /// The same plan for an image whose stash has this number of keys, if the size depends on it; otherwise unchanged.
     fn with_stash(self, _keys: u64) -> Self {
         self
     }
-    /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have
-    /// none, and neither have tables of any attempt in files of format 2.
+    /// The salt that the constants are drawn from, if they are not drawn from the seed alone. Attempts below
+    /// [`FIRST_SALTED`] have no salt, and neither have tables of any attempt in files of format 2.
     fn salt(&self) -> Option<Salt> {
         None
     }
-    /// The same plan with another salt, or none; where there is no place for one, as it is.
+    /// The same plan with another salt, or without one; unchanged if the scheme does not use salts.
     fn with_salt(self, _salt: Option<Salt>) -> Self {
         self
     }
-    /// This plan with what another has besides the request that it was made for: the pair outside the image, the salt.
+    /// This plan with the data of another one that is not part of a request: the sentinel pair and the salt.
     fn with_rest_of(self, other: &Self) -> Self {
         self.with_outside(other.outside().map(|(_, value)| value)).with_salt(other.salt())
     }
 }
 
-/// A layout and the arithmetic on it; a value of it holds the user's parameters.
+/// A layout and the arithmetic on it; a value of the type contains the user's parameters.
 ///
-/// The functions on a plan and an image are the reference: one key at a time, and too simple to be wrong. They stay in
-/// bounds for **any** image that is as long as the plan says.
+/// The functions on a plan and an image are the reference implementation: one key at a time, and as simple as possible.
+/// They stay in bounds for **any** image whose length matches the plan.
 ///
 /// Sealed: the schemes of this crate implement it.
 #[diagnostic::on_unimplemented(
@@ -281,28 +283,29 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     note = "for `u64` take `koel::BucketizedOf<K, V>` or another one of `koel::scheme` with types of keys and values"
 )]
 pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The one name: type, files, kernels, command line.
+    /// The name of the type, the files, the kernels, and on the command line.
     const NAME: &'static str;
     /// The number in files and digests.
     const ID: u32;
     /// The kinds this scheme can be built as.
     const KINDS: &'static [Kind];
-    /// The keys of its tables.
+    /// The keys of the tables.
     type Key: Key;
-    /// Their values. Tables of keys alone have values of some type, all of them 0 ([`Limits::value_bits`]).
+    /// The values of the tables. Tables without values have values of some type, all of them 0
+    /// ([`Limits::value_bits`]).
     type Value: Value;
-    /// Its plan.
+    /// The plan.
     type Plan: Plan<Key = Self::Key, Value = Self::Value>;
 
     /// The default parameters of a kind.
     fn of_kind(kind: Kind) -> Self;
-    /// The kind these parameters ask for.
+    /// The kind that these parameters request.
     fn kind(&self) -> Kind;
-    /// [`Scheme::NAME`], of whichever scheme it is.
+    /// [`Scheme::NAME`] of the actual scheme.
     fn name(&self) -> &'static str {
         Self::NAME
     }
-    /// [`Scheme::ID`], of whichever scheme it is.
+    /// [`Scheme::ID`] of the actual scheme.
     fn id(&self) -> u32 {
         Self::ID
     }
@@ -310,112 +313,112 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn has_id(id: u32) -> bool {
         id == Self::ID
     }
-    /// Whether its tables are built by one host thread and uploaded (`verify` says so).
+    /// Whether tables are built by one host thread and uploaded (`verify` reports it).
     fn host_built(&self) -> bool {
         false
     }
-    /// How its tables change.
+    /// How tables change.
     fn updates(&self) -> Updates;
-    /// Refuses parameters that make no table.
+    /// Returns an error for invalid parameters.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] naming the parameter and its range.
     fn check(&self) -> Result<()>;
-    /// The load for users who ask for none.
+    /// The default load.
     fn default_load(&self) -> Load;
     /// The plan for a request.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] or [`Error::TooLarge`] where no such table can exist.
+    /// [`Error::InvalidParameter`] or [`Error::TooLarge`] if no such table can exist.
     fn plan(&self, request: Request) -> Result<Self::Plan>;
-    /// The parameters in a plan. What a build alone needs is not in it: the longest chain is the default one.
+    /// The parameters in a plan. Those that only a build needs are not in it: the longest chain is the default one.
     fn from_plan(plan: &Self::Plan) -> Self;
 
     /// The value of a key.
     fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value>;
-    /// How many buckets a lookup of this key reads.
+    /// The number of buckets that a lookup of this key reads.
     fn reads(plan: &Self::Plan, image: &[u64], key: Self::Key) -> u32;
     /// The pair in a cell of the image.
     fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(Self::Key, Self::Value)>;
-    /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
+    /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 for an empty cell.
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
-    /// How many of these pairs go to a stash whose size depends on that: the image is that of [`Plan::with_stash`]. 0
-    /// in schemes without one.
+    /// The number of these pairs that go to a stash whose size depends on it: the image is that of
+    /// [`Plan::with_stash`]. 0 in schemes without such a stash.
     fn stash(_plan: &Self::Plan, _pairs: &[(Self::Key, Self::Value)]) -> u64 {
         0
     }
-    /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the
-    /// kind's updates are [`Updates::Rebuild`], and the plan has the [`stash`](Scheme::stash) of these pairs.
+    /// Adds pairs to an image, sequentially: the shortest definition of a build. The image is empty if the kind's
+    /// updates are [`Updates::Rebuild`], and the plan has the [`stash`](Scheme::stash) of these pairs.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key>;
-    /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair outside the image is not
-    /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
+    /// Removes these keys from an image, sequentially, and counts the removed pairs. Does not handle the sentinel pair,
+    /// and does nothing for kinds whose updates are [`Updates::Rebuild`].
     fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[Self::Key]) -> u64;
-    /// Checks every invariant of the pairs in some of the image's cells; the image is as long as the plan says, and
-    /// the range begins and ends with a bucket.
+    /// Checks every invariant of the pairs in a range of the image's cells; the length of the image must match the
+    /// plan, and the range must consist of whole buckets.
     ///
     /// # Errors
     /// The first [`Violation`], in the order of the cells.
     fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation>;
 
-    /// Device memory that a build takes besides the image and its input; of several backends the one that takes most.
+    /// Device memory that a build takes in addition to the image and its input, on the backend that takes most.
     fn scratch_bytes(_plan: &Self::Plan, _pairs: u64) -> u64 {
         0
     }
-    /// The types of bucket a table can have; a scheme with one kind of bucket has no names for it.
+    /// The types of buckets; a scheme with one type of bucket does not name it.
     fn bucket_types(_plan: &Self::Plan) -> &'static [&'static str] {
         &[""]
     }
-    /// Which of [`Scheme::bucket_types`] a bucket is.
+    /// The index of a bucket's type in [`Scheme::bucket_types`].
     fn bucket_type(_plan: &Self::Plan, _image: &[u64], _bucket: u64) -> usize {
         0
     }
-    /// What tables of these parameters can hold, where that is not everything.
+    /// The limits of tables with these parameters.
     fn limits(&self) -> Limits {
         Limits::of::<Self::Key, Self::Value>()
     }
-    /// The greatest load that the functions can do, in schemes that tell alike on every device how many pairs an
-    /// attempt leaves over. Above it an attempt that leaves many says that no constants will do. Schemes whose attempts
-    /// can fail by a crowd that other constants scatter have none.
+    /// The greatest feasible load, in schemes in which the number of unplaced pairs of an attempt is the same on every
+    /// device. Above it, an attempt with many unplaced pairs ends the build, because no other constants would succeed.
+    /// `None` in schemes whose attempts can fail because of a crowd that other constants would scatter.
     fn gives_up_above(&self) -> Option<Load> {
         None
     }
-    /// Whether keys that occur more than once do no harm to its tables: an image in which nothing was left
-    /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is
-    /// of no use, so sets and the like are built of keys that were told apart before.
+    /// Whether tables tolerate duplicates: an image in which nothing was left unplaced holds one pair of each key, as
+    /// if there were no duplicates. In other schemes an image with duplicates is unusable, so sets and similar
+    /// structures are built from keys that were deduplicated before.
     fn keeps_one(&self) -> bool {
         false
     }
-    /// Whether [`Scheme::crowd`] has anything to say. It needs all keys on the host.
+    /// Whether [`Scheme::crowd`] can return a crowd. It needs all keys on the host.
     fn names_crowds(&self) -> bool {
         false
     }
-    /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
-    /// keys, for the error's sake.
+    /// The crowd of keys that caused an attempt to fail, if a crowd did: called after the last attempt, with all keys,
+    /// for the error message.
     fn crowd(_plan: &Self::Plan, _keys: &[Self::Key]) -> Option<Crowd> {
         None
     }
-    /// What a model predicts for a table of this many pairs under this plan, where the scheme has one.
+    /// The prediction of a model for a table of this number of pairs with this plan, if the scheme has one.
     fn model(_plan: &Self::Plan, _pairs: u64) -> Option<Model> {
         None
     }
 }
 
-/// What tables of a scheme can hold.
+/// The limits of the tables of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bits of a key: keys are below 2 to this power.
+    /// The number of bits of a key: keys are below 2 to this power.
     pub key_bits: u32,
-    /// Bits of a value.
+    /// The number of bits of a value.
     pub value_bits: u32,
-    /// Pairs of a table.
+    /// The number of pairs of a table.
     pub pairs: u64,
 }
 
 impl Limits {
-    /// Every key and every value of 32 bits, and as many pairs as there is room for.
+    /// Every key and every value of 32 bits, and any number of pairs.
     pub const NONE: Limits = Limits::of::<u32, u32>();
 
-    /// Every key and every value of these types, and as many pairs as there is room for.
+    /// Every key and every value of these types, and any number of pairs.
     pub const fn of<K: Key, V: Value>() -> Limits {
         Limits { key_bits: K::BITS, value_bits: V::BITS, pairs: u64::MAX }
     }
@@ -430,7 +433,7 @@ impl Limits {
         greatest(self.value_bits)
     }
 
-    /// What both allow.
+    /// The limits that both allow.
     pub fn and(self, other: Limits) -> Limits {
         Limits {
             key_bits: self.key_bits.min(other.key_bits),
@@ -440,23 +443,23 @@ impl Limits {
     }
 }
 
-/// The greatest number of this many bits, and of 32 at most.
+/// The greatest number of this many bits, at most 32.
 fn greatest(bits: u32) -> u32 {
     u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
-/// Keys that compete for the same few places: more than any order of insertion can seat.
+/// Keys that compete for the same few places: more than fit, whatever the order of insertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Which keys, as a clause: `keys congruent to 5 modulo 67`.
+    /// The keys, as a clause: `keys congruent to 5 modulo 67`.
     pub which: String,
-    /// How many there are.
+    /// The number of keys.
     pub keys: u64,
-    /// How many can be seated.
+    /// The number of keys that fit.
     pub most: u64,
 }
 
-/// What a model predicts for a table.
+/// The prediction of a model for a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Model {
     /// Buckets read by a lookup that hits.
@@ -467,20 +470,20 @@ pub struct Model {
     pub type_b_share: Option<f64>,
 }
 
-/// What became of pairs that were placed.
+/// The result of placing pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing<K = u32> {
-    /// Each has a slot, and so has every pair they displaced.
+    /// Each has a slot, and so has every pair that it displaced.
     Placed,
-    /// All of them, but for copies: some keys came more than once or were there, and this is the least of them. Of each
-    /// key one pair stands in the image.
+    /// All have a slot, except for duplicates: this is the smallest duplicate key. One pair of each key is stored in
+    /// the image.
     Copy(K),
-    /// Some pair ran out of slots to go to: this attempt failed, and the image is of no use.
+    /// A pair has no slot left to try: the attempt has failed, and the image must not be used.
     Unplaced,
 }
 
 impl<K: Ord + Copy> Placing<K> {
-    /// Places pairs one by one: `Unplaced` ends it, and of the keys that were there the least is reported.
+    /// Places pairs one by one: stops at `Unplaced`, and returns the smallest duplicate key.
     pub fn of_each<V: Copy>(pairs: &[(K, V)], mut place: impl FnMut(K, V) -> Placing<K>) -> Placing<K> {
         let mut least: Option<K> = None;
         for &(key, value) in pairs {

@@ -4,18 +4,18 @@
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  slot, rem = place of key at age;  mine = [age][rem];  there = word of slot
-//!          there == mine:  it is my key: the greater value stays, the other is dropped                            (a copy)
-//!          there < mine:   mine and my value take its place; done if that was empty; else go on as the pair that was there
+//!          there == mine:  the same key: the greater value is kept, the other is dropped                          (a duplicate)
+//!          there < mine:   exchange it for mine and my value; done if it was empty; else continue with the displaced pair
 //!          age += 1;  past the greatest age: unplaced, the attempt has failed
 //! find(key):   for turn in 0..turns:  slot, rem = place of key at age turn + 1
-//!          found if rem is equal and the age there stands for this turn
+//!          found if rem is equal and the age there belongs to this turn
 //!          absent if the word there is below [turn + 1][rem]: the key would have displaced it
 //! ```
 //!
-//! **Equal words are copies.** In one slot an age names one place of the list, and slot and remainder then name one key
-//! (`bucketized/wide/slot.rs`, `robin_hood/wide/mod.rs`). So two keys never tie, words alone decide who stands where,
-//! and the proof of `cuckoo/canonical.rs` holds word for word: the image's words are a function of the set of keys. A
-//! value goes where its key goes; of copies the greatest stays.
+//! **Equal words are duplicates.** In one slot an age determines one place of the list, and slot and remainder then
+//! determine one key (`bucketized/wide/slot.rs`, `robin_hood/wide/mod.rs`). So two keys never tie, words alone decide
+//! the slots, and the proof of `cuckoo/canonical.rs` applies unchanged: the image's words are a function of the set of
+//! keys. A value moves with its key; of duplicates the greatest value is kept.
 //!
 //! Slots are stored in lines of 64 bytes, four, five or eight per line (`bucketized/wide/line.rs`), so one memory
 //! access reads the word and the value of a slot. The rule does not depend on lines.
@@ -29,31 +29,31 @@ use super::bucketized::wide::{Layout, lines, lines_mut, pair, put};
 use super::slot::EMPTY;
 use super::{Audit, Placing, Violation};
 
-/// Where the keys of one plan go.
+/// The lists of slots of the keys of one plan.
 pub trait SlotLists: Sync {
     /// The keys.
     type Key: SlotKey;
-    /// What goes down a list for a key: all that its places depend on.
+    /// What determines the places of a key.
     type Goal: Copy + Default + Send + Sync;
-    /// How words are divided.
+    /// The bit fields of words.
     const FIELDS: Fields;
 
-    /// Slots of the table.
+    /// The number of slots of the table.
     fn slots(&self) -> u32;
-    /// Places that a key can have: how many a lookup reads at most. They are those of ages 1 and up.
+    /// The number of places of a key, which is the most slots that a lookup reads. They have ages 1 and up.
     fn turns(&self) -> u32;
-    /// The ages that stand for place number `turn`, counted from 0: one bit an age.
+    /// The ages that belong to place number `turn`, counted from 0: one bit per age.
     fn ages(&self, turn: u32) -> u64;
-    /// What goes down the list for a key.
+    /// The goal of a key.
     fn goal(&self, key: Self::Key) -> Self::Goal;
-    /// The key that it is of.
+    /// The key of a goal.
     fn key(&self, goal: Self::Goal) -> Self::Key;
     /// Slot and remainder at an age.
     fn probe(&self, goal: Self::Goal, age: u32) -> (u32, Self::Key);
-    /// The goal of the pair whose word stands in `slot`.
+    /// The goal of the pair with this word in `slot`.
     fn goal_in(&self, slot: u32, word: u64) -> Self::Goal;
 
-    /// The key of the pair whose word stands in `slot`.
+    /// The key of the pair with this word in `slot`.
     #[inline(always)]
     fn key_in(&self, slot: u32, word: u64) -> Self::Key {
         self.key(self.goal_in(slot, word))
@@ -66,25 +66,25 @@ pub fn cell<L: Layout>(image: &[u64], slot: usize) -> (u64, L::Value) {
     line.map_or((EMPTY, L::Value::default()), |line| pair::<L>(line, slot % L::SLOTS))
 }
 
-/// Writes word and value of a slot; nothing past the end of an image.
+/// Writes word and value of a slot; does nothing past the end of an image.
 fn put_cell<L: Layout>(image: &mut [u64], slot: u32, to: (u64, L::Value)) {
     if let Some(line) = lines_mut(image).get_mut(slot as usize / L::SLOTS) {
         put::<L>(line, slot as usize % L::SLOTS, to);
     }
 }
 
-/// What the word in a slot says to a key that asks there.
+/// The result of comparing a key with the word in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
-    /// It is the key's.
+    /// The word is that of the key.
     Found,
-    /// The key is nowhere: it would have displaced what stands there.
+    /// The key is absent: it would have displaced the word.
     Absent,
     /// The key may be in a later place.
     GoOn,
 }
 
-/// What `word` says to a key with this remainder at place number `turn`, for which these ages stand.
+/// Compares a key with this remainder with `word` at place number `turn`, to which these ages belong.
 #[inline(always)]
 pub fn verdict<F: SlotLists>(turn: u32, ages: u64, remainder: F::Key, word: u64) -> Says {
     let is_of_turn = ages >> F::FIELDS.age::<F::Key>(word) & 1 == 1;
@@ -97,7 +97,7 @@ pub fn verdict<F: SlotLists>(turn: u32, ages: u64, remainder: F::Key, word: u64)
     }
 }
 
-/// Slots read, and where the key stands.
+/// The number of slots that were read, and the slot of the key.
 pub fn search<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], key: L::Key) -> (u32, Option<u32>) {
     let goal = lists.goal(key);
     for turn in 0..lists.turns() {
@@ -127,7 +127,7 @@ pub fn age_in<L: Layout, F: SlotLists<Key = L::Key>>(image: &[u64], slot: u32) -
     if F::FIELDS.is_pair::<L::Key>(word) { F::FIELDS.age::<L::Key>(word) } else { 0 }
 }
 
-/// Adds one pair, following it and all whom it displaces to the end.
+/// Adds one pair, and moves displaced pairs to their next places until none is left.
 pub fn place<L: Layout, F: SlotLists<Key = L::Key>>(
     lists: &F,
     image: &mut [u64],
@@ -156,15 +156,15 @@ pub fn place<L: Layout, F: SlotLists<Key = L::Key>>(
     Placing::Unplaced
 }
 
-/// Puts a tombstone where the key's pair stands. Slots still only grow.
+/// Replaces the key's pair by a tombstone. Slots still only grow.
 pub fn remove<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &mut [u64], key: L::Key) -> bool {
     let Some(at) = search::<L, F>(lists, image, key).1 else { return false };
     put_cell::<L>(image, at, (F::FIELDS.tombstone::<L::Key>(), L::Value::default()));
     true
 }
 
-/// Every pair on its list at its age, every earlier place held by a stronger word, no key twice, and nothing where
-/// there is nothing to say.
+/// Checks that every pair is on its list at its age, that every earlier place has a stronger word, that keys are
+/// unique, and that unused words are empty.
 pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
     lists: &F,
     image: &[u64],
@@ -185,7 +185,7 @@ pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
             audit.greatest_age = audit.greatest_age.max(F::FIELDS.age::<L::Key>(word));
             continue;
         }
-        // Behind the last slot a line is empty.
+        // The rest of a line after the last slot is empty.
         if word != EMPTY && (word != tombstone || at >= slots.end) {
             return Err(Violation::Word { slot: at, word });
         }
@@ -197,13 +197,13 @@ pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
     Ok(audit)
 }
 
-/// Checks the pair of a word that stands in a slot. Of two pairs with one key the older one meets the other at an
-/// earlier place, so a key that stands twice is seen there.
+/// Checks the pair of a word in a slot. Of two pairs with one key, the older one has the other at an earlier place, so
+/// duplicates are detected.
 fn check<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], at: u32, word: u64) -> Result<(), Violation> {
     let (slot, age) = (u64::from(at), F::FIELDS.age::<L::Key>(word));
     let goal = lists.goal_in(at, word);
     let key = lists.key(goal);
-    // By the key and not by the word: not every word in a slot is a key's.
+    // Compares keys rather than words: not every word in a slot belongs to a key.
     let goal = lists.goal(key);
     if lists.probe(goal, age) != (at, F::FIELDS.remainder::<L::Key>(word)) {
         return Err(Violation::Misplaced { slot, key: key.into() });
@@ -223,8 +223,8 @@ fn check<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], at: u3
     Ok(())
 }
 
-/// What all such schemes do alike: items for their `impl Scheme`, where `(K, V)` is the layout and `functions` of a
-/// plan gives its lists, of this type.
+/// The items that all such schemes share, for their `impl Scheme`: `(K, V)` is the layout, and `functions` of a plan
+/// returns its lists, of this type.
 macro_rules! rule_of_slot_lists {
     ($lists:ty) => {
         fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value> {
@@ -265,7 +265,7 @@ macro_rules! rule_of_slot_lists {
             let limits = Limits::of::<Self::Key, Self::Value>();
             if <(K, V)>::VALUES.is_some() { limits } else { Limits { value_bits: 0, ..limits } }
         }
-        /// The old image, from which values are carried over to the new one.
+        /// The old image, from which values are copied to the new one.
         fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
             8 * plan.words()
         }
@@ -273,8 +273,8 @@ macro_rules! rule_of_slot_lists {
 }
 pub(super) use rule_of_slot_lists;
 
-/// What their plans say alike: items for `impl Plan`, of a struct whose field `numbers` has `slots`, `seed` and
-/// `attempt`, and which has a method `lines`.
+/// The items that all such plans share, for `impl Plan` of a struct with a field `numbers` that has `slots`, `seed` and
+/// `attempt`, and with a method `lines`.
 macro_rules! plan_of_slot_lists {
     () => {
         fn kind(&self) -> Kind {

@@ -1,8 +1,8 @@
 //! Storing plans: as their bytes, without the salt. Plans are validated when they are read.
 //!
 //! ```text
-//! plan -> bytes    the fields in their order, which is `repr(C)` and has no gaps
-//! bytes -> plan    the fields, if the plan is the one that its own parameters make; else a sentence that says why not
+//! plan -> bytes    the fields in order, which is `repr(C)` without padding
+//! bytes -> plan    the fields, if the plan is the one that its parameters create; otherwise a sentence that says why not
 //! ```
 //!
 //! Every plan was therefore made by [`Scheme::plan`], or equals one that it could have made. Passes and arithmetic rely
@@ -13,11 +13,11 @@ use bytemuck::AnyBitPattern;
 
 use super::{Plan, Request, Scheme};
 
-/// Bytes of a plan for which the header of files has room, in front of the salt.
+/// The number of bytes for a plan in the header of files, before the salt.
 pub(crate) const MOST_STORED: usize = 64;
 
-/// How a plan is stored: an item list for its `impl Plan`, with the fields that are stored. With `salted`, the plan has
-/// a field `salt: Salt` behind them. The plan says by `checked` whether its fields may stand together.
+/// The storage of a plan: an item list for its `impl Plan`, with the fields that are stored. With `salted`, the plan
+/// has a field `salt: Salt` after them. The plan's `checked` validates the combination of its fields.
 macro_rules! stored {
     ($scheme:ty, [$($field:ident),+]) => {
         fn stored(&self) -> &[u8] {
@@ -65,7 +65,7 @@ pub(super) use stored;
 pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The bytes of a plan of `S`, if they are as many as it has; `scheme` is the number that stands beside them.
+    /// The bytes of a plan of `S`, if their number is right; `scheme` is the scheme number stored with them.
     pub(super) fn of<S: Scheme>(scheme: u32, stored: &'a [u8], room: usize) -> Result<Self, String> {
         if !S::has_id(scheme) {
             return Err(format!("its plan is of scheme number {scheme}, not of {}", S::NAME));
@@ -73,18 +73,18 @@ impl<'a> Fields<'a> {
         Some(Fields(stored)).filter(|_| stored.len() == room).ok_or("its plan has the wrong length".into())
     }
 
-    /// The field at an offset, which lies in the plan.
+    /// The field at an offset, which must be within the plan.
     pub(super) fn at<T: AnyBitPattern>(&self, offset: usize) -> T {
         bytemuck::pod_read_unaligned(&self.0[offset..][..size_of::<T>()])
     }
 }
 
-/// Refuses a number that stands for none of `all`.
+/// Returns an error if a code is not that of an element of `all`.
 pub(super) fn known<T>(what: &str, code: u32, all: &[T]) -> Result<(), String> {
     if (code as usize) < all.len() { Ok(()) } else { Err(format!("{what} {code} is unknown")) }
 }
 
-/// The plan, if it is the one that this scheme makes for as many slots and pairs.
+/// The plan, if it equals the one that this scheme creates for these slots and pairs.
 pub(super) fn made_by<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Result<S::Plan, String> {
     let request = Request { slots: plan.asked_slots(), pairs, seed: plan.seed(), attempt: plan.attempt() };
     let again = scheme.plan(request).map_err(|error| error.to_string())?;
@@ -119,8 +119,8 @@ mod tests {
         assert!(S::Plan::of_stored(S::ID, &[stored, &[0]].concat()).is_err(), "{}: too long", S::NAME);
     }
 
-    /// Of a plan whose bits were turned over one by one, none is left that its parameters would not make; nor does a
-    /// plan become one on the way of [`Plan::with_outside`].
+    /// If bits of a plan are flipped one by one, every plan that its parameters would not create is rejected; and
+    /// [`Plan::with_outside`] does not make such a plan acceptable.
     fn hostile_bytes_make_no_plan<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
         let good = plan(scheme, 2);
         let (mut refused, mut accepted) = (0, 0);
@@ -135,9 +135,9 @@ mod tests {
             assert_eq!(plan.stored(), stored, "{}, bit {bit}", S::NAME);
             let scheme = S::from_plan(&plan);
             scheme.check().expect("parameters of a plan");
-            // Sorted tables have their pairs in the plan, and chains of classic cuckoo tables may be the user's.
+            // Sorted tables have their pairs in the plan, and users can set the chains of classic cuckoo tables.
             if S::NAME != "sorted" && !(S::NAME.starts_with("cuckoo") && plan.kind() == Kind::Classic) {
-                // How large a stash is its keys tell.
+                // The size of a stash depends on the keys.
                 let plan = plan.with_stash(0);
                 assert_eq!(made_by(&scheme, plan, 0), Ok(plan), "{}, bit {bit}", S::NAME);
             }
@@ -152,7 +152,7 @@ mod tests {
                 }
             }
         }
-        // The 64 bits of the seed are anyone's.
+        // The 64 bits of the seed are arbitrary.
         assert!(accepted >= 64 && refused >= 16, "{}: {accepted} accepted, {refused} refused", S::NAME);
     }
 

@@ -1,20 +1,20 @@
-//! Queries that the devices deal among themselves, and whose answers they bring back.
+//! Lookups with an exchange: the devices partition the queries by shard, exchange them, and return the answers.
 //!
 //! ```text
-//! each device    its queries by shard, each shard's from a whole word of bits on, those of one device's shards together
-//! each device    what all devices ask its shards, brought in one piece from each; its shards answer
-//! each device    the answers to its queries, brought from each; values go to their rows, and of the rows that are found a
-//!                bitmap is made
+//! each device    partitions its queries by shard, pads each shard's to whole words of bits, and stores the shards of one
+//!                device next to each other
+//! each device    gathers the queries for its shards from all devices, in one piece from each, and looks them up
+//! each device    gathers the answers to its queries, scatters the values to their rows, and makes a bitmap of the hits
 //! ```
 //!
-//! A column in the second step, on the second of two devices, which has the shards 1 and 3 of 0 to 3:
+//! A column of the second step, on the second of two devices, which has the shards 1 and 3 of 0 to 3:
 //!
 //! ```text
 //! | from device 0: shard 1 ..| shard 3 .....| from device 1: shard 1 ...| shard 3 ...|
-//!                         ..              .. pads to whole words, which have no row
+//!                         ..              .. padding to whole words, without a row
 //! ```
 //!
-//! What it is not: the way of devices that share this machine's memory (deal.rs), nor of shards that are read from a file.
+//! Not used for devices that share the host's memory (deal.rs), nor for shards that are read from a file.
 
 use std::ops::{Deref, Range};
 
@@ -26,14 +26,14 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Key, Scheme};
 use crate::table::HashTable;
 
-/// The row of a pad.
+/// The row number of padding.
 const PAD: u32 = u32::MAX;
 
-/// Where the queries of each shard stand in a device's column, shards of one device together.
+/// The position of each shard's queries in a device's column; shards of one device are adjacent.
 struct Layout {
-    /// Of each shard.
+    /// The range of each shard.
     places: Vec<Range<usize>>,
-    /// Of each device what its shards have, to whole words.
+    /// The range of each device: all of its shards, padded to whole words.
     of_devices: Vec<Range<usize>>,
 }
 
@@ -57,7 +57,7 @@ impl Layout {
     }
 }
 
-/// What is known of a device's queries but the keys themselves.
+/// A device's queries, without the keys.
 struct Queries<B: HashBackend> {
     count: usize,
     layout: Layout,
@@ -65,7 +65,7 @@ struct Queries<B: HashBackend> {
     rows: BufferOf<B, u32>,
 }
 
-/// Deals a device's queries: these and their keys.
+/// Partitions a device's queries; returns them and their keys.
 fn dealt<B: Relational, K: Key>(
     device: &B,
     which: &ShardOf,
@@ -80,28 +80,28 @@ fn dealt<B: Relational, K: Key>(
         device.copy(&by_shard, start, &mut keys, place.start, place.len())?;
         device.copy(&of_keys, start, &mut rows, place.start, place.len())?;
     }
-    // Others read them.
+    // Other devices read the keys.
     device.finish()?;
     Ok((Queries { count: queries.len(), layout, rows }, keys))
 }
 
-/// What a device's shards answer.
+/// The answers of a device's shards.
 struct Answers<B: HashBackend, V: Word> {
-    /// Where those to the queries of each device stand.
+    /// Where the answers to the queries of each device begin.
     places: Vec<usize>,
-    /// None if bits alone are wanted.
+    /// `None` if only the bits are required.
     values: Option<BufferOf<B, V>>,
     found: BufferOf<B, u32>,
 }
 
-/// Where the answers to a device's queries go, if values are wanted and not bits alone.
+/// The destination of the answers to a device's queries: the values, if they are required, and the bits.
 type Destination<'a, V> = (Option<&'a mut [V]>, &'a mut [u32]);
 
 /// A shard's table on its device.
 pub(super) enum Shard<'a, B: HashBackend, S: Scheme> {
-    /// It is always there.
+    /// Stored there permanently.
     There(&'a HashTable<B, S>),
-    /// It is there for its queries.
+    /// Moved there for its queries.
     Brought(HashTable<B, S>),
 }
 
@@ -116,22 +116,22 @@ impl<B: HashBackend, S: Scheme> Deref for Shard<'_, B, S> {
     }
 }
 
-/// Gives a shard's table.
+/// Returns a shard's table.
 pub(super) type TableOf<'a, B, S> = dyn Fn(usize) -> Result<Shard<'a, B, S>> + Sync + 'a;
 
-/// Shards on devices that deal queries.
+/// Shards on devices that partition queries.
 pub(super) struct Shards<'a, B: HashBackend, S: Scheme> {
     pub(super) which: &'a ShardOf,
-    /// Shard i is on device i mod their number.
+    /// Shard i is on device i mod the number of devices.
     pub(super) devices: &'a [B],
-    /// The most queries of a device at a time, whole words of bits.
+    /// The most queries of a device at a time, a multiple of 32.
     pub(super) at_once: usize,
     pub(super) table: &'a TableOf<'a, B, S>,
 }
 
 impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
-    /// Answers queries where it is the devices' to deal them, and tells whether it was: bits, and values if there is a column
-    /// for them, with an element a query.
+    /// Answers the queries if the devices should partition them; returns whether they did. Writes a bit for each query,
+    /// and a value if `values` is given.
     pub(super) fn answer_if_the_way(
         &self,
         queries: &[S::Key],
@@ -147,7 +147,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
         Ok(done.is_some())
     }
 
-    /// Answers queries.
+    /// Answers the queries, in rounds.
     pub(super) fn answer(
         &self,
         queries: &[S::Key],
@@ -167,7 +167,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
         Ok(())
     }
 
-    /// Answers a part of the queries on each device, or on the first of them.
+    /// Answers a round of queries, one part on each device.
     fn answer_round(&self, parts: Vec<&[S::Key]>, destinations: Vec<Destination<'_, S::Value>>) -> Result<()> {
         let (devices, count) = (self.devices, self.devices.len());
         let has_values = destinations.iter().any(|(values, _)| values.is_some());
@@ -181,7 +181,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
         Ok(())
     }
 
-    /// What a device's shards answer to the queries of all.
+    /// The answers of a device's shards to the queries of all devices.
     fn answers(
         &self,
         number: usize,
@@ -201,7 +201,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
         let mut values = has_values.then(|| device.unwritten(len)).transpose()?;
         let mut found = device.unwritten(len / 32)?;
         for shard in (number..self.which.shards).step_by(self.devices.len()) {
-            // Where the queries of each device stand, and how many there are, to whole words.
+            // The position and number of the queries of each device, padded to whole words.
             let of_each = queries.iter().zip(&places).map(|(of, place)| {
                 let there = &of.layout.places[shard];
                 (place + there.start - of.layout.of_devices[number].start, there.len().next_multiple_of(32))
@@ -210,18 +210,18 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
                 let table = (self.table)(shard)?;
                 look_up(&table, &mine, of_each, values.as_mut(), &mut found)?;
                 if matches!(table, Shard::Brought(_)) {
-                    // Its memory is free before the next one comes.
+                    // Frees the memory of this table before the next one is moved here.
                     device.finish()?;
                 }
             }
         }
-        // Others read them.
+        // Other devices read the answers.
         device.finish()?;
         Ok(Answers { places, values, found })
     }
 }
 
-/// What a shard answers to its queries, which stand at these places.
+/// Looks up a shard's queries, which are at these positions and of these lengths.
 fn look_up<B: Runs<S>, S: Scheme>(
     table: &HashTable<B, S>,
     keys: &BufferOf<B, S::Key>,
@@ -250,7 +250,7 @@ fn look_up<B: Runs<S>, S: Scheme>(
     Ok(())
 }
 
-/// Brings the answers to a device's queries, in the order of these.
+/// Gathers the answers to a device's queries, in the order of the queries.
 fn bring_back<B: Relational, V: Word>(
     devices: &[B],
     number: usize,
@@ -278,7 +278,7 @@ fn bring_back<B: Relational, V: Word>(
     }
 }
 
-/// A part of a buffer of another device, or of this one, over what this one has.
+/// Copies a range of a buffer, of this device or another, into a buffer of this device.
 fn copy_from<B: HashBackend, T: Word>(
     devices: &[B],
     number: usize,

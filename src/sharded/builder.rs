@@ -1,4 +1,4 @@
-//! Builds: columns of the host are dealt, and each device builds the tables of its shards.
+//! Builds: the columns are partitioned by shard, and each device builds the tables of its shards.
 
 use std::ops::Deref;
 
@@ -32,14 +32,14 @@ pub struct ShardedBuilder<S: Scheme> {
     fixed: Option<Fixed>,
 }
 
-/// A size of all shards that batches do not change.
+/// A size that inserts do not change.
 #[derive(Clone, Copy, Debug)]
 enum Fixed {
     Pairs(usize),
     Slots(usize),
 }
 
-/// Keys that a thread looks at at a time.
+/// Keys that a thread checks at a time.
 const KEYS_AT_ONCE: usize = 1 << 14;
 
 /// A shard's columns.
@@ -48,7 +48,7 @@ pub(super) struct Columns<K, V> {
     pub(super) values: Vec<V>,
 }
 
-/// The columns of each shard, pairs in their order.
+/// The columns of each shard; the pairs of a shard keep their order.
 pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V]) -> Result<Vec<Columns<K, V>>> {
     Error::check_length("values", values.len(), keys.len())?;
     let room = room_of(which, keys.len());
@@ -64,7 +64,8 @@ pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &
     Ok(shards)
 }
 
-/// The room for a shard's part of so many rows: about as many as will come, so that columns need not move when they grow.
+/// The capacity to reserve for a shard's part of `rows` rows: about its final size, so that columns are not moved as
+/// they grow.
 pub(super) fn room_of(which: &ShardOf, rows: usize) -> usize {
     if rows > MOST_ROWS { share(rows as u64, which.shards) as usize } else { 0 }
 }
@@ -85,7 +86,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         ShardedBuilder::of(HashTable::builder(scheme), shards)
     }
 
-    /// A builder of tables in shards with the parameters of tables.
+    /// A builder of tables in shards with the parameters of `table`.
     pub(super) fn of(table: TableBuilder<S>, shards: usize) -> Self {
         ShardedBuilder { table, shards, fixed: None }
     }
@@ -96,35 +97,37 @@ impl<S: Scheme> ShardedBuilder<S> {
         self
     }
 
-    /// So many pairs fit, for good. Pairs come to shards by chance, so each has room for six standard deviations more than
-    /// its share; keys that somebody has chosen for one shard, knowing the seed, need [`seed_at_random`](Self::seed_at_random).
+    /// Fixes the capacity at this number of pairs. Keys are distributed over the shards by a hash, so each shard has
+    /// capacity for six standard deviations more than its share. If an attacker who knows the seed may choose the keys,
+    /// use [`seed_at_random`](Self::seed_at_random).
     pub fn capacity(mut self, pairs: usize) -> Self {
         self.fixed = Some(Fixed::Pairs(pairs));
         self
     }
 
-    /// So many slots, for good, shared out evenly and rounded up; see [`TableBuilder::slots`].
+    /// Fixes the number of slots, distributed evenly over the shards and rounded up; see [`TableBuilder::slots`].
     pub fn slots(mut self, slots: usize) -> Self {
         self.fixed = Some(Fixed::Slots(slots));
         self
     }
 
-    /// The seed of all constants, those of shards too; see [`TableBuilder::seed`].
+    /// The seed of all hash constants, including those that assign keys to shards; see [`TableBuilder::seed`].
     pub fn seed(mut self, seed: u64) -> Self {
         self.table = self.table.seed(seed);
         self
     }
 
-    /// A seed from the system's source of randomness, for keys that strangers choose. Builds of any keys end without it, as
-    /// those of [`TableBuilder`] do; but who knows the seed can choose keys that all come to one shard, and so to one device.
+    /// Takes the seed from the system's source of randomness, for keys from untrusted sources. Builds of any keys
+    /// terminate without it, as those of [`TableBuilder`] do; but an attacker who knows the seed can choose keys that
+    /// all belong to one shard, and so to one device.
     ///
     /// # Errors
-    /// [`Error::NoRandomness`] if the system has none to give.
+    /// [`Error::NoRandomness`] if the system cannot provide any.
     pub fn seed_at_random(self) -> Result<Self> {
         Ok(self.seed(random_seed()?))
     }
 
-    /// What is done with keys that come more than once; see [`TableBuilder::duplicates`].
+    /// How duplicate keys are handled; see [`TableBuilder::duplicates`].
     pub fn duplicates(mut self, rule: Duplicates) -> Self {
         self.table = self.table.duplicates(rule);
         self
@@ -136,29 +139,30 @@ impl<S: Scheme> ShardedBuilder<S> {
         self
     }
 
-    /// What the keys stand for; see [`TableBuilder::key_type`].
+    /// The type of the keys; see [`TableBuilder::key_type`].
     pub fn key_type(mut self, key_type: KeyType) -> Self {
         self.table = self.table.key_type(key_type);
         self
     }
 
-    /// What the values stand for; see [`TableBuilder::value_type`].
+    /// The type of the values; see [`TableBuilder::value_type`].
     pub fn value_type(mut self, value_type: ValueType) -> Self {
         self.table = self.table.value_type(value_type);
         self
     }
 
-    /// Builds a table of `keys[i]` with `values[i]`, its shards on these devices in turn.
+    /// Builds a table of `keys[i]` with `values[i]`; the shards are assigned to the devices in turn.
     ///
-    /// Cost: the columns are dealt, then as many builds as shards are made, those of different devices at the same time.
-    /// Devices with memory of their own deal columns among themselves, by way of pinned memory. The threads of this machine do
-    /// it, which takes the columns' size in its memory once more, where a device works in that memory, where rows are few or do
-    /// not fit on a device three times, and where there are more than 256 shards.
+    /// Cost: the columns are partitioned, then each shard is built; different devices build at the same time. Devices
+    /// with memory of their own partition the columns themselves and exchange the partitions through pinned memory. The
+    /// host partitions them instead, which takes the size of the columns in its memory once more, if a device uses host
+    /// memory, if there are few rows, if the rows do not fit three times into a device's memory, or if there are more
+    /// than 256 shards.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for no device, or a number of shards that cannot be; otherwise as
-    /// [`TableBuilder::build`], and the numbers in them are those of one shard. If all that is wrong is that keys come more
-    /// than once, the least of them is told, whatever the shards.
+    /// [`Error::InvalidParameter`] if there are no devices or the number of shards is invalid; otherwise as
+    /// [`TableBuilder::build`], with the numbers of one shard. If duplicate keys are the only error, the smallest
+    /// duplicate key is reported, whatever the number of shards.
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
@@ -176,10 +180,10 @@ impl<S: Scheme> ShardedBuilder<S> {
         Ok(Sharded { which, devices: devices.len(), tables })
     }
 
-    /// Builds a table of columns that are dealt already: `columns` gives those of each shard, when it is that shard's turn.
-    /// For rows that come by shard, as files of theirs, or that are made on the way; so no more need be in memory than the
-    /// columns of as many shards as there are devices. [`shard_of`](Self::shard_of) tells where a key belongs. A column is a
-    /// `Vec`, a slice or a `PinnedVec`; pinned memory goes to a device at the rate of its bus.
+    /// Builds a table of columns that are already partitioned: `columns` returns the columns of a shard when that shard
+    /// is built. Use it for rows that are stored by shard, for example in one file each, or that are generated: memory
+    /// holds the columns of at most one shard per device. [`shard_of`](Self::shard_of) returns the shard of a key. A
+    /// column is a `Vec`, a slice or a `PinnedVec`; pinned memory is transferred to a device at the rate of its bus.
     ///
     /// ```
     /// use koel::{Bucketized, Cpu, Sharded};
@@ -194,7 +198,8 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// ```
     ///
     /// # Errors
-    /// As [`build`](Self::build), and those of `columns`; [`Error::InvalidParameter`] for a key of another shard.
+    /// As [`build`](Self::build), and those of `columns`; [`Error::InvalidParameter`] for a key that belongs to another
+    /// shard.
     pub fn build_dealt<B, Keys, Values>(
         &self,
         devices: &[B],
@@ -228,33 +233,34 @@ impl<S: Scheme> ShardedBuilder<S> {
         Ok(Sharded { which, devices: devices.len(), tables })
     }
 
-    /// The function that tells the number of the shard that a key is in.
+    /// Returns the function that maps a key to the number of its shard.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for a number of shards that cannot be.
+    /// [`Error::InvalidParameter`] if the number of shards is invalid.
     pub fn shard_of(&self) -> Result<impl Fn(S::Key) -> usize + Copy + Send + Sync + use<S>> {
         let which = ShardOf::new(self.shards, self.table.seed)?;
         Ok(move |key| which.of(key))
     }
 
-    /// The digest of a table whose shards have these, in their order.
+    /// The digest of a table whose shards have these digests, in the order of the shards.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] for another number of digests than of shards; as [`shard_of`](Self::shard_of).
+    /// [`Error::LengthMismatch`] if the number of digests is not the number of shards; otherwise as
+    /// [`shard_of`](Self::shard_of).
     pub fn digest_of(&self, shards: &[Digest]) -> Result<Digest> {
         let which = ShardOf::new(self.shards, self.table.seed)?;
         Error::check_length("digests", shards.len(), self.shards)?;
         Ok(digest_of(&which, shards))
     }
 
-    /// Where keys go, of parameters that a table can have.
+    /// Returns the assignment of keys to shards, after checking the parameters of the tables.
     pub(super) fn which(&self) -> Result<ShardOf> {
         let which = ShardOf::new(self.shards, self.table.seed)?;
         self.of_shard().check()?;
         Ok(which)
     }
 
-    /// What builds a shard, of a number of them that can be.
+    /// The builder of one shard; the number of shards must have been checked.
     pub(super) fn of_shard(&self) -> TableBuilder<S> {
         match self.fixed {
             Some(Fixed::Pairs(pairs)) => self.table.clone().capacity(share(pairs as u64, self.shards) as usize),
@@ -263,10 +269,11 @@ impl<S: Scheme> ShardedBuilder<S> {
         }
     }
 
-    /// The memory that a table of `pairs` takes on that of so many devices which holds most of it, before it is built; see
-    /// [`TableBuilder::memory_estimate`]. Each shard is taken to hold six standard deviations more than its share, so the
-    /// figures are upper bounds; what devices take to deal columns among themselves is not counted, for without room for it this
-    /// machine does it. Of a batch, what was made for the shards before stays until all are done.
+    /// Estimates the memory that a table of `pairs` takes on the device with the most shards, of `devices` devices; see
+    /// [`TableBuilder::memory_estimate`]. Each shard is assumed to hold six standard deviations more than its share, so
+    /// the figures are upper bounds. Memory for the exchange between devices is not counted, because the host
+    /// partitions the columns if a device lacks it. During an insert, the new image of every changed shard is kept
+    /// until all shards are done.
     ///
     /// ```
     /// use koel::{Bucketized, Sharded};
@@ -277,7 +284,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// ```
     ///
     /// # Errors
-    /// As [`build`](Self::build), where no such table can exist.
+    /// As [`build`](Self::build), if no such table can exist.
     pub fn memory_estimate(&self, pairs: u64, devices: usize) -> Result<MemoryEstimate> {
         ShardOf::new(self.shards, self.table.seed)?;
         if devices == 0 {
@@ -285,7 +292,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         }
         let (builder, pairs) = (self.of_shard(), share(pairs, self.shards));
         let shard = builder.memory_estimate(pairs)?;
-        // Where no shard of twice the pairs can exist, such a batch is refused before it takes memory.
+        // If no shard with twice the pairs can exist, such a batch is refused before it takes memory.
         let changed = match builder.memory_estimate(pairs.saturating_mul(2)) {
             Ok(twice) => twice.image,
             Err(Error::TooLarge { .. }) => shard.image,
@@ -302,7 +309,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     }
 }
 
-/// Calls `build` with the columns of each shard and its device; shard i is built on device i mod their number.
+/// Calls `build` with the columns of each shard and its device; shard i is built on device i mod the number of devices.
 pub(super) fn built<B: Sync, C: Send, T: Send>(
     devices: &[B],
     columns: Vec<C>,
@@ -311,7 +318,7 @@ pub(super) fn built<B: Sync, C: Send, T: Send>(
     on_devices(devices.len(), columns, &|shard, columns| build(&devices[shard % devices.len()], columns))
 }
 
-/// Refuses no device.
+/// Returns an error if there are no devices.
 pub(super) fn some<B>(devices: &[B]) -> Result<&[B]> {
     match devices {
         [] => Err(no_device()),
@@ -323,7 +330,7 @@ fn no_device() -> Error {
     Error::parameter("the number of devices", 0, "give one or more")
 }
 
-/// The pairs that a shard has room for, of a table for so many.
+/// The capacity of each shard of a table for `pairs` pairs.
 fn share(pairs: u64, shards: usize) -> u64 {
     let mean = pairs.div_ceil(shards as u64);
     mean.saturating_add(6 * (mean.isqrt() + 1)).min(pairs)

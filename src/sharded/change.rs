@@ -1,4 +1,4 @@
-//! Changes, of all shards or of none: each is made beside its table, and the tables take them when all went well.
+//! Changes of all shards or of none: each new image is built next to the old one, and replaces it after all succeeded.
 
 use super::Sharded;
 use super::builder::{Columns, columns_of, keys_of};
@@ -9,20 +9,21 @@ use crate::scheme::Scheme;
 use crate::table::{Change, HashTable, Inserted};
 
 impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
-    /// Inserts pairs under the table's rule for duplicates; see [`HashTable::insert`]. On an error the table is as it was.
+    /// Inserts pairs under the table's rule for duplicates; see [`HashTable::insert`]. On an error the table is
+    /// unchanged.
     ///
-    /// Cost: that of each shard's, those of different devices at the same time; a second image of each shard that changes,
-    /// until all are done.
+    /// Cost: that of each shard, those of different devices at the same time; a second image of each shard that
+    /// changes, until all shards are done.
     ///
     /// # Errors
-    /// As [`HashTable::insert`], with the numbers of one shard; if all that is wrong is that keys come more than once, the
-    /// least of them is told, whatever the shards.
+    /// As [`HashTable::insert`], with the numbers of one shard. If duplicate keys are the only error, the smallest
+    /// duplicate key is reported, whatever the number of shards.
     pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let columns = columns_of(&self.which, keys, values)?;
         self.changed_by(columns, &|table, Columns { keys, values }| table.inserting(&keys, &values))
     }
 
-    /// Inserts pairs, and overwrites the values of known keys; see [`HashTable::upsert`]. Cost and errors as
+    /// Inserts pairs, and overwrites the values of existing keys; see [`HashTable::upsert`]. Cost and errors as
     /// [`insert`](Self::insert).
     ///
     /// # Errors
@@ -32,7 +33,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         self.changed_by(columns, &|table, Columns { keys, values }| table.upserting(&keys, &values))
     }
 
-    /// Has each shard's table changed by its columns.
+    /// Changes each shard's table by its columns.
     pub(super) fn changed_by<C: Send>(
         &mut self,
         columns: Vec<C>,
@@ -49,7 +50,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(inserted)
     }
 
-    /// Removes keys; how many were there. See [`HashTable::remove`]. On an error the table is as it was.
+    /// Removes keys, and returns the number of keys that were in the table; see [`HashTable::remove`]. On an error the
+    /// table is unchanged.
     ///
     /// # Errors
     /// As [`HashTable::remove`].
@@ -61,7 +63,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(before - self.len())
     }
 
-    /// Makes worn shards those of the pairs that are left; see [`HashTable::compact`]. On an error the table is as it was.
+    /// Removes the tombstones of all shards; see [`HashTable::compact`]. On an error the table is unchanged.
     ///
     /// # Errors
     /// As [`HashTable::compact`].
@@ -70,8 +72,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         self.take(changes)
     }
 
-    /// Builds every shard afresh from the pairs that it holds; see [`HashTable::rebuild`]. On an error the table is as it
-    /// was.
+    /// Rebuilds every shard from its pairs; see [`HashTable::rebuild`]. On an error the table is unchanged.
     ///
     /// # Errors
     /// As [`HashTable::rebuild`].
@@ -80,17 +81,17 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         self.take(changes)
     }
 
-    /// Tombstones in all shards; see [`HashTable::tombstones`].
+    /// The number of tombstones in all shards; see [`HashTable::tombstones`].
     pub fn tombstones(&self) -> usize {
         self.tables.iter().map(HashTable::tombstones).sum()
     }
 
-    /// Whether pairs were removed from a shard that is not compacted since.
+    /// Whether a shard has tombstones.
     pub fn is_worn(&self) -> bool {
         self.tables.iter().any(HashTable::is_worn)
     }
 
-    /// Has each shard take its change, if all devices have made theirs.
+    /// Applies the changes of all shards, after all devices have finished them.
     fn take(&mut self, changes: Vec<Option<Change<B, S>>>) -> Result<()> {
         let changed: Vec<usize> = (0..changes.len()).filter(|&shard| changes[shard].is_some()).collect();
         changed.iter().try_for_each(|&shard| self.tables[shard].backend().finish())?;

@@ -1,15 +1,15 @@
-//! Rows in the order of their shards, those of a shard in the order in which they stood.
+//! Partitions rows by shard on the host; the rows of a shard keep their order.
 //!
 //! ```text
-//! chunks     the rows of a chunk by shard, and how many each shard has
-//! sums       where in the whole each shard begins, and in the shard each chunk
-//! rows       for each place the row that comes there;     places   for each row the place that it comes to
+//! chunks     sort the rows of each chunk by shard, and count the rows of each shard
+//! sums       compute where each shard begins in the column, and each chunk in the shard
+//! rows       the row of each place;     places   the place of each row
 //! ```
 //!
-//! A column is dealt by rows, and answers come back by places. Threads write to parts of their own: rows shard by shard,
-//! places chunk by chunk.
+//! A column is partitioned by `rows`, and answers return by `places`. Each thread writes to a part of its own: the rows
+//! of a shard, or the places of a chunk.
 //!
-//! What it is not: the deal of columns and queries by devices (exchange.rs, asking.rs). Here this machine's threads deal.
+//! Exchange.rs and asking.rs partition columns and queries on the devices instead.
 
 use crate::backend::Word;
 use crate::error::Result;
@@ -23,15 +23,15 @@ use crate::threads;
 /// Rows of a chunk.
 const CHUNK: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
 
-/// The most rows that are dealt at a time, so that their numbers have 32 bits and what is worked in is bounded.
+/// The most rows to partition at a time: row numbers have 32 bits, and the scratch space is bounded.
 pub(super) const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 24 };
 
 /// Elements of a column that a thread copies at a time.
 const COPIED_AT_ONCE: usize = 1 << 12;
 
-/// Rows that are dealt.
+/// Partitioned rows.
 pub(super) struct Dealt {
-    /// Where each shard begins, and the end.
+    /// Where each shard begins, and the end of the last.
     starts: Vec<usize>,
     rows: Vec<u32>,
     chunks: Vec<Chunk>,
@@ -41,7 +41,7 @@ pub(super) struct Dealt {
 #[derive(Default)]
 struct Chunk {
     shards: Vec<u16>,
-    /// The rows by shard, until the whole is made of them, and where each shard begins there.
+    /// The rows by shard, until the whole column is partitioned, and where each shard begins in them.
     rows: Vec<u32>,
     starts: Vec<u32>,
     /// Rows of each shard in the chunks before.
@@ -49,7 +49,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// None if memory is short.
+    /// `None` if memory is short.
     fn of<K: Key>(which: &ShardOf, first: usize, keys: &[K]) -> Option<Chunk> {
         let mut shards = memory::reserved(keys.len()).ok()?;
         let (mut rows, mut starts) = (memory::zeroed(keys.len()).ok()?, memory::zeroed(which.shards + 1).ok()?);
@@ -71,7 +71,7 @@ impl Chunk {
 }
 
 impl Dealt {
-    /// Deals at most [`MOST_ROWS`] rows.
+    /// Partitions at most [`MOST_ROWS`] rows.
     pub(super) fn of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Dealt> {
         debug_assert!(keys.len() <= MOST_ROWS);
         threads::ready()?;
@@ -104,12 +104,12 @@ impl Dealt {
         Ok(Dealt { starts, rows, chunks })
     }
 
-    /// How many rows a shard has.
+    /// The number of rows of a shard.
     pub(super) fn len(&self, shard: usize) -> usize {
         self.starts[shard + 1] - self.starts[shard]
     }
 
-    /// A shard's part of a column, behind what is there of it already.
+    /// Appends a shard's part of a column to `to`.
     pub(super) fn append<T: Word>(&self, shard: usize, column: &[T], to: &mut Vec<T>) -> Result<()> {
         let rows = &self.rows[self.starts[shard]..self.starts[shard + 1]];
         memory::reserve(to, rows.len())?;
@@ -117,7 +117,7 @@ impl Dealt {
         Ok(())
     }
 
-    /// The numbers of a shard's rows, of which the first of all has this one, behind what is there of it already.
+    /// Appends the row numbers of a shard to `to`; row 0 has the number `first`.
     pub(super) fn append_rows(&self, shard: usize, first: u64, to: &mut Vec<u64>) -> Result<()> {
         let rows = &self.rows[self.starts[shard]..self.starts[shard + 1]];
         memory::reserve(to, rows.len())?;
@@ -125,12 +125,12 @@ impl Dealt {
         Ok(())
     }
 
-    /// Cuts what stands in the order of shards into one piece a shard.
+    /// Splits a slice in the order of the shards into one piece per shard.
     pub(super) fn cut<'a, T>(&self, mut dealt: &'a mut [T]) -> Vec<&'a mut [T]> {
         (0..self.starts.len() - 1).map(|shard| dealt.split_off_mut(..self.len(shard)).unwrap_or_default()).collect()
     }
 
-    /// Brings answers back to the order of the rows: bits, and words where `to` has room for them.
+    /// Writes answers in the order of the rows: bits, and values unless `to` is empty.
     pub(super) fn bring_back<T: Word>(&self, dealt: &[T], hits: &[u8], to: &mut [T], found: &mut [u32]) {
         each((to, Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, found), Per(_, chunks))| {
             to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
@@ -138,14 +138,15 @@ impl Dealt {
         });
     }
 
-    /// The same of words alone.
+    /// As [`bring_back`](Self::bring_back), for words without bits.
     pub(super) fn bring_words_back<T: Word>(&self, dealt: &[T], to: &mut [T]) {
         each((to, Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, chunks))| {
             to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
         });
     }
 
-    /// The same of lists: of each shard those of its rows. `offsets` has where each row's begins in `to`, and the end.
+    /// As [`bring_back`](Self::bring_back), for lists: `dealt` has the lists of each shard, and `offsets` has where
+    /// each row's list begins in `to`, and the end.
     pub(super) fn bring_lists_back<T: Word>(&self, dealt: &[Retrieved<T>], offsets: &[u64], mut to: &mut [T]) {
         let rows = offsets.len().saturating_sub(1);
         let ends = (1..=self.chunks.len()).map(|chunk| (chunk * CHUNK).min(rows));
@@ -161,7 +162,7 @@ impl Dealt {
         });
     }
 
-    /// The same of bits alone.
+    /// As [`bring_back`](Self::bring_back), for bits without words.
     pub(super) fn bring_bits_back(&self, hits: &[u8], found: &mut [u32]) {
         each((Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (Per(_, found), Per(_, chunks))| {
             self.bits(&chunks[0], hits, found);
@@ -175,7 +176,7 @@ impl Dealt {
         }
     }
 
-    /// The places of a chunk's rows, one after the other.
+    /// The places of a chunk's rows, in order.
     fn places(&self, chunk: &Chunk) -> impl Iterator<Item = usize> {
         let starts = self.starts.iter().zip(&chunk.before);
         let mut next: Vec<usize> = starts.map(|(start, &before)| start + before as usize).collect();
@@ -220,7 +221,7 @@ mod tests {
             let mut places = Vec::new();
             (0..shards).try_for_each(|shard| dealt.append_rows(shard, 5, &mut places))?;
             assert!(places.iter().map(|row| row - 5).eq(all.iter().map(|&row| row.into())));
-            // Of row i so many of itself: 0, 1, 2, 0, ..
+            // Row i has a list of i % 3 elements, each i.
             let mut rest = &all[..];
             let lists: Vec<Retrieved> = (0..shards)
                 .map(|shard| {

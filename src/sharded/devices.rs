@@ -9,8 +9,8 @@
 //!
 //! The calling thread may belong to a rayon pool: it waits with [`threads::wait_for`].
 //!
-//! Work is passed as `dyn Fn`. It runs once per shard, so the indirect call costs nothing measurable, and threads and the
-//! choice of the error ([`run`]) are compiled once instead of once per closure.
+//! Work is passed as `dyn Fn`. It runs once per shard, so the indirect call costs nothing measurable, and threads and
+//! the choice of the error ([`run`]) are compiled once instead of once per closure.
 
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,12 +37,12 @@ pub(super) fn on_devices<T: Send, R: Send>(
     })
 }
 
-/// [`on_devices`] without items: calls `work` with each of the numbers 0 to `shards`.
+/// As [`on_devices`], without items: calls `work` with each of the numbers 0 to `shards`.
 ///
 /// # Errors
-/// The first error other than those of [`is_of_contents`], by number of the shard, among the shards that were worked on:
-/// after such an error no other shard is started. Otherwise, if there are duplicate keys, the least one in any shard;
-/// otherwise the error of the first shard that has one.
+/// The first error other than those of [`is_of_contents`], by number of the shard, among the shards that were worked
+/// on: after such an error no other shard is started. Otherwise, if there are duplicate keys, the least one in any
+/// shard; otherwise the error of the first shard that has one.
 pub(super) fn map_shards<R: Send>(
     devices: usize,
     shards: usize,
@@ -68,7 +68,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// [`map_shards`] without results. Has no type parameters, so that it is compiled once.
+/// As [`map_shards`], without results. Has no type parameters, so that it is compiled once.
 fn run(devices: usize, shards: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let threads = devices.clamp(1, shards.max(1));
     let crew = Crew::default();
@@ -122,7 +122,8 @@ fn reported(mut errors: Vec<(usize, Error)>) -> Option<Error> {
     fatal.or(least.map(|key| Error::DuplicateKey { key })).or(first)
 }
 
-/// Whether a device has no room, so that a way that takes less of it may do. Where this machine has none, no other way has.
+/// Whether a device ran out of memory, so that a strategy that takes less device memory may succeed. If the host ran
+/// out of memory, no other strategy would succeed.
 pub(super) fn lacks_room(error: &Error) -> bool {
     match error {
         Error::OutOfMemory { device, .. } => device != HERE,
@@ -130,7 +131,7 @@ pub(super) fn lacks_room(error: &Error) -> bool {
     }
 }
 
-/// Whether an error follows from what a shard holds, or is to hold, and so comes on every device and every time.
+/// Whether an error depends on the contents of a shard alone, so that it recurs on every device.
 pub(super) fn is_of_contents(error: &Error) -> bool {
     matches!(
         error,

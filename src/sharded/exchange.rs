@@ -1,15 +1,16 @@
-//! Columns that the devices deal among themselves: each takes a part of the rows, and what belongs elsewhere goes on.
+//! Exchange between devices: each device partitions a part of the rows by shard, and moves each partition to its
+//! device.
 //!
 //! ```text
-//! each device    a part of the rows, a chunk at a time: their shards, a stable sort by these, columns in that order
-//! each shard     what every device has of it, in the order of the rows: a copy of its own device's part, the rest brought
+//! each device    a part of the rows, in chunks: compute shards, sort stably by shard, gather the columns in that order
+//! each shard     gathers its rows from every device, in the order of the rows; rows on its own device are copied
 //! ```
 //!
-//! Of two devices each bus carries half of the rows in; then a quarter goes out of each while a quarter comes in. With one
-//! device one bus carries all rows in. Where the columns are pinned, the host copies nothing. Columns of shards are those that
-//! the host's deal (deal.rs) makes.
+//! With two devices, each bus first carries half of the rows in; then a quarter goes out of each while a quarter comes
+//! in. With one device, one bus carries all rows in. If the columns are pinned, the host copies nothing. The columns of
+//! the shards equal those of the host's partition (deal.rs).
 //!
-//! What it is not: the way of devices that share this machine's memory, or of many shards, whose parts are short.
+//! Not used for devices that share the host's memory, nor for many shards, whose partitions would be short.
 
 use std::ops::Range;
 
@@ -21,16 +22,17 @@ use crate::scheme::shard::ShardOf;
 
 /// Rows of a chunk.
 const CHUNK: usize = if cfg!(test) { 1 << 8 } else { 1 << 24 };
-/// The most shards: the sort is then one pass.
+/// The most shards: up to here, the sort takes one pass.
 const MOST_SHARDS: usize = 256;
-/// The fewest rows of a device for each shard: fewer go by the host.
+/// The fewest rows per device and shard: below that, the host partitions the rows.
 const FEWEST_ROWS: usize = if cfg!(test) { 1 } else { 1 << 14 };
-/// Rows of a device may take one part in so many of its memory: they are there up to three times, as they come, by shard, and
-/// as the columns of a shard, and what is made of them is there too. Tables that are there already are not counted.
+/// The rows of a device may take at most 1 / `PART_OF_MEMORY` of its memory: it stores them up to three times (as they
+/// arrive, by shard, and as the columns of a shard), and the results too. Tables that it already stores are not
+/// counted.
 const PART_OF_MEMORY: u64 = 8;
 
-/// What devices do that deal so many rows of so many bytes; none where this machine is to do it, or they have no room. A
-/// table that can nowhere be is refused there too.
+/// Runs `work` if the devices should partition `rows` rows of `bytes` bytes each. Returns `None` if the host should do
+/// it, or if a device ran out of memory. If the host cannot store the table either, it reports the error.
 pub(super) fn if_the_way<B: HashBackend, T>(
     which: &ShardOf,
     devices: &[B],
@@ -47,7 +49,7 @@ pub(super) fn if_the_way<B: HashBackend, T>(
     }
 }
 
-/// Whether so many rows of so many bytes are dealt on these devices.
+/// Whether these devices should partition `rows` rows of `bytes` bytes each.
 pub(super) fn is_the_way<B: HashBackend>(which: &ShardOf, devices: &[B], rows: usize, bytes: usize) -> bool {
     let of_each = rows.div_ceil(devices.len());
     which.shards <= MOST_SHARDS
@@ -56,39 +58,39 @@ pub(super) fn is_the_way<B: HashBackend>(which: &ShardOf, devices: &[B], rows: u
         && devices.iter().all(|device| !device.shares_memory())
 }
 
-/// The most rows, of so many bytes each, that every one of the devices may take.
+/// The most rows, of `bytes` bytes each, that each of the devices may take.
 pub(super) fn most_rows<B: HashBackend>(devices: &[B], bytes: usize) -> usize {
     let of_device = |device: &B| device.info().memory.map(|memory| memory / PART_OF_MEMORY / bytes as u64);
     let least = devices.iter().filter_map(of_device).min();
     least.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX))
 }
 
-/// Keys of a device by shard, those of a shard in their order.
+/// The keys of a device, sorted by shard; the keys of a shard keep their order.
 pub(super) struct ByShard<B: HashBackend, K: Word> {
     pub(super) keys: BufferOf<B, K>,
-    /// The row of each.
+    /// The row of each key.
     pub(super) rows: BufferOf<B, u32>,
-    /// Where each shard begins, and the end.
+    /// Where each shard begins, and the end of the last.
     pub(super) starts: Vec<usize>,
 }
 
-/// Rows of a device, by shard.
+/// Rows of a device, sorted by shard.
 struct Chunk<B: HashBackend, K: Word, V: Word> {
     keys: BufferOf<B, K>,
-    /// Empty where keys are dealt alone.
+    /// Empty if only keys are partitioned.
     values: BufferOf<B, V>,
     starts: Vec<usize>,
 }
 
-/// All rows, where they were dealt.
+/// All rows, partitioned, on the device that partitioned them.
 pub(super) struct Exchange<'a, B: HashBackend, K: Word, V: Word> {
     devices: &'a [B],
-    /// Of each device, in the order of the rows.
+    /// The chunks of each device, in the order of the rows.
     chunks: Vec<Vec<Chunk<B, K, V>>>,
 }
 
 impl<'a, B: Relational, K: Key> Exchange<'a, B, K, u32> {
-    /// Deals keys alone.
+    /// Partitions keys without values.
     pub(super) fn of_keys(which: &ShardOf, devices: &'a [B], keys: &[K]) -> Result<Self> {
         let chunks = on_devices(devices.len(), parts(devices, keys), &|device, keys: &[K]| {
             let (device, mut chunks) = (&devices[device], Vec::new());
@@ -104,7 +106,7 @@ impl<'a, B: Relational, K: Key> Exchange<'a, B, K, u32> {
 }
 
 impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
-    /// Deals the rows, each device a part of them.
+    /// Partitions the rows; each device takes a part of them.
     pub(super) fn of(which: &ShardOf, devices: &'a [B], keys: &[K], values: &[V]) -> Result<Self> {
         Error::check_length("values", values.len(), keys.len())?;
         let parts = parts(devices, keys).into_iter().zip(parts(devices, values)).collect();
@@ -121,7 +123,8 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
         Ok(Exchange { devices, chunks })
     }
 
-    /// Calls `build` with the columns of each shard and its device; shard i is built on device i mod their number.
+    /// Calls `build` with the columns of each shard and its device; shard i is built on device i mod the number of
+    /// devices.
     pub(super) fn built<T: Send>(
         &self,
         which: &ShardOf,
@@ -134,7 +137,7 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
         })
     }
 
-    /// A shard's columns, on this device.
+    /// The columns of a shard, gathered on this device.
     pub(super) fn columns(&self, shard: usize, device: usize) -> Result<(BufferOf<B, K>, BufferOf<B, V>)> {
         Ok((self.column(shard, device, |chunk| &chunk.keys)?, self.column(shard, device, |chunk| &chunk.values)?))
     }
@@ -146,14 +149,14 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
         column: impl Fn(&Chunk<B, K, V>) -> &BufferOf<B, T>,
     ) -> Result<BufferOf<B, T>> {
         let here = &self.devices[device];
-        // Where keys are dealt alone, there are no values of any shard.
+        // If only keys were partitioned, no shard has values.
         let of_shard = |chunk: &Chunk<B, K, V>| match column(chunk).is_empty() {
             true => 0..0,
             false => chunk.starts[shard]..chunk.starts[shard + 1],
         };
         let len = self.chunks.iter().flatten().map(|chunk| of_shard(chunk).len()).sum();
         let mut to = here.unwritten(len)?;
-        // What one device has of the shard stands together in the column.
+        // The rows of a shard that one device has are adjacent in the column.
         let rows = |chunks: &Vec<Chunk<B, K, V>>| chunks.iter().map(|chunk| of_shard(chunk).len()).sum::<usize>();
         let mut starts = vec![0];
         self.chunks.iter().for_each(|chunks| starts.push(starts[starts.len() - 1] + rows(chunks)));
@@ -174,17 +177,17 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
     }
 }
 
-/// A column's part for each device.
+/// The part of a column for each device.
 fn parts<'a, B, T>(devices: &[B], column: &'a [T]) -> Vec<&'a [T]> {
     column.chunks(column.len().div_ceil(devices.len()).max(1)).collect()
 }
 
-/// All of so many, beginning with this one, so that devices do not all ask the same one.
+/// All numbers below `of`, beginning with `number`, so that devices do not all read from the same one at once.
 pub(super) fn in_turn(number: usize, of: usize) -> impl Iterator<Item = usize> {
     (number..of).chain(0..number.min(of))
 }
 
-/// Whether all keys are of this shard.
+/// Whether all keys belong to this shard.
 pub(super) fn are_all_of<B: Relational, K: Key>(
     device: &B,
     which: &ShardOf,
@@ -200,7 +203,7 @@ pub(super) fn are_all_of<B: Relational, K: Key>(
     Ok([greatest, !device.greatest(&shards)?] == [shard as u32; 2])
 }
 
-/// Deals keys that a device has.
+/// Sorts keys by shard, on the device that stores them.
 pub(super) fn by_shard<B: Relational, K: Key>(
     device: &B,
     which: &ShardOf,
@@ -210,7 +213,7 @@ pub(super) fn by_shard<B: Relational, K: Key>(
     let (shards, rows) = device.sort_pairs(&device.shards(keys, which)?, &all)?;
     let (numbers, firsts) = device.select_pairs(&device.heads(&shards)?, true, &shards, &all)?;
     let mut starts = vec![keys.len(); which.shards + 1];
-    // From behind: a shard without rows begins where the next one does.
+    // In reverse order: a shard without rows begins where the next one does.
     let mut begins = device.download(&numbers)?.into_iter().zip(device.download(&firsts)?).rev().peekable();
     for shard in (0..which.shards).rev() {
         let first = begins.next_if(|&(number, _)| number as usize == shard);

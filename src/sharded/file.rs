@@ -1,10 +1,10 @@
-//! One file for all shards, as [`crate::file::Shards`] has it.
+//! One file for all shards, in the format of [`crate::file::Shards`].
 //!
-//! Header and shards' digests make the table's digest; where shards lay when it was saved is not told. Lengths stand behind
-//! the shards, so that a file is written from front to end, into a pipe too.
+//! The digest of the table is a hash of the header and the digests of the shards; the placement of the shards is not
+//! stored. Lengths follow the shards, so that a file can be written in one pass, for example into a pipe.
 //!
-//! A file may be damaged or hostile: `open` compares all lengths with the file's before it reads a shard, opens shards as
-//! table files are opened, and looks whether all are made alike and each key is in its shard.
+//! A file may be damaged or hostile: `open` compares all lengths with that of the file before it reads a shard, checks
+//! each shard like a table file, and checks that all shards have the same parameters and that each key is in its shard.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Plan as _, Scheme};
 use crate::table::{Contents, Digest, HashTable};
 
-/// The digest of a table whose shards have these.
+/// The digest of a table whose shards have these digests.
 pub(super) fn digest_of(which: &ShardOf, shards: &[Digest]) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(bytemuck::bytes_of(&header(which)));
@@ -33,7 +33,7 @@ fn header(which: &ShardOf) -> ShardsHeader {
     ShardsHeader::new(which.shards, which.seed)
 }
 
-/// A file that is being written, shard after shard.
+/// A file to which shards are written one after the other.
 pub(super) struct Writing<'a> {
     file: &'a mut File,
     path: &'a Path,
@@ -49,7 +49,7 @@ impl<'a> Writing<'a> {
         Ok(writing)
     }
 
-    /// The next shard, a table.
+    /// Writes the next shard from a table.
     pub(super) fn table<B: Runs<S>, S: Scheme>(&mut self, table: &HashTable<B, S>) -> Result<()> {
         self.shard(&|file, path| table.write_to(file, path, table.contents()))
     }
@@ -63,7 +63,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// What stands behind all of them.
+    /// Writes the part after the shards, and returns the digest.
     pub(super) fn end(mut self) -> Result<Digest> {
         let digest = digest_of(self.which, &self.digests);
         let lengths = std::mem::take(&mut self.lengths);
@@ -78,10 +78,10 @@ impl<'a> Writing<'a> {
 }
 
 impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
-    /// Writes all shards to one file, which another number of devices can open, and another kind of them; what it returns
-    /// is the [`digest`](Self::digest). An old file is replaced when all is written.
+    /// Writes all shards to one file, which any number and kind of devices can open; returns the
+    /// [`digest`](Self::digest). An existing file is replaced after everything is written.
     ///
-    /// Cost: every shard's image is read to this machine, hashed and written, one after the other.
+    /// Cost: every shard's image is copied to the host, hashed and written, one after the other.
     ///
     /// # Errors
     /// [`Error::Io`] or what a device reports.
@@ -94,14 +94,14 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         })
     }
 
-    /// Opens a file, checks everything in it, and puts the shards on these devices in turn.
+    /// Opens a file, checks everything in it, and assigns the shards to these devices in turn.
     ///
-    /// Cost: the file is read once into this machine's memory, shard by shard, hashed, audited and uploaded; and the keys of
+    /// Cost: the file is read once into host memory, one shard at a time, hashed, audited and uploaded; the keys of
     /// each shard are read back.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for no device; [`Error::Io`]; [`Error::BadFile`] for a file that is no table in shards of
-    /// this scheme, or is damaged; [`Error::OutOfMemory`] or what a device reports.
+    /// [`Error::InvalidParameter`] if there are no devices; [`Error::Io`]; [`Error::BadFile`] if the file is not a
+    /// sharded table of this scheme, or is damaged; [`Error::OutOfMemory`] or what a device reports.
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
         Self::open_by(devices, path.as_ref(), &|device, part| HashTable::open_with_digest(device, part, Contents::Map))
     }
@@ -117,8 +117,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     }
 }
 
-/// Opens each shard of a file with `open`, shard i on device i mod their number, and checks everything in the file; `keys`
-/// returns the table of a shard's keys.
+/// Opens each shard of a file with `open`, shard i on device i mod the number of devices, and checks everything in the
+/// file; `keys` returns the table of a shard's keys.
 pub(super) fn all_shards<B: Runs<S>, S: Scheme, T: Send + Sync>(
     devices: &[B],
     path: &Path,
@@ -141,7 +141,7 @@ pub(super) fn all_shards<B: Runs<S>, S: Scheme, T: Send + Sync>(
     Ok((which, all))
 }
 
-/// Damage as an error of the file that it is in.
+/// Converts a report of damage to an error of the file.
 pub(super) fn damaged(section: &Section<'_>, error: Error) -> Error {
     match error {
         Error::Damaged(violation) => section.bad(violation.to_string()),
@@ -149,7 +149,7 @@ pub(super) fn damaged(section: &Section<'_>, error: Error) -> Error {
     }
 }
 
-/// The place of a shard in a file.
+/// The position of a shard in a file.
 pub(super) struct Place<'a> {
     pub(super) file: &'a Section<'a>,
     pub(super) which: &'a ShardOf,
@@ -157,7 +157,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Refuses a table with another seed than the file's, or, unless `is_alike`, other parameters or settings than shard 0.
+    /// Returns an error if the seed is not the file's, or, unless `is_alike`, because parameters or settings differ
+    /// from those of shard 0.
     pub(super) fn check(&self, seed: u64, is_alike: bool) -> Result<()> {
         let shard = self.shard;
         if seed != self.which.seed {
@@ -170,7 +171,7 @@ impl Place<'_> {
     }
 }
 
-/// Calls `open` with each shard's part of the file, and checks what lies around the shards; returns the digests that `open`
+/// Calls `open` with each shard's part of the file, checks the rest of the file, and returns the digests that `open`
 /// returned. Has no type parameters, so that it is compiled once.
 pub(super) fn each_shard(
     file: &mut Shards<'_>,
@@ -188,7 +189,7 @@ pub(super) fn each_shard(
     Ok((which, digests))
 }
 
-/// An error of opening a shard, with the number of the shard if its part of the file is bad.
+/// Adds the number of the shard to an error of opening it, if its part of the file is bad.
 pub(super) fn of_shard(section: &Section<'_>, shard: usize, error: Error) -> Error {
     match error {
         Error::BadFile { reason, .. } => section.bad(format!("shard {shard}: {reason}")),

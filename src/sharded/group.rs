@@ -1,15 +1,16 @@
-//! Groups over several devices: the functions of [`group`](crate::group) for columns of this machine.
+//! Groups over several devices: the functions of [`group`](crate::group) for columns in host memory.
 //!
 //! ```text
-//! deal     rows by key, with their numbers: every key is in one piece, with its rows in their order
-//! groups   of each piece, on one of the devices; of each group the number of its first row
-//! merge    by that number, or by key where groups are to ascend
+//! partition   rows by a hash of the key, with row numbers: all rows of a key are in one piece, in their order
+//! group       each piece on one of the devices; returns the first row of each group
+//! merge       the groups by first row, or by key for ascending order
 //! ```
 //!
-//! What one device does alone is not dealt. The result is that of one device, bit for bit: which groups there are and in which
-//! order follows from the column, and what is added up follows from the rows of one group. How many pieces there are is no part
-//! of it: as many as devices, and more where a piece would have too many rows for one. So columns may also be larger than a
-//! device's memory, and longer than 2^32; but all rows of one key are one device's work, and fewer than 2^32.
+//! If one device should do all the work, nothing is partitioned. The result equals that of one device, bit for bit: the
+//! groups and their order depend on the column alone, and each aggregate depends on the rows of one group. The number
+//! of pieces does not change it: there is one per device, and more if a piece would have too many rows for a device. So
+//! columns may exceed a device's memory and 2^32 rows; but the rows of one key are one device's work, and fewer than
+//! 2^32.
 
 use rayon::prelude::*;
 
@@ -27,14 +28,14 @@ use crate::scheme::Key;
 use crate::scheme::shard::ShardOf;
 use crate::threads;
 
-/// What pieces are dealt by: any number would do.
+/// The seed of the partition. The result does not depend on it.
 const SEED: u64 = 0;
 
-/// Keys that a thread puts in their order at a time.
+/// Elements that a thread copies at a time.
 const KEYS_AT_ONCE: usize = 1 << 12;
 
-/// The distinct keys of a column, each once; see [`group::unique`](crate::group::unique). Which device does what: see
-/// [`group_by`].
+/// The distinct keys of a column; see [`group::unique`](crate::group::unique). [`group_by`] documents which devices do
+/// the work.
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, sharded};
@@ -45,8 +46,8 @@ const KEYS_AT_ONCE: usize = 1 << 12;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] for no device; [`Error::TooLarge`] if one key has 2^32 rows; [`Error::OutOfMemory`] or what a
-/// device reports.
+/// [`Error::InvalidParameter`] if there are no devices; [`Error::TooLarge`] if one key has 2^32 rows or more;
+/// [`Error::OutOfMemory`] or what a device reports.
 pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
     let alone = |device: &B| wide::unique(device, keys, order);
@@ -68,7 +69,7 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
 }
 
 /// The distinct keys of a column, and the number of each row's key among them; see
-/// [`group::factorize`](crate::group::factorize). Which device does what: see [`group_by`].
+/// [`group::factorize`](crate::group::factorize). [`group_by`] documents which devices do the work.
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, sharded};
@@ -79,7 +80,7 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
 /// ```
 ///
 /// # Errors
-/// As [`unique`]; [`Error::TooLarge`] from 2^32 distinct keys on.
+/// As [`unique`]; [`Error::TooLarge`] for 2^32 or more distinct keys.
 pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
     let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
     let alone = |device: &B| wide::factorize(device, keys, order);
@@ -117,13 +118,13 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
     Ok((unique, all))
 }
 
-/// Groups rows by key, and takes the aggregates of the values of each group; see
+/// Groups rows by key and aggregates the values of each group; see
 /// [`group::wide::group_by`](crate::group::wide::group_by).
 ///
-/// Cost: devices with memory of their own leave all of it to the first of them, where it has room for up to 2^27 rows.
-/// Otherwise the columns are dealt by the threads of this machine, which takes their size in memory once more, and by first
-/// appearance 8 bytes a row; the devices work at the same time; groups are put in order by the threads of this machine, with 24
-/// bytes a group.
+/// Cost: if the devices have memory of their own, the first one does all the work if the rows, at most 2^27, fit into
+/// its memory. Otherwise the host partitions the columns, which takes their size in memory once more, and in order of
+/// first occurrence 8 bytes per row. The devices then work at the same time, and the host merges the groups, which
+/// takes 24 bytes per group.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, IdOrder, sharded};
@@ -136,8 +137,8 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
 /// ```
 ///
 /// # Errors
-/// [`Error::LengthMismatch`]; [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not fit 64
-/// bits; otherwise as [`unique`].
+/// [`Error::LengthMismatch`]; [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not
+/// fit 64 bits; otherwise as [`unique`].
 pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     devices: &[B],
     keys: &[K],
@@ -160,7 +161,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
             let groups = wide::group_by(device, &keys, values, aggregates, order);
             return Ok(match groups {
                 Ok(groups) => Found { places: as_places(&groups.keys)?, columns: Ok(groups) },
-                // A key is its own place.
+                // In ascending order, a group's place is its key.
                 Err(Error::SumTooLarge { key }) => Found { places: Vec::new(), columns: Err((key, key)) },
                 Err(error) => return Err(error),
             });
@@ -196,8 +197,9 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     })
 }
 
-/// What the first device does alone: all of it where there is one piece; and of rows of so many bytes that fit there, where
-/// devices have memory of their own, for then a deal and the order of groups take this machine longer than the others save.
+/// Runs `work` on the first device if it should do all the work: if there is one piece, or if the devices have memory
+/// of their own and the rows, of `bytes` bytes each, fit into that of the first, because partitioning and merging on
+/// the host take longer than the other devices save.
 fn by_the_first<B: HashBackend, T>(
     which: &ShardOf,
     devices: &[B],
@@ -215,19 +217,19 @@ fn by_the_first<B: HashBackend, T>(
     }
 }
 
-/// Where keys go, of so many rows on these devices.
+/// The partition of `rows` rows into pieces for these devices.
 fn pieces_for<B>(devices: &[B], rows: usize) -> Result<ShardOf> {
     ShardOf::new(pieces_of(devices.len(), rows), SEED)
 }
 
 /// A piece's columns.
 struct Rows<K, V> {
-    /// Keys, and the numbers of their rows: none where nobody asks for them.
+    /// The keys, and their row numbers if the order requires them.
     of: Columns<K, u64>,
     values: Vec<V>,
 }
 
-/// Keys of each piece with the numbers of their rows.
+/// The keys of each piece with their row numbers.
 fn dealt<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
     let rows = dealt_with::<K, u32>(which, keys, &[], IdOrder::FirstSeen)?;
     Ok(rows.into_iter().map(|rows| rows.of).collect())
@@ -257,14 +259,15 @@ fn dealt_with<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V], order:
     Ok(pieces)
 }
 
-/// Keys as what they are put in order by.
+/// Converts keys to the places that groups are sorted by.
 fn as_places<K: Key>(keys: &[K]) -> Result<Vec<u64>> {
     let mut places = memory::reserved(keys.len())?;
     places.extend(keys.iter().map(|&key| key.into()));
     Ok(places)
 }
 
-/// The first row of each of so many keys, of rows whose keys have these ids by first appearance and which have these numbers.
+/// The first row of each of `keys` keys. The ids number the keys in order of first occurrence; `numbers` has the row
+/// numbers.
 fn first_rows(keys: usize, ids: &[u32], numbers: &[u64]) -> Result<Vec<u64>> {
     let mut first = memory::reserved(keys)?;
     for (&id, &number) in ids.iter().zip(numbers) {
@@ -275,13 +278,13 @@ fn first_rows(keys: usize, ids: &[u32], numbers: &[u64]) -> Result<Vec<u64>> {
     Ok(first)
 }
 
-/// What a piece has: of each key what it is put in order by, ascending, and other columns.
+/// The result of a piece: the place of each key, ascending, by which groups are sorted, and other columns.
 struct Found<T> {
     places: Vec<u64>,
     columns: T,
 }
 
-/// All keys in their order: the place of each, its piece, and where it is there.
+/// All keys in order: the place of each, its piece, and its position in the piece.
 struct Order(Vec<(u64, u32, u32)>);
 
 impl Order {
@@ -295,7 +298,7 @@ impl Order {
         Ok(Order(all))
     }
 
-    /// A column of all keys; empty where nobody asked for it.
+    /// A column of all keys; empty if it was not requested.
     fn column<T, C: Copy + Send + Sync>(&self, found: &[Found<T>], of: impl Fn(&T) -> &[C]) -> Result<Vec<C>> {
         let columns: Vec<&[C]> = found.iter().map(|found| of(&found.columns)).collect();
         if columns.iter().all(|column| column.is_empty()) {

@@ -1,7 +1,7 @@
-//! Lookups by devices in a table whose shards rest in this machine's memory: for tables that are larger than the devices'.
+//! Lookups on devices in a table whose shards are in host memory, for tables that exceed the devices' memory.
 //!
-//! A shard is on a device for as long as its queries are answered, one at a time on each. So a call moves every shard that has
-//! queries, once for so many of them: give as many queries at a time as fit.
+//! A shard is moved to a device, looked up in and dropped, one shard at a time on each device. So a call moves every
+//! shard that has queries once per batch of queries: pass as many queries at a time as fit.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Scheme;
 
-/// Queries that a device deals at a time: as many as may be, for they are what shards are moved for.
+/// The most queries that a device partitions at a time: many, because shards are moved once per batch.
 const QUERIES: usize = if cfg!(test) { 1 << 9 } else { 1 << 26 };
 
-/// A table in shards in this machine's memory, asked by other devices; made by [`Sharded::resting`].
+/// A host-resident table in shards that other devices look up in; created by [`Sharded::resting`].
 pub struct ShardedHost<'a, B: Runs<S>, S: Scheme>
 where
     Cpu: Runs<S>,
@@ -34,7 +34,7 @@ impl<S: Scheme> Sharded<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Has these devices answer queries, while the shards stay where they are.
+    /// Looks up queries on these devices, while the shards remain in host memory.
     ///
     /// ```
     /// use koel::{Bucketized, Cpu, Sharded, auto};
@@ -46,7 +46,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for no device.
+    /// [`Error::InvalidParameter`] if there are no devices.
     pub fn resting<B: Runs<S>>(&self, devices: &[B]) -> Result<ShardedHost<'_, B, S>> {
         Ok(ShardedHost { table: self, devices: some(devices)?.to_vec() })
     }
@@ -56,11 +56,11 @@ impl<B: Runs<S>, S: Scheme> ShardedHost<'_, B, S>
 where
     Cpu: Runs<S>,
 {
-    /// The value of each query, in their order.
+    /// Returns the value of each query, in the order of the queries.
     ///
-    /// Cost: the shards that have queries go to a device as they lie, at most one at a time to each, once for each 2^26 queries
-    /// a device (fewer, where that is an eighth of its memory); for few queries that is all there is to it. Where this machine's
-    /// threads deal queries ([`Sharded::get`] says where), once for each 2^24 of all.
+    /// Cost: each shard that has queries is copied to a device, at most one at a time to each, once per 2^26 queries of
+    /// a device (fewer if those would take an eighth of its memory). For few queries, these copies are the whole cost.
+    /// If the host partitions the queries (see [`Sharded::get`]), each shard is copied once per 2^24 queries.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
@@ -70,7 +70,7 @@ where
         options(&values, &found)
     }
 
-    /// [`get`](Self::get) into slices of the caller; see [`Sharded::get_into`].
+    /// As [`get`](Self::get), but writes to slices; see [`Sharded::get_into`].
     ///
     /// # Errors
     /// As [`Sharded::get_into`].
@@ -83,7 +83,7 @@ where
         }
     }
 
-    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    /// Returns whether each query is in the table, in the order of the queries; cost and errors as [`get`](Self::get).
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -95,7 +95,7 @@ where
         flags(queries.len(), &found)
     }
 
-    /// Has the devices deal the queries and answer, if it is theirs to do; whether it was.
+    /// Answers on the devices if they should partition the queries. Returns whether they did.
     fn answered_by_devices(
         &self,
         queries: &[S::Key],
@@ -109,7 +109,7 @@ where
             .answer_if_the_way(queries, values, found)
     }
 
-    /// Answers where this machine's threads deal the queries.
+    /// Answers the queries; the host partitions them.
     fn answer(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             on_devices(self.devices.len(), parts, &|at, (shard, (words, hits)): Part<'_, S::Value>| {

@@ -1,11 +1,11 @@
-//! Joins over shards: a right column as a multivalue table in shards, key -> numbers of its rows.
+//! Joins over shards: the right column is a multivalue table in shards, from keys to row numbers.
 //!
 //! ```text
-//! build    right rows dealt by key; a shard keeps their numbers, which have 64 bits
-//! join     left rows dealt by key: each is in one shard, and so are its matches. Each shard lists the right rows of its left
-//!          ones; lists are put where left rows stood, so the order is that of one index: left rows, then right rows
-//! right    as an index has it: behind all of them the right rows whose keys no left row has, ascending. Each shard
-//!          remembers which of its keys were asked for
+//! build    partition the right rows by key; each shard stores their row numbers, of 64 bits
+//! join     partition the left rows by key, so that each is in the shard of its matches; each shard lists the right rows of
+//!          its left rows; the lists are written in the order of the left rows, so the order is that of one index
+//! right    then the right rows whose keys no left row has, ascending, as from one index; each shard keeps a flag for each of
+//!          its keys that a left row has
 //! ```
 
 use std::path::Path;
@@ -26,17 +26,17 @@ use crate::multi::Retrieved;
 use crate::scheme::{Audit, Cuckoo, Key, Scheme, Violation};
 use crate::table::{Digest, table_settings};
 
-/// What stands for the row of a side where an outer join has none.
+/// The row number of the other side for a row of an outer join without a match.
 pub const NO_ROW: u64 = u64::MAX;
 
-/// Rows of a piece of a result.
+/// Rows of one piece of a result.
 const PIECE: u64 = 1 << 24;
 
 /// Left rows that are looked up at a time.
 const LEFT_ROWS: usize = if cfg!(test) { 1 << 11 } else { 1 << 22 };
 
-/// A right column of keys in shards, on one device or several, to be joined with any number of left ones; made by
-/// [`ShardedIndex::builder`].
+/// An index of a right column of keys in shards, on one device or several, for joins with any number of left columns;
+/// created by [`ShardedIndex::builder`].
 ///
 /// ```
 /// use koel::sharded::NO_ROW;
@@ -51,16 +51,17 @@ pub struct ShardedIndex<B: HashBackend, S: Scheme = Cuckoo> {
     rows: ShardedMulti<B, S, u64>,
 }
 
-/// Rows of a join, by their numbers, of which there may be 2^32 and more.
+/// The rows of a join, by row number; there may be 2^32 rows and more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WideJoinRows {
     /// The left row of each row of the result, or [`NO_ROW`].
     pub left: Vec<u64>,
-    /// The right row, or [`NO_ROW`]. Empty in semi and anti joins, which speak of left rows alone.
+    /// The right row, or [`NO_ROW`]. Empty in semi and anti joins, which return left rows only.
     pub right: Vec<u64>,
 }
 
-/// Builds indices in shards; made by [`ShardedIndex::builder`]. Numbers of keys and slots are those of all shards together.
+/// Builds indices in shards; created by [`ShardedIndex::builder`]. Numbers of keys and slots are those of all shards
+/// together.
 #[derive(Clone, Debug)]
 pub struct ShardedIndexBuilder<S: Scheme> {
     table: ShardedMultiBuilder<S, u64>,
@@ -68,18 +69,19 @@ pub struct ShardedIndexBuilder<S: Scheme> {
 
 table_settings!(ShardedIndexBuilder, "Distinct keys");
 
-/// Written for one backend so that `ShardedIndex::builder(..)` needs no type; it builds on any.
+/// Implemented for one backend so that `ShardedIndex::builder(..)` needs no type; it builds on any.
 impl<S: Scheme<Value = u32>> ShardedIndex<Cpu, S> {
-    /// Starts an index of so many shards, 1 to 4096; see [`Sharded::builder`](super::Sharded::builder).
+    /// Returns a builder of an index with this number of shards, 1 to 4096; see
+    /// [`Sharded::builder`](super::Sharded::builder).
     pub fn builder(scheme: S, shards: usize) -> ShardedIndexBuilder<S> {
         ShardedIndexBuilder { table: ShardedMultiBuilder::new(scheme, shards).values() }
     }
 }
 
 impl<S: Scheme<Value = u32>> ShardedIndexBuilder<S> {
-    /// Builds an index of the right column of a join, its shards on these devices in turn.
+    /// Builds an index of the right column of a join; the shards are assigned to the devices in turn.
     ///
-    /// Cost and memory: as [`ShardedMultiBuilder::build`] of the keys and their row numbers, of 64 bits each.
+    /// Cost and memory: as [`ShardedMultiBuilder::build`] of the keys and their row numbers of 64 bits.
     ///
     /// # Errors
     /// As [`ShardedMultiBuilder::build`].
@@ -97,28 +99,29 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether the right column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of distinct keys among them.
+    /// The number of distinct keys of the right column.
     pub fn keys_len(&self) -> usize {
         self.rows.keys_len()
     }
 
-    /// The rows of each key.
+    /// The row numbers of each key.
     pub fn rows(&self) -> &ShardedMulti<B, S, u64> {
         &self.rows
     }
 
-    /// Joins a left column of keys with this one: all rows, in the order of [`JoinIndex::join`](crate::JoinIndex::join).
+    /// Joins a left column of keys with the indexed column; the rows are ordered as by
+    /// [`JoinIndex::join`](crate::JoinIndex::join).
     ///
-    /// Cost: left rows are dealt and looked up by all devices, 2^22 at a time, twice (semi and anti joins: once; right and full
-    /// joins: three times), and 16 bytes a row of the result are held.
+    /// Cost: left rows are partitioned and looked up on all devices, 2^22 at a time, twice (semi and anti joins: once;
+    /// right and full joins: three times). The result takes 16 bytes per row.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or what a device reports; [`Error::TooLarge`] if one left row has 2^32 partners.
+    /// [`Error::OutOfMemory`] or what a device reports; [`Error::TooLarge`] if one left row has 2^32 or more matches.
     pub fn join(&self, left: &[S::Key], kind: JoinKind) -> Result<WideJoinRows> {
         let mut all = WideJoinRows::default();
         self.join_pieces(left, kind, |piece| {
@@ -131,8 +134,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         Ok(all)
     }
 
-    /// [`join`](Self::join), handed on in pieces of about 2^24 rows, in order: for results that are not to be held. A left row
-    /// with more partners than that is in one piece.
+    /// As [`join`](Self::join), but calls `take` with pieces of about 2^24 rows, in order, for results that do not fit
+    /// in memory. All matches of one left row are in one piece, however many they are.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, JoinKind, ShardedIndex};
@@ -144,7 +147,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As [`join`](Self::join), and those of `take`, after which nothing more is done.
+    /// As [`join`](Self::join), and those of `take`, after which the join stops.
     pub fn join_pieces(
         &self,
         left: &[S::Key],
@@ -175,7 +178,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         }
     }
 
-    /// Of each shard which of its keys were asked for: none.
+    /// A byte for each key of each shard, set when a left row has the key; initially 0.
     fn none_asked(&self) -> Result<Vec<Vec<u8>>> {
         self.rows.shards().iter().map(|shard| memory::zeroed(shard.keys_len())).collect()
     }
@@ -191,7 +194,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         Ok(())
     }
 
-    /// The right rows whose keys nobody asked for, ascending.
+    /// Emits the right rows without a match, ascending.
     fn rest(&self, asked: Vec<Vec<u8>>, mut take: impl FnMut(WideJoinRows) -> Result<()>) -> Result<()> {
         let alone = self.rows.of_each(&|number, shard| {
             let (starts, values) = (shard.starts()?, shard.values()?);
@@ -215,7 +218,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         Ok(())
     }
 
-    /// The digest: if the index is canonical, a function of the right column, parameters, seed and number of shards alone.
+    /// The digest: if the index is canonical, a function of the right column, the parameters, the seed and the number
+    /// of shards alone.
     ///
     /// # Errors
     /// What a device reports.
@@ -223,7 +227,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         self.rows.digest()
     }
 
-    /// Checks every invariant of every shard, and that its values are the numbers of rows.
+    /// Checks every invariant of every shard, and that its values are row numbers.
     ///
     /// # Errors
     /// [`Error::Damaged`] or what a device reports.
@@ -241,10 +245,10 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         self.rows.save(path)
     }
 
-    /// Opens a file, checks everything in it, and puts the shards on these devices in turn.
+    /// Opens a file, checks everything in it, and assigns the shards to these devices in turn.
     ///
     /// # Errors
-    /// As [`ShardedMulti::open`], and [`Error::BadFile`] for a file whose values are not the numbers of rows.
+    /// As [`ShardedMulti::open`], and [`Error::BadFile`] for a file whose values are not row numbers.
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let index = ShardedIndex { rows: ShardedMulti::open(devices, path)? };
@@ -276,7 +280,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
     }
 }
 
-/// Rows of a join of left rows, of which the first has this number, that have these partners.
+/// The rows of a join of left rows, numbered from `first`, with these matches.
 fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoinRows> {
     let Retrieved { offsets, values } = found;
     let counts = || (first..).zip(offsets.windows(2).map(|two| (two[1] - two[0]) as usize));
@@ -297,11 +301,13 @@ fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoi
     Ok(WideJoinRows { left, right })
 }
 
-/// The join of two columns of keys on several devices: [`join::wide::join`](crate::join::wide::join), with row numbers of 64 bits.
+/// Joins two columns of keys on several devices: [`join::wide::join`](crate::join::wide::join) with row numbers of 64
+/// bits.
 ///
-/// Cost: each device makes an index of all right rows and takes a part of the left ones, 2^24 at a time, and no memory is held but
-/// that and 16 bytes a row of the result. There is one index instead, in shards ([`ShardedIndex`]), where right rows are more than
-/// 2^27 or an eighth of a device's memory, where a device has no room, and where several devices work in this machine's memory.
+/// Cost: each device builds an index of all right rows and joins a part of the left rows, 2^24 at a time; besides
+/// these, memory holds 16 bytes per row of the result. One index in shards ([`ShardedIndex`]) is used instead if there
+/// are more than 2^27 right rows, if they take more than an eighth of a device's memory, if a device runs out of
+/// memory, or if several devices use host memory.
 ///
 /// ```
 /// use koel::{Cpu, JoinKind, sharded};

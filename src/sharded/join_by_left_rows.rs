@@ -1,13 +1,13 @@
-//! Joins of columns where each device has an index of all right rows: nothing is dealt.
+//! Joins of columns where each device has an index of all right rows, so that nothing is partitioned.
 //!
 //! ```text
-//! indices      the right column on each device that gets left rows
-//! round        a part of the left rows for each device; how many rows come of it is known first
-//! rows         written by each device where they belong: parts are in the order of left rows
-//! unmatched    in the end, of right and full joins, the right rows that nobody found
+//! indices      an index of the right column on each device that gets left rows
+//! round        a part of the left rows for each device; computes the number of result rows first
+//! rows         each device writes its rows to their final positions: parts are in the order of left rows
+//! unmatched    at the end of right and full joins, the right rows without a match
 //! ```
 //!
-//! What it is not: the way of right columns that one of the devices has no room for (join.rs).
+//! Not used if a device lacks memory for the right column (join.rs).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -24,26 +24,26 @@ use crate::threads;
 /// Left rows of a device in a round.
 const LEFT_ROWS: usize = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
-/// Rows that a device makes at a time.
+/// Result rows that a device creates at a time.
 const PIECE: usize = if cfg!(test) { 1 << 9 } else { 1 << 24 };
 
 /// Rows that a thread writes at a time.
 const ROWS_AT_ONCE: usize = 1 << 14;
 
-/// What comes of a part of the left rows, the number of the first of these, and where it goes.
+/// The join of a part of the left rows, the number of its first left row, and the destination of the result.
 struct Part<'a, B: Runs<K::Rows>, K: Key> {
     join: ColumnJoin<'a, B, K>,
     first: u64,
     left: &'a mut [u64],
-    /// Empty where there are no right rows.
+    /// Empty if the result has no right rows.
     right: &'a mut [u64],
 }
 
-/// Joins columns; fewer than 2^32 right rows.
+/// Joins columns; there must be fewer than 2^32 right rows.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::Error::OutOfMemory) where a device has no room for the right column or its part of the left one, or
-/// this machine none for the result; or what a device reports.
+/// [`OutOfMemory`](crate::Error::OutOfMemory) if a device lacks memory for the right column or its part of the left
+/// one, or the host for the result; or what a device reports.
 pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
     devices: &[B],
     left: &[K],
@@ -82,7 +82,7 @@ pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
 }
 
 impl WideJoinRows {
-    /// Room for so many rows more.
+    /// Appends this number of rows, and returns the new part of both columns.
     fn more(&mut self, rows: u64, has_right: bool) -> Result<(&mut [u64], &mut [u64])> {
         let rows = usize::try_from(rows).map_err(|_| memory::no_room::<u64>(usize::MAX))?;
         let before = self.left.len();
@@ -110,7 +110,7 @@ impl<B: Runs<K::Rows>, K: Key> Part<'_, B, K> {
     }
 }
 
-/// Rows by numbers of 64 bits, of which the first has this one.
+/// Converts row numbers to 64 bits, and adds `first` to them.
 fn widen(rows: &[u32], first: u64, to: &mut [u64]) {
     each((to, rows), ROWS_AT_ONCE, |_, (to, rows): (&mut [u64], &[u32])| {
         to.iter_mut().zip(rows).for_each(|(to, &row)| {
@@ -119,7 +119,7 @@ fn widen(rows: &[u32], first: u64, to: &mut [u64]) {
     });
 }
 
-/// Right rows that have partners, a bit each.
+/// Right rows that have a match, one bit each.
 struct Matched(Vec<AtomicU64>);
 
 impl Matched {
@@ -133,7 +133,7 @@ impl Matched {
         each(rows, ROWS_AT_ONCE, |_, rows: &[u32]| {
             for &row in rows.iter().filter(|&&row| row != join::NO_ROW) {
                 let (word, bit) = (&self.0[row as usize / 64], 1 << (row % 64));
-                // Rows of a heavy key come again and again.
+                // Rows of a heavy key occur many times.
                 if word.load(Relaxed) & bit == 0 {
                     word.fetch_or(bit, Relaxed);
                 }
@@ -141,11 +141,11 @@ impl Matched {
         });
     }
 
-    /// Adds the right rows without partners, ascending.
+    /// Adds the right rows without a match, ascending.
     fn add_others(&self, rows: usize, all: &mut WideJoinRows) -> Result<()> {
         let others = rows - self.0.iter().map(|word| word.load(Relaxed).count_ones() as usize).sum::<usize>();
         for column in [&mut all.left, &mut all.right] {
-            // No more than these come.
+            // At most this many rows are added.
             column.try_reserve_exact(others).map_err(|_| memory::no_room::<u64>(others))?;
         }
         append(&mut all.left, others, ROWS_AT_ONCE, |_| NO_ROW);

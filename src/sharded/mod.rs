@@ -1,23 +1,23 @@
-//! One hash table over several devices: shards, each a table of its own; and joins and groups over several devices.
+//! Hash tables in shards over several devices, each shard a table of its own; joins and groups over several devices.
 //!
 //! ```text
-//! deal.rs       rows by shard, and answers back in the order of rows
-//! exchange.rs   rows by shard on the devices: each brings the rows of its shards from the others
-//! asking.rs     queries by shard on the devices, and answers back
-//! devices.rs    work on all devices at a time
+//! deal.rs       partitions rows by shard on the host, and returns answers in the order of the rows
+//! exchange.rs   partitions rows by shard on the devices, and gathers the rows of each shard
+//! asking.rs     partitions queries by shard on the devices, and returns the answers
+//! devices.rs    runs work on all devices at a time
 //! builder.rs    parameters, builds
 //! reading.rs    get, contains, pairs, digest, audit, stats
 //! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
 //! resting.rs    lookups in a file whose shards do not fit in memory together
-//! host.rs       lookups by devices whose memory they do not fit in
-//! spilled.rs    builds of more rows than memory holds, into a file
-//! replicated.rs the other way to use several devices: the same table on each
+//! host.rs       lookups on devices whose memory the shards do not fit in
+//! spilled.rs    builds of more rows than fit in memory, into a file
+//! replicated.rs the same table on each device
 //!
-//! set.rs        sets: tables in shards whose values say nothing
+//! set.rs        sets: tables in shards whose values are 0
 //! multi/        multivalue tables
 //! join.rs       indices of right columns, which are multivalue tables of row numbers, and joins
-//! join_by_left_rows.rs   joins where each device has an index of all right rows
+//! join_by_left_rows.rs   joins in which each device has an index of all right rows
 //! group.rs      distinct keys, ids and aggregates of columns: by one device, or in pieces by key
 //! ```
 //!
@@ -25,12 +25,14 @@
 //! digest = BLAKE3( "koelshrd" | version | P | seed | the digest of each shard )
 //! ```
 //!
-//! P, the number of shards, is a parameter of the table. Where the shards lie is not: the same 16 shards are on one GPU, on
-//! two, or half of them on the CPU, and have one digest, one file and the answers of one table. Each placement is a type, as
-//! it has its own costs: [`Sharded`] (on devices in turn), [`Replicated`] (all on each), [`ShardedHost`] (in this machine's
-//! memory), [`ShardedFile`] (in a file). As of any table, digests are so of canonical ones that are not worn.
+//! P, the number of shards, is a parameter of the table. The placement of the shards is not: 16 shards on one GPU, on
+//! two, or half of them on the CPU have one digest, one file and equal answers. Each placement is a type, because its
+//! costs differ: [`Sharded`] (on devices in turn), [`Replicated`] (all on each device), [`ShardedHost`] (in host
+//! memory) and [`ShardedFile`] (in a file). Digests are equal for canonical tables without tombstones, as for any
+//! table.
 //!
-//! What it is not: a backend. A pass over a table's image means one device's memory; here each shard has its own.
+//! A sharded table is not a backend: a pass over an image requires the image in one device's memory, and each shard has
+//! its own image.
 
 mod asking;
 mod builder;
@@ -70,19 +72,20 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{HashTable, KeyType, ValueType};
 
-/// Rows of a piece of a column that is not to be a table: few enough for a device, and for numbers of 32 bits.
+/// Rows of a piece of a column that is partitioned but not built into a table: few enough for a device, and for row
+/// numbers of 32 bits.
 const ROWS_OF_A_PIECE: usize = if cfg!(test) { 1 << 12 } else { 1 << 27 };
 
-/// How many pieces so many rows are dealt to that so many devices work on: as many of each.
+/// The number of pieces to partition `rows` rows into, for this number of devices; each device gets the same number.
 fn pieces_of(devices: usize, rows: usize) -> usize {
     let devices = devices.clamp(1, MOST_SHARDS);
     let of_each = rows.div_ceil(devices.saturating_mul(ROWS_OF_A_PIECE)).max(1);
     devices * of_each.min(MOST_SHARDS / devices)
 }
 
-/// A hash table in shards, on one device or several; made by [`Sharded::builder`].
+/// A hash table in shards, on one device or several; created by [`Sharded::builder`].
 ///
-/// Devices are of one type. [`Any`](crate::Any) is any of them, so CPUs and GPUs can hold one table.
+/// All devices have one type. [`Any`](crate::Any) is any of them, so CPUs and GPUs can share one table.
 ///
 /// ```
 /// use koel::{Bucketized, Cpu, Sharded};
@@ -96,15 +99,15 @@ fn pieces_of(devices: usize, rows: usize) -> usize {
 /// ```
 pub struct Sharded<B: HashBackend, S: Scheme = Cuckoo> {
     which: ShardOf,
-    /// How many devices there are: shard i is on device i mod that.
+    /// The number of devices: shard i is on device i mod this number.
     devices: usize,
     tables: Vec<HashTable<B, S>>,
 }
 
-/// Written for one backend so that `Sharded::builder(..)` needs no type; it builds on any.
+/// Implemented for one backend so that `Sharded::builder(..)` needs no type; it builds on any.
 impl<S: Scheme> Sharded<Cpu, S> {
-    /// Starts a table of so many shards, 1 to 4096; see [`ShardedBuilder`]. Twice as many as devices, or more, let another
-    /// number of devices share them evenly.
+    /// Returns a builder of a table with this number of shards, 1 to 4096; see [`ShardedBuilder`]. With at least twice
+    /// as many shards as devices, another number of devices can share them evenly.
     pub fn builder(scheme: S, shards: usize) -> ShardedBuilder<S> {
         ShardedBuilder::new(scheme, shards)
     }
@@ -116,47 +119,47 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         self.tables.iter().map(HashTable::len).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The shards, as tables of their own. Shard i is on device i mod the number of devices.
+    /// The table of each shard. Shard i is on device i mod the number of devices.
     pub fn shards(&self) -> &[HashTable<B, S>] {
         &self.tables
     }
 
-    /// The number of the shard that a key is in, or would be.
+    /// The number of the shard that stores a key, or would store it.
     pub fn shard_of(&self, key: S::Key) -> usize {
         self.which.of(key)
     }
 
-    /// Builds of shards that were started again, all together; see [`HashTable::restarts`].
+    /// The number of builds of shards that were restarted, of all shards together; see [`HashTable::restarts`].
     pub fn restarts(&self) -> u32 {
         self.tables.iter().map(HashTable::restarts).sum()
     }
 
-    /// The parameters.
+    /// The scheme and its parameters.
     pub fn scheme(&self) -> &S {
         self.tables[0].scheme()
     }
 
-    /// What the keys stand for.
+    /// The type of the keys.
     pub fn key_type(&self) -> KeyType {
         self.tables[0].key_type()
     }
 
-    /// What the values stand for.
+    /// The type of the values.
     pub fn value_type(&self) -> ValueType {
         self.tables[0].value_type()
     }
 
-    /// Pairs per slot of all shards, from 0 to 1.
+    /// Pairs per slot over all shards, from 0 to 1.
     pub fn load_factor(&self) -> f64 {
         (self.len() as f64 / self.slots() as f64).min(1.0)
     }
 
-    /// Slots of all shards.
+    /// The slots of all shards together.
     pub fn slots(&self) -> usize {
         self.tables.iter().map(HashTable::slots).sum()
     }

@@ -1,4 +1,4 @@
-//! Answers, pairs, and what a table is and looks like inside.
+//! Lookups, pairs, digest, audit and statistics of sharded tables.
 
 use super::Sharded;
 use super::asking::{Shard, Shards};
@@ -15,19 +15,20 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Audit, Key, Scheme, Value, Violation};
 use crate::table::{Digest, HashTable, Stats};
 
-/// Queries that a device deals at a time: few enough to leave its memory to shards.
+/// The most queries that a device partitions at a time: few enough to leave its memory to the shards.
 const QUERIES: usize = if cfg!(test) { 1 << 9 } else { 1 << 24 };
 
 /// Bits that a thread unpacks at a time.
 const BITS_AT_ONCE: usize = 1 << 14;
 
 impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
-    /// The value of each query, in their order.
+    /// Returns the value of each query, in the order of the queries.
     ///
-    /// Cost: queries are dealt by shard, answered by all devices, and brought back. Devices with memory of their own deal them
-    /// among themselves; the threads of this machine do it, 2^24 at a time, where a device works in this machine's memory or has
-    /// no room beside its shards, where queries are few, and where there are more than 256 shards. A thread is started for each
-    /// device but one, so few queries cost more than those of one table.
+    /// Cost: queries are partitioned by shard, looked up on all devices, and the answers are gathered. Devices with
+    /// memory of their own partition the queries themselves. The host partitions them, 2^24 at a time, if a device uses
+    /// host memory or lacks memory for the queries, if there are few queries, or if there are more than 256 shards. One
+    /// thread is started per device, except for the first, so a lookup of few queries costs more than in a single
+    /// table.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
@@ -37,12 +38,12 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         options(&values, &found)
     }
 
-    /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
-    /// which.
+    /// As [`get`](Self::get), but writes to slices: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]`
+    /// is set for a hit.
     ///
     /// # Errors
-    /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `values` is as long as `queries` and `found` has one bit for
-    /// each, rounded up to whole words; otherwise as [`get`](Self::get).
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `values` is as long as `queries` and `found` has one bit
+    /// for each, rounded up to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
@@ -50,7 +51,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             return Ok(());
         }
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
-            // Of every shard, so that each is asked by its own device.
+            // An item for every shard, so that each shard is looked up by its own device.
             let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
             parts.into_iter().for_each(|(shard, part)| items[shard] = Some(part));
             on_devices(self.devices, items, &|shard, part: Option<(&mut [S::Value], &mut [u8])>| match part {
@@ -62,21 +63,21 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         answered(&self.which, &ask, queries, values, found)
     }
 
-    /// Has the devices deal the queries and answer, if it is theirs to do; whether it was.
+    /// Answers on the devices if they should partition the queries. Returns whether they did.
     fn answered_by_devices(
         &self,
         queries: &[S::Key],
         values: Option<&mut [S::Value]>,
         found: &mut [u32],
     ) -> Result<bool> {
-        // As many as have shards.
+        // Only devices that have shards.
         let devices: Vec<B> = self.tables.iter().take(self.devices).map(|table| table.backend().clone()).collect();
         let table = |shard: usize| Ok(Shard::There(&self.tables[shard]));
         let shards = Shards { which: &self.which, devices: &devices, at_once: QUERIES, table: &table };
         shards.answer_if_the_way(queries, values, found)
     }
 
-    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    /// Returns whether each query is in the table, in the order of the queries; cost and errors as [`get`](Self::get).
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -102,8 +103,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         flags(queries.len(), &found)
     }
 
-    /// All pairs, shard by shard, those of a shard as [`HashTable::to_pairs`](crate::HashTable::to_pairs) has them: the same
-    /// order whatever the devices.
+    /// All pairs, one shard after the other, those of a shard in the order of
+    /// [`HashTable::to_pairs`](crate::HashTable::to_pairs): the order does not depend on the devices.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
@@ -114,7 +115,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(all)
     }
 
-    /// All pairs, one after the other; order, cost and errors as [`to_pairs`](Self::to_pairs).
+    /// Iterates over all pairs; order, cost and errors as [`to_pairs`](Self::to_pairs).
     ///
     /// # Errors
     /// As [`to_pairs`](Self::to_pairs).
@@ -122,10 +123,10 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(self.to_pairs()?.into_iter())
     }
 
-    /// What the table is: if it is canonical and not worn, a function of contents, parameters, seed and number of shards
-    /// alone.
+    /// The digest of the table: if the table is canonical and has no tombstones, a function of the contents, the
+    /// parameters, the seed and the number of shards alone.
     ///
-    /// Cost: every shard's image is read to this machine and hashed.
+    /// Cost: every shard's image is copied to the host and hashed.
     ///
     /// # Errors
     /// What a device reports.
@@ -133,7 +134,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(digest_of(&self.which, &self.of_each(&|_, table| table.digest())?))
     }
 
-    /// Checks every invariant of every shard, and that each key is in its own.
+    /// Checks every invariant of every shard, and that each key is in its shard.
     ///
     /// # Errors
     /// [`Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device reports.
@@ -146,9 +147,9 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(audits.into_iter().fold(Audit::default(), Audit::join))
     }
 
-    /// Counts ages, reads and buckets by walking all shards; see [`HashTable::stats`]. Counts are those of all shards
-    /// together, restarts too. What a lookup reads is the mean: of a hit over all keys, of a miss over shards, for a key
-    /// that is absent may be any one's.
+    /// Counts ages, reads and buckets in all shards; see [`HashTable::stats`]. Counts, including restarts, are sums
+    /// over all shards. The reads of a lookup are means: of a hit over all keys, of a miss over all shards, because an
+    /// absent key may belong to any of them.
     ///
     /// # Errors
     /// What a device reports.
@@ -165,7 +166,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     }
 }
 
-/// Refuses a key in another shard than its own.
+/// Returns an error if a key is stored in a shard that it does not belong to.
 pub(super) fn has_own_keys<B: Runs<S>, S: Scheme>(
     which: &ShardOf,
     shard: usize,
@@ -184,7 +185,7 @@ pub(super) fn of_shard<K: Key>(dealt: &Dealt, shard: usize, queries: &[K]) -> Re
     Ok(mine)
 }
 
-/// What a shard's table says to these queries: their values, and a byte for each that is found.
+/// Looks up queries in a shard's table: writes their values, and a byte for each that is 1 for a hit.
 pub(super) fn answer<B: Runs<S>, S: Scheme>(
     table: &HashTable<B, S>,
     queries: &[S::Key],
@@ -199,21 +200,21 @@ pub(super) fn answer<B: Runs<S>, S: Scheme>(
     Ok(())
 }
 
-/// The value of each query that is found.
+/// The value of each query, or `None` for a miss.
 pub(super) fn options<V: Value>(values: &[V], found: &[u32]) -> Result<Vec<Option<V>>> {
     let mut all = memory::reserved(values.len())?;
     make(&mut all, values.len(), |i| (found[i / 32] >> (i % 32) & 1 == 1).then_some(values[i]))?;
     Ok(all)
 }
 
-/// A bool for each bit, of so many.
+/// The first `len` bits as bools.
 pub(super) fn flags(len: usize, found: &[u32]) -> Result<Vec<bool>> {
     let mut all = memory::reserved(len)?;
     make(&mut all, len, |i| found[i / 32] >> (i % 32) & 1 == 1)?;
     Ok(all)
 }
 
-/// A byte for each bit.
+/// Expands each bit to a byte.
 fn unpack(bits: &[u32], hits: &mut [u8]) {
     each((hits, Per(32, bits)), BITS_AT_ONCE, |_, (hits, Per(_, bits))| {
         hits.iter_mut().enumerate().for_each(|(i, hit)| *hit = (bits[i / 32] >> (i % 32) & 1) as u8);

@@ -1,6 +1,6 @@
-//! The same table on every device: each answers a part of the queries.
+//! The same table on every device: each device looks up a part of the queries.
 //!
-//! What it is not: a table that changes. Change the one that it was made of, and make it again.
+//! A replicated table is read-only. To change it, change the table that it was copied from, and copy it again.
 
 use super::builder::some;
 use super::devices::{map_shards, on_devices};
@@ -11,8 +11,8 @@ use crate::memory;
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{Digest, HashTable};
 
-/// A table that stands on several devices, which share out queries by rows: where buses decide, two devices answer
-/// twice as many.
+/// A table that is stored on each of several devices, which look up equal parts of the queries. If transfers are the
+/// bottleneck, two devices answer twice as many queries.
 ///
 /// ```
 /// use koel::{Bucketized, Cpu, HashTable, Replicated};
@@ -26,20 +26,20 @@ pub struct Replicated<B: HashBackend, S: Scheme = Cuckoo> {
 }
 
 impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
-    /// Puts a table on each of these devices.
+    /// Copies a table to each of these devices.
     ///
-    /// Cost: its image on every device; from a table on the CPU it goes there as it lies, from elsewhere by way of this
-    /// machine's memory.
+    /// Cost: its image on every device. The image of a table on the CPU is uploaded directly; other images are copied
+    /// through host memory.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for no device; [`Error::OutOfMemory`] or what a device reports.
+    /// [`Error::InvalidParameter`] if there are no devices; [`Error::OutOfMemory`] or what a device reports.
     pub fn of<C: Runs<S>>(table: &HashTable<C, S>, devices: &[B]) -> Result<Self> {
         let devices = some(devices)?;
         let tables = map_shards(devices.len(), devices.len(), &|device| table.to_backend(&devices[device]))?;
         Ok(Replicated { tables })
     }
 
-    /// The table as it stands on each device.
+    /// The table on each device.
     pub fn replicas(&self) -> &[HashTable<B, S>] {
         &self.tables
     }
@@ -52,9 +52,9 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
         self.tables[0].digest()
     }
 
-    /// The value of each query, in their order.
+    /// Returns the value of each query, in the order of the queries.
     ///
-    /// Cost: as [`HashTable::get`], of all devices at the same time.
+    /// Cost: as [`HashTable::get`], on all devices at the same time.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
@@ -64,11 +64,11 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
         options(&values, &found)
     }
 
-    /// [`get`](Self::get) into slices of the caller; see [`HashTable::get_into`].
+    /// As [`get`](Self::get), but writes to slices; see [`HashTable::get_into`].
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
-    /// whole words; otherwise as [`get`](Self::get).
+    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up
+    /// to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
@@ -81,7 +81,7 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
         Ok(())
     }
 
-    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    /// Returns whether each query is in the table, in the order of the queries; cost and errors as [`get`](Self::get).
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -93,7 +93,7 @@ impl<B: Runs<S>, S: Scheme> Replicated<B, S> {
         Ok(all)
     }
 
-    /// Queries of a device, of so many: whole words of a bitmap.
+    /// The number of queries of each device, a multiple of 32.
     fn share(&self, queries: usize) -> usize {
         queries.div_ceil(self.tables.len()).next_multiple_of(32).max(32)
     }

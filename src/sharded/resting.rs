@@ -1,13 +1,13 @@
-//! Lookups in a table whose shards stay in its file: of each device one is in memory at a time.
+//! Lookups in a table whose shards remain in its file: memory holds one shard per device at a time.
 //!
 //! ```text
-//! open     goes through the file once, shard by shard, and checks all of it
-//! get      queries are dealt; the shards that have some come from the file, as many at a time as there are devices, are
-//!          asked, and go again; answers are brought back
+//! open     reads the file once, one shard at a time, and checks everything in it
+//! get      partitions the queries; reads the shards that have queries, one per device at a time, looks up the queries, drops
+//!          the shards, and gathers the answers
 //! ```
 //!
-//! So each call reads the file: give as many queries at a time as fit. The file is held open, and another one under its name
-//! is no matter; one that is written over meanwhile is an error, as each shard has a checksum.
+//! So each call reads the file: pass as many queries at a time as fit. The file stays open, so replacing the file of
+//! that name has no effect; overwriting its contents is an error, which the checksum of each shard detects.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Key, Plan as _, Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 
-/// A table in shards that is asked in its file.
+/// A table in shards that is looked up in its file.
 ///
 /// ```
 /// use koel::{Bucketized, Cpu, Sharded, ShardedFile};
@@ -41,7 +41,7 @@ pub struct ShardedFile<B: Runs<S>, S: Scheme> {
     path: PathBuf,
     file: std::fs::File,
     which: ShardOf,
-    /// Where each shard's file is, and how long.
+    /// The position and length of each shard's part of the file.
     places: Vec<(u64, u64)>,
     digests: Vec<Digest>,
     devices: Vec<B>,
@@ -52,7 +52,7 @@ pub struct ShardedFile<B: Runs<S>, S: Scheme> {
 impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     /// Opens a file that [`Sharded::save`](super::Sharded::save) wrote, and checks everything in it.
     ///
-    /// Cost: that of [`Sharded::open`](super::Sharded::open); in memory are two shards at most.
+    /// Cost: that of [`Sharded::open`](super::Sharded::open); memory holds at most two shards.
     ///
     /// # Errors
     /// As [`Sharded::open`](super::Sharded::open).
@@ -79,7 +79,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -89,37 +89,37 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         self.places.len()
     }
 
-    /// The digest of the table, as [`Sharded::digest`](super::Sharded::digest).
+    /// The digest of the table, equal to [`Sharded::digest`](super::Sharded::digest).
     pub fn digest(&self) -> Digest {
         digest_of(&self.which, &self.digests)
     }
 
-    /// The value of each query, in their order.
+    /// Returns the value of each query, in the order of the queries.
     ///
-    /// Cost: the shards that have queries are read from the file, checked and put on a device; for few queries that is all
-    /// there is to it.
+    /// Cost: the shards that have queries are read from the file, checked and moved to a device; for few queries, this
+    /// is the whole cost.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::BadFile`] for a file that was written over meanwhile; [`Error::OutOfMemory`] or what a device
-    /// reports.
+    /// [`Error::Io`]; [`Error::BadFile`] if the file was overwritten after it was opened; [`Error::OutOfMemory`] or
+    /// what a device reports.
     pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
         let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
         self.get_into(queries, &mut values, &mut found)?;
         options(&values, &found)
     }
 
-    /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
-    /// which.
+    /// As [`get`](Self::get), but writes to slices: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]`
+    /// is set for a hit.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
-    /// whole words; otherwise as [`get`](Self::get).
+    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up
+    /// to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             let mut parts = parts.into_iter();
             loop {
-                // A file has one place where it is read next, so shards come one after the other. Devices first: of a pair
-                // that is not complete the first is lost.
+                // A file has one read position, so shards are read one after the other. `zip` takes a device first: if
+                // the other iterator ends, the element that was taken is lost.
                 let some = self.devices.iter().zip(parts.by_ref());
                 let some = some.map(|(device, (shard, part))| Ok((self.table(device, shard)?, shard, part)));
                 let some = some.collect::<Result<Vec<_>>>()?;
@@ -139,7 +139,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         answered(&self.which, &ask, queries, values, found)
     }
 
-    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    /// Returns whether each query is in the table, in the order of the queries; cost and errors as [`get`](Self::get).
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -155,7 +155,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let (base, length) = self.places[shard];
         let opened = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map);
         let (table, digest) = opened.map_err(|error| file::of_shard(&section, shard, error))?;
-        // One that was put in its place meanwhile may be sound too.
+        // A shard that replaced this one may be valid too, so the digest is compared.
         match digest == self.digests[shard] {
             true => Ok(table),
             false => Err(section.bad(format!("shard {shard} was written over after it was opened"))),
@@ -163,11 +163,11 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     }
 }
 
-/// A shard that has queries, and where its answers go: their values, and a byte for each that is found.
+/// A shard that has queries, and the destination of its answers: values, and a byte for each query that is 1 for a hit.
 pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
 
-/// Answers queries with `ask`, which gets a part of the queries, partitioned by shard, and for each shard that has queries
-/// the place of its answers.
+/// Answers queries with `ask`, which receives some of the queries, partitioned by shard, and the destination of the
+/// answers of each shard that has queries.
 pub(super) fn answered<K: Key, V: Value>(
     which: &ShardOf,
     ask: &dyn Fn(&Dealt, &[K], Vec<Part<'_, V>>) -> Result<()>,

@@ -1,4 +1,4 @@
-//! A set in shards: a table in shards whose values say nothing, as a [`HashSet`](crate::HashSet) is a table.
+//! A set in shards: a table in shards whose values are 0, as a [`HashSet`](crate::HashSet) is a table.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::scheme::{Audit, CuckooSet, Scheme};
 use crate::set::open_with_digest;
 use crate::table::{Contents, Digest, Duplicates, HashTable, MemoryEstimate, table_settings};
 
-/// A set of keys in shards, on one device or several; made by [`ShardedSet::builder`].
+/// A set of keys in shards, on one device or several; created by [`ShardedSet::builder`].
 ///
 /// ```
 /// use koel::{Cpu, CuckooSet, ShardedSet};
@@ -27,17 +27,17 @@ pub struct ShardedSet<B: HashBackend, S: Scheme = CuckooSet> {
     table: Sharded<B, S>,
 }
 
-/// Written for one backend so that `ShardedSet::builder(..)` needs no type; it builds on any.
+/// Implemented for one backend so that `ShardedSet::builder(..)` needs no type; it builds on any.
 impl<S: Scheme> ShardedSet<Cpu, S> {
-    /// Starts a set of so many shards, 1 to 4096; see [`Sharded::builder`].
+    /// Returns a builder of a set with this number of shards, 1 to 4096; see [`Sharded::builder`].
     pub fn builder(scheme: S, shards: usize) -> ShardedSetBuilder<S> {
         let table = HashTable::builder(scheme).contents(Contents::Set).duplicates(Duplicates::KeepFirst);
         ShardedSetBuilder { table: ShardedBuilder::of(table, shards) }
     }
 }
 
-/// Builds sets in shards; made by [`ShardedSet::builder`]. Numbers of keys and slots are those of all shards together; see
-/// [`ShardedBuilder`].
+/// Builds sets in shards; created by [`ShardedSet::builder`]. Numbers of keys and slots are those of all shards
+/// together; see [`ShardedBuilder`].
 #[derive(Clone, Debug)]
 pub struct ShardedSetBuilder<S: Scheme> {
     table: ShardedBuilder<S>,
@@ -46,10 +46,10 @@ pub struct ShardedSetBuilder<S: Scheme> {
 table_settings!(ShardedSetBuilder, "Keys");
 
 impl<S: Scheme> ShardedSetBuilder<S> {
-    /// Builds the set of these keys, each of which may come any number of times, its shards on these devices in turn.
+    /// Builds the set of these keys, which may contain duplicates; the shards are assigned to the devices in turn.
     ///
-    /// Cost: the column is dealt, by devices or the threads of this machine ([`ShardedBuilder::build`] says where); then as many
-    /// builds as shards, those of different devices at the same time.
+    /// Cost: the column is partitioned on the devices or on the host (see [`ShardedBuilder::build`]), then each shard
+    /// is built; different devices build at the same time.
     ///
     /// # Errors
     /// As [`ShardedBuilder::build`] and [`SetBuilder::build`](crate::SetBuilder::build) of one shard.
@@ -73,11 +73,11 @@ impl<S: Scheme> ShardedSetBuilder<S> {
         Ok(ShardedSet { table: Sharded { which, devices: devices.len(), tables } })
     }
 
-    /// The memory that a set of so many distinct keys takes on that of so many devices which holds most of it; see
-    /// [`ShardedBuilder::memory_estimate`].
+    /// Estimates the memory that a set of `keys` distinct keys takes on the device with the most shards, of `devices`
+    /// devices; see [`ShardedBuilder::memory_estimate`].
     ///
     /// # Errors
-    /// As [`build`](Self::build), where no such set can exist.
+    /// As [`build`](Self::build), if no such set can exist.
     pub fn memory_estimate(&self, keys: u64, devices: usize) -> Result<MemoryEstimate> {
         self.table.memory_estimate(keys, devices)
     }
@@ -89,17 +89,17 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// The table of key -> 0, with its shards and statistics.
+    /// The table of the keys, whose values are 0, with its shards and statistics.
     pub fn table(&self) -> &Sharded<B, S> {
         &self.table
     }
 
-    /// Whether each query is there, in their order; cost and errors as [`Sharded::contains`].
+    /// Returns whether each query is in the set, in the order of the queries; cost and errors as [`Sharded::contains`].
     ///
     /// # Errors
     /// As [`Sharded::contains`].
@@ -107,7 +107,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.contains(queries)
     }
 
-    /// All keys, shard by shard, those of a shard in table order: one order, whatever the devices.
+    /// All keys, one shard after the other, those of a shard in table order. The order does not depend on the devices.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
@@ -118,8 +118,8 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         Ok(all)
     }
 
-    /// Adds keys, which may repeat and may be there, and tells how many were new; cost as [`Sharded::insert`]. On an error
-    /// the set is as it was.
+    /// Adds keys, which may be duplicates or already in the set, and returns the number of new keys; cost as
+    /// [`Sharded::insert`]. On an error the set is unchanged.
     ///
     /// # Errors
     /// As [`Sharded::insert`].
@@ -132,7 +132,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         Ok(inserted.added)
     }
 
-    /// Takes keys out, and tells how many were there; see [`Sharded::remove`].
+    /// Removes keys, and returns the number of keys that were in the set; see [`Sharded::remove`].
     ///
     /// # Errors
     /// As [`Sharded::remove`].
@@ -140,7 +140,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.remove(keys)
     }
 
-    /// Makes worn shards those of the keys that are left; see [`Sharded::compact`].
+    /// Removes the tombstones of all shards; see [`Sharded::compact`].
     ///
     /// # Errors
     /// As [`Sharded::compact`].
@@ -148,7 +148,7 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.compact()
     }
 
-    /// Builds every shard afresh; see [`Sharded::rebuild`].
+    /// Rebuilds every shard; see [`Sharded::rebuild`].
     ///
     /// # Errors
     /// As [`Sharded::rebuild`].
@@ -156,7 +156,8 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.rebuild()
     }
 
-    /// The digest: if the set is canonical and not worn, a function of keys, parameters, seed and number of shards alone.
+    /// The digest: if the set is canonical and has no tombstones, a function of the keys, the parameters, the seed and
+    /// the number of shards alone.
     ///
     /// # Errors
     /// What a device reports.
@@ -180,10 +181,10 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.save(path)
     }
 
-    /// Opens a file, checks everything in it, and puts the shards on these devices in turn; see [`Sharded::open`].
+    /// Opens a file, checks everything in it, and assigns the shards to these devices in turn; see [`Sharded::open`].
     ///
     /// # Errors
-    /// As [`Sharded::open`], and [`Error::BadFile`] for a file that holds no set.
+    /// As [`Sharded::open`], and [`Error::BadFile`] for a file that does not contain a set.
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
         Ok(ShardedSet {
             table: Sharded::open_by(devices, path.as_ref(), &|device, part| open_with_digest(device, part))?,

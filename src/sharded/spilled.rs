@@ -1,15 +1,15 @@
-//! Builds of more rows than memory holds: rows go to a temporary file, and each shard is built from there.
+//! Builds of more rows than fit in memory: rows are spilled to a temporary file, and each shard is built from it.
 //!
 //! ```text
-//! push     some rows: dealt by shard, and written behind those before them; of each shard it is kept where they are
-//! save     as many shards at a time as there are devices: their rows read, their tables built, written to the file
+//! push     partitions rows by shard, and appends them to the file; keeps the position of each shard's rows
+//! save     reads the rows of one shard per device, builds their tables, and writes them to the result
 //! ```
 //!
-//! The file is that of [`Sharded::save`](super::Sharded::save) after [`ShardedBuilder::build`] of all rows, byte for byte. Rows of a shard come in
-//! their order, so rules for duplicates mean the same.
+//! The result equals the file of [`Sharded::save`](super::Sharded::save) after [`ShardedBuilder::build`] of all rows,
+//! byte for byte. The rows of a shard keep their order, so rules for duplicates have the same effect.
 //!
-//! The temporary file has no name, so it is gone however the process ends. What is in memory is what is pushed, twice, and
-//! then the rows and the tables of the shards that are being built.
+//! The temporary file has no name, so it is deleted however the process ends. Memory holds the pushed rows, twice, and
+//! later the rows and the tables of the shards that are being built.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -28,27 +28,27 @@ use crate::scheme::Scheme;
 use crate::scheme::shard::ShardOf;
 use crate::table::{Digest, HashTable};
 
-/// Rows that are dealt at a time.
+/// Rows that are partitioned at a time.
 const ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
-/// Rows on their way into a table in shards that is too large for memory; made by [`ShardedBuilder::spilled`].
+/// A build of a table in shards that exceeds memory; created by [`ShardedBuilder::spilled`].
 pub struct SpilledBuild<S: Scheme> {
     builder: ShardedBuilder<S>,
     which: ShardOf,
     spill: Spill,
-    /// Where the rows of each shard are.
+    /// The position of the rows of each shard.
     shards: Vec<Vec<Piece>>,
     rows: u64,
 }
 
-/// Rows of one shard that stand behind each other in the temporary file.
+/// Adjacent rows of one shard in the temporary file.
 struct Piece {
     keys: u64,
     values: u64,
     rows: usize,
 }
 
-/// A temporary file, and how much is in it.
+/// A temporary file and its length.
 struct Spill {
     file: File,
     folder: PathBuf,
@@ -61,7 +61,7 @@ impl Spill {
         Ok(Spill { file: tempfile::tempfile_in(folder).map_err(failed)?, folder: folder.into(), end: 0 })
     }
 
-    /// Writes a column behind all others; where it begins.
+    /// Appends a column, and returns its position.
     fn write<T: Word>(&mut self, column: &[T]) -> Result<u64> {
         let (start, bytes) = (self.end, bytemuck::cast_slice(column));
         let written = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.write_all(bytes));
@@ -82,7 +82,7 @@ impl Spill {
 }
 
 impl<S: Scheme> ShardedBuilder<S> {
-    /// Starts a build of rows that do not fit in memory, with its temporary file in this folder, as
+    /// Starts a build of rows that do not fit in memory. Creates the temporary file in `folder`, for example in
     /// [`std::env::temp_dir`].
     ///
     /// ```
@@ -101,7 +101,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for a number of shards that cannot be; [`Error::Spill`].
+    /// [`Error::InvalidParameter`] if the number of shards is invalid; [`Error::Spill`].
     pub fn spilled(&self, folder: impl AsRef<Path>) -> Result<SpilledBuild<S>> {
         let which = self.which()?;
         let shards = (0..self.shards).map(|_| Vec::new()).collect();
@@ -110,28 +110,28 @@ impl<S: Scheme> ShardedBuilder<S> {
 }
 
 impl<S: Scheme> SpilledBuild<S> {
-    /// Rows that were pushed.
+    /// The number of rows that were pushed.
     pub fn len(&self) -> u64 {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether no rows were pushed.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Bytes in the temporary file.
+    /// The number of bytes in the temporary file.
     pub fn spilled_bytes(&self) -> u64 {
         self.spill.end
     }
 
-    /// Pairs `keys[i]` with `values[i]`, behind those before them.
+    /// Appends the pairs `keys[i]` with `values[i]`.
     ///
-    /// Cost: they are dealt by the threads of this machine and written, keys and values once.
+    /// Cost: the host partitions the rows and writes keys and values once.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::OutOfMemory`]; [`Error::Spill`], after which some of them are there and some are
-    /// not.
+    /// [`Error::LengthMismatch`], [`Error::OutOfMemory`]; [`Error::Spill`], after which some of the rows may have been
+    /// added.
     pub fn push(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         for (keys, values) in keys.chunks(ROWS).zip(values.chunks(ROWS)) {
@@ -156,18 +156,19 @@ impl<S: Scheme> SpilledBuild<S> {
         Ok(())
     }
 
-    /// Builds the table, its shards on these devices in turn, and writes it to a file, which
-    /// [`Sharded::open`](super::Sharded::open) opens.
+    /// Builds the table, with its shards assigned to these devices in turn, and writes it to a file for
+    /// [`Sharded::open`](super::Sharded::open).
     ///
-    /// Cost: each row is read once; of each device one shard is in memory at a time.
+    /// Cost: each row is read once; memory holds one shard per device at a time.
     ///
     /// # Errors
-    /// As [`ShardedBuilder::build`] and [`Sharded::save`](super::Sharded::save); [`Error::Spill`]. An old file is then as it was.
+    /// As [`ShardedBuilder::build`] and [`Sharded::save`](super::Sharded::save); [`Error::Spill`]. On an error, an
+    /// existing file is unchanged.
     pub fn save<B: Runs<S>>(self, devices: &[B], path: impl AsRef<Path>) -> Result<Digest> {
         self.save_watched(devices, path, |_, _| {})
     }
 
-    /// The same; `watch` is told of each shard that is written, its number among how many.
+    /// As [`save`](Self::save), and calls `watch` after each shard with its number and the number of shards.
     ///
     /// # Errors
     /// As [`save`](Self::save).
@@ -182,7 +183,7 @@ impl<S: Scheme> SpilledBuild<S> {
         let builder = builder.of_shard();
         write_whole(path, &mut |file| {
             let mut writing = Writing::begin(file, path, &which)?;
-            // Of keys that come more than once the least is told, whatever the shards: so all are built.
+            // The smallest duplicate key is reported, whatever the number of shards, so all shards are built.
             let (mut least, mut first): (Option<u64>, Option<Error>) = (None, None);
             for start in (0..which.shards).step_by(devices.len()) {
                 let shards = start..which.shards.min(start + devices.len());

@@ -1,5 +1,5 @@
-//! Joins, groups and numbers of columns, timed: alone, or one job a line of stdin for `engines.py`, which has other engines do
-//! the same in turn.
+//! Joins, groups and numbers of columns, timed: alone, or one job a line of stdin for `engines.py`, which has other
+//! engines do the same in turn.
 //!
 //! ```sh
 //! cargo bench -p koel-arrow --bench engines                     # every job, nine times: median and least

@@ -1,11 +1,10 @@
 //! Aggregates of the values of each group.
 //!
 //! ```text
-//! values    the rows whose value is there, as 32 or 64 bits, and the groups of these rows (values.rs)
+//! values    the rows whose value is not null, as 32 or 64 bits, and the groups of these rows (values.rs)
 //! device    counts, sums, least and greatest values by koel's passes
-//! host      128 bits wide: sums and extremes of decimals, sums for means of integers; text: the row of its extremes
+//! host      128 bits: sums and extremes of decimals, sums for means of integers; text: the row of its extremes
 //! ```
-//!
 //! Sums of integers and decimals are exact or an error. Those of floats, and all means, are exact and rounded once
 //! ([`koel::group::wide`]), so they do not depend on the order of rows or on the device.
 
@@ -28,22 +27,22 @@ use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, present};
 /// The digits of the widest decimal of 128 bits.
 pub(crate) const DIGITS: u8 = 38;
 
-/// What is wanted of the values of a group. Nulls are no values; a group without values has null, and count 0.
+/// An aggregate of the values of a group. Nulls are ignored; a group without values has null, and count 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Function {
-    /// How many there are, as Int64.
+    /// The number of values, as Int64.
     Count,
-    /// Their sum: of integers with a sign Int64, of others UInt64, of decimals Decimal128 with 38 digits; of floats the exact
-    /// sum, rounded once to Float64; of booleans how many are true, as Int64.
+    /// The sum of the values: of signed integers Int64, of others UInt64, of decimals Decimal128 with 38 digits; of
+    /// floats the exact sum, rounded once to Float64; of booleans the number of true ones, as Int64.
     Sum,
-    /// The least one. Of floats NaN, if one of them is; of text by its bytes.
+    /// The least value. For floats NaN if one of them is NaN; text is compared by its bytes.
     Min,
-    /// The greatest one. Of floats NaN, if one of them is; of text by its bytes.
+    /// The greatest value. For floats NaN if one of them is NaN; text is compared by its bytes.
     Max,
-    /// Their exact sum divided by their count and rounded once, as Float64.
+    /// The exact sum of the values divided by their count and rounded once, as Float64.
     Mean,
-    /// How many different ones there are, as Int64.
+    /// The number of distinct values, as Int64.
     DistinctCount,
     /// The value of the first row, which may be null.
     First,
@@ -52,7 +51,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// All of them.
+    /// All functions.
     pub const ALL: [Function; 8] = [
         Function::Count,
         Function::Sum,
@@ -79,7 +78,7 @@ impl Function {
     }
 }
 
-/// An aggregate and what it is of.
+/// An aggregate and its column.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     function: Function,
@@ -88,30 +87,30 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// How many rows each group has, as a column `count`.
+    /// The number of rows of each group, as a column `count`.
     pub fn rows() -> Self {
         Aggregation { function: Function::Count, column: None, name: "count".into() }
     }
 
-    /// An aggregate of a column, in a column that is called after both: `price_sum`.
+    /// An aggregate of a column, in a column that is named after both: `price_sum`.
     pub fn new(function: Function, column: Column) -> Self {
         let name = format!("{}_{}", column.name(), function.name());
         Aggregation { function, column: Some(column), name }
     }
 
-    /// With another name of the column that comes out.
+    /// Sets the name of the resulting column.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The name of the column that comes out.
+    /// The name of the resulting column.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Aggregates by key: a row a group, with the columns of its key and one for each aggregate.
+/// Aggregates by key: returns a row per group, with the columns of its key and one column per aggregate.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -128,11 +127,12 @@ impl Aggregation {
 /// # Ok::<(), koel_arrow::Error>(())
 /// ```
 ///
-/// Columns of keys and values have their own types, or wider ones ([`Column::take_wide`]) where the groups have more
-/// than 2 GiB of text.
+/// Columns of keys and values have their own types, or wider ones ([`Column::take_wide`]) if the groups have more than
+/// 2 GiB of text.
 ///
 /// # Errors
-/// [`Error::UnsupportedKey`], [`Error::UnsupportedValue`], [`Error::Uneven`], [`Error::Overflow`], or what koel reports.
+/// [`Error::UnsupportedKey`], [`Error::UnsupportedValue`], [`Error::Uneven`], [`Error::Overflow`], or what koel
+/// reports.
 pub fn group_by(
     device: &Any,
     keys: &Keys,
@@ -146,7 +146,7 @@ pub fn group_by(
 /// Takes rows of a column by number.
 type Take = fn(&Column, &UInt32Array) -> Result<ArrayRef>;
 
-/// The same, with columns made by `take`: [`Column::take`] for batches of one schema, whatever their rows.
+/// As [`group_by`], with columns created by `take`: [`Column::take`] gives batches of one schema, whatever their rows.
 pub(crate) fn grouped(
     device: &Any,
     keys: &Keys,
@@ -165,7 +165,7 @@ pub(crate) fn grouped(
     for (column, array) in keys.columns().iter().zip(&arrays) {
         fields.push(Field::new(column.name(), array.data_type().clone(), true));
     }
-    // Rows are counted where values are added up, if they are.
+    // Rows are counted in the pass that adds up values, if there is one.
     let counted = OnceCell::new();
     let rows = aggregations.iter().any(|aggregation| aggregation.column.is_none()).then_some(&counted);
     let (of_columns, of_rows): (Vec<_>, Vec<_>) =
@@ -182,7 +182,7 @@ pub(crate) fn grouped(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// An aggregate of each group. `rows` is for the numbers of their rows, where these are wanted.
+/// An aggregate of each group. `rows` is the destination of the number of rows, if required.
 fn aggregated(
     device: &Any,
     groups: &Factorized,
@@ -207,7 +207,7 @@ fn aggregated(
         Function::Last => return take(column, &last_rows(ids, groups.len())),
         Function::DistinctCount => {
             let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
-            // A struct with a null in it is a value, and one that is null is none.
+            // A struct that contains a null is a value; a null struct is not.
             let rows = distinct(device, &pairs, IdOrder::FirstSeen, NullKeys::Group)?;
             let is_there = column.is_there();
             let there = rows.values().iter().filter(|&&row| is_there(row));
@@ -224,7 +224,7 @@ struct Job<'a> {
     groups: &'a Factorized,
     column: &'a Column,
     function: Function,
-    /// For the numbers of the groups' rows, if somebody wants them.
+    /// The destination of the numbers of the groups' rows, if required.
     rows: Option<&'a OnceCell<Vec<u32>>>,
     take: Take,
 }
@@ -236,7 +236,7 @@ impl Job<'_> {
             true => Some(counts(self.device, ids, self.groups.len())?),
             false => None,
         };
-        // A group all of whose values are null has none.
+        // A group that has only nulls has no value.
         let nulls = counts.as_ref().map(|counts| NullBuffer::from_iter(counts.iter().map(|&count| count > 0)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match (self.function, &values.numbers) {
@@ -262,7 +262,7 @@ impl Job<'_> {
         Error::UnsupportedValue { function, column, found: self.column.data_type().clone(), advice }
     }
 
-    /// The type of values; of a dictionary that of its values.
+    /// The type of values; for a dictionary, that of its values.
     fn plain_type(&self) -> &DataType {
         match self.column.data_type() {
             DataType::Dictionary(_, values) => values,
@@ -270,7 +270,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether values are numbers, and not days or moments; or booleans, which are counted where they are true.
+    /// Whether values are numbers rather than dates or times; or booleans, of which the true ones are counted.
     fn may_be_added(&self) -> bool {
         let is_number = self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..));
         is_number || self.is_boolean()
@@ -377,7 +377,7 @@ impl Job<'_> {
     }
 }
 
-/// How many of these rows each group has.
+/// The number of these rows in each group.
 fn counts(device: &Any, ids: &[u32], groups: usize) -> Result<Vec<i64>> {
     let counted = group::wide::aggregate::<_, u32>(device, ids, groups, &[], &[Aggregate::Count])?;
     Ok(counted.counts.into_iter().map(i64::from).collect())
@@ -394,7 +394,7 @@ fn last_rows(ids: &[u32], groups: usize) -> UInt32Array {
     rows.into()
 }
 
-/// Digits behind the point of decimals; of whole numbers none.
+/// The number of decimal places of a decimal; 0 for integers.
 pub(crate) fn scale(of: &DataType) -> i8 {
     match of {
         DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
@@ -402,7 +402,7 @@ pub(crate) fn scale(of: &DataType) -> i8 {
     }
 }
 
-/// The sum of decimals of this scale divided by their count and rounded once; NaN of none.
+/// The sum of decimals of this scale divided by their count and rounded once; NaN if there are none.
 pub(crate) fn decimal_mean(sum: i128, scale: i8, count: i64) -> f64 {
     /// The most digits of a factor.
     const MOST: u32 = 19;
@@ -415,7 +415,7 @@ pub(crate) fn decimal_mean(sum: i128, scale: i8, count: i64) -> f64 {
     }
 }
 
-/// Values that came from a column of this type, as one; `None` of types that have no such values.
+/// Converts values back to the type of their column; `None` for types without such values.
 fn narrowed(to: &DataType, values: Vec<i128>, nulls: Option<NullBuffer>) -> Option<ArrayRef> {
     macro_rules! as_type {
         ($($pattern:pat => $arrow:ty),* $(,)?) => {

@@ -1,4 +1,4 @@
-//! Aggregates against plain loops.
+//! Compares aggregates with plain loops.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use koel::IdOrder;
 use crate::tests::devices;
 use crate::{Aggregation, Column, Error, Function, Keys, NullKeys, group_by};
 
-/// Values of groups of rows: group `i % 7` of row `i`, a value of which every third is missing, and all of group 5.
+/// Rows of groups, `i % 7` for row `i`; every third value is null, and all of group 5.
 fn rows() -> (Vec<i32>, Vec<Option<i64>>) {
     let group = |i: i64| (i % 7) as i32;
     let value = |i: i64| (i % 3 > 0 && i % 7 != 5).then_some((i * i * 31) % 101 - 50);
@@ -30,7 +30,7 @@ fn aggregate(device: &koel::Any, function: Function, values: ArrayRef) -> crate:
     Ok(batch.column(1).clone())
 }
 
-/// The values of each group that are there.
+/// The values of each group that are not null.
 fn by_group() -> Vec<Vec<i64>> {
     let (ids, values) = rows();
     let of = |group| ids.iter().zip(&values).filter(move |(id, _)| **id == group).filter_map(|(_, value)| *value);
@@ -195,7 +195,7 @@ fn sums_are_exact_or_refused_by_name() {
         assert!(matches!(&error, Error::Overflow { column, row: 0, .. } if column == "amount"), "{error}");
         assert!(error.to_string().contains("`amount`"), "{error}");
     }
-    // On the way to what fits nothing is lost.
+    // Intermediate sums do not overflow.
     let sum = one_group(Arc::new(Int64Array::from(vec![i64::MAX, 1, -5])), Function::Sum).expect("a sum");
     assert_eq!(sum.as_primitive::<Int64Type>().values(), &[i64::MAX - 4]);
     let sum = one_group(decimals(vec![most, most, -most]), Function::Sum).expect("a sum");

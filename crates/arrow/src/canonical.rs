@@ -1,4 +1,4 @@
-//! Floats of which equal ones have the same bits: -0 becomes 0, and every NaN the same one.
+//! Floats in canonical form, so that equal ones have the same bits: -0 becomes 0, and there is one NaN.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 
 use crate::error::Result;
 
-/// The array with such floats, also in structs and dictionaries.
+/// The array with canonical floats, also in structs and dictionaries.
 pub(crate) fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     type Half = <Float16Type as ArrowPrimitiveType>::Native;
     Ok(match array.data_type() {

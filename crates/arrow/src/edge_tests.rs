@@ -1,4 +1,4 @@
-//! What seldom occurs: ends of ranges, floats of odd bits, dictionaries of all kinds, rows that are not there.
+//! Edge cases: ends of ranges, floats with unusual bits, dictionaries of all kinds, missing rows.
 
 use std::sync::Arc;
 
@@ -78,14 +78,14 @@ fn ascending_floats_have_one_zero_and_one_nan() {
         let alone = Keys::of_arrays(std::slice::from_ref(&array)).expect("keys");
         let groups = factorize(&devices()[0], &alone, IdOrder::Ascending, NullKeys::Group).expect("groups");
         assert_eq!((groups.rows, groups.codes), (vec![5, 2, 1, 0].into(), vec![3, 2, 1, 3, 1, 0].into()));
-        // What is equal in the first column is in the order of the second.
+        // Rows that are equal in the first column are ordered by the second.
         let both = Keys::of_arrays(&[array, ones.clone()]).expect("keys");
         let groups = factorize(&devices()[0], &both, IdOrder::Ascending, NullKeys::Group).expect("groups");
         assert_eq!(groups.rows, vec![5, 4, 2, 1, 3, 0].into());
     }
 }
 
-/// Row after row of one dictionary, as batches of a file have it.
+/// Rows of one dictionary in batches, as read from a file.
 fn batches(dictionary: &DictionaryArray<Int32Type>, rows: usize) -> Column {
     let schema = Arc::new(Schema::new(vec![Field::new("d", dictionary.data_type().clone(), true)]));
     let batch = |row| RecordBatch::try_new(schema.clone(), vec![Arc::new(dictionary.slice(row, 1))]).expect("a batch");
@@ -96,7 +96,7 @@ fn batches(dictionary: &DictionaryArray<Int32Type>, rows: usize) -> Column {
 #[test]
 fn a_dictionary_of_many_batches_is_looked_at_once() {
     let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b"), Some("a"), Some("never")]));
-    // Under the null of a key may be anything, and a value may be null.
+    // The value under a null key is unspecified, and a value may be null.
     let of_row = vec![2, 0, 1, 3, i32::MAX, 2];
     let there = Some(vec![true, true, true, true, false, true].into());
     let dictionary = DictionaryArray::<Int32Type>::new(Int32Array::new(of_row.into(), there), values);
@@ -182,18 +182,18 @@ fn rows_are_taken_from_the_pieces_that_have_them() {
             vec![Some(39), Some(0), Some(25), None],
             vec![None, None],
             vec![Some(26), Some(26)],
-            // Ascending, and more than a run: of several pieces, and none of the first.
+            // Ascending, but not consecutive: from several pieces, and none from the first.
             vec![Some(3), Some(12), Some(12), Some(25), Some(39)],
             vec![Some(11), Some(13), Some(26), Some(26)],
         ];
         for rows in runs.chain(others).map(UInt32Array::from) {
             let expected = arrow_select::take::take(&array, &rows, None).expect("rows");
             let found = column.take(&rows).expect("rows");
-            // Dictionaries may have other values, of which rows have the same.
+            // Dictionaries may differ, but rows have the same values.
             let plain = |array: &ArrayRef| Column::new("x", array.clone()).plain().expect("values").chunks()[0].clone();
             assert_eq!(plain(&found).as_ref(), plain(&expected).as_ref(), "{} {rows:?}", array.data_type());
         }
-        // A run in one piece is not copied.
+        // Consecutive rows in one piece are not copied.
         let run = column.take(&vec![12, 13, 14].into()).expect("rows").to_data();
         assert!(run.ptr_eq(&array.slice(12, 3).to_data()), "{}", array.data_type());
     }
@@ -240,7 +240,7 @@ fn rows_and_columns_that_are_not_there_are_errors() {
     let error = column.take(&vec![0, 2].into()).expect_err("two rows").to_string();
     assert!(error.contains("row 2 of column `x`, which has 2 rows"), "{error}");
     assert!(column.take(&UInt32Array::from(vec![None, Some(1)])).is_ok());
-    // What stands under a null is no row.
+    // The number under a null is not a row.
     let under = UInt32Array::new(vec![7, 1].into(), Some(vec![false, true].into()));
     assert_eq!(column.take(&under).expect("rows").as_ref(), &Int64Array::from(vec![None, Some(2)]));
 

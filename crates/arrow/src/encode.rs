@@ -1,20 +1,21 @@
-//! Key columns as one column of words: rows have equal words where their keys are equal, and nowhere else.
+//! Key columns as one column of words: rows have equal words if, and only if, their keys are equal.
 //!
 //! ```text
 //! one column of integers of 32 or 64 bits without nulls    its own buffer (own.rs)
-//! else, for each column of plain values (leaf.rs)
-//!   its codes   value - least value;   of strings the number of the string (strings.rs)
-//!   null        one code more where nulls are equal; else the row's key equals no other
+//! otherwise, for each column of plain values (leaf.rs)
+//!   codes       value - least value;   for strings, the number of the string (strings.rs)
+//!   null        one more code if nulls are equal; otherwise the row's key equals no other
 //!   the word    word * codes + code: as dense as the columns together
-//!   too many    before words could pass 64 bits they are numbered: the first row that has a word stands for it
-//!               (finder.rs), so that they are fewer than 2^32. A range of values that is too wide is cut in two halves
+//!   overflow    before words exceed 64 bits, each is replaced by the first row that has it (finder.rs), which is less than
+//!               2^32; a column whose range of values is too wide is split into two halves
 //! ```
 //!
-//! All is made from the keys of one side, the right one of a join. Keys of the other side get the words that equal keys
-//! have there; a value that is not there gets a word that no key has, so its type may be wider. Decimals and moments of
-//! another scale are first converted to that of this side; those that are not whole there equal none.
+//! Words are defined by the keys of one side, the right one of a join. Keys of the other side get the words of equal
+//! keys; a value that does not occur there gets a word that no key has, so its type may be wider. Decimals and
+//! timestamps of another scale are first converted to that of the right side; values that are not whole numbers in it
+//! have no match.
 //!
-//! What it is not: a hash. No two keys share a word, and no key has to be looked at again.
+//! Words are not hashes: different keys have different words, so keys need not be compared again.
 
 use std::sync::OnceLock;
 
@@ -30,17 +31,17 @@ use crate::leaf::{Fixed, Leaf, Piece, leaves, nulls_like, scales, with_values};
 use crate::own::Own;
 use crate::strings::{StringColumn, StringNumbers};
 
-/// The word of a row whose key equals none, while words are made.
+/// The word of a row whose key equals no other, while words are computed.
 const NONE: u64 = u64::MAX;
-/// Words are below it: behind them is one for each side's rows whose keys equal none, and [`NONE`].
+/// Words are below it. After them there is one for each side's rows whose keys equal no other, and [`NONE`].
 const MOST: u64 = u64::MAX - 2;
-/// Rows of a piece of work.
+/// The number of rows that a task processes.
 pub(crate) const CHUNK: usize = 1 << 15;
 
 /// Whether nulls are equal to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum NullEquality {
-    /// A row with a null in its key has no partner, as in SQL.
+    /// A row with a null in its key does not match, as in SQL.
     #[default]
     NothingEquals,
     /// Null equals null, as in `IS NOT DISTINCT FROM` and in pandas.
@@ -56,7 +57,7 @@ pub(crate) enum Words {
 
 /// A width of words.
 pub(crate) trait Width: ArrowNativeType {
-    /// Words that are so wide.
+    /// Returns words of this width.
     fn of(words: Words) -> Option<ScalarBuffer<Self>>;
 }
 
@@ -78,18 +79,17 @@ impl Width for u64 {
     }
 }
 
-/// Which words keys have.
+/// The words of keys.
 pub(crate) enum Encoder {
-    /// Their own.
+    /// A buffer of the column itself.
     Own(Own),
-    /// One more for each column of plain values.
+    /// A code for each column of plain values.
     Packed(Packed),
 }
 
 impl Encoder {
-    /// Of the right keys of a join, or those to be grouped, with their words. Where nulls equal nothing, the rows that have
-    /// one share a word that no key of either side has.
-    /// Hashes of strings have `bits` bits.
+    /// Encodes the right keys of a join, or keys to be grouped. If nulls are not equal, the rows that have one share a
+    /// word that no key of either side has. Hashes of strings have `bits` bits.
     pub(crate) fn fit(device: &Any, keys: &Keys, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
         let columns = all_leaves(keys)?;
         if let [column] = &columns[..]
@@ -101,8 +101,8 @@ impl Encoder {
         Ok((Encoder::Packed(packed), words))
     }
 
-    /// The words of left keys, for the right keys of [`fit`](Self::fit). Rows whose keys equal none on the right share
-    /// a word that no right row has.
+    /// The words of left keys, for the right keys of [`fit`](Self::fit). Rows whose keys equal no right key share a
+    /// word that no right row has.
     pub(crate) fn encode(&self, left: &Keys, right: &Keys) -> Result<Words> {
         let mut columns = Vec::new();
         for (left, right) in left.columns().iter().zip(right.columns()) {
@@ -120,7 +120,7 @@ impl Encoder {
         }
     }
 
-    /// The word of rows that have a null, where nulls equal nothing.
+    /// The word of rows that have a null, if nulls are not equal.
     pub(crate) fn null_word(&self) -> Option<u64> {
         match self {
             Encoder::Own(_) => None,
@@ -129,7 +129,7 @@ impl Encoder {
     }
 }
 
-/// Bits of the hashes of strings: fewer than 64 only in tests of what happens when hashes meet.
+/// The number of bits of the hashes of strings: fewer than 64 only in tests of collisions.
 pub(crate) fn hash_bits() -> u32 {
     static BITS: OnceLock<u32> = OnceLock::new();
     *BITS.get_or_init(|| {
@@ -146,29 +146,29 @@ pub(crate) fn all_leaves(keys: &Keys) -> Result<Vec<Leaf>> {
     Ok(all)
 }
 
-/// Words made of columns, one after the other.
+/// Words combined from several columns.
 pub(crate) struct Packed {
     parts: Vec<Part>,
-    /// Words.
+    /// The number of words.
     count: u64,
 }
 
-/// What a column of plain values adds to words.
+/// A column's part of words.
 enum Part {
     Whole(Box<Step>),
-    /// The upper part and so many lower bits of each value.
+    /// The upper part, and this number of lower bits, of each value.
     Halves(u32, Box<[Part; 2]>),
 }
 
 struct Step {
     coder: Coder,
-    /// The code of null, if it has one.
+    /// The code of null, if nulls are equal.
     null: Option<u64>,
-    /// Codes.
+    /// The number of codes.
     codes: u64,
-    /// Numbers of the words so far, where the product would pass 64 bits.
+    /// Renumbers the words so far, if the product would exceed 64 bits.
     before: Option<Finder>,
-    /// Numbers of its own codes, where it still would.
+    /// Renumbers the column's own codes, if the product would still exceed 64 bits.
     own: Option<Finder>,
 }
 
@@ -181,28 +181,28 @@ enum Coder {
     Strings(StringNumbers),
 }
 
-/// Words, as far as they are made.
+/// Words of the columns so far.
 struct Making {
     words: Option<Vec<u64>>,
-    /// Those of a column alone that takes no more bits; then there are no others.
+    /// Words of 32 bits for a single column that fits; then there are no others.
     narrow: Option<Vec<u32>>,
     count: u64,
 }
 
-/// How words are fitted.
+/// The parameters for encoding the right side.
 #[derive(Clone, Copy)]
 struct Fit<'a> {
     device: &'a Any,
     rows: u64,
     nulls: NullEquality,
     bits: u32,
-    /// Whether no other column adds to the words.
+    /// Whether this is the only column.
     is_alone: bool,
 }
 
 impl Packed {
     fn fit(device: &Any, columns: &[Leaf], rows: usize, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
-        // Of no rows there still is one number, so that products are none of 0.
+        // For no rows the number is still one, so that products are not 0.
         let fit = Fit { device, rows: rows.max(1) as u64, nulls, bits, is_alone: columns.len() == 1 };
         let mut making = Making { words: None, narrow: None, count: 1 };
         let parts = columns.iter().map(|column| fit.part(column, &mut making)).collect::<Result<_>>()?;
@@ -232,7 +232,7 @@ impl Fit<'_> {
     fn part(&self, column: &Leaf, making: &mut Making) -> Result<Part> {
         if column.is_bytes() {
             let (numbers, of) = StringNumbers::build(self.device, StringColumn::of(column)?, self.bits)?;
-            // The numbers are at hand: they need not be found again.
+            // The numbers are already known.
             let (codes, values) = (by_row(column, numbers.strings(), &of), of.len() as u64);
             return self.step(column, Coder::Strings(numbers), values, Some(codes), making);
         }
@@ -286,7 +286,7 @@ impl Fit<'_> {
         Ok(Part::Whole(Box::new(step)))
     }
 
-    /// Puts the first row that has a word in place of each.
+    /// Replaces each word by the first row that has it.
     fn numbered(&self, words: &mut [u64]) -> Result<Finder> {
         let (finder, firsts) = Finder::build(self.device, words)?;
         put_numbers(words, &firsts);
@@ -335,8 +335,8 @@ impl Step {
         }
     }
 
-    /// The codes as words of 32 bits, if so many take no more, and as they are: this avoids a copy of 64 bits. `none`
-    /// is in place of [`NONE`].
+    /// The codes as words of 32 bits, if `count` of them fit and they need no change: this avoids a copy of 64 bits.
+    /// `none` replaces [`NONE`].
     fn narrow(&self, column: &Leaf, count: u64, none: u64) -> Option<Vec<u32>> {
         match (&self.coder, &self.own) {
             (Coder::Range { least, values }, None) if is_narrow(count) => {
@@ -362,7 +362,7 @@ impl Step {
         self.with_nulls(column, words, word)
     }
 
-    /// The words, where those of nulls are right too.
+    /// Replaces the words of nulls.
     fn with_nulls<W: Copy>(&self, column: &Leaf, mut words: Vec<W>, word: impl Fn(u64) -> W) -> Vec<W> {
         let null = word(self.null.unwrap_or(NONE));
         let mut rest = &mut words[..];
@@ -394,7 +394,7 @@ fn put_distances<T: Fixed, W: Send>(
     }));
 }
 
-/// The code of each row, from those of strings.
+/// The code of each row, from the codes of the strings.
 fn by_row(column: &Leaf, strings: &StringColumn, of: &[u32]) -> Vec<u64> {
     let mut codes = Vec::with_capacity(column.rows());
     for piece in strings.by_row(column, of) {
@@ -403,7 +403,7 @@ fn by_row(column: &Leaf, strings: &StringColumn, of: &[u32]) -> Vec<u64> {
     codes
 }
 
-/// Puts the number of each word in its place, or [`NONE`] where it has none.
+/// Replaces each word by its number, or by [`NONE`] if it has none.
 fn put_numbers(words: &mut [u64], numbers: &[u32]) {
     words.par_chunks_mut(CHUNK).zip(numbers.par_chunks(CHUNK)).for_each(|(words, numbers)| {
         for (word, &number) in words.iter_mut().zip(numbers) {
@@ -412,7 +412,7 @@ fn put_numbers(words: &mut [u64], numbers: &[u32]) {
     });
 }
 
-/// A code more for each word.
+/// Adds a code to each word.
 fn combine(words: &mut [u64], codes: &[u64], count: u64) {
     words.par_chunks_mut(CHUNK).zip(codes.par_chunks(CHUNK)).for_each(|(words, codes)| {
         for (word, &code) in words.iter_mut().zip(codes) {
@@ -421,7 +421,7 @@ fn combine(words: &mut [u64], codes: &[u64], count: u64) {
     });
 }
 
-/// Words in as few bits as they take; `none` in place of [`NONE`].
+/// The words in 32 bits if they fit; `none` replaces [`NONE`].
 fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
     if is_narrow(count) {
         let narrow = |&word: &u64| if word == NONE { none as u32 } else { word as u32 };
@@ -433,12 +433,12 @@ fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
     Words::Wide(words.into())
 }
 
-/// Whether so many words, and the one of rows that equal none, take 32 bits.
+/// Whether this number of words, and the word of rows whose keys equal no other, fit in 32 bits.
 fn is_narrow(count: u64) -> bool {
     count < u64::from(u32::MAX)
 }
 
-/// The least value of a column, and how many there are from it to the greatest one.
+/// The least value of a column, and the number of values from it to the greatest one.
 pub(crate) fn range(column: &Leaf) -> (i128, u128) {
     let of_pieces =
         column.pieces.iter().filter_map(|piece| with_values!(&piece.values, |all| ends(all, piece), |_b| None));
@@ -449,7 +449,7 @@ pub(crate) fn range(column: &Leaf) -> (i128, u128) {
     })
 }
 
-/// The least and the greatest value that is there.
+/// The least and the greatest value that is not null.
 fn ends<T: Fixed>(all: &[T], piece: &Piece) -> Option<(i128, i128)> {
     let widest =
         |ends: Option<(T::Whole, T::Whole)>| ends.map(|(least, greatest)| (T::widen(least), T::widen(greatest)));

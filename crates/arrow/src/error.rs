@@ -1,4 +1,4 @@
-//! Everything that can go wrong, with what to do about it.
+//! All errors, with advice.
 
 use arrow_schema::{ArrowError, DataType};
 
@@ -8,16 +8,16 @@ use crate::wide::{is_too_narrow, wide_type};
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. Inputs are never changed.
+/// An error. Inputs are never changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A column that is not there.
+    /// A column that does not exist.
     #[error("there is no column {}: there are {}", named(column), listed(there))]
     MissingColumn {
-        /// The name asked for.
+        /// The requested name.
         column: String,
-        /// The names there are.
+        /// The existing names.
         there: Vec<String>,
     },
     /// A name that two columns have.
@@ -26,17 +26,17 @@ pub enum Error {
         /// The name.
         column: String,
     },
-    /// No key column, or not as many on both sides of a join.
+    /// No key columns, or different numbers of them on the sides of a join.
     #[error(
         "keys are {left} columns on the left and {right} on the right: give as many on both sides, and at least one"
     )]
     KeyCount {
-        /// Key columns on the left, or of all.
+        /// The number of key columns on the left, or of all.
         left: usize,
-        /// Key columns on the right.
+        /// The number of key columns on the right.
         right: usize,
     },
-    /// Columns that belong together and differ in length.
+    /// Columns of one table that differ in length.
     #[error(
         "column {} has {rows} rows where {expected} are needed: columns of one table are equally long",
         named(column)
@@ -44,9 +44,9 @@ pub enum Error {
     Uneven {
         /// The column.
         column: String,
-        /// Its rows.
+        /// The number of its rows.
         rows: usize,
-        /// Rows of the others.
+        /// The number of rows of the others.
         expected: usize,
     },
     /// A type that keys cannot have.
@@ -59,7 +59,7 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
-    /// Keys of both sides whose types cannot be equal.
+    /// Keys whose types cannot be equal.
     #[error(
         "left key {} is {} and right key {} is {}: {}",
         named(left), typed(left_type), named(right), typed(right_type),
@@ -74,10 +74,10 @@ pub enum Error {
         right: String,
         /// Its type.
         right_type: DataType,
-        /// The cast that would help, if one does.
+        /// A cast that fixes it, if there is one.
         cast: Option<Box<Cast>>,
     },
-    /// A type that an aggregate cannot be taken of.
+    /// A type that an aggregate does not support.
     #[error("{function} of column {} is not possible: it has type {}; {advice}", named(column), typed(found))]
     UnsupportedValue {
         /// The aggregate.
@@ -89,7 +89,7 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
-    /// Values of a column that one array of its type cannot hold: more than 2 GiB of text, or more values of
+    /// Values of a column that do not fit in one array of its type: more than 2 GiB of text, or more values of
     /// dictionaries than their keys can number.
     #[error(
         "the values of column {} do not fit one array of {}: {}take fewer rows at a time",
@@ -103,7 +103,7 @@ pub enum Error {
         /// Its type.
         found: DataType,
     },
-    /// A sum that its type does not hold.
+    /// A sum that does not fit its type.
     #[error(
         "the sum of column {} in the group of row {row} does not fit {sum}: cast the column to {}Float64 if sums may be \
          rounded",
@@ -113,7 +113,7 @@ pub enum Error {
     Overflow {
         /// The column.
         column: String,
-        /// The first row of the first group, in the order of groups, whose sum it is.
+        /// The first row of the first group, in the order of groups, whose sum does not fit.
         row: usize,
         /// The type of sums.
         sum: DataType,
@@ -127,7 +127,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether values did not fit one array: fewer rows may.
+    /// Whether values did not fit one array, so that fewer rows may fit.
     pub fn is_too_long(&self) -> bool {
         match self {
             Error::NotOneArray { .. } => true,
@@ -137,15 +137,15 @@ impl Error {
     }
 }
 
-/// A cast of a column, by which it can be compared.
+/// A cast that makes a column comparable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cast {
     /// The column.
     pub column: String,
     /// Whether it is the left one of a join.
     pub is_left: bool,
-    /// The type: one of the other column's kind that holds as many digits and as fine parts. Float64 rounds whole numbers
-    /// beyond 2^53, and moments may have less of a range than days.
+    /// The type: one of the other column's kind with at least as many digits and decimal places. Float64 rounds
+    /// integers above 2^53, and timestamps may have a smaller range than dates.
     pub to: DataType,
 }
 
@@ -161,12 +161,12 @@ pub(crate) fn named(name: &str) -> String {
     format!("`{}`", shown_name(name))
 }
 
-/// A type for a message. Those of structs have names of columns in them.
+/// A type for a message. The types of structs contain names of columns.
 fn typed(of: &DataType) -> String {
     shown(&of.to_string(), 200).to_string()
 }
 
-/// The cast that helps, if a type is wider.
+/// Advice to cast to a wider type, if there is one.
 fn wider(found: &DataType) -> String {
     let wide = wide_type(found);
     if wide == *found { String::new() } else { format!("cast it to {}, or ", typed(&wide)) }

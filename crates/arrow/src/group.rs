@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! words      keys as words (encode.rs)
-//! numbers    koel's factorize: 0, 1, .. in the order in which words appear
-//! rows       where each number comes first
-//! ascending  the keys of the first rows sorted, and the numbers exchanged for their ranks: those of one column of plain values as
-//!            words by the device, others as rows of bytes by Arrow
+//! numbers    koel's factorize: 0, 1, .. in order of first occurrence
+//! rows       the first row of each number
+//! ascending  sorts the keys of the first rows, and replaces the numbers by their ranks: keys of one column of plain values
+//!            are sorted as words on the device, others as rows of bytes by Arrow
 //! ```
 
 use std::cmp::Ordering;
@@ -24,43 +24,44 @@ use crate::keys::Keys;
 use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
 
-/// Groups that are sorted on the CPU, whatever the device.
+/// The most groups that are sorted on the CPU, whatever the device.
 const FEW: usize = 1 << 16;
 
-/// What stands under the null of a row that is in no group.
+/// The value under the null of a row without a group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
-/// What becomes of rows whose key has a null.
+/// How rows with a null in their key are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum NullKeys {
-    /// Null is a key as any other: its rows are a group.
+    /// Null is a key like any other: its rows are a group.
     #[default]
     Group,
-    /// They are in no group, as with `dropna` in pandas.
+    /// They do not belong to a group, as with `dropna` in pandas.
     Drop,
 }
 
 /// The groups of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorized {
-    /// The number of each row's group; null for rows in none.
+    /// The number of each row's group; null for rows without a group.
     pub codes: UInt32Array,
-    /// The first row of each group. Keys of groups are what key columns have there ([`Column::take`](crate::Column::take)).
+    /// The first row of each group. The keys of groups are the values of the key columns in these rows
+    /// ([`Column::take`](crate::Column::take)).
     pub rows: UInt32Array,
 }
 
 impl Factorized {
-    /// Groups.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The keys of the groups, a column each.
+    /// The keys of the groups, as one array per column.
     ///
     /// # Errors
     /// As [`Column::take_wide`](crate::Column::take_wide).
@@ -69,9 +70,10 @@ impl Factorized {
     }
 }
 
-/// The groups of rows with equal keys, and the number of each row's.
+/// Groups rows with equal keys, and numbers the groups.
 ///
-/// Ascending groups are in the order of their keys, column after column: NaN behind all numbers, and null behind all values.
+/// With [`IdOrder::Ascending`], groups are in the order of their keys, column after column: NaN after all numbers, and
+/// null after all values.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -94,7 +96,7 @@ pub fn factorize(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> 
     with_hashes(device, keys, order, nulls, hash_bits())
 }
 
-/// The same with hashes of so many bits.
+/// As [`factorize`], with hashes of `bits` bits.
 pub(crate) fn with_hashes(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys, bits: u32) -> Result<Factorized> {
     let groups = first_seen(device, keys, nulls, bits)?;
     match order {
@@ -130,7 +132,7 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
         }
     };
     let mut rows = first_rows(&codes);
-    // At most one group is that of the rows with nulls.
+    // At most one group consists of the rows with nulls.
     let dropped = rows.iter().position(|&row| is_null(row as usize));
     let Some(dropped) = dropped else {
         return Ok(Factorized { codes: codes.into(), rows: rows.into() });
@@ -146,11 +148,11 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
     Ok(Factorized { codes: UInt32Array::new(codes.into(), Some(there)), rows: rows.into() })
 }
 
-/// Where each number comes first, of numbers that first come in their order.
+/// The first row of each number; the numbers must be in order of first occurrence.
 fn first_rows(codes: &[u32]) -> Vec<u32> {
     let end = |codes: &[u32]| codes.iter().max().map_or(0, |&greatest| greatest + 1);
     let ends: Vec<u32> = codes.par_chunks(CHUNK).map(end).collect();
-    // Where pieces begin that have numbers of their own, and the first of those.
+    // The chunks that contain new numbers, and the first of those.
     let (mut pieces, mut next) = (Vec::new(), 0);
     for (start, end) in (0..).step_by(CHUNK).zip(ends) {
         if end > next {
@@ -189,10 +191,10 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
 }
 
-/// The order of distinct keys of one column, if their values lie near enough to each other to be told apart by words.
+/// The order of distinct keys of one column, if its values are close enough to each other to be words.
 fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
     let ([column], [array]) = (keys.columns(), columns) else { return Ok(None) };
-    // What consists of several columns, and text, have no such words.
+    // Types of several columns, and text, do not have such words.
     if leaf::scales(column.name(), array.data_type())?.len() != 1 || !plain_type(array.data_type()).is_primitive() {
         return Ok(None);
     }
@@ -202,14 +204,14 @@ fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Ve
     with_values!(&piece.values, |values| ranked(device, values, piece.nulls.as_ref()), |_bytes| Ok(None))
 }
 
-/// The order of distinct values, of which one at most is null and comes last.
+/// The order of distinct values, at most one of which is null and sorted last.
 fn ranked<T: Fixed>(device: &Any, values: &[T], nulls: Option<&NullBuffer>) -> Result<Option<Vec<u32>>> {
     let is_there = |&group: &u32| nulls.is_none_or(|nulls| nulls.is_valid(group as usize));
     let (there, null): (Vec<u32>, Vec<u32>) = (0..values.len() as u32).partition(is_there);
     let ranks = || there.iter().map(|&group| values[group as usize].rank());
     let (least, greatest) = ranks().fold((i128::MAX, i128::MIN), |ends, rank| (ends.0.min(rank), ends.1.max(rank)));
     let between = greatest.wrapping_sub(least) as u128;
-    // Over a bus they would take longer than the processor takes to sort them.
+    // On a bus they would take longer than a sort on the CPU.
     let (few, cpu) = (there.len() < FEW, Any::Cpu(Cpu::new()));
     let device = if few { &cpu } else { device };
     let distance = |rank: i128| rank.wrapping_sub(least) as u128;
@@ -232,11 +234,11 @@ fn by_bytes(columns: &[ArrayRef]) -> Result<Vec<u32>> {
     let options = SortOptions { descending: false, nulls_first: false };
     let field = |column: &ArrayRef| SortField::new_with_options(column.data_type().clone(), options);
     let converter = RowConverter::new(columns.iter().map(field).collect())?;
-    // A column of bytes that are in the order of the keys. To Arrow -0 is below 0, and a NaN with a sign below all numbers.
+    // Sorting the bytes sorts the keys. Arrow sorts -0 before 0, and a NaN with a sign before all numbers.
     let columns = columns.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
     let bytes = converter.convert_columns(&columns)?;
     let mut order: Vec<u32> = (0..bytes.num_rows() as u32).collect();
-    // No two groups have one key, so there is one order.
+    // No two groups have equal keys, so the order is unique.
     order.par_sort_unstable_by(|&a, &b| bytes.row(a as usize).cmp(&bytes.row(b as usize)));
     Ok(order)
 }

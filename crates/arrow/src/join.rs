@@ -1,12 +1,12 @@
-//! Joins of tables by their key columns: which rows belong together.
+//! Joins of tables by their key columns.
 //!
 //! ```text
 //! index    the right keys as words (encode.rs), and koel's index of them
 //! join     the left keys as words, and koel's join: the pairs of rows, by left rows, then right rows, both ascending
 //! ```
 //!
-//! The result is row numbers, with which any column is taken ([`Column::take`](crate::Column::take)): no row is copied
-//! before it is known to be wanted.
+//! The result is row numbers, with which any column can be gathered ([`Column::take`](crate::Column::take)): only rows
+//! of the result are copied.
 
 use arrow_array::{BooleanArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
@@ -19,29 +19,29 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::kind::check_types;
 
-/// Rows of a join, by their numbers: each left row with each of its right rows, in the order of left rows, then of right
-/// rows; behind them, in right and full joins, the right rows without a partner.
+/// The rows of a join, by number: each left row with each matching right row, in the order of left rows, then of right
+/// rows; in right and full joins followed by the right rows without a match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joined {
-    /// The left row; null where a right or full join has none.
+    /// The left row; null for a right row without a match in a right or full join.
     pub left: UInt32Array,
-    /// The right row; null where a left or full join has none. `None` in semi and anti joins, which speak of left rows
-    /// alone.
+    /// The right row; null for a left row without a match in a left or full join. `None` in semi and anti joins, which
+    /// return left rows only.
     pub right: Option<UInt32Array>,
 }
 
 impl Joined {
-    /// Rows of the result.
+    /// The number of rows of the result.
     pub fn len(&self) -> usize {
         self.left.len()
     }
 
-    /// Whether there are none.
+    /// Whether the result is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Some of the rows.
+    /// A slice of the rows.
     pub fn slice(&self, offset: usize, len: usize) -> Self {
         Joined { left: self.left.slice(offset, len), right: self.right.as_ref().map(|right| right.slice(offset, len)) }
     }
@@ -55,13 +55,13 @@ impl Joined {
     }
 }
 
-/// Row numbers as a column, null where there is no row.
+/// Row numbers as a column, null for a missing row.
 fn numbers(rows: Vec<u32>, may_miss: bool) -> UInt32Array {
     let nulls = may_miss.then(|| NullBuffer::from_iter(rows.iter().map(|&row| row != NO_ROW)));
     UInt32Array::new(rows.into(), nulls.filter(|nulls| nulls.null_count() > 0))
 }
 
-/// Right keys, made ready to be joined with any number of left ones.
+/// An index of right keys, for joins with any number of left keys.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,10 +88,11 @@ pub(crate) enum Index {
 }
 
 impl RightKeys {
-    /// An index of right keys.
+    /// Creates an index of right keys.
     ///
-    /// Cost: a pass over each column, and koel's build of an index; of strings also their hashes, a table of them, and a
-    /// comparison of each with the first one that is equal. Memory: 8 bytes a row and column while words are made.
+    /// Cost: a pass over each column, and koel's build of an index; for strings also their hashes, a table of them, and
+    /// a comparison of each string with its first occurrence. Memory: 8 bytes per row and column while words are
+    /// computed.
     ///
     /// # Errors
     /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), or what koel reports.
@@ -99,7 +100,7 @@ impl RightKeys {
         Self::with_hashes(device, right, nulls, hash_bits())
     }
 
-    /// The same with hashes of so many bits.
+    /// As [`new`](Self::new), with hashes of `bits` bits.
     pub(crate) fn with_hashes(device: &Any, right: &Keys, nulls: NullEquality, bits: u32) -> Result<Self> {
         let (encoder, words) = Encoder::fit(device, right, nulls, bits)?;
         let index = match &words {
@@ -109,12 +110,12 @@ impl RightKeys {
         Ok(RightKeys { keys: right.clone(), encoder, index })
     }
 
-    /// Joins left keys with these.
+    /// Joins left keys with the right keys.
     ///
     /// # Errors
     /// [`Error::KeyCount`](crate::Error::KeyCount), [`Error::TypeMismatch`](crate::Error::TypeMismatch),
-    /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey); [`koel::Error::TooLarge`] for a result of 2^32 rows or more
-    /// ([`join_pieces`](Self::join_pieces) has no such limit), or what koel reports.
+    /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey); [`koel::Error::TooLarge`] for a result of 2^32 rows or
+    /// more ([`join_pieces`](Self::join_pieces) has no such limit), or what koel reports.
     pub fn join(&self, left: &Keys, how: JoinKind) -> Result<Joined> {
         let rows = match &self.index {
             Index::Narrow(index) => index.join(&self.words(left)?, how)?.collect()?,
@@ -123,11 +124,11 @@ impl RightKeys {
         Ok(Joined::of(rows, how))
     }
 
-    /// Joins left keys with these, and hands on the result in pieces of so many rows, in order, so that it is never held as a
-    /// whole. `start` is told first how many rows there are.
+    /// Joins left keys with the right keys, and passes the result on in pieces of this number of rows, in order, so
+    /// that it is never in memory as a whole. `start` is first called with the total number of rows.
     ///
     /// # Errors
-    /// As [`join`](Self::join), and those of the functions, after which no more is made.
+    /// As [`join`](Self::join), and those of the functions, after which the join stops.
     pub fn join_pieces<E: From<crate::Error>>(
         &self,
         left: &Keys,
@@ -148,7 +149,7 @@ impl RightKeys {
         }
     }
 
-    /// For each left row whether its key is among these.
+    /// For each left row, whether its key is among the right keys.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -159,7 +160,7 @@ impl RightKeys {
         Ok(BooleanArray::new(BooleanBuffer::from(there), None))
     }
 
-    /// The words of left keys, as wide as those of the index.
+    /// The words of left keys, of the width of the index.
     pub(crate) fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
         Ok(K::of(self.encoder.encode(left, &self.keys)?).expect("the encoder gives both sides words of one width"))
@@ -189,10 +190,10 @@ impl std::fmt::Debug for RightKeys {
     }
 }
 
-/// The join of two tables by their keys: numbers of the rows of both that belong together.
+/// Joins two tables by their keys: returns the numbers of matching rows.
 ///
-/// Cost: an index of the right keys ([`RightKeys::new`]), a lookup a left row, and 8 bytes a row of the result. Let the
-/// right side be the smaller one.
+/// Cost: an index of the right keys ([`RightKeys::new`]), a lookup per left row, and 8 bytes per row of the result. The
+/// right side should be the smaller one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -212,12 +213,12 @@ impl std::fmt::Debug for RightKeys {
 /// # Errors
 /// As [`RightKeys::join`].
 pub fn join(device: &Any, left: &Keys, right: &Keys, how: JoinKind, nulls: NullEquality) -> Result<Joined> {
-    // Types are looked at before anything is built.
+    // Types are checked before anything is built.
     check_types(left, right)?;
     RightKeys::new(device, right, nulls)?.join(left, how)
 }
 
-/// For each left row whether its key is among the right ones: never null.
+/// For each left row, whether its key is among the right ones: never null.
 ///
 /// # Errors
 /// As [`RightKeys::join`].

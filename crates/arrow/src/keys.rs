@@ -1,4 +1,4 @@
-//! Key columns: what is joined and grouped by.
+//! Key columns for joins and groups.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ impl Column {
         Column { name: name.into(), data_type, chunks: vec![array], rows }
     }
 
-    /// The column of this name, of batches of one schema.
+    /// The column of this name in batches of one schema.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`]; [`Error::Arrow`] for a batch of another schema.
+    /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`]; [`Error::Arrow`] if a batch has another schema.
     pub fn of_batches(schema: &Schema, batches: &[RecordBatch], name: &str) -> Result<Self> {
         let mut places = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
         let Some((at, field)) = places.next() else {
@@ -49,7 +49,7 @@ impl Column {
     /// A column in these pieces.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a piece of another type; [`koel::Error::TooLarge`] from 2^32 - 1 rows on.
+    /// [`Error::Arrow`] if a piece has another type; [`koel::Error::TooLarge`] for 2^32 - 1 or more rows.
     pub fn of_chunks(name: impl Into<String>, data_type: &DataType, mut chunks: Vec<ArrayRef>) -> Result<Self> {
         let name = name.into();
         if let Some(other) = chunks.iter().map(|chunk| chunk.data_type()).find(|of| *of != data_type) {
@@ -57,44 +57,44 @@ impl Column {
                 format!("a piece of column {} is of type {other} where the column is of {data_type}", named(&name));
             return Err(ArrowError::SchemaError(what).into());
         }
-        // Empty pieces have no rows to be found in.
+        // Empty pieces are dropped, so that every piece has rows.
         chunks.retain(|chunk| !chunk.is_empty());
         let rows = chunks.iter().map(|chunk| chunk.len()).sum();
         check_rows(rows)?;
         Ok(Column { name, data_type: data_type.clone(), chunks, rows })
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its type.
+    /// The type.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// Its pieces, in order.
+    /// The pieces, in order.
     pub fn chunks(&self) -> &[ArrayRef] {
         &self.chunks
     }
 
-    /// Rows.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The rows with these numbers, in one piece; null where a number is null.
+    /// The rows with these numbers, in one piece; null if a number is null.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for more than 2 GiB of text, and for
-    /// pieces whose dictionaries together have more values than their keys can number ([`take_wide`](Self::take_wide)
-    /// has neither limit).
+    /// [`Error::Arrow`] for an invalid row number; [`Error::NotOneArray`] for more than 2 GiB of text, and for pieces
+    /// whose dictionaries together have more values than their keys can number ([`take_wide`](Self::take_wide) has
+    /// neither limit).
     pub fn take(&self, rows: &UInt32Array) -> Result<ArrayRef> {
         if let Some((_, row)) = ends(rows).filter(|&(_, row)| row as usize >= self.rows) {
             let what = format!("row {row} of column {}, which has {} rows", named(&self.name), self.rows);
@@ -104,12 +104,12 @@ impl Column {
         taken.and_then(within_offsets).map_err(|error| self.refused(error))
     }
 
-    /// As [`take`](Self::take), where the result may have another type: rows that do not fit the type of the column
-    /// come with offsets of 64 bits (LargeUtf8, LargeBinary, LargeList), and dictionaries with keys of 32 bits.
+    /// As [`take`](Self::take), but if rows do not fit the type of the column, the result has offsets of 64 bits
+    /// (LargeUtf8, LargeBinary, LargeList) and dictionaries with keys of 32 bits.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a number that no row has; [`Error::NotOneArray`] for what does not fit these types either,
-    /// as maps of more than 2^31 entries.
+    /// [`Error::Arrow`] for an invalid row number; [`Error::NotOneArray`] for rows that do not fit these types either,
+    /// for example maps of more than 2^31 entries.
     pub fn take_wide(&self, rows: &UInt32Array) -> Result<ArrayRef> {
         match self.take(rows) {
             Err(error) if error.is_too_long() && wide_type(&self.data_type) != self.data_type => {
@@ -121,7 +121,7 @@ impl Column {
         }
     }
 
-    /// The error, with the name of the column where the result does not fit its type.
+    /// Adds the name of the column to an error if the result does not fit its type.
     fn refused(&self, error: ArrowError) -> Error {
         match is_too_narrow(&error) {
             true => Error::NotOneArray { column: self.name.clone(), found: self.data_type.clone() },
@@ -147,7 +147,7 @@ impl Column {
         Ok(Column::new(self.name.clone(), whole))
     }
 
-    /// The same rows, with values in place of dictionaries, also of those in structs.
+    /// The same rows, with values instead of dictionaries, also in structs.
     ///
     /// # Errors
     /// [`Error::NotOneArray`] if the values of a piece, one for each row, are more than 2 GiB of text.
@@ -157,12 +157,12 @@ impl Column {
         Ok(Column { name: self.name.clone(), data_type: plain_type(&self.data_type), chunks, rows: self.rows })
     }
 
-    /// Whether some row is not null.
+    /// Whether a row is not null.
     pub fn has_values(&self) -> bool {
         self.chunks.iter().any(|chunk| chunk.logical_null_count() < chunk.len())
     }
 
-    /// Whether a row has a value.
+    /// Returns a function that tests whether a row is not null.
     pub(crate) fn is_there(&self) -> impl Fn(u32) -> bool + use<> {
         let starts = Starts::of(&self.chunks);
         let nulls: Vec<_> = self.chunks.iter().map(|chunk| chunk.logical_nulls()).collect();
@@ -173,7 +173,7 @@ impl Column {
     }
 }
 
-/// Row numbers are 32 bits wide, and the last one stands for no row.
+/// Row numbers have 32 bits, and the last one marks a missing row.
 fn check_rows(rows: usize) -> Result<()> {
     const MOST: u64 = u32::MAX as u64 - 1;
     match rows as u64 {
@@ -184,7 +184,7 @@ fn check_rows(rows: usize) -> Result<()> {
     }
 }
 
-/// Key columns of one table: one or more, equally long. A row's key is what it has in all of them.
+/// The key columns of a table: one or more, of equal length. The key of a row is its values in all of them.
 #[derive(Clone, Debug)]
 pub struct Keys {
     columns: Vec<Column>,
@@ -192,10 +192,11 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys of these columns.
+    /// Keys with these columns.
     ///
     /// # Errors
-    /// [`Error::KeyCount`] for none, [`Error::Uneven`], [`koel::Error::TooLarge`] from 2^32 - 1 rows on.
+    /// [`Error::KeyCount`] if there are no columns, [`Error::Uneven`], [`koel::Error::TooLarge`] for 2^32 - 1 or more
+    /// rows.
     pub fn new(columns: Vec<Column>) -> Result<Self> {
         let Some(first) = columns.first() else {
             return Err(Error::KeyCount { left: 0, right: 0 });
@@ -208,7 +209,7 @@ impl Keys {
         Ok(Keys { columns, rows })
     }
 
-    /// Keys of arrays, which are called 0, 1, .. in messages.
+    /// Keys with these arrays, which are called 0, 1, .. in messages.
     ///
     /// # Errors
     /// As [`Keys::new`].
@@ -216,7 +217,7 @@ impl Keys {
         Keys::new(arrays.iter().enumerate().map(|(i, array)| Column::new(i.to_string(), Arc::clone(array))).collect())
     }
 
-    /// Keys of the columns of these names, of batches of one schema.
+    /// Keys with the columns of these names, in batches of one schema.
     ///
     /// # Errors
     /// As [`Keys::new`] and [`Column::of_batches`].
@@ -229,12 +230,12 @@ impl Keys {
         &self.columns
     }
 
-    /// Rows.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }

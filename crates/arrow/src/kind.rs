@@ -1,4 +1,4 @@
-//! Which types can be equal: what both sides of a join must have.
+//! The types whose values can be equal, which the sides of a join must have.
 
 use arrow_schema::{DataType, IntervalUnit};
 
@@ -7,7 +7,7 @@ use crate::keys::{Column, Keys};
 use crate::leaf::scales;
 use crate::plain::plain_type;
 
-/// What values of a type are. Values of two types can be equal if these are.
+/// The kind of a type. Values of two types can be equal if their kinds are.
 #[derive(PartialEq, Eq, Debug)]
 enum Kind {
     Integer,
@@ -15,13 +15,13 @@ enum Kind {
     Boolean,
     /// Of any scale.
     Decimal,
-    /// Of 256 bits, and of this scale.
+    /// Of 256 bits and this scale.
     WideDecimal(i8),
     Date32,
     Date64,
     /// Times, timestamps and durations of any unit.
     Time,
-    /// Whether it has a time zone: then it is a moment, and the zone is how it is shown.
+    /// Whether it has a time zone, and so is a point in time that the zone only affects in output.
     Timestamp(bool),
     Duration,
     Interval(IntervalUnit),
@@ -29,7 +29,7 @@ enum Kind {
     Binary,
     Struct(Vec<Kind>),
     Null,
-    /// What no key is.
+    /// Not supported as a key.
     Other,
 }
 
@@ -58,25 +58,26 @@ impl Kind {
     }
 }
 
-/// Refuses two sides of a join whose keys cannot be equal: what [`join`](fn@crate::join) does before anything is built.
-/// A column whose rows are all null, or of type Null, is compared with one of any type.
+/// Returns an error if the keys of the two sides of a join cannot be equal. [`join`](fn@crate::join) calls it before
+/// anything is built. A column whose rows are all null, or whose type is Null, can be compared with any type.
 ///
-/// Cost: where two types differ, a look at the nulls of both columns.
+/// Cost: if two types differ, a check of the nulls of both columns.
 ///
 /// # Errors
-/// [`Error::KeyCount`], [`Error::TypeMismatch`] with the cast that would help.
+/// [`Error::KeyCount`], [`Error::TypeMismatch`] with a cast that fixes it.
 pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
-    // An empty column of numbers is more likely a mistake than one of nulls is.
+    // An empty column of numbers is more likely a mistake than a column of nulls.
     let is_null = |of: &Column| plain_type(of.data_type()) == DataType::Null || !(of.is_empty() || of.has_values());
     check_pairs(left, right, |left, right| is_null(left) || is_null(right))
 }
 
-/// The same by types alone, for tables whose rows are not in memory.
+/// As [`check_types`], by types alone, for tables whose rows are not in memory.
 pub(crate) fn check_kinds(left: &Keys, right: &Keys) -> Result<()> {
     check_pairs(left, right, |_, _| false)
 }
 
-/// The scale at which both sides' values of each column of plain values are whole numbers; `None` if no scales differ.
+/// The scale at which the values of both sides are integers, for each column of plain values; `None` if no scales
+/// differ.
 pub(crate) fn common_scales(left: &Keys, right: &Keys) -> Result<Option<Vec<i8>>> {
     let all = |keys: &Keys| -> Result<Vec<i8>> {
         let each = keys.columns().iter().map(|column| scales(column.name(), column.data_type()));
@@ -87,8 +88,8 @@ pub(crate) fn common_scales(left: &Keys, right: &Keys) -> Result<Option<Vec<i8>>
 }
 
 /// Whether values of two types can be equal. Decimals of up to 128 bits, times, timestamps and durations are compared
-/// by value, whatever their scale or unit. Types that keys cannot have are left to [`Error::UnsupportedKey`], which
-/// says more.
+/// by value, whatever their scale or unit. Types that keys cannot have are reported as [`Error::UnsupportedKey`]
+/// instead, which has more detail.
 pub fn can_be_equal(left: &DataType, right: &DataType) -> bool {
     Kind::of(left) == Kind::of(right)
 }
@@ -113,8 +114,8 @@ fn check_pairs(left: &Keys, right: &Keys, may_differ: impl Fn(&Column, &Column) 
     })
 }
 
-/// The cast that makes two columns comparable: of the side whose values the type of the other side has too, or a wider one
-/// of its kind.
+/// The cast that makes two columns comparable: to the type of the other side if it represents all values, or to a wider
+/// type of its kind.
 fn cast(left: &Column, right: &Column) -> Option<Cast> {
     let of_right = |to| Some(Cast { column: right.name().into(), is_left: false, to });
     let of_left = |to| Some(Cast { column: left.name().into(), is_left: true, to });
@@ -137,8 +138,8 @@ fn fits(of: &DataType, scale: i8) -> bool {
     }
 }
 
-/// The type to which values of one type are cast, that they equal those of another one; `None` if the other one has to be
-/// cast.
+/// The type to cast values of one type to, so that they can equal those of another type; `None` if the other one must
+/// be cast.
 fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
     match (Kind::of(from), Kind::of(to)) {
         (Kind::Null | Kind::Other | Kind::Struct(_), _) | (_, Kind::Null | Kind::Other | Kind::Struct(_)) => None,
@@ -146,7 +147,7 @@ fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
         (Kind::Binary, Kind::Text) => None,
         (_, Kind::Text) => Some(DataType::Utf8),
         (Kind::Integer | Kind::Decimal | Kind::WideDecimal(_), Kind::Float) => Some(DataType::Float64),
-        // Decimals of all scales are compared with each other.
+        // Decimals of all scales can be compared with each other.
         (Kind::Integer | Kind::Boolean, Kind::Decimal) => Some(DataType::Decimal128(38, 0)),
         // Integers have up to 20 digits.
         (Kind::Integer | Kind::Boolean, Kind::WideDecimal(scale)) if scale <= 56 => {
@@ -198,7 +199,7 @@ mod tests {
             let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
             assert_eq!(cast(&left, &right), Some(Cast { column: "k".into(), is_left, to }));
         }
-        // The first would not fit.
+        // The first type would not suffice.
         let [left, right] =
             [decimal(38, 0), DataType::Decimal256(76, 39)].map(|of| Column::new("k", new_empty_array(&of)));
         assert_eq!(cast(&left, &right), None);
@@ -230,7 +231,7 @@ mod tests {
                 let error = check_types(&keys(left.clone()), &keys(right.clone())).expect_err("two kinds").to_string();
                 assert!(error.contains(&format!("is {}", left.data_type())), "{error}");
                 assert!(error.contains(&right.data_type().to_string()), "{error}");
-                // A date is no text of a float, and there is nothing to cast.
+                // A date is not a text of a float, and there is no cast.
                 let has_none = |of: &ArrayRef| matches!(of.data_type(), DataType::Float64 | DataType::Decimal128(..));
                 let is_day = |of: &ArrayRef| matches!(of.data_type(), DataType::Date32 | DataType::Timestamp(..));
                 let advice = if has_none(left) && is_day(right) { "cast both to one type" } else { "cast `k` to " };

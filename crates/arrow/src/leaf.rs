@@ -1,16 +1,16 @@
-//! Key columns taken apart into columns of plain values.
+//! Key columns split into columns of plain values.
 //!
 //! ```text
-//! integers, dates, times, timestamps, durations, decimals of 32, 64 and 128 bits    themselves
+//! integers, dates, times, timestamps, durations, decimals of 32, 64 and 128 bits    the same values
 //! booleans                    0 and 1
 //! floats                      their values, where -0 is 0 and there is one NaN
-//! intervals                   a column a part;     decimals of 256 bits: two halves
-//! text and binary             themselves; a dictionary of them: its values, and which of them each row has
-//! other dictionaries          the values that rows have
-//! structs                     whether they are there, and a column a field
+//! intervals                   a column per part;     decimals of 256 bits: two halves
+//! text and binary             the same values; a dictionary of them: its values, and the index of each row
+//! other dictionaries          the values of the rows
+//! structs                     whether each is valid, and a column per field
 //! ```
 //!
-//! Buffers are shared with the arrays they come from, not copied, except for booleans, half floats, intervals and dictionaries.
+//! Buffers are shared with the arrays, not copied, except for booleans, half floats, intervals and dictionaries.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -28,7 +28,7 @@ use crate::keys::Column;
 #[derive(Clone)]
 pub(crate) struct Leaf {
     pub(crate) pieces: Vec<Piece>,
-    /// A value `v` stands for `v / 10^scale`: decimal places, or 3 for milliseconds.
+    /// A value `v` represents `v / 10^scale`: decimal places, or 3 for milliseconds.
     pub(crate) scale: i8,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Leaf {
 #[derive(Clone)]
 pub(crate) struct Piece {
     pub(crate) values: Values,
-    /// Which rows are there; none missing if this is missing.
+    /// The rows that are not null; `None` if all are.
     pub(crate) nulls: Option<NullBuffer>,
     pub(crate) rows: usize,
 }
@@ -58,14 +58,14 @@ pub(crate) enum Values {
     Bytes(Bytes),
 }
 
-/// Strings of bytes, and which of them each row has, where that is not row after row.
+/// Strings of bytes, and the index of each row, unless row i has string i.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     pub(crate) strings: Strings,
     pub(crate) keys: Option<ScalarBuffer<u32>>,
 }
 
-/// Strings of bytes as Arrow has them.
+/// Strings of bytes in Arrow's layouts.
 #[derive(Clone)]
 pub(crate) enum Strings {
     Small(OffsetBuffer<i32>, Buffer),
@@ -84,7 +84,7 @@ impl Strings {
         }
     }
 
-    /// Where they lie in memory: the same place is the same strings, as long as both are held.
+    /// Their address in memory: equal addresses are the same strings, as long as both are alive.
     pub(crate) fn place(&self) -> [usize; 3] {
         match self {
             Strings::Small(offsets, bytes) => [offsets.as_ptr().addr(), bytes.as_ptr().addr(), offsets.len()],
@@ -105,13 +105,13 @@ impl Strings {
     }
 }
 
-/// A value of fixed width: compared as integers, whatever its type.
+/// A value of fixed width, compared as an integer.
 pub(crate) trait Fixed: Copy + Send + Sync {
-    /// An integer that tells apart such values.
+    /// An integer that is equal only for equal values.
     type Whole: Ord + Copy + Send + Sync;
     fn whole(self) -> Self::Whole;
     fn widen(whole: Self::Whole) -> i128;
-    /// A number that ascends as values do, NaN last, and is the same of equal ones.
+    /// A number that is ordered as the values are, NaN last, and equal for equal values.
     fn rank(self) -> i128;
 }
 
@@ -149,7 +149,7 @@ impl Fixed for f64 {
     }
     #[inline(always)]
     fn rank(self) -> i128 {
-        // Bits of positive doubles ascend as they do, and those of negative ones descend.
+        // The bits of positive doubles are ordered as the doubles are, and those of negative ones in reverse.
         let bits = self.whole();
         i128::from(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 })
     }
@@ -171,7 +171,7 @@ impl Fixed for f32 {
     }
 }
 
-/// The body with `$values` as a slice of the type that values of fixed width have; the other one for strings.
+/// Runs the body with `$values` as a slice of the type of values of fixed width; the other body is for strings.
 macro_rules! with_values {
     ($of:expr, |$values:ident| $body:expr, |$bytes:ident| $other:expr) => {
         match $of {
@@ -193,7 +193,7 @@ macro_rules! with_values {
 pub(crate) use with_values;
 
 impl Leaf {
-    /// Rows.
+    /// The number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.pieces.iter().map(|piece| piece.rows).sum()
     }
@@ -208,17 +208,18 @@ impl Leaf {
         self.pieces.iter().any(|piece| matches!(piece.values, Values::Bytes(_)))
     }
 
-    /// Bits of the lower half of each value, where values are to be cut in two.
+    /// The number of bits of the lower half of each value, if values must be split.
     pub(crate) fn half_bits(&self) -> u32 {
         if self.pieces.iter().any(|piece| matches!(piece.values, Values::I128(_))) { 64 } else { 32 }
     }
 
-    /// The upper part and the `bits` lower ones of each value: two columns that together tell apart what this one does.
-    /// Both sides of a join are cut at one place, whatever their types.
+    /// The upper part and the `bits` lower ones of each value: two columns that together are equal where this one is.
+    /// Both sides of a join are split at the same bit, whatever their types.
     pub(crate) fn halves(&self, bits: u32) -> [Leaf; 2] {
         fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
             let wide = || values.iter().map(|&value| T::widen(value.whole()));
-            // Values of 64 bits are cut at 32: the upper part of a wider one, which equals none of them, must not wrap.
+            // Values of 64 bits are split at 32: the upper part of a wider one, which equals none of them, must not
+            // wrap.
             let upper = |value: i128| i64::try_from(value >> bits).unwrap_or(i64::MAX);
             [
                 Values::I64(wide().map(upper).collect()),
@@ -234,7 +235,7 @@ impl Leaf {
         [upper, lower].map(|pieces| Leaf { pieces, scale: self.scale })
     }
 
-    /// The same numbers at another scale. One that is not a whole number there, or exceeds 128 bits, becomes
+    /// The same numbers at another scale. A number that is not whole at this scale, or exceeds 128 bits, becomes
     /// [`NO_NUMBER`].
     pub(crate) fn at_scale(&self, scale: i8) -> Leaf {
         fn scaled<T: Fixed>(values: &[T], steps: i32) -> Values {
@@ -260,18 +261,18 @@ impl Leaf {
     }
 }
 
-/// In place of a number that a scale cannot hold. No decimal equals it, because decimals of 128 bits have at most 38
+/// Replaces a number that a scale cannot represent. No decimal equals it, because decimals of 128 bits have at most 38
 /// digits.
 const NO_NUMBER: i128 = i128::MAX;
 
-/// What is said of types that Arrow has no arrays of.
+/// The message for types without Arrow arrays.
 const NO_ARRAYS: &str = "no array can have it: give a type of Arrow's format";
 
-/// The columns of plain values that a column is made of. As many for each column of a type that may be compared with it.
+/// The columns of plain values of a column. Comparable types have equally many.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
     let none;
     let chunks = if chunks.is_empty() {
-        // Without a chunk nothing would tell text from numbers.
+        // Without a chunk, the type would be unknown.
         none = [empty(name, data_type)?];
         &none[..]
     } else {
@@ -287,9 +288,9 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     Ok(leaves)
 }
 
-/// The columns of plain values of a left column, for a right column of another kind, where one of the two has no
-/// values: those that nulls of the right type have. A left value, if there is one, equals no right one, because there
-/// is none.
+/// The columns of plain values of a left column, for a right column of another kind, if one of the two has only nulls:
+/// they are those of nulls of the right type. A left value, if there is one, has no match, because there are no right
+/// values.
 pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
     let missing = new_null_array(right, left.len());
     let mut leaves = leaves(left.name(), right, &[missing])?;
@@ -302,13 +303,13 @@ pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
 /// A column without rows.
 ///
 /// # Errors
-/// [`Error::UnsupportedKey`] for what cannot be a key, or not even the type of an array.
+/// [`Error::UnsupportedKey`] if the type cannot be a key, or not even the type of an array.
 fn empty(name: &str, data_type: &DataType) -> Result<ArrayRef> {
     scales(name, data_type)?;
     Ok(new_empty_array(data_type))
 }
 
-/// The columns of plain values into which a type is taken apart, by their scales.
+/// The columns of plain values of a type, by their scales.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`].
@@ -408,7 +409,7 @@ fn take_apart(name: &str, chunk: &ArrayRef, above: Option<&NullBuffer>, to: &mut
             put(Values::I64(values.iter().map(|value| value.nanoseconds).collect()));
         }
         DataType::Struct(_) => {
-            // A struct that is not there is something else than one whose fields are not.
+            // A null struct differs from one whose fields are null.
             let there = (0..rows).map(|row| u8::from(nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))).collect();
             put(Values::U8(there));
             for field in chunk.as_struct().columns() {
@@ -459,8 +460,8 @@ fn strings(array: &ArrayRef) -> Option<Strings> {
     })
 }
 
-/// Which value each row has. What stands under a null is any number.
-// One of the types is the one that is cast to.
+/// The index of each row's value; unspecified for nulls.
+// One of the types is the type of the cast.
 #[allow(clippy::unnecessary_cast)]
 fn dictionary_keys(array: &ArrayRef) -> ScalarBuffer<u32> {
     downcast_dictionary_array! {

@@ -19,45 +19,45 @@
 //! # Ok::<(), koel_arrow::Error>(())
 //! ```
 //!
-//! # What keys can be
+//! # Types of keys
 //!
-//! All integers, floats (-0 is 0, and NaN equals NaN), decimals, booleans, dates, times, timestamps, durations, intervals, text
-//! and binary of every layout, dictionaries of any of these, structs, and several columns together. Answers are exact: hashes
-//! find rows, and values decide.
+//! All integers, floats (-0 is 0, and NaN equals NaN), decimals, booleans, dates, times, timestamps, durations,
+//! intervals, text and binary of every layout, dictionaries of any of these, structs, and several columns together.
+//! Results are exact: hashes find candidates, and values are compared.
 //!
 //! The sides of a join may differ in type, but not in kind: integers of any width, text of any layout, decimals of any
 //! scale, times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms equals 1500 us, and no
-//! number of seconds. A column of nulls alone joins with any type. Types of two kinds are [`Error::TypeMismatch`], with
-//! the cast that helps.
+//! number of seconds. A column of nulls only can be joined with any type. Types of two kinds are
+//! [`Error::TypeMismatch`], with a cast that fixes it.
 //!
 //! # Order
 //!
-//! Joins come by left row, then by right row; groups by first appearance, or ascending. It is the order of every device, thread
-//! count and run.
+//! The rows of a join are ordered by left row, then by right row; groups are in order of first occurrence, or
+//! ascending. The order is the same for every device, thread count and run.
 //!
 //! # Limits
 //!
-//! A table in memory has at most 2^32 - 2 rows, because rows have numbers of 32 bits; a longer one is [`koel::Error::TooLarge`].
-//! The result of a join may have any number of rows ([`RightKeys::join_pieces`]). In [`external`] tables may have any number of rows,
-//! and need not fit in memory.
+//! A table in memory has at most 2^32 - 2 rows, because row numbers have 32 bits; a longer one is
+//! [`koel::Error::TooLarge`]. The result of a join may have any number of rows ([`RightKeys::join_pieces`]). In
+//! [`external`], tables may have any number of rows, and need not fit in memory.
 //!
-//! # What is where
+//! # Modules
 //!
 //! ```text
 //! keys.rs                 columns in pieces, by name
-//! kind.rs                 which types can be equal
-//! leaf.rs                 columns taken apart into plain values
-//! encode.rs, own.rs       plain values as one word a row;  strings.rs, finder.rs: numbers for strings and for words
-//! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys batch by batch
-//! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: rows of columns by number
+//! kind.rs                 types that can be equal
+//! leaf.rs                 columns split into plain values
+//! encode.rs, own.rs       plain values as one word per row;  strings.rs, finder.rs: numbers of strings and of words
+//! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys in batches
+//! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: gathers rows of columns
 //! external/               joins and groups under a memory limit
-//! sizes.rs                what rows take in memory
-//! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
+//! sizes.rs                the memory of rows
+//! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
 //! wide.rs                 results that exceed their types: text of more than 2 GiB
 //! ```
 //!
-//! Cost: a pass over each key column besides what koel does with words ([`koel::group`], [`mod@koel::join`]); a column of 32-bit or
-//! 64-bit integers without nulls is used where it lies. What the host does runs on rayon's threads.
+//! Cost: a pass over each key column in addition to koel's work on words ([`koel::group`], [`mod@koel::join`]); a
+//! column of 32-bit or 64-bit integers without nulls is used in place. The host's work runs on rayon's threads.
 
 mod aggregate;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 /// The most characters of a name that a message shows.
 const MOST: usize = 80;
 
-/// A name, as messages show it: its control characters are escaped, and it is cut if it is long.
+/// A name for messages: control characters are escaped, and a long name is truncated.
 #[doc(hidden)]
 pub fn shown_name(name: &str) -> impl fmt::Display + '_ {
     shown(name, MOST)
@@ -26,7 +26,7 @@ pub(crate) fn shown(text: &str, most: usize) -> impl fmt::Display + '_ {
     })
 }
 
-/// Characters that are not controls, and show nothing or turn the direction of text.
+/// Invisible characters that are not control characters, and characters that change the direction of text.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

@@ -1,7 +1,7 @@
-//! A column of integers of 32 or 64 bits without nulls: its buffer is the column of words.
+//! A column of integers of 32 or 64 bits without nulls, whose buffer is used as the column of words.
 //!
-//! A left column of the same type, in one piece and without nulls, is one as well. Any other is copied: a value that right
-//! rows could have keeps its bits, and all else becomes a word that no right row has.
+//! A left column of the same type, in one piece and without nulls, is used in place too. Any other is copied: a value
+//! that right rows may have keeps its bits, and all others become a word that no right row has.
 
 use std::mem::discriminant;
 use std::sync::OnceLock;
@@ -18,17 +18,17 @@ pub(crate) struct Own {
     limits: OnceLock<Limits>,
 }
 
-/// Which values right rows have.
+/// The values of the right rows.
 #[derive(Clone, Copy)]
 struct Limits {
     least: i128,
     values: u128,
-    /// A word that none has.
+    /// A word that no right row has.
     spare: u64,
 }
 
 impl Own {
-    /// Of a column that is one, with its words.
+    /// Encodes a column, if it can be used in place.
     pub(crate) fn of(column: &Leaf) -> Option<(Self, Words)> {
         let words = own_words(column)?;
         Some((Own { column: column.clone(), limits: OnceLock::new() }, words))
@@ -74,9 +74,9 @@ impl Limits {
     }
 }
 
-/// The first value from `first` on that a column does not have.
+/// The first value from `first` on that does not occur in a column.
 fn absent(piece: &Piece, first: i128) -> i128 {
-    // Of as many neighbours as there are rows, and one more, some are missing.
+    // Of rows + 1 consecutive values, at least one is missing.
     let neighbours = piece.rows as u128 + 1;
     let mut there = BooleanBufferBuilder::new(piece.rows + 1);
     there.append_n(piece.rows + 1, false);
@@ -99,7 +99,7 @@ fn widened<T: Fixed>(value: T) -> i128 {
     T::widen(value.whole())
 }
 
-/// The buffer of a column that is its own words.
+/// The buffer of a column that can be used in place.
 fn own_words(column: &Leaf) -> Option<Words> {
     let [piece] = &column.pieces[..] else { return None };
     if piece.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) {

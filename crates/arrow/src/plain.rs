@@ -1,4 +1,4 @@
-//! Dictionaries: whether those of several pieces go into one, and values in their place.
+//! Dictionaries: a check that those of several pieces fit in one, and conversion to values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field};
 use arrow_select::take::take;
 
-/// Refuses pieces whose dictionaries may together have more values than their keys can number: Arrow, which puts them behind
-/// each other, panics then.
+/// Returns an error if dictionaries of pieces may together have more values than their keys can number: Arrow, which
+/// concatenates them, would panic.
 ///
 /// # Errors
 /// [`ArrowError::DictionaryKeyOverflowError`].
@@ -25,7 +25,7 @@ pub(crate) fn check_dictionaries(chunks: &[ArrayRef]) -> Result<(), ArrowError> 
     }
 }
 
-/// Whether dictionaries of these pieces fit one, at every depth. One that several pieces share counts once.
+/// Whether dictionaries of these pieces fit in one, at every depth. A dictionary that several pieces share counts once.
 fn fit(pieces: &[&ArrayData]) -> bool {
     let Some(first) = pieces.first() else { return true };
     if let DataType::Dictionary(keys, _) = first.data_type() {
@@ -43,12 +43,12 @@ fn fit(pieces: &[&ArrayData]) -> bool {
 fn has_dictionaries(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(..) => true,
-        // Whatever is made of others may hold some.
+        // Nested types may contain dictionaries.
         other => other.is_nested(),
     }
 }
 
-/// The type of [`Column::plain`](crate::Column::plain): with values in place of dictionaries, also of those in structs.
+/// The type of [`Column::plain`](crate::Column::plain): with values instead of dictionaries, also in structs.
 pub fn plain_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain_type(values),
@@ -60,7 +60,7 @@ pub fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// An array with values in place of dictionaries, also of those in structs.
+/// An array with values instead of dictionaries, also in structs.
 pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match (array.data_type(), plain_type(array.data_type())) {
         (DataType::Dictionary(..), _) => {

@@ -1,14 +1,13 @@
-//! Left keys that come batch by batch, for engines that stream: the results of each batch in pieces, as row numbers.
+//! Left keys in batches, for streaming engines: the results of each batch in pieces, as row numbers.
 //!
 //! ```text
-//! RightKeys::probe    the words of a batch, and how many results it has; the results too, if they are few
-//! RightKeys::piece    some of the results; if they are many, the batch is looked up again for each piece, which is little
-//!                     beside writing them, and nothing is held but its words
-//! FirstKeys           no results: for each left row the first right row with its key. Semi, anti and mark joins of either side
+//! RightKeys::probe    the words of a batch, and the number of results; the results too, if they are few
+//! RightKeys::piece    some of the results; if they are many, the batch is looked up again for each piece, which costs little
+//!                     compared with writing them, and only its words are kept
+//! FirstKeys           for each left row the first right row with its key, for semi, anti and mark joins of either side
 //! ```
 //!
-//! What it is not: a record of which right rows have been found. Who keeps right rows marks those that a residual filter
-//! leaves, which only the engine knows.
+//! Matched right rows are not recorded: they depend on a residual filter, so the engine must mark them.
 
 use arrow_schema::DataType;
 use koel::group::FirstRows;
@@ -22,7 +21,7 @@ use crate::keys::Keys;
 use crate::kind::check_types;
 use crate::leaf::scales;
 
-/// Refuses a column type that keys cannot have.
+/// Returns an error if keys cannot have this column type.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), with what to do instead.
@@ -30,7 +29,7 @@ pub fn check_key(name: &str, data_type: &DataType) -> Result<()> {
     scales(name, data_type).map(drop)
 }
 
-/// What a batch of left keys finds among [`RightKeys`].
+/// The results of a batch of left keys in [`RightKeys`].
 pub struct Probe {
     how: JoinKind,
     found: Found,
@@ -43,12 +42,12 @@ enum Found {
 }
 
 impl Probe {
-    /// Results.
+    /// The number of results.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no results.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -63,16 +62,17 @@ impl RightKeys {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no right rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Looks up a batch of left keys, whose rows are counted from 0: an inner, left, semi or anti join. Right and full ones
-    /// are taken as inner and left ones: their right rows without a partner are known after the last batch alone.
+    /// Looks up a batch of left keys, whose rows are numbered from 0: an inner, left, semi or anti join. Right and full
+    /// joins are treated as inner and left ones, because right rows without a match are known only after the last
+    /// batch.
     ///
-    /// Cost: a lookup a left row. Memory: up to `at_once` results of 8 bytes, or else the words of the batch, 4 or 8 bytes a
-    /// row.
+    /// Cost: a lookup per left row. Memory: up to `at_once` results of 8 bytes, or else the words of the batch, 4 or 8
+    /// bytes per row.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -116,13 +116,13 @@ impl RightKeys {
         Ok(Probe { how, found, len })
     }
 
-    /// Results `first..first + len` of a batch, as many of them as there are, by left rows, then right rows;
-    /// [`NO_ROW`](koel::NO_ROW) where a left row has no partner.
+    /// Results `first..first + len` of a batch, or fewer if it ends before, by left rows, then right rows;
+    /// [`NO_ROW`](koel::NO_ROW) for a left row without a match.
     ///
-    /// Cost: two writes a result; where the batch has more than `at_once`, also a lookup of all of it.
+    /// Cost: two writes per result; if the batch has more than `at_once`, also a lookup of the whole batch.
     ///
     /// # Errors
-    /// What koel reports. A probe of other right keys gives rows that mean nothing, or [`koel::Error::WrongIndex`].
+    /// What koel reports. A probe of other right keys returns meaningless rows, or [`koel::Error::WrongIndex`].
     pub fn piece(&self, probe: &Probe, first: u64, len: usize) -> Result<JoinRows> {
         Ok(match (&probe.found, &self.index) {
             (Found::Rows(rows), _) => {
@@ -143,9 +143,9 @@ impl RightKeys {
     }
 }
 
-/// Right keys, made ready to say of left keys which right row has each first.
+/// An index of right keys that finds the first right row of each left key.
 ///
-/// What semi, anti and mark joins need is less than a join: of the rows of one key, one stands for all.
+/// Semi, anti and mark joins need no more: one of the rows with a key represents all.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -171,7 +171,7 @@ enum First {
 }
 
 impl FirstKeys {
-    /// Of these right keys.
+    /// Creates an index of right keys.
     ///
     /// Cost: as [`RightKeys::new`], without the lists of rows of equal keys.
     ///
@@ -186,7 +186,7 @@ impl FirstKeys {
         Ok(FirstKeys { keys: right.clone(), encoder, first })
     }
 
-    /// For each left row the first right row with its key, or [`NO_ROW`](koel::NO_ROW).
+    /// The first right row with the key of each left row, or [`NO_ROW`](koel::NO_ROW).
     ///
     /// # Errors
     /// As [`RightKeys::join`].
@@ -199,7 +199,8 @@ impl FirstKeys {
         })
     }
 
-    /// For each right row the first one with its key. Where nulls equal nothing, rows with one have the first such row.
+    /// The first right row with the key of each right row. If nulls are not equal, rows with a null have the first such
+    /// row.
     ///
     /// # Errors
     /// What koel reports.

@@ -1,4 +1,4 @@
-//! Joins of decimals of two scales, of moments of two units, and of columns without values, against plain loops.
+//! Compares joins of decimals of two scales, of times of two units, and of columns without values with plain loops.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn in_memory(left: &ArrayRef, right: &ArrayRef, nulls: NullEquality) -> Result<R
     Ok(rows.left.iter().zip(rows.right.iter().flatten()).collect())
 }
 
-/// The same under a limit that leaves nothing in memory.
+/// The same under a limit that forces everything to disk.
 fn in_files(left: &ArrayRef, right: &ArrayRef, nulls: NullEquality) -> Result<Rows> {
     let table = |key: &ArrayRef| {
         let number: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..key.len() as u64));
@@ -50,7 +50,7 @@ fn in_files(left: &ArrayRef, right: &ArrayRef, nulls: NullEquality) -> Result<Ro
     Ok(found)
 }
 
-/// What a left join gives, by nested loops.
+/// The result of a left join, by nested loops.
 fn nested(left: usize, right: usize, equal: impl Fn(usize, usize) -> bool) -> Rows {
     let mut rows = Rows::new();
     for i in 0..left {
@@ -61,12 +61,12 @@ fn nested(left: usize, right: usize, equal: impl Fn(usize, usize) -> bool) -> Ro
     rows
 }
 
-/// Joins columns whose values are numbers of units; a left unit is `units.0` of something, a right one `units.1`.
+/// Joins columns whose values are multiples of units: a left unit is `units.0`, a right one `units.1`.
 fn check(left: (&ArrayRef, &[Option<i128>]), right: (&ArrayRef, &[Option<i128>]), units: (i128, i128)) {
     for nulls in [NullEquality::NothingEquals, NullEquality::NullEquals] {
         let equal = |i: usize, j: usize| match (left.1[i], right.1[j]) {
             (None, None) => nulls == NullEquality::NullEquals,
-            // What does not fit 128 bits is beyond all values of the other side.
+            // A product that does not fit 128 bits is beyond all values of the other side.
             (Some(a), Some(b)) => {
                 matches!((a.checked_mul(units.0), b.checked_mul(units.1)), (Some(a), Some(b)) if a == b)
             }
@@ -83,7 +83,8 @@ fn check(left: (&ArrayRef, &[Option<i128>]), right: (&ArrayRef, &[Option<i128>])
 
 #[test]
 fn moments_of_two_units_are_equal_where_their_values_are() {
-    // Whole and broken numbers of coarser units, both ends, and what wraps in 64 bits if it is multiplied.
+    // Values that are whole and fractional in coarser units, both ends, and values that wrap in 64 bits if they are
+    // multiplied.
     let values = |unit: i64| -> Vec<Option<i128>> {
         let seconds = [0, 1, -1, 1_700_000_000, -1_700_000_000].map(|seconds| seconds * unit);
         let others =
@@ -125,7 +126,7 @@ fn decimals_of_two_scales_are_equal_where_their_values_are() {
     let ten = |places: u32| 10_i128.pow(places);
     let scales = [-3_i8, 0, 3, 38];
     let decimals = |scale: i8| {
-        // 1, 1.5, and the greatest ones of 38 digits, whole and broken.
+        // 1, 1.5, and the greatest values of 38 digits, whole and fractional.
         let mut all =
             vec![Some(0), None, Some(15), Some(1), Some(-1), Some(ten(38) - 1), Some(1 - ten(38)), Some(ten(37))];
         all.extend((0..38).map(|places| Some(3 * ten(places))));
@@ -138,7 +139,7 @@ fn decimals_of_two_scales_are_equal_where_their_values_are() {
         let finer = left.max(right);
         let unit = |scale: i8| {
             let places = i32::from(finer) - i32::from(scale);
-            // Beyond it, no value but 0 fits: any factor that is too large will do.
+            // Beyond it, only 0 fits: any factor that is too large has the same effect.
             ten(places.min(38) as u32)
         };
         check((&of_left.0, &of_left.1), (&of_right.0, &of_right.1), (unit(left), unit(right)));
@@ -181,7 +182,7 @@ fn a_column_of_nulls_joins_with_any_type() {
                 "{what}"
             );
         }
-        // Beside a key that has values.
+        // Together with a key that has values.
         let two = |array: &ArrayRef| {
             let ones: ArrayRef = Arc::new(Int64Array::from(vec![1; array.len()]));
             Keys::of_arrays(&[ones, Arc::clone(array)]).expect("keys")
@@ -190,7 +191,7 @@ fn a_column_of_nulls_joins_with_any_type() {
         let rows = index.join(&two(other), JoinKind::Semi).expect(&what);
         assert_eq!(rows.left.len(), is_null.iter().filter(|&&null| null).count(), "{what}");
     }
-    // A type without rows is judged by itself.
+    // A type without rows is checked on its own.
     let empty: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
     assert!(matches!(in_memory(&all[0], &empty, NullEquality::NullEquals), Err(Error::TypeMismatch { .. })));
     let none: ArrayRef = Arc::new(NullArray::new(0));

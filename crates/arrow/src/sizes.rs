@@ -1,6 +1,6 @@
-//! How many bytes rows take, counted from their values alone: neither the buffers they lie in, nor how they are split into
-//! batches, nor what lies under a null makes a difference. So rows can be cut by bytes at places that depend on the rows
-//! alone.
+//! How many bytes rows take, counted from their values alone: neither the buffers they lie in, nor how they are split
+//! into batches, nor what lies under a null makes a difference. So rows can be cut by bytes at places that depend on
+//! the rows alone.
 //!
 //! ```text
 //! bytes of rows   rows * slot(type) + content(rows)

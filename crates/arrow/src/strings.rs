@@ -1,19 +1,18 @@
-//! Numbers for strings of bytes: equal strings have equal numbers, and others never do, whatever their hashes.
+//! Numbers of strings of bytes: two strings have equal numbers if, and only if, they are equal, whatever their hashes.
 //!
 //! ```text
-//! build   round 0: the hash of each string, and the first one with that hash (finder.rs)
-//!         a string that equals that first one has its number; those that do not go on to round 1, with the next seed
-//!         after the last round a map of strings has what is left
-//! find    the same rounds; a hash that is not there ends the search, for each string of the build had its hash in each
-//!         round that it came to
+//! build   round 0: the hash of each string, and the first string with that hash (finder.rs)
+//!         a string that equals the first one gets its number; the others continue in round 1, with the next seed
+//!         after the last round, a map contains the remaining strings
+//! find    the same rounds; a hash that is missing ends the search, because each string of the build has its hash in each
+//!         round that it took part in
 //! ```
 //!
-//! With hashes of 64 bits there is one round. More are for hashes that meet, by chance or by choice: then each round leaves
-//! fewer strings. The number of a string is its first place, a function of the strings alone: which seed told two of them
-//! apart shows nowhere.
+//! Hashes of 64 bits take one round. Further rounds are for collisions, whether by chance or by an attacker: each round
+//! leaves fewer strings. The number of a string is its first position, which depends on the strings alone, not on
+//! seeds.
 //!
-//! What it is not: a table of strings. On the device are hashes; strings stay where they are and are compared here, two at
-//! a time.
+//! The device stores hashes only: strings remain in host memory, and are compared there, two at a time.
 
 use std::collections::HashMap;
 
@@ -25,29 +24,29 @@ use crate::error::Result;
 use crate::finder::Finder;
 use crate::leaf::{Leaf, Strings, Values};
 
-/// Rounds before the map.
+/// The number of rounds before the map.
 const ROUNDS: u64 = 3;
-/// Strings of a piece of work.
+/// The number of strings that a task processes.
 const CHUNK: usize = 1 << 14;
 
-/// A column of strings, made ready to say where a string stands first.
+/// An index of a column of strings, which finds the first position of a string.
 pub(crate) struct StringNumbers {
     strings: StringColumn,
     rounds: Vec<Round>,
-    /// The number of each string that no round told apart from others.
+    /// The number of each string that collided in all rounds.
     left: HashMap<Vec<u8>, u32>,
     bits: u32,
 }
 
-/// The strings that came to a round.
+/// The strings that took part in a round.
 struct Round {
     finder: Finder,
-    /// Their numbers; of the first round all are there.
+    /// Their numbers; `None` in the first round, which has all strings.
     strings: Option<Vec<u32>>,
 }
 
 impl StringNumbers {
-    /// Of a column, with the number of each string. Hashes have `bits` bits.
+    /// Indexes a column, and returns the number of each string. Hashes have `bits` bits.
     pub(crate) fn build(device: &Any, strings: StringColumn, bits: u32) -> Result<(Self, Vec<u32>)> {
         let mut numbers = StringNumbers { strings, rounds: Vec::new(), left: HashMap::new(), bits };
         let len = numbers.strings.len();
@@ -60,7 +59,7 @@ impl StringNumbers {
             let column = &numbers.strings;
             let rest = match &waiting {
                 None => {
-                    // All strings, and the number of each is its first place.
+                    // All strings; the number of each is its first position.
                     of = firsts;
                     let different = |i: u32| column.get(i) != column.get(of[i as usize]);
                     let rest: Vec<u32> =
@@ -140,20 +139,20 @@ impl StringNumbers {
     }
 }
 
-/// The strings of a column, piece after piece: of a dictionary its values, once, however many pieces share it.
+/// The strings of a column, piece after piece: for dictionaries the values, once, however many pieces share them.
 pub(crate) struct StringColumn {
     pieces: Vec<Strings>,
-    /// Where each of these begins, and behind them the number of strings.
+    /// Where each of these begins, and the number of strings at the end.
     starts: Vec<u32>,
     /// Where the strings of each piece of the column begin.
     of_piece: Vec<u32>,
 }
 
 impl StringColumn {
-    /// Of a column of strings.
+    /// The strings of a column.
     ///
     /// # Errors
-    /// [`koel::Error::TooLarge`] where dictionaries together have more strings than numbers have bits for.
+    /// [`koel::Error::TooLarge`] if dictionaries together have more than 2^32 - 2 strings.
     pub(crate) fn of(leaf: &Leaf) -> Result<Self> {
         let mut column = StringColumn { pieces: Vec::new(), starts: vec![0], of_piece: Vec::new() };
         let mut known = HashMap::new();
@@ -205,7 +204,7 @@ impl StringColumn {
         }
     }
 
-    /// The number of each row of the column, `NO_ROW` under nulls of dictionaries, from the number of each string.
+    /// The number of each row of the column, `NO_ROW` for nulls of dictionaries, from the number of each string.
     pub(crate) fn by_row<'a>(&'a self, leaf: &'a Leaf, of_string: &'a [u32]) -> impl Iterator<Item = Vec<u32>> + 'a {
         leaf.pieces.iter().zip(&self.of_piece).map(move |(piece, &start)| {
             let start = start as usize;

@@ -1,4 +1,4 @@
-//! Rows of a column by their numbers, from as few of its pieces as have them.
+//! Gathers rows of a column by number, from as few of its pieces as possible.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use arrow_select::take::take;
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
-/// The rows with these numbers, all of which there are, of a column in pieces; null where a number is null.
+/// The rows with these numbers, which must be valid, of a column in pieces; null if a number is null.
 pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt32Array) -> Result<ArrayRef> {
     let starts = Starts::of(chunks);
     let Some((least, greatest)) = ends(rows) else {
         return Ok(new_null_array(data_type, rows.len()));
     };
-    // Only the pieces that have some of the rows.
+    // Only the pieces that contain some of the rows.
     let (first, last) = (starts.place(least).0, starts.place(greatest).0);
     let (chunks, start) = (&chunks[first..=last], starts.0[first]);
     if is_run(rows) {
@@ -26,16 +26,16 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     if let [one] = chunks {
         return match start {
             0 => take(one, rows, None),
-            // What stands under a null may be anything.
+            // The value under a null is unspecified.
             start => take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start)), None),
         };
     }
-    // Of rows in their order, as left ones of a join are, each piece has a run. Those of numbers are copied once more, which
-    // takes less than to write down where each row is.
+    // Ascending rows, such as the left ones of a join, are a run in each piece. The runs of numbers are copied once
+    // more, which takes less time than writing the position of each row.
     if rows.null_count() == 0 && data_type.is_primitive() && rows.values().is_sorted() {
         return take_runs(chunks, start, rows);
     }
-    // One piece more has the row that stands for none, with the dictionaries of the first one.
+    // One more piece contains the null row, with the dictionaries of the first piece.
     let none = match rows.null_count() {
         0 => None,
         _ => Some(take(&chunks[0], &UInt32Array::from(vec![None]), None)?),
@@ -49,7 +49,7 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     interleave(&pieces, &places)
 }
 
-/// The least and the greatest row; `None` if there is none.
+/// The least and the greatest row; `None` if there are no rows.
 pub(crate) fn ends(rows: &UInt32Array) -> Option<(u32, u32)> {
     let both = |a: (u32, u32), b: (u32, u32)| (a.0.min(b.0), a.1.max(b.1));
     match rows.null_count() {
@@ -58,14 +58,14 @@ pub(crate) fn ends(rows: &UInt32Array) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether rows stand one behind the other: those of a left side of which each has one partner do.
+/// Whether row numbers are consecutive, as for a left side on which each row has one match.
 fn is_run(rows: &UInt32Array) -> bool {
     let numbers = rows.values();
     rows.null_count() == 0
         && numbers.iter().zip(numbers.iter().skip(1)).all(|(&row, &next)| next == row.wrapping_add(1))
 }
 
-/// So many rows from one on: not copied, where they stand in one piece.
+/// `rows` rows from row `skip` on; not copied if they are in one piece.
 fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result<ArrayRef> {
     let mut slices = Vec::with_capacity(chunks.len());
     for chunk in chunks {
@@ -79,12 +79,12 @@ fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result
     }
 }
 
-/// Rows in their order, of pieces of which the first begins with row `start`.
+/// Ascending rows of pieces, of which the first begins with row `start`.
 fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<ArrayRef> {
     let mut rest = &rows.values()[..];
     let mut taken = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        // Fewer than 2^32 rows are in all pieces.
+        // All pieces together have fewer than 2^32 rows.
         let end = start + chunk.len() as u32;
         let (run, behind) = rest.split_at(rest.partition_point(|&row| row < end));
         if !run.is_empty() {
@@ -101,7 +101,7 @@ fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<
 pub(crate) struct Starts(Vec<u32>);
 
 impl Starts {
-    /// Of fewer than 2^32 rows.
+    /// There must be fewer than 2^32 rows.
     pub(crate) fn of(chunks: &[ArrayRef]) -> Self {
         Starts(
             chunks
@@ -115,7 +115,7 @@ impl Starts {
         )
     }
 
-    /// The piece of a row, and its place there.
+    /// The piece of a row, and its position there.
     #[inline]
     pub(crate) fn place(&self, row: u32) -> (usize, usize) {
         let piece = self.0.partition_point(|&start| start <= row) - 1;

@@ -1,6 +1,6 @@
-//! Joins and groups of columns of every type against plain loops.
+//! Compares joins and groups of columns of every type with plain loops.
 //!
-//! Columns are made of small numbers, cast by Arrow to the type that is tested: keys are equal where the numbers are.
+//! Columns are small numbers, cast by Arrow to the type under test: keys are equal if the numbers are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) fn devices() -> Vec<Any> {
     devices
 }
 
-/// A stream of numbers below `below`, a fifth of them missing.
+/// A stream of numbers below `below`, a fifth of which are null.
 struct Stream(u64);
 
 impl Stream {
@@ -46,7 +46,7 @@ impl Stream {
     }
 }
 
-/// Types that small numbers can be cast to, those of one row comparable with each other.
+/// Types that small numbers can be cast to; those of one row are comparable with each other.
 fn types() -> Vec<Vec<DataType>> {
     use DataType::*;
     let dictionary = |keys, values| Dictionary(Box::new(keys), Box::new(values));
@@ -80,7 +80,7 @@ fn column(numbers: &Numbers, to: &DataType, pieces: usize) -> Column {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             through(&through(&whole, &DataType::Utf8), to)
         }
-        // Numbers are seconds, whatever the unit.
+        // Numbers are seconds in every unit.
         DataType::Timestamp(_, zone) => {
             through(&through(&whole, &DataType::Timestamp(TimeUnit::Second, zone.clone())), to)
         }
@@ -117,7 +117,7 @@ fn column(numbers: &Numbers, to: &DataType, pieces: usize) -> Column {
     Column::of_batches(&schema, &batches, "k").expect("the column")
 }
 
-/// What a join gives, by nested loops.
+/// The result of a join, by nested loops.
 fn nested(
     left: &[Numbers],
     right: &[Numbers],
@@ -230,7 +230,7 @@ fn several_columns_are_joined() {
     }
 }
 
-/// Ranges whose product passes 64 bits, and ranges that do so alone.
+/// Ranges whose product exceeds 64 bits, and ranges that exceed them alone.
 #[test]
 fn wide_ranges_are_numbered() {
     let device = &devices()[0];
@@ -246,7 +246,7 @@ fn wide_ranges_are_numbered() {
     for count in 1..5 {
         let mut numbers = |rows| (0..count).map(|_| stream.numbers(rows, 4)).collect::<Vec<_>>();
         let (left, right) = (numbers(50), numbers(60));
-        // 4 numbers this far apart go round 2^64: two columns of them pass 64 bits.
+        // 4 numbers this far apart wrap around 2^64: two columns of them exceed 64 bits.
         let by = i64::MAX / 2 + 77;
         let spreads = |side: &[Numbers]| side.iter().map(|one| Column::new("s", spread(one, by))).collect::<Vec<_>>();
         check_joins(device, &left, &right, [&spreads(&left), &spreads(&right)], 64, "integers");
@@ -255,7 +255,7 @@ fn wide_ranges_are_numbered() {
     }
 }
 
-/// A right column too wide for 64 bits beside left ones of fewer bits: both are cut at the same place.
+/// A right column too wide for 64 bits and left columns of fewer bits: both are split at the same bit.
 #[test]
 fn decimals_of_two_widths_are_cut_at_one_place() {
     let right = arrow_array::Decimal128Array::from(vec![5, (1 << 64) + 7, (1 << 32) + 7, -3]);
@@ -289,7 +289,7 @@ fn structs_are_their_fields_and_whether_they_are_there() {
         64,
         "structs",
     );
-    // A struct without its field is there, and one that is not there is not: two groups.
+    // A struct whose field is null is not null, and differs from a null struct: two groups.
     let there = StructArray::new(
         vec![Field::new("t", DataType::Int64, true)].into(),
         vec![Arc::new(Int64Array::from(vec![None, None, Some(1)]))],
@@ -337,7 +337,7 @@ fn groups_are_those_of_a_map_in_both_orders() {
                 let groups = with_hashes(&device, &keys, IdOrder::FirstSeen, nulls, bits).expect("groups");
                 assert_eq!(groups.rows.values()[..], seen[..], "{of}");
                 let ascending = with_hashes(&device, &keys, IdOrder::Ascending, nulls, bits).expect("groups");
-                // Null is behind all; text is in the order of its letters, and not of its numbers.
+                // Null is last; text is ordered by its characters, not by its numbers.
                 let text = of.to_string().contains("Utf8") || of.to_string().contains("Binary");
                 let rank = |key: Option<i64>, text| {
                     key.map_or((1, String::new(), 0), |key| {

@@ -1,4 +1,4 @@
-//! Values to be aggregated: as koel's passes take them, and what those do not do.
+//! Values for aggregates: converted for koel's passes, and the aggregates that those do not support.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::keys::Column;
 use crate::leaf::{self, Bytes, Fixed, Leaf, Piece, leaves, with_values};
 use crate::take::Starts;
 
-/// The values of a column that are there, and the group of each.
+/// The values of a column that are not null, and the group of each.
 pub(crate) struct Values<'a> {
     pub(crate) ids: Cow<'a, [u32]>,
     pub(crate) numbers: Numbers,
@@ -26,16 +26,16 @@ pub(crate) enum Numbers {
     I64(ScalarBuffer<i64>),
     F64(ScalarBuffer<f64>),
     I128(ScalarBuffer<i128>),
-    /// What is no number.
+    /// Not a number.
     Other,
 }
 
 impl<'a> Values<'a> {
-    /// Of a column whose rows belong to these groups.
+    /// The values of a column; `ids` are the groups of its rows.
     pub(crate) fn of(column: &Column, ids: &'a [u32]) -> Self {
         let plain = leaves(column.name(), column.data_type(), column.chunks()).ok().filter(|leaves| leaves.len() == 1);
         let Some([leaf]) = plain.as_deref() else {
-            // Values that are no keys either can still be counted.
+            // Types that cannot be keys can still be counted.
             return Values { numbers: Numbers::Other, ..present(column, ids) };
         };
         let numbers = numbers(column.data_type(), leaf);
@@ -43,7 +43,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The groups of the rows whose value is there, and no numbers.
+/// The groups of the rows whose value is not null, without numbers.
 pub(crate) fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
     let has_nulls = column.chunks().iter().any(|chunk| chunk.logical_null_count() > 0);
     let ids = if has_nulls {
@@ -90,7 +90,7 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
     }
 }
 
-/// The values of a column in one piece without nulls: they need not be copied, if they are of the type that is added up.
+/// The values of a column in one piece without nulls, which need not be copied if they have the type of the sum.
 fn whole(leaf: &Leaf) -> Option<&leaf::Values> {
     match &leaf.pieces[..] {
         [piece] if piece.nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) => Some(&piece.values),
@@ -98,7 +98,7 @@ fn whole(leaf: &Leaf) -> Option<&leaf::Values> {
     }
 }
 
-/// The values that are there, as integers.
+/// The values that are not null, as integers.
 fn collected<V: ArrowNativeType>(leaf: &Leaf, to: impl Fn(i128) -> V + Sync) -> ScalarBuffer<V> {
     fn put<T: Fixed, V: Send>(all: &[T], piece: &Piece, to: impl Fn(i128) -> V + Sync, values: &mut Vec<V>) {
         let value = |value: &T| to(T::widen(value.whole()));
@@ -114,7 +114,7 @@ fn collected<V: ArrowNativeType>(leaf: &Leaf, to: impl Fn(i128) -> V + Sync) -> 
     values.into()
 }
 
-/// The values that are there, as doubles: -0 and NaN as they are.
+/// The values that are not null, as doubles, with -0 and NaN unchanged.
 fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
     let mut values = Vec::with_capacity(leaf.rows());
     for piece in &leaf.pieces {
@@ -128,7 +128,7 @@ fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
     values.into()
 }
 
-/// Whether values of a type are ordered as bytes.
+/// Whether values of a type are compared as bytes.
 fn has_bytes(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -138,10 +138,10 @@ fn has_bytes(data_type: &DataType) -> bool {
     }
 }
 
-/// The sum of each group, or the first group whose sum is farther from 0 than `most`, or than 128 bits hold.
+/// The sum of each group, or the first group whose sum is farther from 0 than `most`, or does not fit 128 bits.
 pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize, most: u128) -> Result<Vec<i128>, usize> {
     let mut sums = vec![0_i128; groups];
-    // How often a sum has passed the end of 128 bits, upwards less downwards: on the way to one that fits it may.
+    // The number of overflows of 128 bits, upwards minus downwards: intermediate sums may overflow.
     let mut turns = vec![0_i64; groups];
     for (&id, &value) in ids.iter().zip(values) {
         let Some(sum) = sums.get_mut(id as usize) else { continue };
@@ -158,7 +158,7 @@ pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize, most: u128
     }
 }
 
-/// The least or the greatest value of each group; of one without values 0.
+/// The least or the greatest value of each group; 0 for a group without values.
 pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bool) -> Vec<i128> {
     let mut best: Vec<Option<i128>> = vec![None; groups];
     for (&id, &value) in ids.iter().zip(values) {
@@ -168,8 +168,8 @@ pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bo
     best.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// The first row that has the least or the greatest text of each group, null for a group without values. `None` of values
-/// that are no text, bytes or booleans.
+/// The first row with the least or the greatest text of each group, null for a group without values. `None` if values
+/// are not text, bytes or booleans.
 pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: bool) -> Option<UInt32Array> {
     if !has_bytes(column.data_type()) {
         return None;

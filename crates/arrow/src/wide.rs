@@ -93,8 +93,8 @@ fn list<O: OffsetSizeTrait>(of: &GenericListArray<O>, field: &FieldRef) -> Resul
     Ok(LargeListArray::try_new(wide_field(field), wide_offsets(of.offsets()), values, of.nulls().cloned())?)
 }
 
-/// Keys of up to 32 bits. What is stored under a null may be anything, also what is no key of 32 bits.
-// One of the types is the one that is cast to.
+/// Keys of up to 32 bits. The key under a null is unspecified, and may not fit.
+// One of the types is the type of the cast.
 #[allow(clippy::unnecessary_cast)]
 fn keys_of(array: &ArrayRef) -> Int32Array {
     let keys: ScalarBuffer<i32> = downcast_dictionary_array! {
@@ -104,7 +104,7 @@ fn keys_of(array: &ArrayRef) -> Int32Array {
     Int32Array::new(keys, array.nulls().cloned())
 }
 
-/// Whether Arrow refused to make an array because offsets or dictionary keys are too narrow, in whichever words.
+/// Whether Arrow failed to create an array because offsets or dictionary keys are too narrow, whatever its message.
 pub(crate) fn is_too_narrow(error: &ArrowError) -> bool {
     match error {
         ArrowError::OffsetOverflowError(_) | ArrowError::DictionaryKeyOverflowError => true,
@@ -113,7 +113,7 @@ pub(crate) fn is_too_narrow(error: &ArrowError) -> bool {
     }
 }
 
-/// What Arrow made, or its refusal, which tests can provoke with less than 2 GiB.
+/// Arrow's array, or the error, which tests can provoke with less than 2 GiB.
 pub(crate) fn within_offsets(made: ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     #[cfg(test)]
     if longest(&made) > tests::MOST.get() {
@@ -237,7 +237,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// 40 dictionaries of 8 values, of which keys of 8 bits can number 128.
+    /// 40 dictionaries of 8 values; keys of 8 bits can number 128.
     #[test]
     fn dictionaries_of_pieces_may_differ() {
         let text = |number: usize| format!("category {:03}", number * 37 % 300);

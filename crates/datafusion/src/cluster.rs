@@ -1,4 +1,4 @@
-//! Plans of clusters: what a worker does with the part of a plan that it has been sent.
+//! Plans of clusters: koel on a worker that has received a part of a plan.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::options::KoelOptions;
 use crate::rule::KoelRule;
 
-/// Puts [`KoelJoinExec`](crate::KoelJoinExec) in the place of joins in a plan that a worker has decoded, and will run.
+/// Replaces joins by [`KoelJoinExec`](crate::KoelJoinExec) in a plan that a worker has decoded and is about to run.
 ///
-/// The planner of a cluster plans stock joins, so nothing of koel has to be encoded, and each worker takes the device it
-/// has. One node takes the place of one other, as engines demand that count nodes to give them their metrics: no notes, no
-/// plans in one order, and merges with their sorts as they are, whatever `koel.notes`, `koel.ordered` and `koel.merges` say. The
-/// README names the engines and where they call this.
+/// The planner of a cluster plans stock joins, so koel's operators need not be encoded, and each worker uses the device
+/// it has. One node replaces one other, because some engines count nodes to assign metrics: there are no notes and no
+/// ordered plans, and merges keep their sorts, whatever `koel.notes`, `koel.ordered` and `koel.merges` say. The README
+/// names the engines and where they call this.
 ///
 /// # Errors
-/// Only what DataFusion says of the plan when it is put together anew. A join that koel does not take stays.
+/// Those that DataFusion reports when the plan is rebuilt. A join that koel does not support is kept.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

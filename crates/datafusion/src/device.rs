@@ -1,4 +1,4 @@
-//! Devices by their names in `koel.device`: each is opened once in a process, since that compiles its kernels.
+//! Devices by their names in `koel.device`: each is opened once per process, because this compiles its kernels.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,12 +9,13 @@ use log::warn;
 
 static OPEN: Mutex<Option<HashMap<String, Any>>> = Mutex::new(None);
 
-/// Whether a text can name one device: `auto`, `cpu`, `opencl:NUMBER` or `opencl:NAME`.
+/// Whether a text can be the name of one device: `auto`, `cpu`, `opencl:NUMBER` or `opencl:NAME`.
 pub(crate) fn is_name(name: &str) -> bool {
     matches!(name, "auto" | "cpu") || name.strip_prefix("opencl:").is_some_and(|which| !which.is_empty())
 }
 
-/// The device of this name; the CPU where there is none, with a warning once: a query ends with its answer on every machine.
+/// The device of this name, or the CPU with a warning (once) if there is none, so that queries succeed on every
+/// machine.
 pub(crate) fn named(name: &str) -> Any {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let open = open.get_or_insert_with(HashMap::new);
@@ -32,28 +33,28 @@ pub(crate) fn named(name: &str) -> Any {
     device
 }
 
-/// The device of this name, if it is open. It does not wait for one that is being opened.
+/// The device of this name, if it is open. Does not wait for a device that is being opened.
 pub(crate) fn known(name: &str) -> Option<Any> {
     OPEN.try_lock().ok()?.as_ref()?.get(name).cloned()
 }
 
-/// The bytes that joins and groups of this process have moved to and from a device, by its name in `koel.device`, and how long that
-/// took, since this was last asked. `None` if no query has opened it.
+/// Returns the bytes that joins and aggregates of this process have transferred to and from a device, by its name in
+/// `koel.device`, and the duration, since the last call. `None` if no query has opened it.
 pub fn take_transfers(name: &str) -> Option<Transfers> {
     Some(known(name)?.ledger().take_transfers())
 }
 
-/// The CPU, all of its threads.
+/// The CPU with all of its threads.
 pub(crate) fn cpu() -> Any {
     Any::Cpu(Cpu::new())
 }
 
-/// The CPU, on the calling thread alone: where enough partitions run at once to keep all cores busy.
+/// The CPU with the calling thread only, if enough partitions run at once to keep all cores busy.
 pub(crate) fn thread() -> Any {
     Any::Cpu(Cpu::of_caller())
 }
 
-/// Hardware threads of this process. The system reads files to say it, so it is asked once.
+/// The number of hardware threads of this process. It is cached, because the system reads files to compute it.
 pub(crate) fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -69,7 +70,7 @@ pub(crate) fn shown(device: &Any) -> String {
     if is_cpu(device) { "cpu".into() } else { device.info().to_string() }
 }
 
-/// The devices that an operator has worked on; each once.
+/// The devices that an operator has used, without duplicates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Devices(Arc<Mutex<Vec<String>>>);
 
@@ -81,7 +82,7 @@ impl Devices {
         }
     }
 
-    /// Their names; none before the operator has run.
+    /// The names; `None` before the operator has run.
     pub(crate) fn names(&self) -> Option<String> {
         let devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (!devices.is_empty()).then(|| devices.join(", "))

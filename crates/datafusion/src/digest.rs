@@ -6,11 +6,11 @@
 //! digest    the number of rows, and the sum of the hashes modulo 2^128
 //! ```
 //!
-//! A sum has no order, so partitions, devices and machines may add in any. Rows that come twice count twice, which an
-//! exclusive or would lose. Texts are equal whether they are `Utf8`, `LargeUtf8`, `Utf8View` or in a dictionary; so are bytes.
-//! Floats count by their bits.
+//! A sum does not depend on the order, so partitions, devices and machines may add in any order. Duplicate rows count
+//! twice, which an exclusive or would lose. Texts are equal whether they are `Utf8`, `LargeUtf8`, `Utf8View` or in a
+//! dictionary; so are bytes. Floats count by their bits.
 //!
-//! What it is not: a proof against who chooses rows so that their digests meet; the hash is fast, not cryptographic.
+//! The hash is fast, not cryptographic: an attacker who chooses the rows can create equal digests.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ struct KoelDigest {
     signature: Signature,
 }
 
-/// A sum as its state travels.
+/// The type of a sum in a state.
 const SUM: DataType = DataType::FixedSizeBinary(16);
 
 impl AggregateUDFImpl for KoelDigest {
@@ -71,7 +71,7 @@ impl AggregateUDFImpl for KoelDigest {
         false
     }
 
-    /// That of no rows.
+    /// The digest of no rows.
     fn default_value(&self, _data_type: &DataType) -> Result<ScalarValue> {
         Digest::default().evaluate()
     }
@@ -94,7 +94,7 @@ impl AggregateUDFImpl for KoelDigest {
 struct Digest {
     rows: u64,
     sum: u128,
-    /// Of the columns' types; made with the first rows.
+    /// The hasher for the types of the columns; created with the first rows.
     hasher: Option<Hasher>,
 }
 
@@ -120,7 +120,7 @@ impl Hasher {
     }
 }
 
-/// A type whatever its layout.
+/// A type without its layout.
 fn plain(of: &DataType) -> DataType {
     match koel_arrow::plain_type(of) {
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
@@ -130,7 +130,7 @@ fn plain(of: &DataType) -> DataType {
 }
 
 impl Digest {
-    /// The sum of the hashes of these rows, and how many there are.
+    /// The number of these rows, and the sum of their hashes.
     fn of(&mut self, columns: &[ArrayRef]) -> Result<(u64, u128)> {
         let Some(first) = columns.first() else { return Ok((0, 0)) };
         let is_for = |hasher: &Hasher| hasher.types.iter().eq(columns.iter().map(|column| column.data_type()));

@@ -1,10 +1,10 @@
-//! koel's errors as DataFusion's.
+//! Converts koel's errors to DataFusion's.
 
 use datafusion::error::DataFusionError;
 use koel::Error as KoelError;
 use koel_arrow::Error;
 
-/// As DataFusion tells it: short memory as its own kind, all else with its cause.
+/// Converts an error: insufficient memory to DataFusion's own kind, all others with their cause.
 pub(crate) fn external(error: Error) -> DataFusionError {
     match error {
         Error::Arrow(error) => error.into(),

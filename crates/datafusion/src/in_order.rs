@@ -1,14 +1,14 @@
-//! Partitions one behind the other, by their numbers, and read at the same time.
+//! Concatenates partitions by number, and reads them concurrently.
 //!
 //! ```text
-//! a task a partition    reads MOST_AHEAD batches ahead, or where there is no memory for them AHEAD
-//! the reader            takes partition 0 to its end, then 1, and so on
+//! a task per partition    reads MOST_AHEAD batches ahead, or AHEAD if there is no memory for them
+//! the reader              returns all of partition 0, then of partition 1, and so on
 //! ```
 //!
-//! `CoalescePartitionsExec` hands on whichever batch comes first, which differs from run to run. This is what `koel.ordered`
-//! puts in its place and below exchanges, so that what comes in one order leaves in one.
+//! `CoalescePartitionsExec` returns batches as they arrive, which differs from run to run. With `koel.ordered` this
+//! operator replaces it, and is inserted below exchanges, so that ordered input gives ordered output.
 //!
-//! What it is not: a sort. It compares nothing.
+//! This is not a sort: it does not compare rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,26 +32,26 @@ use futures::{StreamExt, stream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Batches that each partition may have read when there is no memory for more.
+/// The number of batches that each partition may read ahead if there is no memory for more.
 const AHEAD: usize = 2;
-/// And when there is: whoever reads slowly shall not find the whole result in memory.
+/// The number if there is memory, limited so that a slow reader does not buffer the whole result.
 const MOST_AHEAD: usize = 64;
 
-/// One partition: those of its input, strung together by number.
+/// One partition: those of its input, concatenated by number.
 #[derive(Debug)]
 pub struct KoelInOrderExec {
     input: Arc<dyn ExecutionPlan>,
-    /// Rows that are wanted; all without it.
+    /// The number of rows that are required; `None` for all.
     fetch: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl KoelInOrderExec {
-    /// The partitions of an input in order, and of the rows the first so many.
+    /// Concatenates the partitions of an input, limited to `fetch` rows.
     pub fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         let mut equivalences = input.equivalence_properties().clone();
-        // Each partition may be sorted; one behind the other they are not.
+        // Each partition may be sorted, but their concatenation is not.
         equivalences.clear_orderings();
         equivalences.clear_per_partition_constants();
         let (one, emits) = (Partitioning::UnknownPartitioning(1), input.pipeline_behavior());
@@ -61,13 +61,13 @@ impl KoelInOrderExec {
         KoelInOrderExec { input, fetch, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
     }
 
-    /// Its input.
+    /// The input.
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
 }
 
-/// A batch that was read ahead, and what it holds until it is taken.
+/// A batch that was read ahead, with its memory until it is taken.
 struct Ahead {
     batch: Result<RecordBatch>,
     _room: Room,
@@ -79,7 +79,7 @@ enum Room {
     Turn(#[expect(dead_code, reason = "given back when it is dropped")] OwnedSemaphorePermit),
 }
 
-/// Reads a partition as far ahead as there is room.
+/// Reads a partition as far ahead as memory allows.
 async fn read(mut input: SendableRecordBatchStream, to: UnboundedSender<Ahead>, memory: MemoryReservation) {
     let (turns, most) = (Arc::new(Semaphore::new(AHEAD)), Arc::new(Semaphore::new(MOST_AHEAD)));
     while let Some(batch) = input.next().await {
@@ -100,7 +100,7 @@ async fn read(mut input: SendableRecordBatchStream, to: UnboundedSender<Ahead>, 
     }
 }
 
-/// The partitions that are still to be taken, next one first, and the tasks that read them.
+/// The remaining partitions in order, and the tasks that read them.
 struct Reader {
     partitions: std::vec::IntoIter<(UnboundedReceiver<Ahead>, SpawnedTask<()>)>,
     now: Option<(UnboundedReceiver<Ahead>, SpawnedTask<()>)>,
@@ -121,7 +121,7 @@ impl Reader {
                     return Ok(Some(batch));
                 }
                 None => {
-                    // A task that panicked has ended its partition too early.
+                    // A task that panicked ended its partition too early.
                     if let Some((_, task)) = self.now.take() {
                         task.join().await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
                     }

@@ -16,38 +16,39 @@
 //! # }
 //! ```
 //!
-//! # What is where
+//! # Modules
 //!
 //! ```text
-//! session.rs, options.rs   koel for a session, and what can be set
+//! session.rs, options.rs   koel for a session, and its options
 //! cluster.rs               the same for workers of a cluster
-//! rule.rs, note.rs         which operators koel takes, and why not another
+//! rule.rs, note.rs         which operators koel replaces, and why it does not replace others
 //! merges.rs                sort-merge joins as hash joins
-//! ordered.rs, in_order.rs  plans whose rows come in one order
-//! join/exec.rs             the operator: its place in plans
-//! join/spec.rs             what it is to do;        metrics.rs: what it says of it
-//! join/build.rs            the build side, whole;   index.rs: its keys on a device;  bits.rs: which rows were found
-//! join/instead.rs          DataFusion's join, where the build side finds no room
-//! join/bounds.rs           what scans of the probe side may leave out
+//! ordered.rs, in_order.rs  plans whose rows have one order
+//! join/exec.rs             the join operator and its role in plans
+//! join/spec.rs             its parameters;          metrics.rs: its metrics
+//! join/build.rs            the build side;          index.rs: its keys on a device;  bits.rs: which rows have a match
+//! join/instead.rs          DataFusion's join, if the build side does not fit in memory
+//! join/bounds.rs           dynamic filters for scans of the probe side
 //! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
-//! aggregate/exec.rs        the other operator;      spec.rs: what it is to do, and what koel leaves;  metrics.rs
-//! aggregate/stream.rs      a partition;             over.rs: where it goes on without memory
-//! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
-//! aggregate/kept.rs        keys of the latter;     accumulate.rs: their sums, counts, extremes and means
+//! aggregate/exec.rs        the aggregate operator;  spec.rs: its parameters, and what koel supports;  metrics.rs
+//! aggregate/stream.rs      a partition;             over.rs: its fallback if memory is short
+//! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;
+//!                                                   bulk.rs: on a device
+//! aggregate/kept.rs        keys of the latter;      accumulate.rs: sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
-//! sums/                    exact sums and means of floats, by the names sum, avg and mean
-//! shown.rs, metrics.rs     what operators say of themselves in plans, and in EXPLAIN ANALYZE
-//! source.rs                streams as plans, for DataFusion's operators to go on with
+//! sums/                    exact sums and means of floats, under the names sum, avg and mean
+//! shown.rs, metrics.rs     output of operators in EXPLAIN and EXPLAIN ANALYZE
+//! source.rs                streams as plans, as input for DataFusion's operators
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
 //!
-//! Sums and means of floats are exact: the exact sum of the values, or its quotient by their count, rounded once to the nearest
-//! double. They have the same bits for any order of rows, batch size, number of partitions and machines. [`koel_sum`] and
-//! [`koel_avg`] replace `sum`, `avg` and `mean` in SQL. DataFusion's own `functions_aggregate::sum::sum(..)` in code that builds
-//! expressions remains what it is: call [`koel_sum`]`().call(..)` instead.
+//! Sums and means of floats are exact: the exact sum of the values, or its quotient by their count, rounded once to the
+//! nearest double. They have the same bits for any order of rows, batch size, number of partitions and machines.
+//! [`koel_sum`] and [`koel_avg`] replace `sum`, `avg` and `mean` in SQL. Code that builds expressions with DataFusion's
+//! `functions_aggregate::sum::sum(..)` still gets DataFusion's function: call [`koel_sum`]`().call(..)` instead.
 //!
-//! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
-//! left child here is koel's right side.
+//! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So
+//! the left child is koel's right side.
 
 mod aggregate;
 mod cluster;

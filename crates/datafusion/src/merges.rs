@@ -1,4 +1,4 @@
-//! Sort-merge joins whose inputs are sorted for them alone: hash joins, without the sorts.
+//! Replaces sort-merge joins whose inputs are sorted for them only by hash joins without the sorts.
 //!
 //! ```text
 //! SortMergeJoinExec              HashJoinExec (Partitioned), built from the smaller side,
@@ -6,10 +6,11 @@
 //!   SortExec: keys of the right       the right input
 //! ```
 //!
-//! `datafusion.optimizer.prefer_hash_join = false` plans them. Sorting both sides costs more than hashing one; and where that one
-//! finds no room, koel's join sorts and merges as this one would (join/instead.rs).
+//! `datafusion.optimizer.prefer_hash_join = false` creates such plans. Sorting both sides costs more than hashing one;
+//! and if memory is short, koel's join sorts and merges as this one would (join/instead.rs).
 //!
-//! One stays where a side comes sorted already, or where someone above counts on the order in which rows leave it.
+//! A sort-merge join is kept if the input of a side is sorted already, or if an operator above requires the order of
+//! its rows.
 
 use std::sync::Arc;
 
@@ -21,17 +22,17 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 
-/// A plan with hash joins that pass `takes` in the place of sort-merge joins.
+/// A plan in which hash joins that pass `takes` replace sort-merge joins.
 pub(crate) fn hashed(
     plan: Arc<dyn ExecutionPlan>,
     takes: &impl Fn(&HashJoinExec) -> bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    // Rows of several partitions are in no order once they are collected.
+    // Rows of several partitions have no order after they are collected.
     let is_ordered = plan.output_partitioning().partition_count() == 1 && plan.output_ordering().is_some();
     below(plan, is_ordered, takes)
 }
 
-/// The same of a part of a plan, on whose order those above count or not.
+/// As [`hashed`], for a part of a plan; `is_ordered` is whether operators above require its order.
 fn below(
     node: Arc<dyn ExecutionPlan>,
     is_ordered: bool,
@@ -53,7 +54,7 @@ fn below(
         return replace_children_if_necessary(node, vec![child]);
     }
     let wants = node.required_input_ordering();
-    // What has no order has none of those below. Not every node says whose it hands on.
+    // The order of children is irrelevant if the node has none. Nodes do not always say whose order they preserve.
     let is_handed_on = is_ordered && node.output_ordering().is_some() && !node.is::<SortExec>();
     let of = |(i, child): (usize, &Arc<dyn ExecutionPlan>)| {
         let is_wanted = wants.get(i).is_some_and(Option::is_some);
@@ -63,17 +64,17 @@ fn below(
     replace_children_if_necessary(node, children)
 }
 
-/// Why one stays.
+/// The reason to keep a sort-merge join.
 pub(crate) fn why_not(join: &SortMergeJoinExec, refused: impl Fn(&HashJoinExec) -> Option<String>) -> String {
     let Some([left, right]) = unsorted(join) else { return "a side of it comes sorted already".into() };
     let hashed = hash_join(join, [&left, &right]).ok().flatten();
     hashed.and_then(|hashed| refused(&hashed)).unwrap_or_else(|| "those above count on the order of its rows".into())
 }
 
-/// The inputs without their sorts. None if one comes in order by itself.
+/// The inputs without their sorts. `None` if an input is sorted by itself.
 fn unsorted(join: &SortMergeJoinExec) -> Option<[Arc<dyn ExecutionPlan>; 2]> {
     let of = |input: &Arc<dyn ExecutionPlan>| {
-        // The order of a merge below is that merge's, which need not stay.
+        // The order comes from the merge below, which may be replaced too.
         if input.is::<SortMergeJoinExec>() {
             return Some(Arc::clone(input));
         }
@@ -85,7 +86,7 @@ fn unsorted(join: &SortMergeJoinExec) -> Option<[Arc<dyn ExecutionPlan>; 2]> {
     Some([of(join.left())?, of(join.right())?])
 }
 
-/// The hash join of these inputs. None if DataFusion has none.
+/// The hash join of these inputs. `None` if DataFusion does not support it.
 fn hash_join(join: &SortMergeJoinExec, [left, right]: [&Arc<dyn ExecutionPlan>; 2]) -> Result<Option<HashJoinExec>> {
     let (on, filter, how) = (join.on().to_vec(), join.filter().clone(), join.join_type());
     let (mode, nulls) = (PartitionMode::Partitioned, join.null_equality());
@@ -94,7 +95,7 @@ fn hash_join(join: &SortMergeJoinExec, [left, right]: [&Arc<dyn ExecutionPlan>; 
     Ok((hashed.schema() == join.schema()).then_some(hashed))
 }
 
-/// The same, built from the side that is known to be smaller.
+/// The same join, built from the side that is known to be smaller.
 fn smaller_left(join: HashJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
     let known = StatisticsContext::new();
     let of = |plan: &Arc<dyn ExecutionPlan>| known.compute(plan.as_ref(), &StatisticsArgs::new()).ok();

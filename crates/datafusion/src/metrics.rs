@@ -27,7 +27,7 @@ impl Part {
     }
 }
 
-/// What a partition has read, and its devices.
+/// The input of a partition, and its devices.
 #[derive(Clone)]
 pub(crate) struct Input {
     batches: Count,
@@ -36,7 +36,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// With the names of its counts.
+    /// Metrics with these names.
     pub(crate) fn new(
         [batches, rows]: [&'static str; 2],
         devices: Devices,

@@ -1,4 +1,4 @@
-//! A note in a plan: why koel has left an operator to DataFusion.
+//! A note in a plan: the reason why koel does not execute an operator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use datafusion::physical_plan::{
     Statistics,
 };
 
-/// Says in plans why the operator below it stays. It hands on that operator's streams: no row passes through it.
+/// Shows in plans why the operator below it was not replaced. It returns that operator's streams: rows do not pass
+/// through it.
 #[derive(Debug)]
 pub struct KoelNoteExec {
     below: Arc<dyn ExecutionPlan>,
@@ -21,7 +22,7 @@ pub struct KoelNoteExec {
 }
 
 impl KoelNoteExec {
-    /// A note over an operator.
+    /// A note above an operator.
     pub fn new(below: Arc<dyn ExecutionPlan>, why: impl Into<String>) -> Self {
         KoelNoteExec { below, why: why.into() }
     }
@@ -31,13 +32,13 @@ impl KoelNoteExec {
         &self.below
     }
 
-    /// Why it stays.
+    /// The reason.
     pub fn why(&self) -> &str {
         &self.why
     }
 }
 
-/// The name by which a note is found: looking for its type finds the operator below.
+/// The name that identifies a note: a downcast finds the operator below.
 pub(crate) const NAME: &str = "KoelNoteExec";
 
 impl ExecutionPlan for KoelNoteExec {
@@ -45,7 +46,7 @@ impl ExecutionPlan for KoelNoteExec {
         NAME
     }
 
-    /// Whoever looks for a type finds that of the operator.
+    /// A downcast finds the operator below.
     fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
         Some(self.below.as_ref())
     }

@@ -5,29 +5,31 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::device::is_name;
 
-/// Whether koel takes joins and aggregates, and where it works. In SQL these are `koel.device` and so on.
+/// Whether koel executes joins and aggregates, and on which device. In SQL these are `koel.device` and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KoelOptions {
-    /// `koel.enabled`: whether koel takes joins and aggregates at all.
+    /// `koel.enabled`: whether koel executes joins and aggregates.
     pub enabled: bool,
-    /// `koel.device`: `auto`, the best OpenCL device or else the CPU; `cpu`; `opencl:NUMBER` or `opencl:NAME`. Where there
-    /// is no such device, the CPU takes its place.
+    /// `koel.device`: `auto`, the best OpenCL device or else the CPU; `cpu`; `opencl:NUMBER` or `opencl:NAME`. If there
+    /// is no such device, the CPU is used.
     pub device: String,
-    /// `koel.min_rows`: build sides with fewer rows are indexed, and partitions with fewer rows grouped, by the CPU, whatever the device.
+    /// `koel.min_rows`: build sides with fewer rows are indexed, and partitions with fewer rows are grouped, on the
+    /// CPU, whatever the device.
     pub min_rows: usize,
-    /// `koel.ordered`: whether rows leave a plan in one order, run after run; README says of which plans. Exchanges then wait for
-    /// partitions by their numbers. Files are to be read without `datafusion.execution.enable_file_stream_work_stealing`.
+    /// `koel.ordered`: whether the rows of a plan have the same order in every run; the README lists the plans.
+    /// Exchanges then read partitions by number. `datafusion.execution.enable_file_stream_work_stealing` must be off
+    /// for scans of files.
     pub ordered: bool,
-    /// `koel.merges`: whether koel takes sort-merge joins too, whose inputs are sorted for them alone.
+    /// `koel.merges`: whether koel also replaces sort-merge joins whose inputs are sorted for them only.
     pub merges: bool,
-    /// `koel.notes`: whether plans say of each join and aggregate that koel leaves to others why it does.
+    /// `koel.notes`: whether plans say why koel does not execute a join or an aggregate.
     pub notes: bool,
 }
 
-/// The prefix of all of them.
+/// The prefix of all options.
 const PREFIX: &str = "koel";
-/// Below so many rows the way to a device and back costs more than it saves.
+/// Below this number of rows, transfers to a device cost more than the device saves.
 const MIN_ROWS: usize = 1 << 18;
 
 impl Default for KoelOptions {
@@ -44,35 +46,35 @@ impl Default for KoelOptions {
 }
 
 impl KoelOptions {
-    /// The same on another device.
+    /// Sets `koel.device`.
     #[must_use]
     pub fn device(mut self, device: impl Into<String>) -> Self {
         self.device = device.into();
         self
     }
 
-    /// The same with another bound for build sides and grouped partitions.
+    /// Sets `koel.min_rows`.
     #[must_use]
     pub fn min_rows(mut self, rows: usize) -> Self {
         self.min_rows = rows;
         self
     }
 
-    /// The same, with plans whose rows come in one order, or not.
+    /// Sets `koel.ordered`.
     #[must_use]
     pub fn ordered(mut self, ordered: bool) -> Self {
         self.ordered = ordered;
         self
     }
 
-    /// The same, with sort-merge joins taken, or not.
+    /// Sets `koel.merges`.
     #[must_use]
     pub fn merges(mut self, merges: bool) -> Self {
         self.merges = merges;
         self
     }
 
-    /// The same, with plans that say why a join or an aggregate stays, or that do not.
+    /// Sets `koel.notes`.
     #[must_use]
     pub fn notes(mut self, notes: bool) -> Self {
         self.notes = notes;

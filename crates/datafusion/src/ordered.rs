@@ -1,24 +1,27 @@
-//! `koel.ordered`: plans whose rows come in one order, run after run.
+//! `koel.ordered`: plans whose rows have the same order in every run.
 //!
-//! Scans, filters, joins and groups keep or make one order in each partition. It is lost where several partitions become
-//! one, or others, and whoever is first goes first:
+//! Scans, filters, joins and aggregates preserve or create one order in each partition. The order is lost where several
+//! partitions are merged or redistributed, and batches are taken as they arrive:
 //!
 //! ```text
 //! CoalescePartitionsExec                               ->  KoelInOrderExec
-//! RepartitionExec of several partitions                ->  the same of KoelInOrderExec: one input is dealt in its order
-//! InterleaveExec                                       ->  a union in order, dealt anew
-//! SortExec with a limit, of several partitions         ->  the same of KoelInOrderExec: they share what they have found
-//! a join that ends with build rows, of shared build,   ->  its probe side through KoelInOrderExec: else the partition that
-//!     several probe partitions                             happens to be the last one has them
-//! the plan as a whole, of several partitions           ->  KoelInOrderExec of it: who collects it takes what comes first
+//! RepartitionExec of several partitions                ->  the same of KoelInOrderExec: it partitions one input in order
+//! InterleaveExec                                       ->  a union in order, repartitioned
+//! SortExec with a limit, of several partitions         ->  the same of KoelInOrderExec: partitions share a threshold
+//! a join that ends with build rows, of shared build,   ->  its probe side through KoelInOrderExec: otherwise the partition
+//!     several probe partitions                             that finishes last returns them
+//! the plan as a whole, of several partitions           ->  KoelInOrderExec of it, because collecting takes rows as they
+//!                                                          arrive
 //! ```
 //!
-//! Round-robin exchanges deal batches, so koel's operators make batches of the session's size here, wherever they work. Other sorts
-//! and merges of sorted partitions stay: among equal rows they decide by what they have been given, and not by who was first.
+//! Round-robin exchanges distribute whole batches, so koel's operators return batches of the session's size on every
+//! device. Other sorts and merges of sorted partitions are kept: among equal rows they decide by input position, not by
+//! time.
 //!
-//! What it cannot order: inputs that never end; scans that take files from each other, so
-//! `datafusion.execution.enable_file_stream_work_stealing` has to be off; and scans that leave out what a sort with a limit lets them
-//! (`datafusion.optimizer.enable_topk_dynamic_filter_pushdown`), which differs with time, and with it where batches end.
+//! Some plans cannot be ordered: infinite inputs; scans that steal files from each other, so
+//! `datafusion.execution.enable_file_stream_work_stealing` must be off; and scans that skip rows because of a sort with
+//! a limit (`datafusion.optimizer.enable_topk_dynamic_filter_pushdown`), which changes the ends of batches from run to
+//! run.
 
 use std::sync::Arc;
 
@@ -36,10 +39,10 @@ use log::warn;
 use crate::in_order::KoelInOrderExec;
 use crate::join::KoelJoinExec;
 
-/// What is added to an error where DataFusion, which can spill, would give rows in another order.
+/// Advice in an error if DataFusion, which can spill, would return rows in another order.
 pub(crate) const NO_ORDER: &str = "koel.ordered needs all in memory: allow more, or SET koel.ordered = false";
 
-/// A plan whose rows come in one order, if those of its scans do.
+/// A plan whose rows have one order, if those of its scans do.
 ///
 /// # Errors
 /// What DataFusion reports of nodes with other children.
@@ -52,7 +55,7 @@ pub(crate) fn in_one_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
     Ok(if is_one(&plan) { plan } else { in_order(&plan) })
 }
 
-/// A node whose rows come in one order, if those of its children do.
+/// A node whose rows have one order, if those of its children do.
 fn ordered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(coalesced) = node.downcast_ref::<CoalescePartitionsExec>() {
         let in_order = KoelInOrderExec::new(Arc::clone(coalesced.input()), coalesced.fetch());
@@ -82,7 +85,7 @@ fn ordered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
     replace_children_if_necessary(node, vec![build, probe]).map(Transformed::yes)
 }
 
-/// The sides of a join whose end is any partition's.
+/// The sides of a join whose final build rows may be returned by any partition.
 fn split_end(node: &dyn ExecutionPlan) -> Option<[Arc<dyn ExecutionPlan>; 2]> {
     use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
     let (how, build, probe) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {

@@ -1,16 +1,16 @@
-//! Which operators koel takes.
+//! The optimizer rule: selects the operators that koel replaces.
 //!
 //! ```text
-//! SortMergeJoinExec   ->  HashJoinExec, if its inputs are sorted for it alone (merges.rs)
-//! HashJoinExec        ->  KoelJoinExec, if koel can answer it
-//! AggregateExec       ->  KoelAggregateExec, if it has keys and koel can answer it
-//! any other one       ->  itself, below a note that says why, which the log says too
+//! SortMergeJoinExec   ->  HashJoinExec, if its inputs are sorted for it only (merges.rs)
+//! HashJoinExec        ->  KoelJoinExec, if koel supports it
+//! AggregateExec       ->  KoelAggregateExec, if it has keys and koel supports it
+//! any other one       ->  itself, below a note with the reason, which is also logged
 //! ```
 //!
-//! With `koel.ordered`, exchanges then keep the order of rows (ordered.rs).
+//! With `koel.ordered`, exchanges then preserve the order of rows (ordered.rs).
 //!
-//! The rule never fails a plan and changes no answer but one: in joins NaNs of any bits are equal to koel. An operator that it does
-//! not know all about stays as it is.
+//! The rule never fails, and does not change results, with one exception: in joins, koel treats NaNs of any bits as
+//! equal. An operator with an unknown property is kept.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ use crate::note::{self, KoelNoteExec};
 use crate::options::KoelOptions;
 use crate::ordered::in_one_order;
 
-/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`, and of `SortMergeJoinExec` with its sorts, and [`KoelAggregateExec`] in
-/// that of `AggregateExec`.
+/// Replaces `HashJoinExec`, and `SortMergeJoinExec` with its sorts, by [`KoelJoinExec`], and `AggregateExec` by
+/// [`KoelAggregateExec`].
 ///
-/// It belongs behind DataFusion's own rules. Options are those of the session, or else these.
+/// Add it after DataFusion's own rules. The options are those of the session, or else those of the rule.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct KoelRule {
 }
 
 impl KoelRule {
-    /// A rule for sessions that do not know [`KoelOptions`].
+    /// A rule for sessions without [`KoelOptions`].
     pub fn new(options: KoelOptions) -> Self {
         KoelRule { options }
     }
@@ -62,7 +62,7 @@ impl PhysicalOptimizerRule for KoelRule {
         if !options.enabled {
             return Ok(plan);
         }
-        // Who merges can spill; in one order koel cannot hand over to it.
+        // A merge join can spill; with `koel.ordered` koel cannot fall back to it.
         let plan = match options.merges && !options.ordered {
             true => merges::hashed(plan, &|join| KoelJoinExec::of(join, options).is_ok())?,
             false => plan,
@@ -81,7 +81,7 @@ impl PhysicalOptimizerRule for KoelRule {
 }
 
 fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<Arc<dyn ExecutionPlan>> {
-    // Of an earlier run: what is below has been looked at anew.
+    // A note of an earlier run: the operator below has been processed again.
     if node.name() == note::NAME
         && let [below] = node.children()[..]
     {
@@ -97,7 +97,7 @@ fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<
     }
 }
 
-/// koel's operator in the place of a node, or why there is none; `None` for nodes that are not its matter.
+/// koel's operator that replaces a node, or the reason why there is none; `None` for nodes of other kinds.
 fn taken(
     node: &Arc<dyn ExecutionPlan>,
     options: &KoelOptions,
@@ -112,7 +112,7 @@ fn taken(
             (true, false) => merges::why_not(join, |hashed| KoelJoinExec::of(hashed, options).err()),
         }));
     }
-    // Without keys there is nothing to group.
+    // Aggregates without keys are not replaced.
     let aggregate = node.downcast_ref::<AggregateExec>().filter(|own| !own.group_expr().is_true_no_grouping())?;
     Some(KoelAggregateExec::of(aggregate, options).map(|own| Arc::new(own) as _))
 }

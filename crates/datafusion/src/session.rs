@@ -1,4 +1,4 @@
-//! One line for users: [`WithKoel::with_koel`].
+//! [`WithKoel::with_koel`] registers koel in a session with one call.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::options::KoelOptions;
 use crate::rule::KoelRule;
 use crate::sums::koel_functions;
 
-/// koel for a session.
+/// Registers koel in a session.
 pub trait WithKoel {
     /// Registers the rule that replaces joins and aggregates by koel's, the [`KoelOptions`] (`SET koel.device`), and
     /// the aggregates of [`koel_functions`], which replace `sum`, `avg` and `mean`, so that sums of floats are exact.
-    /// With `ordered` it switches off what no order survives (README).
+    /// With `ordered` it switches off settings that do not preserve order (README).
     ///
     /// Call it after `with_default_features`, `with_config` and `with_aggregate_functions`, which would replace what it
     /// sets.
@@ -36,7 +36,8 @@ pub trait WithKoel {
     #[must_use]
     fn with_koel(self, options: KoelOptions) -> Self;
 
-    /// The same without the rule: the options and the aggregates are registered, and plans have DataFusion's operators.
+    /// As [`with_koel`](Self::with_koel), without the rule: the options and the aggregates are registered, and plans
+    /// have DataFusion's operators.
     ///
     /// For sessions that plan for a cluster, whose workers then call [`on_worker`](crate::on_worker), and for the
     /// sessions of those workers.

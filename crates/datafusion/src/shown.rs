@@ -6,7 +6,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use crate::device::Devices;
 
-/// Writes the text of a stock operator as that of another one, with the devices it has worked on.
+/// Writes the text of a stock operator as that of another one, with the devices that it has used.
 pub(crate) fn as_stock<P: ExecutionPlan>(
     name: &str,
     stock: &P,

@@ -1,4 +1,4 @@
-//! Streams as plans, and batches by way of a file: what koel's operators hand to DataFusion's where memory is short.
+//! Streams as plans, and batches through a file: input for DataFusion's operators if memory is short.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,24 +16,24 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
 use futures::{Stream, StreamExt, stream};
 
-/// Where the rows of a partition come from.
+/// The source of the rows of a partition.
 pub(crate) enum Source {
-    /// A partition of another plan, in a session of its own.
+    /// A partition of another plan, with its own session.
     Partition(Arc<dyn ExecutionPlan>, usize, Arc<TaskContext>),
-    /// A stream that can be had once.
+    /// A stream that can be read once.
     Once(Mutex<Option<SendableRecordBatchStream>>),
-    /// A file, as often as it is asked for.
+    /// A file that can be read any number of times.
     File(Spilled),
 }
 
 impl Source {
-    /// These rows, once.
+    /// A source of these rows, which can be read once.
     pub(crate) fn once(schema: SchemaRef, rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static) -> Self {
         Source::Once(Mutex::new(Some(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))))
     }
 }
 
-/// A plan of these partitions.
+/// A plan with these partitions.
 pub(crate) fn plan_of(
     schema: SchemaRef,
     partitions: impl IntoIterator<Item = Source>,
@@ -81,7 +81,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Batches in a file of the session's, which is removed with the last of these.
+/// Batches in a file of the session, which is removed with the last clone.
 #[derive(Clone)]
 pub(crate) struct Spilled {
     spills: SpillManager,
@@ -89,7 +89,7 @@ pub(crate) struct Spilled {
 }
 
 impl Spilled {
-    /// Writes batches, which are let go, and what a stream gives behind them.
+    /// Writes batches, which are then dropped, followed by the batches of a stream.
     pub(crate) async fn write(
         batches: Vec<RecordBatch>,
         mut rest: SendableRecordBatchStream,
@@ -118,7 +118,7 @@ impl Spilled {
         Ok(Spilled { file: file.finish()?, spills })
     }
 
-    /// The batches, in their order.
+    /// The batches, in order.
     pub(crate) fn read(&self) -> Result<SendableRecordBatchStream> {
         match &self.file {
             Some(file) => self.spills.read_spill_as_stream(Arc::clone(file), None),

@@ -1,16 +1,16 @@
 //! The canonical table on all threads at once, without locks, rounds or barriers.
 //!
 //! ```text
-//! each thread:   loop  next = a whole block of losers of one age, else fresh pairs, else any losers; none: done
+//! each thread:   loop  next = a whole block of displaced pairs of one age, else fresh pairs, else any displaced ones
 //!                      aim next        (hash, prefetch the buckets)
-//!                      resolve flying  (its lines have had a block's time to arrive)
+//!                      resolve flying  (its lines were prefetched one block earlier)
 //!                      flying = next
 //! resolve:       for each (key, value) of the block:  mine = [age][rem][value];  scan the S words of the bucket
-//!                      one has my upper half:  a copy: count it; the greater of the two words stays
-//!                      the least > mine:       I lose: queue me under age + 1
-//!                      else:                   compare-exchange the least for mine; refused: scan again
+//!                      one has my upper half:  a duplicate: count it; the greater of the two words is kept
+//!                      the least > mine:       refused: queue mine under age + 1
+//!                      else:                   compare-exchange the least for mine; on failure scan again
 //!                                              it was a pair: decode it, queue it under its age + 1
-//! then, in parallel:   bring the words of every bucket into descending order; most builds' cheapest pass
+//! then, in parallel:   sort the words of every bucket in descending order; the cheapest pass of most builds
 //! ```
 //!
 //! **Why a scan need not be one atomic step.** A slot only grows, and what a scan saw of a slot is a lower bound for
@@ -64,13 +64,13 @@ use crate::parallel::each;
 use crate::scheme::bucketized::{Functions, canonical};
 use crate::scheme::slot;
 
-/// The functions that a canonical table has.
+/// The number of functions of a canonical table.
 const TURNS: usize = 3;
 
 /// The lists of a canonical table with buckets of S words.
 pub(super) struct Canonical<'a, const S: usize> {
     functions: &'a Functions,
-    /// For each function the ages that stand for it, one bit an age.
+    /// For each function the ages that belong to it, one bit per age.
     ages: [u32; TURNS],
 }
 
@@ -140,7 +140,7 @@ impl<const S: usize> Buckets<S> for Canonical<'_, S> {
     }
 }
 
-/// Adds pairs to an image, and leaves every bucket of it in order: those too that a `lift` or a removal has disturbed.
+/// Adds pairs to an image, and sorts every bucket of it, also those that a `lift` or a removal has left unsorted.
 pub(super) fn place<const S: usize>(
     functions: &Functions,
     image: &mut [u64],
@@ -154,7 +154,7 @@ pub(super) fn place<const S: usize>(
     placed
 }
 
-/// Adds pairs to an image, beginning at this age, without regard to the order within buckets.
+/// Adds pairs to an image, beginning at this age, without sorting the buckets.
 pub(super) fn offer_all<const S: usize>(
     functions: &Functions,
     image: &mut [u64],
@@ -175,7 +175,7 @@ pub(super) fn offer_all<const S: usize>(
     Crew::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
 }
 
-/// Brings the words of every bucket into order.
+/// Sorts the words of every bucket.
 pub(super) fn order<const S: usize>(image: &mut [u64]) {
     each(image, CHUNK, |_, words| {
         at_best(
@@ -191,7 +191,7 @@ struct Placer<'a, const S: usize> {
     buckets: &'a [[AtomicU64; S]],
     /// The age of fresh pairs.
     age: u32,
-    /// What is left of the fresh pairs that this thread took.
+    /// The rest of the fresh pairs that this thread took.
     chunk: Range<usize>,
     workspace: &'a mut Workspace,
     placed: Placed,
@@ -210,14 +210,15 @@ impl<'a, const S: usize> Placer<'a, S> {
             self.resolve();
             let Workspace { flying, next, .. } = self.workspace;
             std::mem::swap(flying, next);
-            // Without a block on its way, nothing has been queued since the last look either.
+            // Without a block in flight, nothing was queued since the last check.
             if flying.len == 0 && next.len == 0 {
                 return self.placed;
             }
         }
     }
 
-    /// Whole blocks of losers go first, which keeps the queues short; broken ones last, which keeps blocks whole.
+    /// Whole blocks of displaced pairs are first, to keep the queues short; incomplete blocks are last, to keep blocks
+    /// whole.
     fn next_block(&mut self, pairs: Pairs<'_>, crew: &Crew) {
         let Workspace { next: block, waiting, .. } = &mut *self.workspace;
         if waiting.take_whole(block) {
@@ -235,9 +236,9 @@ impl<'a, const S: usize> Placer<'a, S> {
         block.age = self.age;
     }
 
-    /// Whether a pair is refused is a coin toss to the branch predictor, and so is whether it displaced another. So
-    /// both kinds of losers are written to the end of a list in any case, and only the lists' lengths depend on the
-    /// outcome.
+    /// Whether a pair is refused is unpredictable for the branch predictor, and so is whether it displaced another. So
+    /// both kinds of pairs are written to the end of a list in any case, and only the lengths of the lists depend on
+    /// the result.
     #[inline(always)]
     fn resolve(&mut self) {
         let Workspace { flying: block, next, waiting } = &mut *self.workspace;
@@ -267,7 +268,7 @@ impl<'a, const S: usize> Placer<'a, S> {
                     displaced[displacements % BLOCK] = (at, there);
                     displacements += usize::from(there < mine && !copy && there != slot::EMPTY);
                 }
-                // Behind the last age no one waits.
+                // After the last age nothing is queued.
                 if is_last {
                     unplaced = refusals as u64;
                 }
@@ -288,8 +289,8 @@ impl<'a, const S: usize> Placer<'a, S> {
     }
 }
 
-/// Offers `mine` to a bucket and returns the word that decided: a copy of my key, whose slot then has the greater of
-/// the two; else the least word, which is above mine (I was refused) or below (mine stands in its place).
+/// Offers `mine` to a bucket and returns the word that decided: a duplicate of the key, whose slot then has the greater
+/// of the two; otherwise the least word, which is above mine (refused) or below it (displaced by mine).
 #[inline(always)]
 fn offer<A: Atomic<Word = u64>, const S: usize>(bucket: &[A; S], mine: u64) -> u64 {
     loop {

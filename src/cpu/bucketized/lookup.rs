@@ -1,37 +1,36 @@
 //! Lookups: a chunk of keys probes the first buckets, then its unresolved keys probe the second, ..
 //!
 //! ```text
-//! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the turn before left
+//! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the previous turn left
 //!   for each block of 128 of them:   hash all
-//!                                    resolve the block before, whose lines have had that time to arrive; with each key
-//!                                    ask for the line of one of this block
-//! resolve:         compare all words of the bucket at once; tell of the first that matches, or of any
-//!                  write the number to the end of the list of the unresolved, which grows if the search goes on
+//!                                    resolve the previous block, whose lines were prefetched one block earlier; with each
+//!                                    key prefetch the line of one key of this block
+//! resolve:         compare all words of the bucket at once; report the first that matches, or any
+//!                  write the number to the end of the list of unresolved keys, which grows if the search continues
 //! ```
 //!
 //! Nothing branches on the result of a probe: the branch predictor cannot foresee it, and a misprediction costs more
 //! than a whole probe.
 //!
-//! **Turn t looks for words of age t, and of no other that stands for the same function:** then a word matches or not,
-//! as a whole. One key in a hundred has a greater age (canonical, load 0.9); those, and whoever is absent and was not
-//! told so by a word below its own, are left after the last turn, and are looked for one by one.
+//! **Turn t accepts words of age t only, not other ages of the same function:** so a word is compared as a whole. One
+//! key in a hundred has a greater age (canonical, load 0.9); those, and absent keys that no smaller word has excluded,
+//! are left after the last turn, and are looked up one by one.
 //!
-//! **Nothing is read back in other pieces than it was written.** A load of eight values that were stored one by one
-//! waits until the last of them has left the store buffer, behind every line that is still on its way; on Intel's
-//! processors that cost more than a third of the speed. So each key's answer goes straight to where it belongs.
+//! **Data is read in the pieces in which it was written.** A load of eight values that were stored one by one waits
+//! until the last of them has left the store buffer, after every line that is in flight; on Intel's processors this
+//! cost more than a third of the speed. So the result of each key is written directly to its destination.
 //!
 //! **Nothing is checked twice.** A block costs as much time in instructions as in lines, so a branch that is never
 //! taken counts: numbers of keys are brought below [`CHUNK`] by a mask, into arrays of that length, where slices would
 //! be checked.
 //!
-//! Each key that is resolved asks for the line of one key of the next block. Asking for all 128 at once
-//! slows large tables down: a core has a few dozen lines on their way at most, and waits in the middle of such a
-//! volley.
+//! Each key that is resolved prefetches the line of one key of the next block. Prefetching all 128 at once is slow for
+//! large tables: a core has at most a few dozen lines in flight, and would stall.
 //!
-//! The list of the unresolved is written where it has been read already, so a chunk needs one list of 8 KiB, and no
-//! queues. Each turn ends with a wait for its last block, three times in 4096 keys: 1% of the time.
+//! The list of unresolved keys is written over elements that were read already, so a chunk needs one list of 8 KiB, and
+//! no queues. Each turn ends with a wait for its last block, three times in 4096 keys: 1% of the time.
 //!
-//! What it is not: `search.rs`, which judges word by word, with blocks and queues that serve builds too.
+//! In contrast, `search.rs` compares word by word, with blocks and queues that builds use too.
 
 use std::array;
 use std::hint::select_unpredictable;
@@ -47,23 +46,23 @@ use crate::scheme::bucketized::MAX_FUNCTIONS;
 
 /// Tables whose places are buckets.
 pub(super) trait Buckets<const S: usize>: Lists {
-    /// The upper half of an empty slot, if a key can have it: no pair has.
+    /// The upper half of an empty slot, if a key can have it: no pair has it.
     const NEVER: Option<u32>;
 
     /// [`Lists::aim`] of one key.
     fn aim_one(&self, age: u32, key: u32) -> (u32, u32);
 
-    /// Index and word of a key that was not found with the upper halves that it has at ages 1 to [`Lists::last_age`]:
-    /// of those alone whose searches did not end.
+    /// Index and word of a key that was not found with the upper halves that it has at ages 1 to [`Lists::last_age`].
+    /// Only for keys whose searches did not end.
     fn find_rest<C: Cell>(&self, lanes: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)>;
 
-    /// Whether the buckets of all ages are asked for at once.
+    /// Whether the buckets of all ages are prefetched at once.
     fn at_once(&self) -> bool;
 }
 
-/// What a key is told: whether it was found, and where; any word of a bucket if it was not.
+/// The result for a key: whether it was found, and where; any word of a bucket if it was not.
 pub(super) struct Told {
-    /// Which of the keys that were asked for.
+    /// The number of the key.
     pub(super) number: usize,
     /// Index of the word.
     pub(super) at: usize,
@@ -71,7 +70,7 @@ pub(super) struct Told {
     pub(super) found: bool,
 }
 
-/// Where the keys of a block are looked for. It is copied, since pointers to two that change places cost registers.
+/// The places of the keys of a block. It is copied, since swapping two pointers costs registers.
 #[derive(Clone, Copy)]
 struct Aimed {
     buckets: [u32; BLOCK],
@@ -83,8 +82,8 @@ impl Aimed {
         Aimed { buckets: [0; BLOCK], uppers: [0; BLOCK] }
     }
 
-    /// Computes the buckets of some keys. One step a loop, because a compiler makes lanes of that, as wide as the
-    /// processor's.
+    /// Computes the buckets of some keys. One step per loop, so that compilers vectorize it to the width of the
+    /// processor.
     #[inline(always)]
     fn aim<const S: usize>(&mut self, lists: &impl Buckets<S>, age: u32, keys: &[u32; BLOCK], range: Range<usize>) {
         let to = self.buckets[range.clone()].iter_mut().zip(&mut self.uppers[range.clone()]);
@@ -94,7 +93,7 @@ impl Aimed {
     }
 }
 
-/// The place in the bucket and the word with this upper half, and whether there is one; any word if not.
+/// The index in the bucket and the word with this upper half, and whether there is one; any word if not.
 #[inline(always)]
 fn ask<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,
@@ -107,8 +106,8 @@ fn ask<const S: usize, C: Cell, L: Buckets<S>>(
     (at, cells[at].get(), (same != 0) & L::NEVER.is_none_or(|never| upper != never))
 }
 
-/// Looks up to [`CHUNK`] keys up. Each is told of at least once; what it is told last holds, and whatever it was told
-/// before was "not found".
+/// Looks up at most [`CHUNK`] keys. Each key is reported at least once; the last report is final, and earlier reports
+/// are "not found".
 #[inline(always)]
 pub(super) fn search<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,
@@ -133,7 +132,7 @@ pub(super) fn search<const S: usize, C: Cell, L: Buckets<S>>(
     }
 }
 
-/// One turn of `len` keys, either all or those on the list; how many are on the list then.
+/// One turn of `len` keys, either all or those on the list; returns the new length of the list.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "a struct of them would be made and taken apart once a turn")]
 fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
@@ -150,7 +149,7 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
     let buckets = buckets::<S, C>(image);
     let (mut flying, mut next) = (Aimed::new(), Aimed::new());
     let mut left = 0;
-    // One block more than there is, to resolve the last.
+    // One block more, to resolve the last one.
     for start in (0..len + BLOCK).step_by(BLOCK) {
         let coming = len.saturating_sub(start).min(BLOCK);
         if ALL && let Some(block) = keys.get(start..).and_then(|keys| keys.first_chunk()) {
@@ -182,7 +181,7 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
     left
 }
 
-/// The same with the buckets of all ages on their way together: one wait instead of up to four, and more lines.
+/// As [`search`], with the buckets of all ages in flight together: one wait instead of up to four, and more lines.
 #[inline(always)]
 fn search_at_once<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,

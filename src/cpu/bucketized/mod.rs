@@ -165,7 +165,7 @@ impl Passes<Bucketized> for Cpu {
 }
 
 impl Cpu {
-    /// An image with these pairs, built one partition at a time; none where that is not the way.
+    /// An image with these pairs, built one partition at a time; `None` if another strategy should be used.
     fn bucketized_by_parts(
         &self,
         plan: &BucketizedPlan,
@@ -191,7 +191,7 @@ impl Cpu {
     }
 }
 
-/// Lookup on all threads. `outside` is the pair that stands beside the image.
+/// Lookup on all threads. `outside` is the sentinel pair.
 fn look_up<const S: usize>(
     lists: &impl Buckets<S>,
     outside: Option<(u32, u32)>,

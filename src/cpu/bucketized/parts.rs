@@ -2,25 +2,25 @@
 //! writes.
 //!
 //! ```text
-//! deal      the pairs to the slices of the parts                                            (`cpu/parts.rs`)
-//! then, one thread a part:
+//! deal      partitions the pairs into the slices of the parts                               (`cpu/parts.rs`)
+//! then, one thread per part:
 //!   arrive  each word takes the next place of its bucket 1 in a copy of the part; those beyond the last are queued
-//!   order   each bucket is brought into order, and written over the slice; copies stand side by side there
-//!   settle  the queued ones are offered to their bucket 1; who loses is offered to its bucket 2, and so on
-//! at last   pairs that left their part go on in the whole image
+//!   order   each bucket is sorted, and written to the slice; duplicates are adjacent in it
+//!   settle  the queued words are offered to their bucket 1; displaced words are offered to their bucket 2, and so on
+//! at last   pairs that left their part continue in the whole image
 //! ```
 //!
-//! A part here is some of the parts of `scheme/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A
-//! pair that is to have its third leaves; at load 0.9 that is one in 40,000 (2^24 pairs).
+//! A part here consists of some of the parts of `scheme/bucketized/functions.rs`, so buckets 1 and 2 of a key are in
+//! one part. A pair that needs its third bucket leaves; at load 0.9 that is one in 40,000 (2^24 pairs).
 //!
-//! **Why it is right.** It is the sequential rule for each part, in one order of the same offers, and then the rule for
-//! the whole image, so the bytes are the same. Arriving without a look at the others is offering, as long as there is
-//! room; copies of a key among those who arrived are dropped before anyone is displaced, as if they had met at once. So
-//! counts of copies are exact for the same reason as in `canonical.rs`.
+//! **Why it is correct.** It is the sequential rule for each part, with one order of the same offers, and then the rule
+//! for the whole image, so the bytes are the same. Storing an arrival in a free place is an offer; duplicates among the
+//! arrivals are dropped before any word is displaced, as if they had met at once. So counts of duplicates are exact for
+//! the same reason as in `canonical.rs`.
 //!
 //! **Why it is fast.** An offer to the whole image waits for a line of memory and for the locked exchange. Here each
-//! line of the image is written when its words are dealt, read and written when its part is placed, and no more. A
-//! bucket in order stays so by one pass of comparisons, which have no branches (`bucket.rs`).
+//! line of the image is written when its words are partitioned, and read and written once when its part is placed. A
+//! sorted bucket stays sorted by one pass of comparisons without branches (`bucket.rs`).
 //!
 //! This module cannot insert into an existing image. `canonical.rs` does, and it also builds small tables, tables with
 //! crowded keys, and tables for which memory is short.
@@ -48,14 +48,14 @@ const _: () = assert!(PART_WORDS.is_multiple_of(PART_SLOTS as usize));
 /// The most buckets of a part: those of 4 slots.
 const MOST_BUCKETS: usize = PART_WORDS / 4;
 
-/// One pair in this many may leave its part; where more do, the table is built directly.
+/// One pair in this many may leave its part; if more do, the table is built directly.
 const ESCAPES_SHARE: usize = 16;
-/// So few pairs go on one after the other, in an image that stays in order. More are placed by all threads, after which
-/// all buckets must be looked at.
+/// At most this many pairs continue one after the other, in an image whose buckets stay sorted. More pairs are placed
+/// by all threads, after which all buckets must be sorted.
 const FEW: usize = 4096;
 const FEW_SHARE: usize = 4096;
 
-/// What is under way of a build.
+/// A build in progress.
 pub(super) struct Parts<'a> {
     functions: &'a Functions,
     slices: Slices,
@@ -66,9 +66,9 @@ pub(super) struct Parts<'a> {
 /// Pairs that have left their parts.
 pub(super) struct Left {
     placed: Placed,
-    /// `[mixed key][value]` of those whose first bucket they have not seen.
+    /// `[mixed key][value]` of those that have not been offered to their first bucket.
     first: Vec<u64>,
-    /// `[key][value]` of those that go to their third.
+    /// `[key][value]` of those that need their third bucket.
     third: Vec<u64>,
 }
 
@@ -82,8 +82,8 @@ fn most_escapes(pairs: usize) -> usize {
     pairs / ESCAPES_SHARE + 4096
 }
 
-/// Deals the pairs to the slices of a new image; none where so many come to one part, or memory is so short, that it
-/// must be built in another way.
+/// Partitions the pairs into the slices of a new image; `None` if one part gets too many, or if memory is too short, so
+/// that another strategy must build the table.
 pub(super) fn dealt<'a, const S: usize>(
     functions: &'a Functions,
     image: &mut [u64],
@@ -105,17 +105,17 @@ pub(super) fn dealt<'a, const S: usize>(
 }
 
 impl Parts<'_> {
-    /// Places every part; none as above.
+    /// Places every part; `None` as above.
     pub(super) fn place<const S: usize>(self, image: &mut [u64]) -> Option<Left> {
         let Parts { functions, slices, pairs, dealt } = self;
         let shift = PART_BITS - S.ilog2();
-        // No more threads than have their rooms in eight bytes a pair, which estimates of builds count.
+        // At most as many threads as have scratch space within eight bytes per pair, which memory estimates count.
         let threads = threads().min(pairs / ROOM_WORDS).max(1);
         let leaving = AtomicUsize::new(dealt.escapes.len());
         let room = || Some((Room::new()?, Found::default()));
         let of_slice = |(room, found): &mut (Room, Found), number: usize, slice: &mut [u64], count| {
             let before = found.third.len();
-            // Each of its words may have to leave, and does so once.
+            // Each of its words may leave, once.
             found.third.try_reserve(count + 1).ok()?;
             at_best(
                 #[inline(always)]
@@ -139,7 +139,7 @@ impl Parts<'_> {
     }
 }
 
-/// Brings those who left to an end, in the whole image.
+/// Places the pairs that left their parts, in the whole image.
 pub(super) fn finish<const S: usize>(
     functions: &Functions,
     image: &mut [u64],
@@ -173,7 +173,7 @@ pub(super) fn finish<const S: usize>(
     Ok(placed)
 }
 
-/// Follows one pair, and all whom it displaces, to the end, in an image whose buckets are in order and stay so.
+/// Places one pair, and all pairs that are displaced, in an image whose buckets are sorted and stay so.
 fn follow<const S: usize>(
     functions: &Functions,
     buckets: &mut [[u64; S]],
@@ -201,28 +201,28 @@ fn count_copy(placed: &mut Placed, key: u32) {
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
 }
 
-/// What a thread has found in its parts.
+/// The results of a thread's parts.
 #[derive(Default)]
 struct Found {
     placed: Placed,
-    /// `[key][value]` of pairs that are to have their third bucket.
+    /// `[key][value]` of pairs that need their third bucket.
     third: Vec<u64>,
 }
 
-/// What a thread works in.
+/// The scratch space of a thread.
 struct Room {
-    /// The part's words as they arrive, and a place for those who come too late. Every other place is empty between
-    /// parts.
+    /// The part's words in order of arrival, and a place for those beyond the last. Between parts all other places are
+    /// empty.
     table: Box<[u64; PART_WORDS + 1]>,
-    /// How many have arrived at each bucket.
+    /// The number of arrivals at each bucket.
     counts: Box<[u8; MOST_BUCKETS]>,
-    /// Words of age 1 that have lost in a bucket, and its number in the part. A word is queued at most once, so there
-    /// is always room.
+    /// Displaced words of age 1, and the number of their bucket in the part. A word is queued at most once, so the
+    /// capacity suffices.
     words: Box<[u64; PART_WORDS]>,
     lost_in: Box<[u16; PART_WORDS]>,
 }
 
-/// About what a [`Room`] takes.
+/// The approximate size of a [`Room`].
 const ROOM_WORDS: usize = 2 * PART_WORDS + PART_WORDS / 4 + MOST_BUCKETS / 8;
 
 impl Room {
@@ -231,8 +231,8 @@ impl Room {
     }
 }
 
-/// Gives every word a place in its bucket, if there is one, and queues the others; how many those are. No branch:
-/// whether a bucket is full is a coin toss.
+/// Stores every word in its bucket, if a place is left, and queues the others; returns their number. There is no
+/// branch, because whether a bucket is full is unpredictable.
 #[inline(always)]
 fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [(&[u64], usize); 2]) -> usize {
     let Room { table, counts, words, lost_in } = room;
@@ -264,7 +264,7 @@ struct Part<'a, const S: usize> {
 }
 
 impl<const S: usize> Part<'_, S> {
-    /// Writes the buckets over the slice, in order, and empties the copy.
+    /// Writes the buckets to the slice, sorted, and clears the copy.
     #[inline(always)]
     fn order(&mut self, room: &mut Room) {
         for at in 0..self.buckets.len().min(PART_WORDS / S) {
@@ -279,7 +279,7 @@ impl<const S: usize> Part<'_, S> {
         }
     }
 
-    /// Of words with one key the greatest stays.
+    /// Of words with one key the greatest is kept.
     #[cold]
     fn drop_copies(&mut self, at: usize) {
         let all = self.buckets[at];
@@ -300,9 +300,8 @@ impl<const S: usize> Part<'_, S> {
         count_copy(&mut self.found.placed, key);
     }
 
-    /// Offers those who came late to their bucket 1, and then those who lose there, or later in a bucket 2, to their
-    /// bucket 2. All wait in one queue: offers are independent of each other, so the processor works on several at
-    /// once.
+    /// Offers queued words to their bucket 1, and then those that are displaced there, or later in a bucket 2, to their
+    /// bucket 2. All are in one queue: offers are independent of each other, so the processor works on several at once.
     #[inline(always)]
     fn settle(&mut self, room: &mut Room, late: usize) {
         let Room { words, lost_in, .. } = room;
@@ -310,7 +309,7 @@ impl<const S: usize> Part<'_, S> {
         for i in 0..late.min(PART_WORDS) {
             let (mine, at) = (words[i], usize::from(lost_in[i]));
             let Some(bucket) = self.buckets.get_mut(at) else {
-                // It cannot be, and if it were, no pair would be lost unseen.
+                // This cannot happen; if it did, the lost pair would be reported.
                 self.found.placed.unplaced += 1;
                 continue;
             };
@@ -318,7 +317,7 @@ impl<const S: usize> Part<'_, S> {
                 Offered::Copy => self.count_copy(0, at, mine),
                 Offered::Out(word) => {
                     (words[end % PART_WORDS], lost_in[end % PART_WORDS]) = (word, at as u16);
-                    // A copy may have left a place.
+                    // A duplicate may have left an empty place.
                     end += usize::from(word != slot::EMPTY);
                 }
             }

@@ -14,7 +14,7 @@ use crate::scheme::{Bucketized, Insertion, Kind, LookupMode, Placing, Plan, Requ
 
 type Pairs = Vec<(u32, u32)>;
 
-/// Distinct keys, 0 and the greatest among them, with values that tell them apart, 0 and the greatest among those.
+/// Distinct keys, 0 and the greatest among them, with distinct values, 0 and the greatest among those.
 fn distinct(count: usize) -> Pairs {
     (0..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0u32.wrapping_sub(i & 1), !i.wrapping_sub(1))).collect()
 }

@@ -12,7 +12,7 @@ use crate::scheme::slot;
 /// The lists of a canonical table.
 pub(super) struct Canonical<'a> {
     functions: &'a Functions,
-    /// For each function the ages that stand for it, one bit an age.
+    /// For each function the ages that belong to it, one bit per age.
     ages: [u32; MAX_FUNCTIONS],
 }
 

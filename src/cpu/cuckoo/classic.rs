@@ -58,7 +58,7 @@ impl Lists for Classic<'_> {
         (u32x8::new(array::from_fn(|i| self.functions.location(function, each[i]))), keys)
     }
 
-    /// An empty slot is no hit, for its own marker neither.
+    /// An empty slot is not a hit, not even for the marker itself.
     #[inline(always)]
     fn judge(&self, _: u32) -> impl Fn(u32, u64) -> (bool, bool) {
         |wanted, word| ((key(word) == wanted) & (wanted != EMPTY_KEY), false)

@@ -14,7 +14,7 @@ const SIZES: [usize; 9] = [0, 1, 2, 7, 127, 128, 129, 1000, 100_000];
 
 type Pairs = Vec<(u32, u32)>;
 
-/// Distinct keys with values that tell them apart.
+/// Distinct keys with distinct values.
 fn distinct(count: usize) -> Pairs {
     (0..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0x5555, !i)).collect()
 }

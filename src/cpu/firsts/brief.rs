@@ -22,7 +22,8 @@ use crate::scheme::Key;
 const SEED: u64 = 0x6b6f_656c_6272_6965;
 /// Slots of the first table.
 pub(super) const SLOTS: usize = 1 << 9;
-/// Slots beside its home that a key may see, on average. At half of the slots taken random keys see half of one.
+/// Slots after its home that a key may probe, on average. If half of the slots are occupied, random keys probe half of
+/// one.
 const STEPS: usize = 8;
 
 /// Where a key's search begins.

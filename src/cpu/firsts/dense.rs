@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::parallel::{each, fold, threads};
 use crate::scheme::Key;
 
-/// Cells above which they are asked for ahead: below, a cache of the second level holds them.
+/// The number of cells above which they are prefetched: fewer cells fit in the second-level cache.
 const CACHED: usize = 1 << 17;
 
 pub(super) struct Dense<K: Key> {

@@ -66,7 +66,7 @@ mod tests {
         for (len, apart) in [(0_u64, 1), (10, 1), (1_000, 1 << 40), (20_000, 7), (300_000, 0x9e37_79b9_7f4a_7c15_u64)] {
             let keys: Vec<u64> = (0..2 * len).map(|i| (i % len.max(1)).wrapping_mul(apart)).collect();
             let found = distinct(&keys) as f64;
-            // Keys at equal distances are no random ones.
+            // Keys at equal distances are not random.
             assert!((found - len as f64).abs() <= 0.2 * len as f64 + 2.0, "{len}: {found}");
         }
     }

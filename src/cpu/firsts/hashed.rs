@@ -1,19 +1,19 @@
 //! Keys of any range: a table of lines of 64 bytes, in which a key is stored in its home line or in a later one.
 //!
 //! ```text
-//! u32   8 slots a line, a word each:    [key][!row]           zero: free, since no row is u32::MAX
-//! u64   4 slots a line, two words each: [key] [0][!row]       a key of zero: free; the key 0 itself has a cell outside
+//! u32   8 slots per line, one word each:  [key][!row]           zero: free, since no row is u32::MAX
+//! u64   4 slots per line, two words each: [key] [0][!row]       a key of zero: free; the key 0 has a cell outside
 //!
 //! put    the first slot of the line that is free or has the key: claimed by a compare-and-swap, or raised to !row
-//! look   all slots of the line at once; the search goes on if none has the key and the last one is taken
-//! both   a key whose search goes on is put on a list, and its next line asked for; the list is worked off after a chunk
+//! look   all slots of the line at once; the search continues if none has the key and the last one is occupied
+//! both   a key whose search continues is listed, and its next line is prefetched; the list is processed after each chunk
 //! ```
 //!
-//! A slot is taken once and never changes its key, and a line is filled from its front. Threads therefore need no
+//! A slot is claimed once and never changes its key, and a line is filled from its front. Threads therefore need no
 //! locks, and each key has one slot.
 //!
-//! How large: of so few keys as [`FEW`], [`LINES_A_KEY`] lines a key, so that most stand in front of one and the
-//! processor foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken.
+//! Size: up to [`FEW`] keys get [`LINES_A_KEY`] lines each, so that most are first in their line, which the branch
+//! predictor learns. For more keys, [`FILLED`] percent of the slots are expected to be occupied.
 //!
 //! No key is stored farther than [`REACH`] lines from its home, so insertions and lookups read at most that many lines
 //! for all keys. An attempt fails (`filling.rs`) if no line within reach has a free slot, or if the new keys of a chunk
@@ -38,33 +38,33 @@ use crate::parallel::{each, fold, threads};
 use crate::scheme::Key;
 use filling::Filling;
 
-/// Tables that are tried.
+/// The number of tables that are tried.
 pub(super) const ATTEMPTS: usize = 3;
-/// Taken slots of a hundred.
+/// The percentage of occupied slots.
 const FILLED: usize = 60;
-/// Lines in which a key may stand: its home, and those behind it. Of 10^9 random keys of 64 bits one needed 33 of them
-/// at 61 hundredths; of 10^8 one needed 32 at 63 hundredths, three standard errors of the estimate, and of 32 bits 16
-/// (a simulation of one thread that fills, 2026-11-25).
+/// The lines in which a key may be stored: its home, and those after it. Of 10^9 random keys of 64 bits one needed 33
+/// of them at 61 percent; of 10^8 one needed 32 at 63 percent, three standard errors of the estimate, and of 32 bits 16
+/// (a simulation of a single thread, 2026-11-25).
 const REACH: usize = 48;
-/// Keys that are few, and the lines of each.
+/// The number of keys that are few, and the lines per key.
 const FEW: usize = 1 << 12;
 const LINES_A_KEY: usize = 4;
 /// Words of a line.
 const LINE: usize = 8;
 
-/// Spreads what differs anywhere in a key over all bits.
+/// Spreads all bits of a key over the result.
 #[inline(always)]
 pub(super) fn mixed(key: u64, seed: u64) -> u64 {
     let product = u128::from(key ^ seed) * 0x2d35_8dcc_aa6c_78a5;
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Words of a slot.
+/// The number of words of a slot.
 const fn words<K: Key>() -> usize {
     if K::BITS == u64::BITS { 2 } else { 1 }
 }
 
-/// Slots of a line.
+/// The number of slots of a line.
 const fn slots<K: Key>() -> usize {
     LINE / words::<K>()
 }
@@ -74,12 +74,12 @@ pub(super) struct Hashed<K: Key> {
     homes: Homes,
     /// `!row` of a key of 64 bits that is zero.
     zero: u32,
-    /// Whether most keys stand in front of a line.
+    /// Whether most keys are first in their line.
     few: bool,
     of: PhantomData<K>,
 }
 
-/// Where keys belong.
+/// The home lines of keys.
 #[derive(Clone, Copy)]
 struct Homes {
     count: u64,
@@ -92,8 +92,8 @@ impl Homes {
         (((mixed(key, self.seed) >> 32) * self.count) >> 32) as usize
     }
 
-    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after that was asked for; and
-    /// `behind`, with the first line behind it, for those of which `at_home` says that their search goes on.
+    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched;
+    /// and `behind`, with the next line, for those for which `at_home` returns that their search continues.
     #[inline(always)]
     fn each<K: Key, L>(
         self,
@@ -129,7 +129,7 @@ impl Homes {
 }
 
 impl<K: Key> Hashed<K> {
-    /// The table of a column with about so many distinct keys, and how many there are. None if it became too full.
+    /// The table of a column with about `expected` distinct keys, and their number. `None` if it became too full.
     pub(super) fn of(keys: &[K], expected: usize, attempt: usize) -> Result<Option<(Self, usize)>> {
         let expected = match attempt {
             0 => expected,
@@ -211,7 +211,7 @@ impl<K: Key> Hashed<K> {
         }
     }
 
-    /// What stands for a key of a table of few.
+    /// Looks up a key in a table of few keys.
     #[inline(always)]
     fn look_at_front(&self, lines: &[[u64; LINE]], key: u64) -> u32 {
         if K::BITS == u64::BITS && key == 0 {
@@ -264,7 +264,7 @@ impl<K: Key> Hashed<K> {
     }
 }
 
-/// What a line says to a key: its number or 0, and whether the line is full. Nothing branches on it.
+/// Compares a key with a line: returns its number or 0, and whether the line is full. Does not branch on the result.
 #[inline(always)]
 fn asked<K: Key>(key: u64, line: &[u64; LINE]) -> (u32, bool) {
     let mut found = 0;

@@ -1,21 +1,21 @@
 //! First occurrences: for each key of a column its first row, and lookups of these rows for other columns.
 //!
 //! ```text
-//! dense     the keys lie in a range that is not much longer than the column: a cell for each key of the range
-//! hashed    otherwise: a table of the distinct keys, as large as an estimate of their number says;
-//!           behind a bit for each key of the range, if that is not too long (present.rs)
-//! sorted    keys chosen against every hash that was tried: the distinct keys in order, found by halving
+//! dense     the range of the keys is not much longer than the column: a cell for each key of the range
+//! hashed    otherwise: a table of the distinct keys, sized by an estimate of their number;
+//!           after a bitmap of the keys of the range, if that is not too long (present.rs)
+//! sorted    keys chosen against every hash that was tried: the distinct keys in order, with binary search
 //!
-//! build     each row raises the cell of its key to !row, where zero is no row: what stays is the first row
-//!           (a row reads before it writes: rows of a chunk rise, so writes are about as rare as distinct keys)
+//! build     each row raises the cell of its key to !row, where zero is no row, so the first row remains
+//!           (a row reads before it writes: rows of a chunk ascend, so writes are about as rare as distinct keys)
 //! look      the cell of each query; !0 is NO_ROW
-//! renumber  each first row becomes another number, such as the id of its key
+//! renumber  replaces each first row by another number, such as the id of its key
 //! ```
 //!
 //! Threads write to one table in any order: the greatest `!row` does not depend on it. The cell of a key may depend on
 //! the order, but is not visible outside.
 //!
-//! A short column whose keys alone are to be numbered takes none of these, but one pass (`brief.rs`).
+//! If only the keys of a short column are to be numbered, one pass does it without these structures (`brief.rs`).
 //!
 //! Why the rows are not partitioned first: partitioning writes each row once more. Cells are prefetched a block ahead,
 //! and one core waits for a hundred of them at once, which took less time than the partitioning alone.
@@ -48,23 +48,23 @@ use sorted::Sorted;
 
 pub(crate) use numbered::Numbering;
 
-/// The most rows that one thread processes alone: to wake others takes as long as some of that work.
+/// The most rows that one thread processes alone: waking other threads takes as long as this work.
 const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };
-/// Keys of a range that are addressed directly: so many at least, and so many a row.
+/// The least range of keys that is addressed directly, and the range per row.
 const RANGE: u64 = 1 << 16;
 const RANGE_A_ROW: u64 = 4;
 
-/// Whether one thread does so many rows.
+/// Whether one thread processes this number of rows.
 pub(super) fn alone(rows: usize) -> bool {
     rows <= ALONE
 }
 
-/// Rows of a chunk of so many: all, where one thread does them.
+/// The rows of a chunk, for this number of rows: all, if one thread processes them.
 pub(super) fn grain(rows: usize) -> usize {
     if alone(rows) { rows.next_multiple_of(CHUNK).max(CHUNK) } else { CHUNK }
 }
 
-/// The first row of each key of a column, or the numbers that [`renumber`](Firsts::renumber) made of those.
+/// The first row of each key of a column, or the number that [`renumber`](Firsts::renumber) replaced it by.
 pub(crate) struct Firsts<K: Key> {
     way: Way<K>,
     present: Option<Present>,
@@ -79,7 +79,7 @@ enum Way<K: Key> {
 }
 
 impl<K: Key> Firsts<K> {
-    /// Of a column of fewer than 2^32 rows; on the threads of the pool that calls.
+    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool.
     fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
         let rows = keys.len();
         let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64));
@@ -103,22 +103,22 @@ impl<K: Key> Firsts<K> {
         Ok(Firsts { way: Way::Sorted(sorted), present, rows, distinct })
     }
 
-    /// Rows of the column.
+    /// The number of rows of the column.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Its distinct keys.
+    /// The number of distinct keys.
     pub(crate) fn distinct(&self) -> usize {
         self.distinct
     }
 
-    /// Whether no key comes twice.
+    /// Whether no key occurs twice.
     pub(crate) fn all_distinct(&self) -> bool {
         self.rows == self.distinct
     }
 
-    /// The first row of each query, or [`NO_ROW`](crate::NO_ROW); by the thread that calls.
+    /// The first row of each query, or [`NO_ROW`](crate::NO_ROW), on the calling thread.
     #[inline(always)]
     pub(super) fn seek(&self, queries: &[K], to: &mut [u32]) {
         match &self.present {
@@ -130,7 +130,7 @@ impl<K: Key> Firsts<K> {
         }
     }
 
-    /// The same for queries that are nearly all there.
+    /// As [`seek`](Self::seek), for queries most of which are hits.
     #[inline(always)]
     fn look(&self, queries: &[K], to: &mut [u32]) {
         match &self.way {
@@ -146,12 +146,12 @@ impl<K: Key> Firsts<K> {
         }
     }
 
-    /// [`seek`](Self::seek) by all threads.
+    /// As [`seek`](Self::seek), on all threads.
     fn seek_all(&self, queries: &[K], to: &mut [u32]) {
         each((queries, to), grain(queries.len()), |_, (queries, to)| self.seek(queries, to));
     }
 
-    /// Calls with each first row.
+    /// Calls `then` with each first row.
     fn each(&self, then: impl Fn(u32) + Sync) {
         match &self.way {
             Way::Dense(dense) => dense.each(then),
@@ -160,7 +160,7 @@ impl<K: Key> Firsts<K> {
         }
     }
 
-    /// Puts another number below `u32::MAX` for each first row.
+    /// Replaces each first row by another number below `u32::MAX`.
     fn renumber(&mut self, number: impl Fn(u32) -> u32 + Sync) -> Result<()> {
         match &mut self.way {
             Way::Dense(dense) => dense.renumber(number),
@@ -188,13 +188,13 @@ impl<K: Key> std::fmt::Debug for Firsts<K> {
 }
 
 impl Cpu {
-    /// The first rows of a column of fewer than 2^32.
+    /// The first rows of a column of fewer than 2^32 rows.
     pub(crate) fn firsts<K: Key>(&self, keys: &[K]) -> Result<Firsts<K>> {
         self.ledger_of("first rows", keys.len());
         self.run(|| Firsts::of(self, keys)).flatten()
     }
 
-    /// The first row of each query, or [`NO_ROW`](crate::NO_ROW), written over `to`, which is as long.
+    /// Writes the first row of each query, or [`NO_ROW`](crate::NO_ROW), to `to`, which has the same length.
     pub(crate) fn find_firsts<K: Key>(&self, firsts: &Firsts<K>, queries: &[K], to: &mut [u32]) -> Result<()> {
         self.ledger_of("find first rows", queries.len());
         self.run(|| firsts.seek_all(queries, to))
@@ -212,7 +212,7 @@ impl Cpu {
     }
 }
 
-/// The least key and how many there are from it to the greatest, if they are at most so many.
+/// The least key and the number of values from it to the greatest key, if that is at most `most`.
 fn range<K: Key>(keys: &[K], most: u64) -> Option<(K, usize)> {
     let too_far = AtomicBool::new(false);
     let ends = |_, keys: &[K]| {

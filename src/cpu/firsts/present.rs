@@ -13,7 +13,7 @@ use crate::backend::join_rows::NO_ROW;
 use crate::error::Result;
 use crate::scheme::Key;
 
-/// Bits there are at most: 1 MiB, and so many for each row.
+/// The most bits: 1 MiB, and this number per row.
 const MOST: u64 = 1 << 23;
 const A_ROW: u64 = 512;
 /// Queries of a block.
@@ -22,7 +22,7 @@ const BLOCK: usize = 512;
 const BLOCKS: usize = 15;
 const IN_FOUR: usize = 3;
 
-/// The longest range of so many rows.
+/// The longest range for this number of rows.
 pub(super) fn most(rows: usize) -> u64 {
     MOST.min(A_ROW.saturating_mul(rows as u64))
 }

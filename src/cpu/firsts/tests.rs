@@ -165,7 +165,7 @@ fn short_columns_of_keys_that_share_their_homes_are_left_to_the_bounded_ways() -
     assert!(brief::numbered(&keys, &mut [])?.is_none());
     assert!(brief::numbered(&keys[..50], &mut [])?.is_some());
     check(&keys, None)?;
-    // Few of them, of which the farthest comes again and again.
+    // Few of them, of which the farthest occurs many times.
     let mut again = keys[..90].to_vec();
     assert!(brief::numbered(&again, &mut [])?.is_some());
     again.resize(size(ALONE).max(2000), keys[89]);

@@ -41,7 +41,7 @@ pub(super) struct Bucket {
     /// For each sub-table the slot of every pair, counted from the bucket's first, and its remainder there.
     pub(super) slots: [[u16; PAIRS]; TABLES],
     pub(super) remainders: [[u32; PAIRS]; TABLES],
-    /// What stands in each slot: age and remainder (canonical), and the number of the pair.
+    /// The contents of each slot: age and remainder (canonical), and the number of the pair.
     pub(super) uppers: [u32; SLOTS],
     pub(super) pairs: [u16; SLOTS],
 }

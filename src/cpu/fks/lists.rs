@@ -19,7 +19,7 @@ pub(super) struct Fks<'a, const CLASSIC: bool> {
     functions: &'a Functions,
     /// The seed number of each bucket.
     seeds: &'a [u8],
-    /// For each sub-table the ages that stand for it, one bit an age.
+    /// For each sub-table the ages that belong to it, one bit per age.
     ages: [u32; SUBTABLES as usize],
 }
 
@@ -65,7 +65,7 @@ impl<const CLASSIC: bool> Lists for Fks<'_, CLASSIC> {
         (first.plus(at), upper)
     }
 
-    /// An empty slot of a classic table is no hit, for its own marker neither.
+    /// An empty slot of a classic table is not a hit, not even for the marker itself.
     #[inline(always)]
     fn judge(&self, age: u32) -> impl Fn(u32, u64) -> (bool, bool) {
         let ages = self.ages[turn(age) as usize];

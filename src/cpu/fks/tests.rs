@@ -136,7 +136,7 @@ fn pairs_beyond_a_bucket_are_counted_and_nothing_is_built() {
     }
 }
 
-/// Rounds that are too few: what the last seed number leaves is told.
+/// Too few rounds: the pairs that the last seed number leaves unplaced are reported.
 #[test]
 fn buckets_that_no_seed_number_seats_are_told() {
     let scheme = Fks::classic().iterations(1);

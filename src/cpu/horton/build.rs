@@ -1,14 +1,14 @@
 //! The canonical build on all threads: the passes of `scheme/horton/canonical.rs`, with a join between.
 //!
 //! ```text
-//! deal     the pairs to the slices of the parts, as `[key][value]`                           (`cpu/parts.rs`)
-//! parts    each part by one thread, in its cache: every pair to its home; crowded homes keep a record  (`part.rs`)
-//! settle   tokens make offers in the whole image, until all are kept or exhausted            (`settle.rs`)
-//! close    offers kept become pairs; all buckets, and the stash, take their final form       (`close.rs`)
+//! deal     partitions the pairs into the slices of the parts, as `[key][value]`              (`cpu/parts.rs`)
+//! parts    one thread per part, in its cache: moves every pair to its home; crowded homes get a record  (`part.rs`)
+//! settle   tokens make offers in the whole image, until all are accepted or exhausted        (`settle.rs`)
+//! close    accepted offers become pairs; all buckets, and the stash, get their final form    (`close.rs`)
 //! ```
 //!
-//! A part here is a run of buckets that a core's cache has room for, and nothing else depends on where it ends: guests
-//! may lie anywhere in the table. Between `parts` and `close` a home of n keys stands like this:
+//! A part here is a run of buckets that fits in a core's cache, and nothing else depends on where it ends: guests may
+//! be anywhere in the table. Between `parts` and `close` the data of a home of n keys is stored as follows:
 //!
 //! ```text
 //! header    [mask of its tags or 0 : 32][where in the block of its part its rooms, or its record, begin : 24][n : 8]
@@ -18,20 +18,20 @@
 //! block     [rooms][records]                                                      one a part
 //! ```
 //!
-//! Rooms are a sixth of the slots, and offers go to a sixth of the table at a time, so most of them meet in a cache.
-//! The *rank* of a tag is its number among the tags of its home. So an offer, which names a rank (`offer.rs`), tells
-//! where the pair stands that leaves, and no pass after `parts` needs to hash or sort again to tell who that is.
+//! Free slots are a sixth of all slots, and offers go to a sixth of the table at a time, so most of them hit a cache.
+//! The *rank* of a tag is its number among the tags of its home. An offer contains a rank (`offer.rs`), which gives the
+//! position of the pair that leaves, so that no pass after `parts` needs to hash or sort again to find that pair.
 //!
-//! Memory beside the image: 8 bytes a bucket; 8 bytes a slot to spare; 8 bytes for each key of a crowded home, and 8
-//! for each such home; 8 bytes a stash bucket; four slices for each thread. At load 0.9 with 8 slots the blocks have 7
-//! bytes a pair.
+//! Memory in addition to the image: 8 bytes per bucket; 8 bytes per free slot; 8 bytes for each key of a crowded home,
+//! and 8 for each such home; 8 bytes per stash bucket; four slices for each thread. At load 0.9 with 8 slots the blocks
+//! have 7 bytes per pair.
 //!
-//! Why relaxed atomics do everywhere: what one pass writes and another reads is ordered by the join between them.
-//! Within a pass a word is either written by one thread alone, or it is a count, a set of bits or a place for an offer,
-//! whose end depends on no order, and on the strength of which no other memory is read (`settle.rs` says it of the
-//! last).
+//! Relaxed atomics suffice everywhere: what one pass writes and another reads is ordered by the join between them.
+//! Within a pass a word is either written by one thread alone, or it is a count, a set of bits or a slot for an offer.
+//! The final value of these does not depend on the order, and no other memory is read because of their values (for
+//! offers see `settle.rs`).
 //!
-//! If keys are duplicate, the build ends with their number, and without an image.
+//! If there are duplicate keys, the build ends with their number, and without an image.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -57,12 +57,12 @@ use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY};
 /// The base-2 logarithm of the words of a part, at most: slice and copy take 512 KiB, half an L2 cache or more.
 const MOST_PART_BITS: u32 = 15;
 const FEWEST_PART_BITS: u32 = 9;
-/// Words that are asked for at once, for the blocks of several parts.
+/// Words that are allocated at once, for the blocks of several parts.
 const MOST_PAGE: usize = 1 << 20;
-/// Parts a thread, at least, if the table is not too small.
+/// The least number of parts per thread, unless the table is too small.
 const PARTS_EACH: usize = 4;
 
-/// An image under way.
+/// An image that is being built.
 pub(super) struct Build<'a, const S: usize, A = AtomicU64> {
     pub(super) functions: &'a Functions,
     /// The table's words, then the stash's.
@@ -74,10 +74,10 @@ pub(super) struct Build<'a, const S: usize, A = AtomicU64> {
     pub(super) shift: u32,
 }
 
-/// What is kept of a part.
+/// The data of a part.
 pub(super) struct Block<'a, A> {
     pub(super) words: &'a [A],
-    /// Where the rooms end.
+    /// The end of the free slots.
     pub(super) rooms_end: usize,
 }
 
@@ -92,9 +92,9 @@ impl<const S: usize, A> Copy for Build<'_, S, A> {}
 /// A header, unpacked.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
-    /// Keys of this home.
+    /// The number of keys of this home.
     pub(super) keys: u32,
-    /// Where in the block its rooms begin, or its record if it is crowded.
+    /// The position in the block of its free slots, or of its record if it is crowded.
     pub(super) start: u32,
     /// The tags of a crowded home.
     pub(super) mask: u32,
@@ -137,13 +137,13 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Build<'a, S, A> {
         Header::of(self.headers[bucket as usize].load(Relaxed))
     }
 
-    /// Asks for a header.
+    /// Prefetches a header.
     #[inline(always)]
     pub(super) fn prefetch_header(&self, bucket: u32) {
         prefetch(self.headers, bucket as usize);
     }
 
-    /// The record of a crowded home, or the rooms of another, and whatever is behind it.
+    /// The record of a crowded home, or the free slots of another, and the words after it.
     #[inline(always)]
     pub(super) fn record(&self, home: u32, header: Header) -> &'a [A] {
         self.blocks[(home >> self.shift) as usize].words.get(header.start as usize..).unwrap_or(&[])
@@ -156,8 +156,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Build<'a, S, A> {
     }
 }
 
-/// Builds the image of these pairs in one of zeros. `outside` says whether the empty marker's key stands beside the
-/// image already.
+/// Builds the image of these pairs in an image of zeros. `outside` is whether the sentinel pair already exists.
 pub(super) fn place<const S: usize>(
     functions: &Functions,
     outside: bool,
@@ -176,7 +175,7 @@ pub(super) fn place<const S: usize>(
         pairs,
         #[inline(always)]
         |keys: u32x8| {
-            // The marker's key is of no part.
+            // The sentinel key does not belong to a part.
             let part = functions.mixed_home(keys).0 >> shift as i32;
             (keys, part | keys.simd_eq(u32x8::splat(EMPTY_KEY)))
         },
@@ -216,7 +215,7 @@ pub(super) fn place<const S: usize>(
     let mut rooms = rooms.ok_or_else(short)?;
     let found = rooms.iter().map(|room| room.placed).fold(Placed::default(), sum);
     if found.unplaced > 0 {
-        // What is more than one of a key is not known of overfull homes.
+        // The number of duplicates is unknown for overfull homes.
         placed.unplaced = found.unplaced;
         return Ok(placed);
     }
@@ -245,7 +244,7 @@ pub(super) fn place<const S: usize>(
     let stashed = atomic(stashed.words_mut()?);
     placed = sum(placed, close::finish(build, stashed));
     if placed.copies > 0 {
-        // No one was led away, so others than copies may have found no place.
+        // No key left its home, so keys other than duplicates may be unplaced.
         placed.unplaced = 0;
     }
     close::stash(build, stashed);
@@ -258,8 +257,8 @@ fn part_bits(words: usize, threads: usize) -> u32 {
     share.max(1).next_power_of_two().ilog2().clamp(FEWEST_PART_BITS, MOST_PART_BITS)
 }
 
-/// How often the empty marker's key came, and its greatest value; of those, and the one outside the image, one is no
-/// copy.
+/// The number of occurrences of the sentinel key, and its greatest value; one of them, including an existing one, is
+/// not a duplicate.
 #[cold]
 fn marked(pairs: Pairs<'_>, outside: bool) -> Placed {
     let of_chunk = |_, (keys, values): (&[u32], &[u32])| {

@@ -1,17 +1,17 @@
-//! The last passes: offers become pairs, and every bucket takes its final form.
+//! The last passes: offers become pairs, and every bucket gets its final form.
 //!
 //! ```text
-//! leave    for each offer kept:  the entry of its rank = its function, by an atomic or
-//!                                the leaver's pair is copied to where the offer stood
-//! finish   type A   its pairs and those of its rooms, sorted
+//! leave    for each accepted offer:  the entry of its rank = its function, by an atomic or
+//!                                    the leaving pair is copied to the slot of the offer
+//! finish   type A   its pairs and those of its free slots, sorted
 //!          type B   pairs whose entry is STASH, and surplus:  to their stash buckets, by fetch_add
-//!                   pairs whose entry is set otherwise:       gone, they have been copied
+//!                   pairs whose entry is set otherwise:       dropped, because they were copied
 //!                   the S - 1 others, sorted, the greatest first; the entries, by tag
 //! stash    each bucket sorted
 //! ```
 //!
-//! The offers of a span of rooms are listed, and the lines of their homes asked for, while those of the span before are
-//! turned into pairs. The image is written once, from its first bucket to its last.
+//! The offers of a span of free slots are listed, and the lines of their homes prefetched, while those of the previous
+//! span are converted to pairs. The image is written once, from its first bucket to its last.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -30,10 +30,10 @@ use crate::cpu::network::sort;
 use crate::parallel::{each, fold, threads};
 use crate::scheme::horton::tokens::{self, EMPTY};
 
-/// Rooms whose offers are on their way together.
+/// The free slots whose offers are in flight together.
 const SPAN: usize = 128;
 
-/// Puts the pairs that leave in the rooms that keep their offers.
+/// Writes the pairs that leave to the slots that accepted their offers.
 pub(super) fn leave<const S: usize>(build: Build<'_, S>) {
     let alone = threads().min(build.blocks.len()) == 1;
     each(0..build.blocks.len(), 1, |_, parts| {
@@ -48,8 +48,9 @@ pub(super) fn leave<const S: usize>(build: Build<'_, S>) {
     });
 }
 
-/// Gives all buckets their final form, now that all entries are known, and fills the stash. `stashed` counts the pairs
-/// of each stash bucket; those who find theirs full are unplaced. Counts copies of those that were at ease.
+/// Gives all buckets their final form, after all entries are known, and fills the stash. `stashed` counts the pairs of
+/// each stash bucket; pairs whose stash bucket is full are unplaced. Counts the duplicates of homes that are not
+/// crowded.
 pub(super) fn finish<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) -> Placed {
     let of_part = |_, parts: Range<usize>| {
         let mut placed = Placed::default();
@@ -71,7 +72,7 @@ pub(super) fn finish<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64])
     fold(0..build.blocks.len(), 1, of_part, sum)
 }
 
-/// Puts pairs in the places of their offers, and sets the entries that lead there; other rooms become empty slots.
+/// Writes pairs to the slots of their offers, and sets the entries that lead there; other free slots become empty.
 #[inline(always)]
 fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: bool) {
     let mut lists = [[0; SPAN + 1]; 2];
@@ -107,12 +108,12 @@ fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: boo
     }
 }
 
-/// Joins the pairs of a Type A bucket with those it has taken in.
+/// Joins the pairs of a Type A bucket with those that it has accepted.
 #[inline(always)]
 fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed: &mut Placed) {
     let words = build.bucket(at);
     let keys = header.keys as usize;
-    // Those behind its own pairs; what is read before them is not used.
+    // Those after its own pairs; what is read before them is not used.
     let from = Header { start: header.start - header.keys, ..header };
     let Some(rooms) = build.record(at, from).first_chunk::<S>() else { return };
     let mut pairs: [u64; S] =

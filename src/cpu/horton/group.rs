@@ -1,14 +1,14 @@
-//! The record of a crowded home: what `scheme/horton/group.rs` says of one group.
+//! The record of a crowded home: the group of `scheme/horton/group.rs` in the form for this build.
 //!
 //! ```text
 //! tags      of all keys, eight at a time
-//! leasts    the least pair of each tag; who is not it is one of the others, as is who was it
+//! leasts    the least pair of each tag; all other pairs are the others
 //! record    [entries, by rank][leasts, by tag][others]
-//! surplus   the first of the others, if there are fewer tags than must leave: the entries of their tags are STASH
+//! surplus   the first of the others, if there are fewer tags than keys that must leave: the entries of their tags are STASH
 //! ```
 //!
-//! Copies of a key have one tag. So two of them meet as leasts, or stand side by side among the others once those are
-//! in order. Only where there is a surplus must that order be the rule's, by tag and key.
+//! Duplicates of a key have one tag. So two of them meet as leasts, or are adjacent among the sorted others. Only with
+//! a surplus must that order be the rule's, by tag and key.
 
 use wide::u32x8;
 
@@ -21,10 +21,10 @@ use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY, GROUP_MAX};
 pub(super) const MOST: usize = GROUP_MAX as usize;
 /// The most tags.
 const TAGS: usize = 32;
-/// Up to this many others are sorted by a network.
+/// The most others that are sorted by a network.
 const FEW: usize = 8;
 
-/// The keys of one home as they came, and what there may be from the home before behind them.
+/// The keys of one home in order of arrival, followed by leftovers of the previous home.
 pub(super) struct Group {
     pub(super) pairs: [u64; MOST],
     others: [u64; MOST],
@@ -36,7 +36,7 @@ impl Default for Group {
     }
 }
 
-/// Counts equal keys that stand side by side.
+/// Counts equal keys that are adjacent.
 #[cold]
 pub(super) fn count_copies(words: &[u64], placed: &mut Placed) {
     for two in words.windows(2).filter(|two| tokens::key(two[0]) == tokens::key(two[1])) {
@@ -48,16 +48,16 @@ pub(super) fn count_copies(words: &[u64], placed: &mut Placed) {
     }
 }
 
-/// Whether of these words in order some have one key; empty ones apart.
+/// Whether some of these sorted words have equal keys, except for empty ones.
 #[inline(always)]
 pub(super) fn has_copies(words: &[u64]) -> bool {
-    // Without a branch between them: nearly always there are none.
+    // Without a branch between them, because there are almost never any.
     let equal = |two: &[u64]| (tokens::key(two[0]) == tokens::key(two[1])) & (tokens::key(two[0]) != EMPTY_KEY);
     words.windows(2).fold(false, |any, two| any | equal(two))
 }
 
 impl Group {
-    /// Writes the record of this many keys, and counts copies. The tags.
+    /// Writes the record of this many keys, and counts duplicates. Returns the tags.
     #[inline(always)]
     pub(super) fn record<const S: usize>(
         &mut self,
@@ -105,7 +105,7 @@ impl Group {
     }
 }
 
-/// Brings the others into the order of tag and key, and sets the entries, by rank, of those that are surplus.
+/// Sorts the others by tag and key, and sets the entries, by rank, of the surplus.
 #[cold]
 fn entries_of_surplus(functions: &Functions, mask: u32, others: &mut [u64], surplus: usize) -> u64 {
     let tag_of = |word: u64| functions.mixed_home(tokens::key(word)).1;

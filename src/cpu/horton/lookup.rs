@@ -246,7 +246,7 @@ fn keys_equal<const S: usize>(lanes: impl Lanes, bucket: &[u64; S], key: u32) ->
     lines.fold(0, |equal, (i, words)| equal | lanes.same(words, key, care) << (16 * i)) & 0xaaaa_aaaa
 }
 
-/// Asks for the lines of a bucket.
+/// Prefetches the lines of a bucket.
 #[inline(always)]
 fn fetch<const S: usize>(image: &[[u64; S]], bucket: u32) {
     let words = image.as_flattened();

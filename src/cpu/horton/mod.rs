@@ -222,7 +222,7 @@ fn assign<const S: usize>(lookup: Lookup<'_>, image: &mut [u64], keys: &[u32], v
     let words = &*image;
     each((keys, &mut *places), TASK, |_, (keys, places)| {
         search::<S>(Portable, lookup, words, keys, &mut Places(places));
-        // That key finds empty slots, and stands in none of them.
+        // That key equals empty slots, but is not stored in any of them.
         places.iter_mut().zip(keys).filter(|(_, key)| **key == tokens::EMPTY_KEY).for_each(|(at, _)| *at = NOWHERE);
     });
     let image = atomic(image);

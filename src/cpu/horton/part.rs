@@ -1,12 +1,12 @@
 //! Builds one part of a table: moves every pair to its home bucket, in a core's cache.
 //!
 //! ```text
-//! take    each pair to a place of its home's bucket in a copy of the part, or to the late ones if there is none left
-//! fill    the buckets go over the slice, in any order of pairs; homes with late pairs keep a record   (`group.rs`)
+//! take    stores each pair in its home's bucket in a copy of the part, or queues it as late if the bucket is full
+//! fill    writes the buckets to the slice, in any order of pairs; homes with late pairs get a record   (`group.rs`)
 //! ```
 //!
-//! Nothing branches on how many pairs a home has: that is a coin toss. What is late is chained by home, and crowded
-//! homes are gathered after all others.
+//! There are no branches on the number of pairs of a home, which is unpredictable. Late pairs are chained by home, and
+//! crowded homes are gathered after all others.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,49 +21,49 @@ use crate::cpu::parts::{LINE, with_room};
 use crate::scheme::horton::Functions;
 use crate::scheme::horton::tokens;
 
-/// A pair that has come too late for its bucket.
+/// A pair whose bucket was full.
 #[derive(Clone, Copy)]
 struct Late {
     word: u64,
-    /// The one before it of the same home, if there is one.
+    /// The previous late pair of the same home, if there is one.
     before: u32,
 }
 
-/// Where the block of a part is.
+/// The position of a part's block.
 pub(super) struct Found {
     /// The number of the part.
     pub(super) number: usize,
     pub(super) page: usize,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Where the rooms end, counted from the start.
+    /// Where the free slots end, counted from the start.
     pub(super) rooms_end: usize,
 }
 
-/// What a thread works in, and what it has found in all its parts.
+/// The scratch space of a thread, and the results of its parts.
 pub(super) struct Room<const S: usize> {
-    /// The pairs of each bucket as they come, and a bucket for those who come too late. All others are empty between
-    /// parts: of words that are no offer.
+    /// The pairs of each bucket in order of arrival, and a bucket for late pairs. Between parts all other words are
+    /// empty: they are not offers.
     table: Vec<[u64; S]>,
-    /// How many have come for each bucket.
+    /// The number of arrivals at each bucket.
     counts: Vec<u32>,
     late: Vec<Late>,
-    /// For each bucket the one that was late last, if there is one; and a place for the others to write to.
+    /// For each bucket the last late pair, if there is one; and an element for the others to write to.
     last: Vec<u32>,
-    /// Buckets for which more have come than there are slots.
+    /// Buckets with more arrivals than slots.
     full: Vec<u32>,
     group: Group,
-    /// What is kept of each part (`build.rs`), and where. The words are zero behind the last.
+    /// The data of each part (`build.rs`), and its position. The words after the last are zero.
     pub(super) pages: Vec<Memory<u64>>,
     pub(super) blocks: Vec<Found>,
-    /// Words of a page, at least.
+    /// The least number of words of a page.
     page: usize,
-    /// Copies, and homes with more keys than there may be.
+    /// The counts of duplicates, and of homes with too many keys.
     pub(super) placed: Placed,
 }
 
 impl<const S: usize> Room<S> {
-    /// For parts of this many buckets, and pages of this many words. None if memory is short.
+    /// Scratch space for parts of this many buckets, and pages of this many words. `None` if memory is short.
     pub(super) fn new(buckets: usize, page: usize) -> Option<Self> {
         let (mut table, mut counts, mut last, mut full) =
             (with_room(buckets + 1)?, with_room(buckets)?, with_room(buckets + 1)?, with_room(buckets + 1)?);
@@ -115,7 +115,7 @@ impl<const S: usize> Room<S> {
         Some(())
     }
 
-    /// Writes the buckets of the part that was taken, of this number.
+    /// Writes the buckets of the part that was taken; `number` is its number.
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
@@ -135,7 +135,7 @@ impl<const S: usize> Room<S> {
             rooms += S - count.min(S);
             records += if is_full { 1 + count.min(MOST) } else { 0 };
         }
-        // What reads rooms reads S words: from their first, or to their last.
+        // Readers of free slots read S words: from the first one on, or up to the last one.
         let rooms_end = S + rooms;
         let len = rooms_end + records + S;
         let start = room_for(pages, blocks, len, *page)?;
@@ -190,7 +190,7 @@ fn each_home(functions: &Functions, columns: [&[u64]; 3], mut visit: impl FnMut(
     }
 }
 
-/// Where this many words begin in the last page: a new one, of at least `page` words, if that has no room for them.
+/// The position of this many words in the last page, or in a new page of at least `page` words if they do not fit.
 fn room_for(pages: &mut Vec<Memory<u64>>, blocks: &[Found], len: usize, page: usize) -> Option<usize> {
     let end = blocks.last().map_or(0, |found| found.end);
     if pages.last().is_some_and(|page| end + len <= page.len()) {

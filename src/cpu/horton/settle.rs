@@ -1,23 +1,23 @@
 //! Deferred acceptance on all threads at once, without locks or rounds.
 //!
 //! ```text
-//! each thread:   loop  refill the queue with the tokens of fresh buckets, if it has no block
-//!                      aim next         (the offers of the last 128 in the queue, and their targets; ask for the headers)
-//!                      locate the last  (ask for the rooms that those headers tell)
+//! each thread:   loop  refill the queue with the tokens of fresh buckets, if it does not have a block
+//!                      aim next         (the last 128 offers in the queue, and their targets; prefetch the headers)
+//!                      locate the last  (prefetch the free slots that those headers refer to)
 //!                      resolve the one before it
-//! aim:           a token that has been everywhere: the entry of its first tag = STASH, by an atomic or
-//! resolve:       the least word of the target's rooms is below my offer: exchange them
-//!                who has lost, I or the one that stood there, goes to the queue
+//! aim:           a token that has tried all places: the entry of its first tag = STASH, by an atomic or
+//! resolve:       the least word of the target's free slots is below my offer: exchange them
+//!                the rejected offer, mine or the displaced one, goes to the queue
 //! ```
 //!
-//! An offer is its own place in the queue: it is all that it takes to go on (`offer.rs`), with the header of its home,
-//! which is asked for when the offer is queued.
+//! An offer in the queue contains everything to continue (`offer.rs`), together with the header of its home, which is
+//! prefetched when the offer is queued.
 //!
-//! **Why relaxed atomics and plain reads do.** A word of a room only grows. So if all of them were above mine when I
-//! looked, they are above it for good, and I am refused as I would be now. If the exchange succeeds, the word still was
-//! what I saw, and the others are no less than what I saw of them: it was the least of them all, and I am above it. No
-//! other memory is read on the strength of such a word: the headers were written before a join. So every step is a step
-//! of sequential deferred acceptance, whose end does not depend on the order.
+//! **Why relaxed atomics and plain reads suffice.** A slot's word only grows. If all of them were above mine when they
+//! were read, they stay above it, and my offer would still be rejected now. If the exchange succeeds, the word was
+//! unchanged, and the others are at least what was read: it was the least of them, and mine is above it. No other
+//! memory is read because of such a word: the headers were written before a join. So every step is a step of sequential
+//! deferred acceptance, whose result does not depend on the order.
 //!
 //! **Why a single thread uses another function.** Whether an offer wins is unpredictable, and so is the number of free
 //! slots. A thread that runs alone can write without branching on either (`put_alone`).
@@ -41,17 +41,17 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::horton::tokens;
 
-/// Offers that are on their way together; fewer in the model checker, whose threads have small stacks.
+/// Offers in flight together; fewer in the model checker, whose threads have small stacks.
 const BLOCK: usize = if cfg!(loom) { 8 } else { cpu::BLOCK };
 
-/// Has all offers made, until each token is kept or exhausted.
+/// Makes all offers, until each token is accepted or exhausted.
 pub(super) fn settle<const S: usize>(build: Build<'_, S>) -> Result<()> {
     let crew = Crew::new(build.functions.buckets as usize);
     let alone = crew.threads() == 1;
     crew.run(|crew| Settler::new(build, alone).settle(crew), Result::and).unwrap_or(Ok(()))
 }
 
-/// Offers on their way to their targets.
+/// Offers and their targets.
 struct Block<'a, const S: usize, A> {
     len: usize,
     offers: [u64; BLOCK],
@@ -66,12 +66,12 @@ struct Block<'a, const S: usize, A> {
 /// One thread.
 struct Settler<'a, const S: usize, A> {
     build: Build<'a, S, A>,
-    /// The first `waiting` are to be made next, the last of them first; the rest is room.
+    /// The first `waiting` are made next, the last of them first; the rest is capacity.
     queue: Vec<u64>,
     waiting: usize,
     /// Buckets whose tokens have not been queued.
     fresh: Range<usize>,
-    /// Whether no one else puts offers anywhere.
+    /// Whether no other thread makes offers.
     alone: bool,
 }
 
@@ -110,7 +110,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         }
     }
 
-    /// Queues tokens until there is a block of them, or no bucket is left: then false.
+    /// Queues tokens until there is a block of them; returns false if no bucket is left.
     fn refill(&mut self, crew: &Crew) -> Result<bool> {
         while self.waiting < BLOCK {
             if self.fresh.is_empty() {
@@ -123,7 +123,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
             }
             let count = header.tokens::<S>();
             self.make_room(count as usize)?;
-            // With surplus keys each tag is a token, and those of the surplus keys' tags have their entries.
+            // With surplus keys, each tag is a token, and the tags of surplus keys already have their entries.
             let has_surplus = tokens::leavers(header.keys, S as u32) > count;
             let entries = if has_surplus { self.build.record(home, header)[0].load(Relaxed) } else { 0 };
             for token in 0..count {
@@ -143,7 +143,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         Ok(())
     }
 
-    /// Takes a block from the queue, and asks for its targets.
+    /// Takes a block from the queue, and computes and prefetches its targets.
     #[inline(always)]
     fn aim(&mut self, block: &mut Block<'a, S, A>) {
         let Build { functions, .. } = self.build;
@@ -181,21 +181,21 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         }
     }
 
-    /// Asks for the rooms of a block's targets.
+    /// Prefetches the free slots of a block's targets.
     #[inline(always)]
     fn locate(&mut self, block: &mut Block<'a, S, A>) {
         for (&target, rooms) in block.targets[..block.len.min(BLOCK)].iter().zip(&mut block.rooms) {
             let header = self.build.header(target);
             let behind = self.build.record(target, header);
             prefetch(behind, 0);
-            // They may go on in the next line.
+            // They may extend into the next line.
             prefetch(behind, S / 2 - 1);
             let Some(words) = behind.first_chunk::<S>() else { continue };
             *rooms = (words, S - (header.keys as usize).min(S));
         }
     }
 
-    /// Makes the offers of a block, and queues all who lose.
+    /// Makes the offers of a block, and queues the rejected ones.
     #[inline(always)]
     fn resolve(&mut self, block: &Block<'a, S, A>) -> Result<()> {
         self.make_room(BLOCK)?;
@@ -214,8 +214,8 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
     }
 }
 
-/// Puts an offer to the first `count` of these words, and returns who has lost: the offer, the one it displaced, or
-/// no one.
+/// Makes an offer to the first `count` of these words, and returns the rejected offer: this one, the one it displaced,
+/// or none.
 #[inline(always)]
 fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
     loop {
@@ -235,11 +235,11 @@ fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine
     }
 }
 
-/// [`put`] of the only thread: the words stay in order, the greatest first.
+/// As [`put`], for a single thread: the words stay sorted, the greatest first.
 #[inline(always)]
 fn put_alone<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
-    // All are read before one is written. Without a branch on how many there are, which is as good as random, but for
-    // more than four, which are few.
+    // All are read before one is written. There is no branch on their number, which is unpredictable, except for more
+    // than four, which are rare.
     let few: [u64; 4] = std::array::from_fn(|i| rooms[i].load(Relaxed));
     let mut carry = mine;
     let mut pass = |room: &A, there: u64, is_room: bool| {

@@ -36,14 +36,14 @@ use runs::Runs;
 
 /// Results that a thread writes at a time.
 const PIECE: usize = 1 << 16;
-/// How far ahead the bounds of runs are asked for, and the runs themselves.
+/// The prefetch distances of the bounds of runs, and of the runs.
 const BOUNDS_AHEAD: usize = 32;
 const RUNS_AHEAD: usize = 16;
 
-/// A right column of keys, ready to be joined.
+/// An index of a right column of keys.
 pub(crate) struct Right<K: Key> {
     firsts: Firsts<K>,
-    /// None if no key comes twice.
+    /// `None` if no key occurs twice.
     runs: Option<Runs>,
 }
 
@@ -54,17 +54,17 @@ impl<K: Key> Right<K> {
         Ok(Right { firsts, runs })
     }
 
-    /// Rows of the column.
+    /// The number of rows of the column.
     pub(crate) fn len(&self) -> usize {
         self.firsts.rows()
     }
 
-    /// Distinct keys among them.
+    /// The number of distinct keys.
     pub(crate) fn keys_len(&self) -> usize {
         self.firsts.distinct()
     }
 
-    /// The first right row of each of these left rows, and how many results they have.
+    /// The first right row of each left row, and the number of results.
     #[inline(always)]
     fn probe(&self, left: &[K], kind: JoinKind, firsts: &mut [u32]) -> u64 {
         self.firsts.seek(left, firsts);
@@ -74,7 +74,7 @@ impl<K: Key> Right<K> {
         )
     }
 
-    /// The results of left rows with these first right rows.
+    /// The number of results of left rows with these first right rows.
     #[inline(always)]
     fn results(&self, kind: JoinKind, firsts: &[u32]) -> u64 {
         let found = || firsts.iter().filter(|&&first| first != NO_ROW).count() as u64;
@@ -89,8 +89,8 @@ impl<K: Key> Right<K> {
         }
     }
 
-    /// Writes results `skip..` of left rows, the first of which has number `row`, as far as there is room. `right` is
-    /// empty for semi and anti joins. How many were written.
+    /// Writes results `skip..` of left rows, numbered from `row`, until `left` is full, and returns the number written.
+    /// `right` is empty for semi and anti joins.
     fn write(&self, kind: JoinKind, row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
         at_best(
             #[inline(always)]
@@ -135,7 +135,7 @@ impl<K: Key> Right<K> {
         Ok(alone)
     }
 
-    /// What a left column finds.
+    /// Joins a left column.
     pub(crate) fn join(&self, cpu: &Cpu, left: &[K], kind: JoinKind) -> Result<Probed> {
         cpu.ledger().kernel("probe", left.len());
         let (mut firsts, mut matched) = (Memory::zeroed(left.len())?, Memory::zeroed(0)?);
@@ -148,7 +148,7 @@ impl<K: Key> Right<K> {
                 let size = grain(left.len()) / CHUNK;
                 let chunks = left.len().div_ceil(CHUNK);
                 let mut results = memory::zeroed::<u64>(chunks + 1)?;
-                // One number a chunk, and as many chunks at a time as one thread should have.
+                // One number per chunk, and as many chunks at a time as one thread should process.
                 each(
                     (left, words, Per(CHUNK, &mut results[..chunks])),
                     size * CHUNK,
@@ -175,30 +175,30 @@ impl<K: Key> std::fmt::Debug for Right<K> {
     }
 }
 
-/// What a left column has found in a right one.
+/// The join of a left column, before its rows are written.
 pub(crate) struct Probed {
     kind: JoinKind,
     /// The first right row of each left row.
     firsts: Memory<u32>,
-    /// The results before each chunk of left rows, and of all.
+    /// The number of results before each chunk of left rows, and of all.
     before: Vec<u64>,
-    /// The right rows that come behind all.
+    /// The right rows that follow all others.
     alone: Vec<u32>,
 }
 
 impl Probed {
-    /// Results.
+    /// The number of results.
     pub(crate) fn len(&self) -> u64 {
         self.listed() + self.alone.len() as u64
     }
 
-    /// Those that belong to left rows.
+    /// The number of results that have a left row.
     fn listed(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Writes the results from `first` on over all of `left` and `right`, which is empty for semi and anti joins; there
-    /// are as many.
+    /// Fills `left` and `right` with results from `first` on; `right` is empty for semi and anti joins. There must be
+    /// enough results.
     pub(crate) fn write<K: Key>(
         &self,
         cpu: &Cpu,
@@ -240,10 +240,10 @@ impl Probed {
     }
 }
 
-/// Sets the bits of first right rows that left rows have found.
+/// Sets the bits of matched first right rows.
 fn mark(firsts: &[u32], bits: &[AtomicU32]) {
     for &first in firsts {
-        // The longest bitmap has a bit at `NO_ROW`, which is no row.
+        // The longest bitmap has a bit for `NO_ROW`, which is not a row.
         if first != NO_ROW
             && let Some(word) = bits.get(first as usize / 32)
         {
@@ -255,7 +255,7 @@ fn mark(firsts: &[u32], bits: &[AtomicU32]) {
     }
 }
 
-/// The left rows that are kept, from the kept one with number `skip` on, as far as there is room.
+/// Writes the kept left rows, from the kept one with number `skip` on, until `left` is full.
 #[inline(always)]
 fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32) -> bool) -> usize {
     let (mut skip, mut at) = (skip, 0);
@@ -265,14 +265,14 @@ fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32
             continue;
         }
         let Some(to) = left.get_mut(at) else { break };
-        // Written over by the next, unless it is kept.
+        // The next one overwrites it, unless it is kept.
         *to = row;
         at += usize::from(kept(first));
     }
     at
 }
 
-/// The same of inner joins in which a left row has one result at most.
+/// As [`keep`], for inner joins in which a left row has at most one result.
 #[inline(always)]
 fn pairs(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
     let (mut skip, mut at) = (skip, 0);

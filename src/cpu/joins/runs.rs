@@ -1,7 +1,7 @@
 //! The rows of each key, stored next to each other, for right columns with duplicate keys.
 //!
 //! ```text
-//! bounds   run of the key whose first row is f:   rows[bounds[f]..bounds[f + 1]]     (empty where f is no first row)
+//! bounds   run of the key whose first row is f:   rows[bounds[f]..bounds[f + 1]]     (empty if f is not a first row)
 //! count    each thread has a range of first rows, reads the first row of every row, and counts those of its range
 //! deal     sums of the counts are where runs begin; each thread reads all again, and puts its rows in
 //! ```

@@ -89,7 +89,7 @@ pub(super) struct Found {
     pub(super) avx512: Option<Avx512>,
 }
 
-/// Asked once.
+/// Detected once.
 #[inline(always)]
 pub(super) fn found() -> Found {
     static FOUND: OnceLock<Found> = OnceLock::new();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     quickcheck! {
-        /// Each way of this processor, beside one lane after the other.
+        /// Each implementation for this processor, compared with one lane after the other.
         fn lanes_agree(noise: Vec<u64>, wanted: u64, care: u64) -> bool {
             // Lanes that differ in few bits, so that many agree.
             let line: [u64; 8] =

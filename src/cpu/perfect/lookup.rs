@@ -1,9 +1,9 @@
-//! Lookups in blocks, three of them on their way at a time:
+//! Lookups in blocks, three of which are in flight at a time:
 //!
 //! ```text
-//! newest    its cells are known, and the lines of its offsets are asked for
-//! middle    its offsets have come: its slots are known, and their lines are asked for
-//! oldest    its slots have come: it is answered
+//! newest    its cells are computed, and the lines of its offsets are prefetched
+//! middle    its offsets have arrived: its slots are computed, and their lines are prefetched
+//! oldest    its slots have arrived: it is resolved
 //! ```
 //!
 //! Each resolved key prefetches one line of the middle block and one of the newest, because prefetches of a whole block
@@ -19,7 +19,7 @@ use crate::cpu::memory::prefetch;
 use crate::scheme::cuckoo::classic::{EMPTY_KEY, key};
 use crate::scheme::perfect::{Functions, half};
 
-/// Up to [`BLOCK`] keys that follow each other in the input. Arrays beyond `len` hold leftovers.
+/// Up to [`BLOCK`] consecutive keys of the input. Elements from `len` on are leftovers.
 struct Block {
     len: usize,
     keys: [u32; BLOCK],
@@ -33,7 +33,7 @@ impl Block {
         Block { len: 0, keys: [0; BLOCK], cells: [0; BLOCK], bases: [0; BLOCK], slots: [0; BLOCK] }
     }
 
-    /// Takes the keys at the front of `keys`, and tells their cells.
+    /// Takes the keys at the front of `keys`, and computes their cells.
     #[inline(always)]
     fn take(&mut self, functions: &Functions, keys: &[u32]) {
         self.len = keys.len().min(BLOCK);
@@ -47,10 +47,10 @@ impl Block {
         }
     }
 
-    /// Reads the offsets, and tells the slots.
+    /// Reads the offsets, and computes the slots.
     #[inline(always)]
     fn aim(&mut self, functions: &Functions, word: &impl Fn(usize) -> u64) {
-        // A cell has served when its offset is read, which takes its place.
+        // A cell is not needed after its offset was read, which replaces it.
         for cell in &mut self.cells[..self.len] {
             *cell = half(word(functions.offset_word(*cell)), *cell);
         }
@@ -75,7 +75,7 @@ pub(super) fn search<T>(
 ) {
     let (mut oldest, mut middle, mut newest) = (Block::empty(), Block::empty(), Block::empty());
     let mut first = 0;
-    // The last two rounds have no keys left, and bring home what is on its way.
+    // The last two rounds have no new keys, and finish the blocks in flight.
     for taken in (0..keys.len() + 2 * BLOCK).step_by(BLOCK) {
         newest.take(functions, keys.get(taken..).unwrap_or_default());
         middle.aim(functions, &word);
@@ -90,7 +90,7 @@ pub(super) fn search<T>(
             if i < oldest.len {
                 let (wanted, slot) = (oldest.keys[i], oldest.slots[i]);
                 let found = word(slot as usize);
-                // An empty slot has the marker for its key.
+                // The key of an empty slot is the marker.
                 answer(first + i, (key(found) == wanted) & (wanted != EMPTY_KEY), slot, found);
             }
         }
@@ -110,7 +110,7 @@ pub(super) fn answer(
     values: &mut [u32],
     found: &mut [u32],
 ) {
-    // A byte a query on the way: adding bits to a word of the bitmap would make each key wait for the one before.
+    // One byte per query first: setting bits in a word of the bitmap would make each key wait for the previous one.
     let mut hits = [0u8; TASK];
     search(
         functions,

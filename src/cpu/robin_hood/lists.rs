@@ -2,15 +2,15 @@
 //! lookup.
 //!
 //! ```text
-//! Aged      the ages stand in the cells:  a miss ends at a cell below the one that the key would have offered
-//! Packed    codes have replaced them:     the first cell says after how many a miss ends
-//! Arrayed   both: a question before the first reads the array, and tells some keys without a look at a cell
+//! Aged      the cells contain the ages:   a miss ends at a cell below the one that the key would have offered
+//! Packed    codes have replaced them:     the first cell contains the age after which a miss ends
+//! Arrayed   both: a probe before the first reads the array, and rejects some keys without reading a cell
 //! ```
 //!
-//! How far a key may have to go is learnt once and goes with it, in its tag above the number of the query.
+//! The greatest age that a key must probe is computed once, and stored in its tag above the number of the query.
 //!
-//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image; which of them
-//! a key aims for stands in the highest bit of what it aims with, where a key of 28 bits leaves room.
+//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image; the highest
+//! bit of the word to compare says which of them a key refers to, which keys of 28 bits leave free.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,22 +29,22 @@ use crate::scheme::robin_hood::max_ages::Levels;
 /// Cells of one layout, and where they are in an image.
 pub(super) trait Cells: Sync {
     const LAYOUT: CellLayout;
-    /// Whether a cell's name is the key, and not its quotient.
+    /// Whether a cell contains the key rather than its quotient.
     const NAMES_KEYS: bool;
 
-    /// The words of some places, and what keys of these names aim for them with.
+    /// The words of some places, and the values to compare for keys of these names.
     #[inline(always)]
     fn aim(places: u32x8, names: u32x8) -> (u32x8, u32x8) {
         (places, names)
     }
 
-    /// The name that a key aims with.
+    /// The name in the value to compare.
     #[inline(always)]
     fn name(upper: u32) -> u32 {
         upper
     }
 
-    /// Which place of all it is.
+    /// The number of the place.
     #[inline(always)]
     fn place(slot: u32, _upper: u32) -> u32 {
         slot
@@ -56,7 +56,7 @@ pub(super) trait Cells: Sync {
         word
     }
 
-    /// Raises a cell to `mine` at least, and returns what stood there before.
+    /// Raises a cell to at least `mine`, and returns its previous content.
     #[inline(always)]
     fn raise(word: &AtomicU64, _upper: u32, mine: u64) -> u64 {
         Shared::raise(word, mine)
@@ -80,9 +80,9 @@ impl Cells for KeyedPairs {
     const NAMES_KEYS: bool = true;
 }
 
-/// The first key that is too wide. All wider ones count as it, and equal no name in a cell.
+/// The first key that is too wide. All wider ones are treated like it, and equal no name in a cell.
 const TOO_WIDE: u32 = 1 << cell::KEYS.name_bits;
-/// The highest bit of what a key aims with: it is the upper half of the word.
+/// The highest bit of the value to compare: the cell is the upper half of the word.
 const UPPER_HALF: u32 = 1 << 31;
 
 impl Cells for KeysAlone {
@@ -110,7 +110,7 @@ impl Cells for KeysAlone {
         u64::from((word >> (upper / UPPER_HALF * 32)) as u32)
     }
 
-    /// The other half may change meanwhile; then the exchange is tried again.
+    /// The other half may change meanwhile; the exchange is then retried.
     #[inline(always)]
     fn raise(word: &AtomicU64, upper: u32, mine: u64) -> u64 {
         let mut there = word.load(Relaxed);
@@ -119,7 +119,7 @@ impl Cells for KeysAlone {
             if cell >= mine {
                 return cell;
             }
-            // By addition: the cell's bits change and the other half's do not.
+            // By addition, so that the cell's bits change and the other half's do not.
             let raised = there + ((mine - cell) << (upper / UPPER_HALF * 32));
             match word.compare_exchange_weak(there, raised, Relaxed, Relaxed) {
                 Ok(_) => return cell,
@@ -129,7 +129,7 @@ impl Cells for KeysAlone {
     }
 }
 
-/// Tables whose cells hold the ages.
+/// Tables whose cells contain the ages.
 pub(super) struct Aged<'a, C> {
     functions: &'a Functions,
     of: PhantomData<C>,
@@ -156,7 +156,7 @@ impl<C: Cells> Lists for Aged<'_, C> {
         move |upper, word| {
             let (cell, name) = (C::cell(upper, word), C::name(upper));
             let hit = (C::LAYOUT.name(cell) == name) & (C::LAYOUT.age(cell) == age);
-            // The sum and not the field: a name that is too wide only ends a search elsewhere.
+            // The sum rather than the field: a name that is too wide only ends a search at another place.
             let mine = (u64::from(age) << C::LAYOUT.name_bits) + u64::from(name);
             (hit, !hit & (C::LAYOUT.upper(cell) < mine))
         }
@@ -196,19 +196,19 @@ impl<C: Cells> Accepts for Aged<'_, C> {
     }
 }
 
-/// The tag of a query that may have to ask to the age `bound`.
+/// The tag of a query that may have to probe up to the age `bound`.
 #[inline(always)]
 fn with_bound(tag: u32, bound: u32) -> u32 {
     tag | bound << NUMBER_BITS
 }
 
-/// How far a query with this tag may have to ask.
+/// The greatest age that a query with this tag may have to probe.
 #[inline(always)]
 fn bound_of(tag: u32) -> u32 {
     tag >> NUMBER_BITS
 }
 
-/// Classic tables with maximum ages: each cell has the code of its own place.
+/// Classic tables with maximum ages: each cell contains the code of its own place.
 pub(super) struct Packed<'a, C> {
     aged: Aged<'a, C>,
     levels: Levels,
@@ -255,7 +255,7 @@ impl<C: Cells> Lists for Packed<'_, C> {
     }
 }
 
-/// Canonical tables with maximum ages, in an array behind the slots.
+/// Canonical tables with maximum ages, in an array after the slots.
 pub(super) struct Arrayed<'a> {
     aged: Aged<'a, Canonical>,
     levels: Levels,
@@ -273,7 +273,7 @@ impl Lists for Arrayed<'_> {
     const STRIDE: usize = 1;
     const FIRST_AGE: u32 = 0;
 
-    /// At age 0: the word of the array, and how far the code is shifted in it.
+    /// At age 0: the word of the array, and the shift of the code in it.
     #[inline(always)]
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8) {
         if age > 0 {

@@ -39,7 +39,7 @@ pub(super) fn raise<C: Cells>(functions: &Functions, levels: &Levels, words: &[u
         let mut place = (chunk * CHUNK) as u32 * per_word::<C>();
         for &word in words {
             for (_, cell) in cells::<C>(word) {
-                // What stands behind the last cell is none of a sound image.
+                // A valid image has no codes after the last cell.
                 if C::LAYOUT.is_pair(cell) && place < functions.slots {
                     let age = C::LAYOUT.age(cell);
                     raise_code(levels, array, functions.home(place, age), codes[age as usize % codes.len()]);

@@ -1,10 +1,10 @@
 //! The homes of a part that have more keys than slots.
 //!
 //! ```text
-//! gather     the keys of a home, those in its line and those that came too late for it, in the order of remainders; of
-//!            copies the greatest value stays.  The least key of each tag may leave; how many do, `group.rs` says
-//! leave      a key is taken in elsewhere: its word is 0 from now on, and the entry of its tag says by which function
-//! natives    what has a word yet fills the line
+//! gather     sorts the keys of a home, those in its line and the late ones, by remainder; of duplicates the greatest value is
+//!            kept.  The least key of each tag may leave; `group.rs` determines how many do
+//! leave      a key is accepted elsewhere: its word becomes 0, and the entry of its tag the function
+//! natives    the remaining words fill the line
 //! ```
 
 use super::offers::{MOST_TAGS, Offer};
@@ -25,7 +25,7 @@ pub(super) struct Home {
     /// How many tags occur, and how many tokens there are.
     pub(super) tags: u32,
     pub(super) tokens: u32,
-    /// Those tags, ascending; what stands behind them means nothing.
+    /// Those tags, ascending; elements after them are unspecified.
     pub(super) tag: [u8; MOST_TAGS + 1],
     /// The place of each tag's least key.
     least: [u32; MOST_TAGS + 1],

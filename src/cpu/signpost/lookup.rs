@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! homes    for each block of 128 keys:   hash all
-//!                                        ask the block before, whose lines have had that time to arrive; with each key
-//!                                        fetch the line of one of this block
-//!          ask:  all words of the line are compared at once; who is not there is noted
+//!                                        probe the previous block, whose lines were prefetched one block earlier; with
+//!                                        each key prefetch the line of one key of this block
+//!          probe:  compares all words of the line at once; lists the keys that are missing
 //!          then for each of those:       a signpost that is not 0: list number and entry
-//!                                        (where hardly a key of the last block was there: as it is asked, without a note)
-//! guests   the same with those on the list, whose lines and words their entries say
-//! stash    the few whom signposts send there, one by one
+//!                                        (if most keys of the last block were missing: during the probe, without a list)
+//! guests   the same with the listed keys, whose lines and words follow from their entries
+//! stash    the few keys whose signposts lead there, one by one
 //! ```
 //!
-//! As in `bucketized/lookup.rs`, no key branches on what was found, and nothing is read back in other pieces than it
-//! was written. Keys are hashed anew for their guest line, which costs less than to keep 12 bytes a key.
+//! As in `bucketized/lookup.rs`, there are no branches on results, and data is read in the pieces in which it was
+//! written. Keys are hashed again for their guest line, which costs less than storing 12 bytes per key.
 
 use crate::backend::Word;
 use crate::cpu::lanes::Lanes;
@@ -28,7 +28,7 @@ impl<L: Layout> Finds<L> for SignpostFunctions<L::Key> {
     fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
         let mut led = Led { numbers: [0; CHUNK], entries: [0; CHUNK] };
         for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
-            // Apart, so that no key asks where signposts stand.
+            // Compiled separately, so that no key tests where signposts are stored.
             let left = if self.posts == Posts::Behind {
                 homes::<L, true>(lanes, self, lines, (start, keys), &mut led, &mut then)
             } else {
@@ -48,13 +48,13 @@ impl<L: Layout> Finds<L> for SignpostFunctions<L::Key> {
     }
 }
 
-/// The keys of a chunk that a signpost leads on.
+/// The keys of a chunk whose signposts are set.
 struct Led {
     numbers: [u16; CHUNK],
     entries: [u8; CHUNK],
 }
 
-/// Where the keys of a block are looked for. It is copied, since pointers to two that change places cost registers.
+/// The places of the keys of a block. It is copied, since swapping two pointers costs registers.
 #[derive(Clone, Copy)]
 struct Aimed<K> {
     lines: [u32; BLOCK],
@@ -68,17 +68,17 @@ impl<K: SlotKey> Aimed<K> {
     }
 }
 
-/// From one slot's word to the next one's, in the sixteen 32-bit lanes of a line.
+/// The distance from one slot's word to the next one's, in the sixteen 32-bit lanes of a line.
 const fn stride<L: Layout>() -> u32 {
     L::WORD_STRIDE as u32 * L::Key::BITS / u32::BITS
 }
 
-/// The lanes where the words of slots begin, one bit each.
+/// The lanes in which the words of slots begin, one bit each.
 fn beginnings<L: Layout>() -> u32 {
     (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * stride::<L>()))
 }
 
-/// The slot that holds a word, any if none does, and whether one does.
+/// The slot that contains a word, any if none does, and whether one does.
 #[inline(always)]
 fn ask<L: Layout>(
     lanes: impl Lanes,
@@ -110,7 +110,7 @@ fn entry<L: Layout, const BEHIND: bool>(
     }
 }
 
-/// Tells of all keys at home, and lists those whom a signpost leads on; how many.
+/// Probes the homes of all keys, and lists those whose signposts are set; returns their number.
 #[inline(always)]
 fn homes<L: Layout, const BEHIND: bool>(
     lanes: impl Lanes,
@@ -124,7 +124,7 @@ fn homes<L: Layout, const BEHIND: bool>(
     let image = (lines, behind.as_flattened());
     let (mut flying, mut next) = (Aimed::<L::Key>::new(), Aimed::new());
     let (mut left, mut absent) = (0, 0);
-    // One block more than there is, to ask the last.
+    // One block more, to probe the last one.
     for start in (0..keys.len() + BLOCK).step_by(BLOCK) {
         let block = &keys[start.min(keys.len())..keys.len().min(start + BLOCK)];
         for ((line, word), &key) in next.lines.iter_mut().zip(&mut next.words).zip(block) {
@@ -145,7 +145,7 @@ fn homes<L: Layout, const BEHIND: bool>(
             (led.numbers[left % CHUNK], led.entries[left % CHUNK]) = ((before + i) as u16, entry as u8);
             left += usize::from(!found & (entry != 0));
         };
-        // Where hardly a key is there, each is led on as it is asked; elsewhere those who are not are, afterwards.
+        // If most keys are missing, signposts are read during the probe; otherwise afterwards, for the missing keys.
         let at_once = absent > BLOCK / 4 * 3;
         absent = 0;
         if at_once {
@@ -168,7 +168,8 @@ fn homes<L: Layout, const BEHIND: bool>(
     left
 }
 
-/// Asks key `i` of a block at home, and fetches the line of one of the next; whether it is there.
+/// Probes the home of key `i` of a block, and prefetches the line of a key of the next block; returns whether it was
+/// found.
 #[inline(always)]
 fn tell<L: Layout>(
     lanes: impl Lanes,
@@ -186,7 +187,7 @@ fn tell<L: Layout>(
     found
 }
 
-/// Tells of those who are led on.
+/// Looks up the listed keys in their guest lines.
 #[inline(always)]
 fn guests<L: Layout>(
     lanes: impl Lanes,
@@ -204,7 +205,7 @@ fn guests<L: Layout>(
         for i in 0..coming {
             let (number, entry) = (led.numbers[start + i], u32::from(led.entries[start + i]));
             let (home, remainder) = functions.home(keys[usize::from(number)]);
-            // For those of the stash it is any line.
+            // For keys in the stash, any line.
             next.lines[i] = functions.guest(home, fields.tag(remainder), entry).unwrap_or(home);
             next.words[i] = L::Key::low(fields.word(entry + 1, remainder));
         }
@@ -228,7 +229,7 @@ fn guests<L: Layout>(
     }
 }
 
-/// Looks for a key in the stash.
+/// Looks up a key in the stash.
 #[cold]
 fn in_stash<L: Layout>(
     functions: &SignpostFunctions<L::Key>,

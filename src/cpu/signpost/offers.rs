@@ -1,15 +1,15 @@
-//! The offers of the tokens of one part of a plan, and the buckets that keep them.
+//! The offers of the tokens of one part of a plan, and the buckets that accept them.
 //!
 //! ```text
-//! rooms     for each line, in descending order:  all ones for each native, the offers that are kept, zeros
+//! slots     for each line, in descending order:  all ones for each native, the accepted offers, zeros
 //! queue     the tokens of all homes, each with its first offer
-//! generation after generation:  each offer of the queue goes into the rooms it asks for; the least that is there now has no
-//!                               room, and if it is an offer it is queued again, as its token's next one
+//! generation after generation:  makes each offer of the queue to its line; the least one there then is rejected, and if it is
+//!                               an offer, the next one of its token is queued
 //! ```
 //!
-//! An offer is 32 bits that compare as the rule says, `[1][position][!home][!token]`, with the full homes of the part
-//! numbered in order. Who loses, the one that came or one that was there, is one minimum, so nothing branches on it;
-//! and offers of a queue do not wait for each other, as those of one token would.
+//! An offer has 32 bits that are ordered as the rule requires, `[1][position][!home][!token]`, with the full homes of
+//! the part numbered in order. The rejected offer, new or old, is one minimum, so nothing branches on it; and offers of
+//! a queue do not wait for each other, as those of one token would.
 
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ use crate::scheme::signpost::post::FUNCTIONS;
 const TOKEN_BITS: u32 = 5;
 const HOME_BITS: u32 = 9;
 const POSITION_SHIFT: u32 = TOKEN_BITS + HOME_BITS;
-/// An offer's bits: there is one.
+/// The bit that marks an offer.
 const OFFER: u32 = 1 << 31;
 const _: () = assert!(MOST_OFFERS < 1 << (31 - POSITION_SHIFT), "positions, and the one past the last");
 
@@ -30,10 +30,10 @@ const _: () = assert!(MOST_OFFERS < 1 << (31 - POSITION_SHIFT), "positions, and 
 pub(super) const MOST_HOMES: usize = 1 << HOME_BITS;
 pub(super) const MOST_TAGS: usize = 1 << TOKEN_BITS;
 
-/// The place of a native.
+/// The slot of a native.
 const NATIVE: u32 = u32::MAX;
 
-/// An offer, taken apart.
+/// The fields of an offer.
 pub(super) struct Offer {
     pub(super) home: usize,
     pub(super) token: u32,
@@ -52,7 +52,7 @@ impl Offer {
     }
 }
 
-/// How far guests of each tag stand behind their homes by each function, in a part of this many lines.
+/// The distance of guests of each tag from their homes by each function, in a part of this many lines.
 #[derive(Default)]
 pub(super) struct Steps {
     width: u32,
@@ -60,7 +60,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Computes those of a part of another width.
+    /// Computes the distances for a part of another width.
     pub(super) fn set(&mut self, width: u32, step: impl Fn(u32, u32) -> u32) -> Option<()> {
         const { assert!(FUNCTIONS < 16 && MOST_HOMES <= 1 << 16) }
         if self.width == width {
@@ -84,7 +84,7 @@ impl Steps {
 /// The offers of one part.
 pub(super) struct Offers<L> {
     queue: Vec<u32>,
-    /// As many a line as it has slots.
+    /// As many per line as it has slots.
     rooms: Vec<u32>,
     pub(super) steps: Steps,
     layout: PhantomData<L>,
@@ -97,14 +97,14 @@ impl<L> Default for Offers<L> {
 }
 
 impl<L: Layout> Offers<L> {
-    /// Begins a part of this many lines, which come next.
+    /// Begins a part of this many lines, which are then added.
     pub(super) fn clear(&mut self, lines: usize) -> Option<()> {
         self.queue.clear();
         self.rooms.clear();
         self.rooms.try_reserve(L::SLOTS * lines).ok()
     }
 
-    /// The next line has this many natives.
+    /// Adds a line with this many natives.
     #[inline(always)]
     pub(super) fn line(&mut self, natives: usize) {
         self.rooms.extend((0..L::SLOTS).map(|i| if i < natives { NATIVE } else { 0 }));
@@ -118,7 +118,7 @@ impl<L: Layout> Offers<L> {
         Some(())
     }
 
-    /// Has all offers made.
+    /// Makes all offers.
     #[inline(always)]
     pub(super) fn settle(&mut self, homes: &mut Homes<L>, functions: &SignpostFunctions<L::Key>) -> Option<()> {
         let Offers { queue, rooms, steps, .. } = self;
@@ -149,7 +149,7 @@ impl<L: Layout> Offers<L> {
         Some(())
     }
 
-    /// The offers that a line of this many natives keeps, the greatest first.
+    /// The offers that a line of this many natives has accepted, the greatest first.
     #[inline(always)]
     pub(super) fn kept(&self, line: usize, natives: usize) -> impl Iterator<Item = Offer> {
         let rooms = self.rooms.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();
@@ -157,7 +157,7 @@ impl<L: Layout> Offers<L> {
     }
 }
 
-/// Puts an offer among those of a line; the least, which has no room.
+/// Inserts an offer among those of a line; returns the least, which is rejected.
 #[inline(always)]
 fn put(rooms: &mut [u32], mine: u32) -> u32 {
     let mut before = NATIVE;

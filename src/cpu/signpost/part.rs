@@ -1,17 +1,16 @@
 //! One part of a new table: `scheme/signpost/rule.rs` in a core's cache.
 //!
 //! ```text
-//! take    each pair to a slot of its home's line, or to the late ones if that is full
+//! take    stores each pair in a slot of its home's line, or queues it as late if the line is full
 //! fill    for each part of the plan, of which a part here has several:
-//!           lines    in order; homes with late pairs are gathered                                    (`homes.rs`)
-//!           offers   of all tokens, until each is kept or has been turned away everywhere            (`offers.rs`)
-//!           guests   whose offers a line keeps come to it, and it is brought into order once more
-//!           natives  what is left of gathered homes goes to their lines; entries
+//!           lines    are sorted; homes with late pairs are gathered                                  (`homes.rs`)
+//!           offers   of all tokens, until each is accepted or has been rejected everywhere           (`offers.rs`)
+//!           guests   whose offers a line accepted are written to it, and it is sorted again
+//!           natives  the remaining keys of gathered homes are written to their lines; entries
 //! ```
 //!
-//! Two lines in three have room for all their natives, and their pairs are sorted where they lie, by a network. No pair
-//! that arrives branches on whether its line is full, no comparison on its outcome, and no offer on who is turned away:
-//! these are coin tosses.
+//! Two lines in three have capacity for all their natives, and their pairs are sorted in place, by a network. There are
+//! no branches on whether a line is full, on the result of a comparison, or on rejections: these are unpredictable.
 
 use super::homes::Homes;
 use super::offers::{MOST_HOMES, MOST_TAGS, Offers};
@@ -25,37 +24,37 @@ use crate::scheme::signpost::post::{self, Posts};
 use crate::scheme::signpost::rule::write_entries;
 
 const PART_LINES: usize = 1 << PART_BITS;
-// A table whose signposts stand behind its lines has one part.
+// A table whose signposts are stored after its lines has one part.
 const _: () = assert!(post::MIN_BUCKETS_WITHIN as usize <= PART_LINES);
 
-/// A pair that has come too late for its line.
+/// A pair whose line was full.
 #[derive(Clone, Copy)]
 struct Late<V> {
     word: u64,
     value: V,
-    /// The one before it of the same home, if there is one.
+    /// The previous late pair of the same home, if there is one.
     before: u32,
 }
 
-/// What a thread works in, and what it has found in all its parts.
+/// The scratch space of a thread, and the results of its parts.
 pub(super) struct Room<L: Layout> {
-    /// The pairs of each line as they come, as words of age 1, and a line for those who come too late.
+    /// The pairs of each line in order of arrival, as words of age 1, and a line for late pairs.
     table: Vec<Line>,
-    /// How many have come for each line.
+    /// The number of arrivals at each line.
     counts: Vec<u32>,
     late: Vec<Late<L::Value>>,
-    /// For each line the one that was late last, if there is one; and a place for the others to write to.
+    /// For each line the last late pair, if there is one; and an element for the others to write to.
     last: Vec<u32>,
-    /// The lines of a part of the plan for which more have come than there are slots.
+    /// The lines of a part of the plan with more arrivals than slots.
     full: Vec<u16>,
     offers: Offers<L>,
     pub(super) homes: Homes<L>,
-    /// The entries of a table whose words have no room for them.
+    /// The entries of a table whose words do not contain them.
     pub(super) behind: Vec<u128>,
 }
 
 impl<L: Layout> Room<L> {
-    /// None if memory is short.
+    /// `None` if memory is short.
     pub(super) fn new() -> Option<Self> {
         const { assert!(PART_BITS >= L::PART_BITS && MOST_HOMES >= 1 << L::PART_BITS, "parts are whole ones of the plan") }
         const { assert!(2 * L::SLOTS <= MOST_TAGS, "tags are at most two a slot") }
@@ -73,7 +72,7 @@ impl<L: Layout> Room<L> {
         Some(Room { table, counts, late: Vec::new(), last, full, offers, homes, behind: Vec::new() })
     }
 
-    /// Takes the rows of the part that begins with this bucket, this many at most.
+    /// Takes the rows of the part that begins with this bucket, at most this many.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
@@ -121,7 +120,7 @@ impl<L: Layout> Room<L> {
         Some(())
     }
 
-    /// The same for one part of the plan.
+    /// As [`fill`](Self::fill), for one part of the plan.
     #[inline(always)]
     fn part(
         &mut self,

@@ -1,7 +1,7 @@
 //! Finds keys, one block after the other. The slots of a whole block are prefetched before the first one is read.
 //!
 //! ```text
-//! for each block of 128 keys:   place 1, 2, .. of its list:   find the open keys' slots, and ask for them
+//! for each block of 128 keys:   place 1, 2, .. of its list:   prefetch the open keys' slots
 //!                                                             each slot: found, absent, or open for the next place
 //! ```
 

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! place.rs    words, by atomic maximum on all threads
-//! lookup.rs   where keys stand, a block of them at a time
+//! lookup.rs   finds keys, a block at a time
 //! ```
 //!
-//! Values follow their words, and what a batch does to values is that of all images of lines (`bucketized/wide`): those
-//! of the old image are carried to where their keys stand now, those of the batch are brought.
+//! Values follow their words, as in all images of lines (`bucketized/wide`): those of the old image are copied to the
+//! new slots of their keys, and those of the batch are written.
 
 mod lookup;
 mod place;
@@ -126,7 +126,7 @@ passes_of_slot_lists! {
 }
 
 impl Cpu {
-    /// Adds pairs to an image, whose pairs so far are those of `old`.
+    /// Adds pairs to an image, whose existing pairs are those of `old`.
     fn add_to_slots<L: Layout, F: SlotLists<Key = L::Key>>(
         &self,
         [place, bring]: [&'static str; 2],

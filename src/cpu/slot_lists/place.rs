@@ -1,11 +1,11 @@
-//! Words, on all threads at once: an atomic maximum an offer. Why no order of events shows in them, and why the count
-//! of copies is exact, is proved in `cpu/acceptance.rs`: a word here is what is called an upper half there, and no two
-//! copies differ.
+//! Words, on all threads at once: one atomic maximum per offer. `cpu/acceptance.rs` proves that the result does not
+//! depend on the order of events, and that the count of duplicates is exact: a word here is an upper half there, and
+//! duplicates are equal.
 //!
 //! ```text
-//! each thread:   loop  offers = a whole block of those who lost, else fresh keys, else whoever lost; none: done
-//!                      find their slots, and ask for them
-//!                      raise each slot in turn; who is refused, or displaced, is on the list for the next age
+//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; none: done
+//!                      compute their slots, and prefetch them
+//!                      raise each slot in turn; keys that are refused, or displaced, are listed for the next age
 //! ```
 
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::slot::EMPTY;
 use crate::scheme::slot_lists::SlotLists;
 
-/// A key on its way, as what goes down its list.
+/// A key that is being placed, by its goal.
 #[derive(Clone, Copy)]
 struct Offer<G> {
     goal: G,
@@ -56,7 +56,7 @@ where
     lists: &'a F,
     cells: &'a [<L::Key as Shared>::Cell],
     places: Places<L>,
-    /// Those who lost, and go on.
+    /// The displaced keys, which continue.
     open: Vec<Offer<F::Goal>>,
     counted: Placed<L::Key, L::Value>,
 }
@@ -84,13 +84,13 @@ where
         }
     }
 
-    /// Which of the image's integers the word of a slot is.
+    /// The index of a slot's word in the image.
     #[inline(always)]
     fn word_of(&self, slot: u32) -> usize {
         self.places.at(slot as usize / L::SLOTS, slot as usize % L::SLOTS)
     }
 
-    /// Whole blocks of losers go first, which keeps their list short; others last.
+    /// Whole blocks of displaced keys are first, which keeps their list short; others are last.
     fn next_block(
         &mut self,
         keys: &[L::Key],
@@ -113,7 +113,7 @@ where
             .iter_mut()
             .zip(&keys[fresh.clone()])
             .for_each(|(offer, &key)| *offer = Offer { goal: self.lists.goal(key), age: 1 });
-        // Each offer leaves one loser at most.
+        // Each offer displaces at most one key.
         self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<F::Goal>>(self.open.len() + BLOCK))?;
         Ok(fresh.len())
     }

@@ -1,4 +1,4 @@
-//! [`Relational`] on whichever device was chosen.
+//! [`Relational`] on a device chosen at run time.
 
 #[cfg(feature = "opencl")]
 use super::opencl_side;

@@ -1,4 +1,4 @@
-//! All strategies against a plain loop, on the CPU's passes; `opencl/tests` runs the same check on devices.
+//! Compares all strategies with a plain loop, on the CPU's passes; `opencl/tests` runs the same check on devices.
 
 use std::collections::HashMap;
 use std::hash::Hash;

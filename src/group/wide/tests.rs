@@ -1,4 +1,4 @@
-//! Aggregates of numbered groups against a plain map, by every type of values, on one thread and on two.
+//! Compares aggregates of numbered groups with a plain map, for every type of values, on one thread and on two.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl<V: Number> Plain<V> {
         }
     }
 
-    /// Whatever is asked for has these bits on one thread and on two.
+    /// All requested aggregates have the expected bits on one thread and on two.
     fn check(&self, ids: &[u32], groups: usize, values: &[V]) -> Result<()> {
         let expected = self.groups(ids, groups, values);
         let every: &[Aggregate] = &Aggregate::ALL;
@@ -55,10 +55,10 @@ impl<V: Number> Plain<V> {
         Ok(())
     }
 
-    /// Columns of many shapes, with values that come from 64 random bits.
+    /// Columns of many shapes, with values computed from 64 random bits.
     fn check_all(&self, value: fn(u64) -> V) -> Result<()> {
         let mut stream = SplitMix64::new(4);
-        // Rows, groups, and how many numbers ids are chosen among: some groups have no rows, some ids no group.
+        // Rows, groups, and the range of ids: some groups have no rows, and some ids no group.
         for (rows, groups, among) in [
             (0, 0, 1),
             (0, 3, 1),
@@ -75,7 +75,7 @@ impl<V: Number> Plain<V> {
             let values: Vec<V> = (0..rows).map(|_| value(stream.next_u64())).collect();
             let mut ids: Vec<u32> = (0..rows).map(|_| (stream.next_u64() % among) as u32).collect();
             self.check(&ids, groups, &values)?;
-            // Rows of no group: by the number that stands for none, the first behind the last group, and others.
+            // Rows without a group: the number for no group, the first after the last group, and others.
             for (i, id) in ids.iter_mut().enumerate() {
                 match i % 8 {
                     0 => *id = NO_ROW,
@@ -100,7 +100,7 @@ fn size(of: usize) -> usize {
     if cfg!(miri) { of.div_ceil(100) } else { of }
 }
 
-/// The bytes are equal; or there are none, if none are wanted.
+/// The bytes are equal; or the column is empty, if it was not requested.
 fn same<T: bytemuck::Pod>(found: &[T], expected: &[T], wanted: bool, about: &str) {
     let expected = if wanted { expected } else { &[] };
     assert!(bytemuck::cast_slice::<T, u8>(found) == bytemuck::cast_slice::<T, u8>(expected), "{about}");
@@ -148,7 +148,7 @@ fn doubles() -> Plain<f64> {
 
 #[test]
 fn doubles_are_aggregated_as_by_a_map() -> Result<()> {
-    // Whose sums are rounded, so that another order gives other bits.
+    // Sums are rounded, so that another order would give other bits.
     doubles().check_all(|bits| (bits as i64 as f64) * 0.1f64.powi((bits % 40) as i32))?;
     doubles().check_all(|bits| match bits % 50 {
         0 => f64::from_bits(bits | (0x7ff8 << 48)),
@@ -170,7 +170,7 @@ fn counts_need_no_values_and_other_lengths_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// What is passed over makes no sum too large.
+/// Skipped rows do not make a sum too large.
 #[test]
 fn the_first_sum_that_does_not_fit_is_told() -> Result<()> {
     for threads in [1, 2] {

@@ -130,7 +130,7 @@ pub fn audit(
     Ok(audit)
 }
 
-/// Checks one pair that stands in `slot` at `age`.
+/// Checks one pair that is stored in `slot` at `age`.
 fn check(
     plan: &BucketizedPlan,
     functions: &Functions,

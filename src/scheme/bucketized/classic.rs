@@ -21,7 +21,7 @@ use super::{BucketizedPlan, Functions, Insertion, LookupMode};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Violation};
 
-/// Buckets read, and the word where the key stands. The empty marker's key costs none: it stands in the plan.
+/// The number of buckets read, and the key's word. The sentinel key takes no reads: its pair is stored in the plan.
 pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], wanted: u32) -> (u32, Option<u64>) {
     if wanted == EMPTY_KEY {
         return (0, None);

@@ -97,7 +97,7 @@ impl Functions {
         }
     }
 
-    /// The key with this remainder that stands in `bucket` by function `turn`.
+    /// The key with this remainder that is stored in `bucket` by function `turn`.
     #[inline(always)]
     pub fn key_at(&self, turn: usize, bucket: u32, remainder: u32) -> u32 {
         unmix(slot::join(self.home_of(turn, bucket, remainder), remainder, self.buckets), self.keys[0])

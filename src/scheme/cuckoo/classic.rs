@@ -81,7 +81,7 @@ pub fn next_location(functions: &Functions, rule: Reinsertion, key: u32, from: u
     (1..count).map(after).find(|&location| location != from).unwrap_or(from)
 }
 
-/// Reads and value of a lookup. The empty marker's key costs none: it stands in the plan.
+/// The number of reads and the value of a lookup. The sentinel key takes no reads: its pair is stored in the plan.
 pub fn search<C: Cell>(plan: &CuckooPlan, image: &[C], wanted: u32) -> (u32, Option<u32>) {
     if wanted == EMPTY_KEY {
         return (0, plan.outside().map(|(_, value)| value));

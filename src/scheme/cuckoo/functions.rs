@@ -15,7 +15,7 @@ pub struct Functions {
     /// Slots of the table.
     pub slots: u32,
     family: HashFamily,
-    /// For each age the function it stands for, so that no division is needed.
+    /// The function of each age, so that no division is needed.
     turn: [u8; 1 << slot::AGE_BITS],
 }
 
@@ -46,7 +46,7 @@ impl Functions {
         slot::split(hash::mix(key, self.keys[i]), self.slots)
     }
 
-    /// The key that stands in `slot` under function `i` with this remainder (canonical tables).
+    /// The key that is stored in `slot` by function `i` with this remainder (canonical tables).
     #[inline(always)]
     pub fn key_at(&self, i: usize, slot: u32, remainder: u32) -> u32 {
         hash::unmix(slot::join(slot, remainder, self.slots), self.keys[i])

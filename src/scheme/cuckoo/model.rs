@@ -69,7 +69,7 @@ impl DataSheet {
     }
 }
 
-/// How many slots are tried, by all pairs together, until `pairs` of them stand in `slots`: `-m ln(1 - N / m)`.
+/// How many slots are tried, by all pairs together, until `pairs` of them are stored in `slots`: `-m ln(1 - N / m)`.
 ///
 /// Infinite in as many slots as pairs, and not a number in fewer.
 ///

@@ -26,7 +26,7 @@ use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksPlan, Functions, SUBTABLES, dealt};
 pub use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Plan, Violation};
 
-/// Reads and value of a lookup. The empty marker's key costs none: it stands in the plan.
+/// The number of reads and the value of a lookup. The sentinel key takes no reads: its pair is stored in the plan.
 pub fn search(plan: &FksPlan, image: &[u64], wanted: u32) -> (u32, Option<u32>) {
     if wanted == EMPTY_KEY {
         return (0, plan.outside().map(|(_, value)| value));
@@ -113,7 +113,7 @@ fn rounds(functions: &Functions, iterations: u32, seed: u32, pairs: &[(u32, u32)
     pairs.is_empty().then(Vec::new)
 }
 
-/// Which sub-table (from 1) the pair in a word stands in; 0 if there is none.
+/// The sub-table (from 1) of the pair in a word; 0 if there is none.
 pub fn age(functions: &Functions, image: &[u64], word: u64) -> u32 {
     let there = image.get(word as usize).copied().and_then(pair);
     functions.standing(word).filter(|_| there.is_some()).map_or(0, |standing| standing.subtable + 1)

@@ -10,7 +10,7 @@ use crate::scheme::{Crowd, Plan};
 pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     let functions = plan.functions();
     let inside = || keys.iter().copied().filter(|&key| Some(key) != plan.outside_key());
-    // Counted before anything is gathered: an overfull bucket is the usual reason, and its number all that is told.
+    // Counted before anything is gathered: an overfull bucket is the usual reason, and only its number is reported.
     let mut ends = memory::zeroed::<u32>(functions.buckets as usize).ok()?;
     inside().for_each(|key| ends[functions.bucket(key) as usize] += 1);
     // Of the fullest ones the first.

@@ -101,7 +101,7 @@ impl Functions {
         slot::split(hash::mix(key ^ tweak, self.keys[1 + (i % SUBTABLES) as usize]), SUBTABLE_SLOTS)
     }
 
-    /// The key that stands in a slot of sub-table `i` with this remainder (mixers).
+    /// The key that is stored in a slot of sub-table `i` with this remainder (mixers).
     #[inline(always)]
     pub fn key_at(&self, i: u32, seed: u32, slot: u32, remainder: u32) -> u32 {
         let mixed = slot::join(slot, remainder, SUBTABLE_SLOTS);

@@ -1,5 +1,5 @@
 //! Two-level tables (Alcantara et al. 2009, the poster; Sahu 2015): keys are split into buckets of at most 512, and
-//! each bucket is a cuckoo table of its own, small enough for the fast memory beside a processor.
+//! each bucket is a cuckoo table of its own, small enough for the fast memory of a processor.
 //!
 //! ```text
 //! image       bucket 0, bucket 1, .., bucket B - 1;  then the buckets' seed numbers, eight of 8 bits to a word

@@ -1,19 +1,19 @@
 //! Checks of whole buckets, and of a home's keys against their rule.
 //!
 //! ```text
-//! any bucket      ordered; each pair is at home, or where its home's entry for its tag leads; no key twice
-//! Type B          S - 1 pairs, all at home; each entry set leads at least one pair away
-//! canonical B     more than S keys in all; who left is who had to by the rule; a token's entry stands at the end of its
-//!                 list, or no earlier bucket on it would have kept the token
-//! canonical A     at most S keys: it cannot be otherwise, since without entries nothing is led away
-//! classic         (`classic.rs` says which rules hold there)
+//! any bucket      sorted; each pair is at home, or where its home's entry for its tag leads; no duplicates
+//! Type B          S - 1 pairs, all at home; each entry that is set leads at least one pair away
+//! canonical B     more than S keys in all; the keys that left are those of the rule; a token's entry is at the end of its
+//!                 list, or no earlier bucket in it would have accepted the token
+//! canonical A     at most S keys, which follows from having no entries
+//! classic         (see the rules in `classic.rs`)
 //! ```
 //!
-//! Why the earlier proposals are judged by bounds: an entry tells tag and function, but not in which cycle through the
-//! list they were proposed. A token certainly made the proposals of its first cycle before the one that stands, so
-//! those are tested; and a pair that may have come in a later cycle is taken for as strong as it can be, unless some
-//! bucket on its list has an empty slot, which would have taken it in the first. So no sound image is refused, and a
-//! bucket with an empty slot never goes unnoticed.
+//! Why earlier proposals are checked by bounds: an entry contains tag and function, but not the cycle through the list.
+//! A token certainly made the proposals of its first cycle before the accepted one, so those are checked; and a pair
+//! that may have been accepted in a later cycle is assumed to be as strong as possible, unless a bucket in its list has
+//! an empty slot, which would have accepted it in the first cycle. So no valid image is rejected, and a bucket with an
+//! empty slot is always checked.
 
 use std::ops::Range;
 
@@ -64,7 +64,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// All pairs whose home this is, sorted by tag and key.
+    /// All pairs with this home, sorted by tag and key.
     fn items(&self, home: u32) -> Vec<Item> {
         let here = bucket::pairs(self.functions, self.image, home).iter().filter(|&&word| word != EMPTY);
         let mut items: Vec<_> =
@@ -77,7 +77,8 @@ impl Check<'_> {
         items
     }
 
-    /// A Type B bucket of either kind: its pairs are its own, and each of its entries leads at least one pair away.
+    /// Checks a Type B bucket of either kind: its pairs are at home, and each of its entries leads at least one pair
+    /// away.
     fn entries(&self, home: u32) -> Result<(), Violation> {
         let broken = |reason| Err(Violation::Bucket { bucket: home.into(), reason });
         let Check { functions, image, stash } = self;
@@ -95,7 +96,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The same, and that more keys than fit a Type A bucket have it as home; these are returned.
+    /// As [`entries`](Self::entries), and checks that its home has more keys than a Type A bucket can store; returns
+    /// these.
     fn crowded(&self, home: u32) -> Result<Vec<Item>, Violation> {
         self.entries(home)?;
         let items = self.items(home);
@@ -106,7 +108,7 @@ impl Check<'_> {
         Ok(items)
     }
 
-    /// A Type B bucket of a canonical image.
+    /// Checks a Type B bucket of a canonical image.
     fn home(&self, home: u32) -> Result<(), Violation> {
         let items = self.crowded(home)?;
         let broken = |reason| Err(Violation::Bucket { bucket: home.into(), reason });
@@ -131,7 +133,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// One token of a home: one of its tags is set, and no place before it would have kept it.
+    /// Checks one token of a home: one of its tags is set, and no earlier place would have accepted it.
     fn token(&self, home: u32, group: &Group<'_>, array: u64, token: u32) -> Result<(), Violation> {
         let functions = self.functions;
         let broken = |reason| Err(Violation::Bucket { bucket: home.into(), reason });
@@ -164,7 +166,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether all that a bucket keeps may be stronger than this proposal.
+    /// Whether all proposals that a bucket has accepted may be stronger than this one.
     fn refuses(&self, target: u32, proposal: u64) -> bool {
         let here = bucket::pairs(self.functions, self.image, target);
         if bucket::is_type_b(self.functions, self.image, target) {
@@ -179,7 +181,7 @@ impl Check<'_> {
         })
     }
 
-    /// Whether the proposal behind an entry may have been stronger than this one.
+    /// Whether the proposal of an entry may have been stronger than this one.
     fn may_beat(&self, home: u32, tag: u32, proposal: u64) -> bool {
         let functions = self.functions;
         let items = self.items(home);
@@ -195,7 +197,7 @@ impl Check<'_> {
         }
         let last = first + (tokens::CYCLES - 1) * cycle;
         let has_room = |(tag, i)| bucket::pairs(functions, self.image, functions.remap(home, tag, i)).contains(&EMPTY);
-        // A later cycle, unless the first would have ended at a bucket with room.
+        // A later cycle, unless the first would have ended at a bucket with a free slot.
         tokens::proposal(last, home, token) > proposal
             && !(1..=cycle).filter_map(|age| group.step(token, age, functions)).any(has_room)
     }

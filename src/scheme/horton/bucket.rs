@@ -8,10 +8,10 @@
 //!          the pair in the bucket the entry leads to?  found, otherwise absent              (two)
 //! ```
 //!
-//! A bucket's type needs no bit of a pair's word (the paper takes one from a value): the order of its first two words
-//! tells. That takes two pairs, and a Type B bucket has them: it holds exactly S - 1 >= 3 items, because in a canonical
-//! table just that many of its own keys stay, and in a classic one a removal at once brings one of its items home, or
-//! makes the bucket Type A if they have become few enough. Buckets without pairs, or with one, are Type A.
+//! A bucket's type does not take a bit of a pair's word (in the paper it takes one from a value): it is encoded in the
+//! order of the first two words. That takes two pairs, and a Type B bucket has them: it contains exactly S - 1 >= 3
+//! items, because in a canonical table that many of its own keys stay, and in a classic one a removal moves one of its
+//! items home at once, or makes the bucket Type A if there are few enough. Buckets with one pair or none are Type A.
 //!
 //! No function here trusts the image: every index comes from the functions of the plan, and a missing slice is treated
 //! as empty.
@@ -22,13 +22,13 @@ use super::Functions;
 use super::tokens::{self, EMPTY};
 use crate::scheme::Violation;
 
-/// The words of a bucket (the stash's stand behind the table's); empty where the image has none.
+/// The words of a bucket (those of the stash follow the table's); empty if the image has none.
 #[inline(always)]
 pub fn words<'a>(functions: &Functions, image: &'a [u64], bucket: u32) -> &'a [u64] {
     image.get(range(functions, bucket)).unwrap_or(&[])
 }
 
-/// Where in the image a bucket's words stand.
+/// The range of a bucket's words in the image.
 #[inline(always)]
 pub fn range(functions: &Functions, bucket: u32) -> Range<usize> {
     let slots = functions.slots as usize;
@@ -42,7 +42,7 @@ pub fn first_slot(functions: &Functions, bucket: u32) -> u64 {
     u64::from(bucket) * u64::from(functions.slots)
 }
 
-/// Whether a bucket is Type B. Stash buckets never are, whatever stands in them.
+/// Whether a bucket is Type B. Stash buckets never are, whatever they contain.
 #[inline(always)]
 pub fn is_type_b(functions: &Functions, image: &[u64], bucket: u32) -> bool {
     bucket < functions.buckets && type_b(words(functions, image, bucket))
@@ -54,7 +54,7 @@ pub fn type_b(words: &[u64]) -> bool {
     words.len() > 1 && tokens::is_type_b(words[0], words[1])
 }
 
-/// The remap-entry array of a bucket; 0, that is no entries, if it is Type A.
+/// The remap-entry array of a bucket; 0, which means no entries, if it is Type A.
 #[inline(always)]
 pub fn array(functions: &Functions, image: &[u64], bucket: u32) -> u64 {
     if !is_type_b(functions, image, bucket) {
@@ -82,7 +82,7 @@ pub fn elsewhere(functions: &Functions, image: &[u64], key: u32, home: u32, tag:
     functions.led(key, home, tag, tokens::entry(array(functions, image, home), tag, functions.bits))
 }
 
-/// Reads of a lookup, and the word of the image that holds the key. The key is not the empty marker's.
+/// The number of reads of a lookup, and the position of the key's word. The key must not be the sentinel key.
 pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<usize>) {
     let (home, tag) = functions.home(key);
     let word = |bucket: u32, slot: usize| range(functions, bucket).start + slot;
@@ -105,7 +105,7 @@ pub fn pair_at(functions: &Functions, image: &[u64], at: u64) -> Option<(u32, (u
 }
 
 /// The age of a pair in a bucket: 1 at home, 1 + the entry that leads there (the stash's entry is the greatest), 0 if
-/// nothing leads there.
+/// no entry leads there.
 pub fn age(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> u32 {
     let (home, tag) = functions.home(key);
     if home == bucket {
@@ -133,7 +133,7 @@ pub fn write_b(words: &mut [u64], pairs: &[u64], array: u64) {
     *last = array;
 }
 
-/// What must hold in every bucket of either kind, by itself and against the one other bucket of each of its keys.
+/// The invariants of every bucket of either kind, alone and with the one other bucket of each of its keys.
 ///
 /// # Errors
 /// The first violation.
@@ -159,7 +159,7 @@ pub fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, V
         if home != bucket && other != Some(bucket) {
             return Err(Violation::Misplaced { slot, key: key.into() });
         }
-        // The one other place where a lookup may find it.
+        // The other place where a lookup may find it.
         let twin = if home == bucket { other } else { Some(home) };
         if let Some((twin, there)) = twin.and_then(|b| slot_of(functions, image, b, key).map(|s| (b, s))) {
             return Err(Violation::Twice { slot, other: first_slot(functions, twin) + there as u64, key: key.into() });
@@ -180,8 +180,8 @@ pub fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, V
     Ok(greatest)
 }
 
-/// The pairs that the remap entry of one tag leads away from their home, as words. Those of the stash stand in a bucket
-/// of their own each, so they come from `stash`, a sorted list of all of it (`stashed`).
+/// The pairs that the remap entry of one tag leads away from their home, as words. Those in the stash are in different
+/// buckets, so they are found in `stash`, a sorted list of its contents (`stashed`).
 pub fn led_away(
     functions: &Functions,
     image: &[u64],

@@ -1,29 +1,29 @@
-//! The canonical build: who leaves a crowded bucket is settled by deferred acceptance, not by who came last.
+//! The canonical build: deferred acceptance, rather than the order of insertion, decides which keys leave a crowded
+//! bucket.
 //!
 //! ```text
 //! group the pairs by home, sort each group by (tag, key)                              (`group.rs`)
-//! n <= S keys:  Type A; all stay; S - n slots are room
+//! n <= S keys:  Type A; all stay; S - n slots are free
 //! n >  S keys:  Type B; S - 1 stay; n - (S - 1) leave: that many tokens                (`tokens.rs`)
 //! propose(token):  for age = 1, 2, ..:  tag, i = step(token, age);  to bucket R_i(home, tag)
-//!                    its room keeps the greatest proposals offered to it; it has none if Type B or full of its own
-//!                    kept: done, or go on as the token that was displaced, one age older
+//!                    its free slots keep the greatest proposals; it has none if it is Type B or full of its own keys
+//!                    accepted: done, or continue with the token that was displaced, one age older
 //!                  past the last age:  the entry of its first tag = STASH
-//! close:           each proposal kept: the entry of its tag = i, and the least key of that tag moves there
-//!                  entry = STASH:      the least key of that tag moves to its stash bucket
+//! close:           each accepted proposal: the entry of its tag = i, and the least key of that tag moves there
+//!                  entry = STASH:          the least key of that tag moves to its stash bucket
 //!                  everything else stays at home
 //! ```
 //!
-//! Why the image does not depend on order: the groups are sets; a token's proposals are a fixed list of (bucket, word)
-//! that depends on its own group only, because its tags are its own (no two tokens ever want one entry) and the key
-//! that leaves with a tag is always the same one. So this is Gale and Shapley's deferred acceptance once more: a room
-//! ends with the greatest words ever offered to it. Ages rise along a list, so whoever has been refused often grows
-//! strong.
+//! Why the image does not depend on the order: the groups are sets; a token's proposals are a fixed list of (bucket,
+//! word) that depends on its own group only, because no two tokens use one entry and the key that leaves with a tag is
+//! always the same one. So this is Gale and Shapley's deferred acceptance again: free slots end with the greatest words
+//! that were ever offered to them. Ages increase along a list, so a token that was rejected often becomes strong.
 //!
-//! Why every Type B bucket keeps exactly S - 1 of its own: T leave, by tokens or as surplus, each token with exactly
-//! one key whether it is accepted or ends in the stash.
+//! Why every Type B bucket keeps exactly S - 1 of its own keys: T leave, by tokens or as surplus, each token with
+//! exactly one key whether it is accepted or ends in the stash.
 //!
-//! What it is not: the paper's insertion, in which the key that arrives moves and residents are swapped only in need.
-//! If each key tried its own F buckets alone, keys would be left over from load 0.8 on.
+//! In the paper's insertion, in contrast, the arriving key moves, and residents are exchanged only if necessary. If
+//! each key tried only its own F buckets, keys would be left over from load 0.8 on.
 //!
 //! Measured with random keys, 2^20 to 2^24 pairs (S = 8 at 0.95: 20 seeds of 2^20 and 3 of 2^24; the others 2 to 4
 //! tables of up to 2^22). No attempt failed:
@@ -58,9 +58,9 @@ use crate::scheme::Placing;
 struct Grouped<'a> {
     functions: &'a Functions,
     items: Vec<Item>,
-    /// Where each home's items begin; one more than there are buckets.
+    /// Where each home's items begin, and the end of the last.
     starts: Vec<usize>,
-    /// The least key that came more than once, or that is the empty marker's.
+    /// The smallest duplicate key, or the sentinel key.
     copy: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Grouped<'a> {
         let mut items: Vec<_> = legal.map(|&(key, value)| Item::new(functions, tokens::word(key, value))).collect();
         let mut copy = (items.len() < pairs.len()).then_some(EMPTY_KEY);
         items.sort_unstable();
-        // Copies stand side by side, the greatest value last; that one stays.
+        // Duplicates are adjacent, the greatest value last; that one is kept.
         items.dedup_by(|next, kept| {
             let same = tokens::key(next.word) == tokens::key(kept.word);
             if same {
@@ -97,13 +97,13 @@ impl<'a> Grouped<'a> {
         Group::new(&self.items[self.starts[home as usize]..self.starts[home as usize + 1]], self.functions.slots)
     }
 
-    /// The slots of a bucket that its own keys leave to others; none in a Type B bucket.
+    /// The slots of a bucket that its own keys do not use; none in a Type B bucket.
     fn room<'i>(&self, image: &'i mut [u64], bucket: u32) -> &'i mut [u64] {
         let count = self.count(bucket).min(self.functions.slots as usize);
         &mut image[range(self.functions, bucket)][count..]
     }
 
-    /// Follows one token, and all whom it displaces, to the end; the one that went past its last age is returned.
+    /// Places one token, and all displaced ones, and returns the token that was rejected at its last age.
     fn settle(&self, image: &mut [u64], home: u32, token: u32) -> Option<(u32, u32)> {
         let (mut home, mut token, mut age) = (home, token, 1);
         while let Some((tag, i)) = self.group(home).step(token, age, self.functions) {
@@ -122,11 +122,11 @@ impl<'a> Grouped<'a> {
     }
 }
 
-/// Builds the image of these pairs; what the image held before does not matter.
+/// Builds the image of these pairs, whatever it contained before.
 pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     let grouped = Grouped::new(functions, pairs);
-    // Until the end the room of a bucket holds proposals, and the last word of a Type B bucket its entries, beginning
-    // with none of either; the other words are of no account.
+    // Until the end, the free slots of a bucket contain proposals, and the last word of a Type B bucket its entries,
+    // initially none; the other words are not used.
     image.fill(EMPTY);
     for home in 0..functions.buckets {
         if grouped.count(home) > GROUP_MAX as usize {
@@ -168,7 +168,7 @@ fn entries(functions: &Functions, home: u32) -> usize {
     range(functions, home).end - 1
 }
 
-/// Turns the proposals that were kept into pairs and entries, and the Type A buckets into their last form.
+/// Converts the accepted proposals to pairs and entries, and the Type A buckets to their final form.
 fn close(grouped: &Grouped<'_>, image: &mut [u64]) {
     let functions = grouped.functions;
     let mut pairs = Vec::new();
@@ -192,7 +192,7 @@ fn close(grouped: &Grouped<'_>, image: &mut [u64]) {
     }
 }
 
-/// Writes the Type B buckets, now that all entries are known, and the stash. False if a stash bucket is full.
+/// Writes the Type B buckets, after all entries are known, and the stash. Returns false if a stash bucket is full.
 fn stash(grouped: &Grouped<'_>, image: &mut [u64]) -> bool {
     let functions = grouped.functions;
     let mut pairs = Vec::new();

@@ -1,46 +1,45 @@
 //! The paper's own table: insertions one by one (Sections 5.3.1 to 5.3.4), deletion with repatriation (5.4).
 //!
 //! ```text
-//! insert(key):   home has an empty slot:                      there                                   (primary insert)
-//!                home is Type A with secondary items:         move one of them away, then there
+//! insert(key):   home has an empty slot:                      store it there                          (primary insert)
+//!                home is Type A with secondary items:         move one of them away, then store it there
 //!                home is Type A, all its own:                 it becomes Type B; the key in its last slot and the new
 //!                                                             one are remapped                            (promotion)
 //!                home is Type B:                              the new key is remapped             (secondary insert)
-//! remap(key):    entry of its tag set:     to the bucket it leads to, where secondary items make room if need be, or
-//!                                          with the entry's other items to a bucket with room for all
-//!                not set:                  to the least loaded of R_1 .. R_F, or where secondary items make room
-//!                neither works:            another key of the home is remapped and this one takes its slot
+//! remap(key):    entry of its tag set:     to the bucket that it leads to, after moving secondary items if necessary, or
+//!                                          with the entry's other items to a bucket with enough free slots
+//!                not set:                  to the least loaded of R_1 .. R_F, or where secondary items can be moved
+//!                neither works:            another key of the home is remapped, and this one takes its slot
 //!                nor that:                 unplaced
-//! remove(key):   its slot empties;  its entry is cleared if that was the last of its items;
-//!                S keys of this home left:  it becomes Type A and its keys come home             (section 5.4.1, eager)
-//!                more, and it stood there:  one of the remapped keys comes home
+//! remove(key):   clears its slot;  clears its entry if that was the last of its items;
+//!                S keys of this home left:  it becomes Type A and its keys move home             (section 5.4.1, eager)
+//!                more, and the key was at home:  one of the remapped keys moves home
 //! ```
 //!
 //! The rules that hold after every operation, and that the audit checks:
-//! 1. A bucket is Type B if and only if more than S keys have it as home. Then S - 1 of them stand there, and nothing
-//!    else does.
-//! 2. So no secondary item stands in a bucket some of whose own keys live elsewhere: primary items displace secondary
-//!    ones, never the reverse (guidelines 1 and 2), and a bucket is promoted only when it is full of its own keys
-//!    (guideline 3).
-//! 3. Items that share a remap entry stand in one bucket; an entry is set if and only if it has an item.
+//! 1. A bucket is Type B if and only if more than S keys have it as home. Then it stores S - 1 of them, and nothing
+//!    else.
+//! 2. So a bucket does not store secondary items if some of its own keys are stored elsewhere: primary items displace
+//!    secondary ones, never the reverse (guidelines 1 and 2), and a bucket is promoted only when it is full of its own
+//!    keys (guideline 3).
+//! 3. Items that share a remap entry are stored in one bucket; an entry is set if and only if it has an item.
 //!
-//! Guideline 3 of the paper lets a bucket become Type B with a secondary item in it that cannot be moved. Here that
-//! item's home exchanges it for another of its keys; if no key of that home can move either, the insertion fails. In
-//! return the number of remapped keys depends on the keys alone: it is the same in a table that has seen many removals
-//! as in a fresh one.
+//! Guideline 3 of the paper lets a bucket become Type B with a secondary item that cannot be moved. Here that item's
+//! home exchanges it for another of its keys; if no key of that home can move either, the insertion fails. In return
+//! the number of remapped keys depends on the keys alone: it does not grow with the number of removals.
 //!
-//! What it is not: canonical. Which keys leave a bucket, and for which of their buckets, depends on the order.
+//! The table is not canonical. Which keys leave a bucket, and for which of their buckets, depends on the order.
 //!
 //! Measured: 2^16 slots filled one by one with random keys to 0.88, 0.95, 0.96 (S = 4, 8, 16), six seeds each: no key
 //! failed; 0.055, 0.049, 0.015 relocations a key, and the deepest search 3. After 100 rounds of replacing half the keys
 //! at load 0.80 (2^14 slots, S = 8) hits cost exactly what they cost in a fresh table, and I_alias 0.2% less.
 //!
-//! How long tables live in which half of the keys are replaced again and again (2^16 slots, four seeds, 16 rounds, some
-//! 500,000 insertions a seed): all of them with S = 8 at loads up to 0.95 and S = 16 up to 0.96. With S = 4 one
-//! insertion in some hundred thousand finds no room, even at 0.75 and with little searched: few of its residents can
-//! leave, and items that share an entry do not fit four slots together. Such a table is built again, and a large one
-//! without success: with 2^22 keys tables of S = 4 come through at 0.60 without a restart, at 0.70 with two, at 0.85
-//! not in 32 attempts; with 16 entries of 4 bits at 0.70 without one.
+//! Lifetime of tables in which half of the keys are replaced repeatedly (2^16 slots, four seeds, 16 rounds, some
+//! 500,000 insertions per seed): no failure with S = 8 at loads up to 0.95 and S = 16 up to 0.96. With S = 4 one
+//! insertion in some hundred thousand fails, even at 0.75 and with short searches: few of its residents can leave, and
+//! items that share an entry do not fit four slots together. Such a table is rebuilt, and a large one without success:
+//! with 2^22 keys, tables of S = 4 are built at 0.60 without a restart, at 0.70 with two, at 0.85 not in 32 attempts;
+//! with 16 entries of 4 bits at 0.70 without one.
 
 use super::Functions;
 use super::bucket;
@@ -48,14 +47,14 @@ use super::moves::{Moves, Path, Table};
 use super::tokens::{self, EMPTY, EMPTY_KEY};
 use crate::scheme::Placing;
 
-/// Inserts pairs in their order, looking for room up to `height` moves deep, and tells what moved.
+/// Inserts pairs in order, with searches of up to `height` moves, and returns what was moved.
 pub fn place(functions: &Functions, height: u32, image: &mut [u64], pairs: &[(u32, u32)]) -> (Placing, Moves) {
     let mut table = Table::new(functions, height, image);
     let placing = Placing::of_each(pairs, |key, value| table.insert(key, value));
     (placing, table.moves)
 }
 
-/// Removes the pairs of these keys and counts those that were there.
+/// Removes these keys, and returns the number of keys that were in the image.
 pub fn remove(functions: &Functions, image: &mut [u64], keys: &[u32]) -> u64 {
     let mut table = Table::new(functions, 1, image);
     keys.iter().filter(|&&key| table.remove(key)).count() as u64
@@ -68,7 +67,7 @@ impl Table<'_> {
         }
         let new = tokens::word(key, value);
         if let Some(at) = bucket::search(self.functions, self.image, key).1 {
-            // The same key in the same place: the order of the bucket stays.
+            // The same key in the same place, so the bucket stays sorted.
             self.image[at] = self.image[at].max(new);
             return Placing::Copy(key);
         }
@@ -93,8 +92,8 @@ impl Table<'_> {
         self.secondary(home, last) && self.secondary(home, new)
     }
 
-    /// Finds a place for a key of a Type B bucket: its own, or that of another of its home that can leave instead. The
-    /// depth grows, so that the nearest room is taken.
+    /// Finds a place for a key of a Type B bucket: its own, or that of another key of its home that can leave instead.
+    /// The depth increases, so that the shortest moves are used.
     fn secondary(&mut self, home: u32, word: u64) -> bool {
         (0..=self.height).any(|depth| self.remap(home, word, depth, &mut Path::from(home)))
             || (0..=self.height).any(|depth| self.exchange(home, word, depth, &mut Path::default()))
@@ -126,7 +125,7 @@ impl Table<'_> {
             bucket::write_a(&mut self.image[bucket::range(self.functions, home)], &keys);
             self.moves.demoted += 1;
         } else if here {
-            // Of the remapped keys the first that has its entry to itself, so that misses grow cheaper too.
+            // The first remapped key that does not share its entry, so that misses become cheaper too.
             let alone = |item: &u64| self.items(home, self.home(*item).1).len() == 1;
             let Some(item) = away.iter().copied().find(alone).or(away.first().copied()) else { return false };
             self.take_away(home, item);
@@ -135,7 +134,8 @@ impl Table<'_> {
         true
     }
 
-    /// Takes a remapped key out of the bucket its entry leads to, and clears the entry if it was the last there.
+    /// Removes a remapped key from the bucket that its entry leads to, and clears the entry if it was the last item
+    /// there.
     fn take_away(&mut self, home: u32, item: u64) {
         let tag = self.home(item).1;
         let from = self.functions.remap(home, tag, self.entry(home, tag).max(1));

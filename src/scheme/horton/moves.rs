@@ -1,4 +1,4 @@
-//! A classic image while it changes: single moves that each leave it sound, and the search for room made of them.
+//! A classic image during changes: single moves, each of which leaves it valid, and the search for space by such moves.
 //!
 //! ```text
 //! entry's items   the pairs in R_i(home, tag) whose home and tag these are: they move together, or not at all
@@ -19,39 +19,39 @@ use super::Functions;
 use super::bucket::{self, range};
 use super::tokens::{self, EMPTY};
 
-/// Places a search may look at for one pair, before it gives up: at the loads a table is made for it needs a few dozen.
+/// The most places that a search may visit for one pair: at the loads of a table it needs a few dozen.
 const MOST_VISITS: u32 = 4096;
 
-/// What insertions and removals did besides writing their own pair.
+/// Counts of the side effects of insertions and removals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Secondary items that went to another of their buckets.
+    /// Secondary items that moved to another of their buckets.
     pub relocated: u64,
     /// Buckets that became Type B.
     pub promoted: u64,
     /// Buckets that became Type A again.
     pub demoted: u64,
-    /// Primary items that left in place of one that found no room.
+    /// Primary items that were exchanged for one without a slot.
     pub swapped: u64,
-    /// Secondary items that went home.
+    /// Secondary items that moved to their home.
     pub repatriated: u64,
-    /// The deepest search that found room.
+    /// The depth of the deepest successful search.
     pub deepest: u32,
-    /// Places looked at by all searches.
+    /// The number of places that all searches visited.
     pub visits: u64,
 }
 
-/// What a search is in the middle of.
+/// The state of a search.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
-    /// Buckets in which room is being made: nothing moves there.
+    /// Buckets in which slots are being freed: nothing is moved to them.
     pub(super) buckets: Vec<u32>,
-    /// Homes one of whose keys is being remapped: no other of theirs is exchanged.
+    /// Homes with a key that is being remapped: no other key of theirs is exchanged.
     pub(super) homes: Vec<u32>,
 }
 
 impl Path {
-    /// The path that begins with a key of this home in hand.
+    /// The path of a search that begins with a key of this home.
     pub(super) fn from(home: u32) -> Self {
         Path { buckets: Vec::new(), homes: vec![home] }
     }
@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
         Table { functions, image, moves: Moves::default(), height, visits_left: MOST_VISITS }
     }
 
-    /// Gives the next pair a search of its own.
+    /// Resets the budget for the next pair.
     pub(super) fn begin(&mut self) {
         self.visits_left = MOST_VISITS;
     }
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
         bucket::pairs(self.functions, self.image, at).iter().copied().filter(|&word| word != EMPTY)
     }
 
-    /// Empty slots that a pair can go to.
+    /// The number of empty slots for pairs.
     pub(super) fn free(&self, at: u32) -> usize {
         if self.is_type_b(at) { 0 } else { self.functions.slots as usize - self.pairs(at).count() }
     }
@@ -115,8 +115,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Replaces one word of a bucket by another and puts the words in order; false if the first is not there. The
-    /// bucket's type stays.
+    /// Replaces one word of a bucket by another and sorts the words; returns false if the first is missing. The type of
+    /// the bucket does not change.
     pub(super) fn replace(&mut self, at: u32, old: u64, new: u64) -> bool {
         let type_b = self.is_type_b(at);
         let words = &mut self.image[range(self.functions, at)];
@@ -136,12 +136,12 @@ impl<'a> Table<'a> {
         !self.is_type_b(at) && self.replace(at, EMPTY, word)
     }
 
-    /// The items of an entry, where it leads.
+    /// The items of an entry, in the bucket that it leads to.
     pub(super) fn items(&self, home: u32, tag: u32) -> Vec<u64> {
         bucket::led_away(self.functions, self.image, home, tag, &[]).collect()
     }
 
-    /// All items of a home that are not there.
+    /// All items of a home that are stored elsewhere.
     pub(super) fn items_away(&self, home: u32) -> Vec<u64> {
         (0..self.functions.tags).flat_map(|tag| self.items(home, tag)).collect()
     }
@@ -154,8 +154,8 @@ impl<'a> Table<'a> {
         entries
     }
 
-    /// The function whose bucket holds least among those that have room for `count` pairs more and are not to be
-    /// avoided; of equals the first.
+    /// The first function with the least loaded bucket among those with at least `count` free slots that are not in
+    /// `avoid`.
     pub(super) fn least_loaded(&self, home: u32, tag: u32, count: usize, avoid: &[u32]) -> Option<u32> {
         (1..=self.functions.count)
             .map(|i| (i, self.functions.remap(home, tag, i)))
@@ -166,7 +166,7 @@ impl<'a> Table<'a> {
             .map(|(i, _)| i)
     }
 
-    /// Moves the items of an entry to the bucket of another function, which has room for them.
+    /// Moves the items of an entry to the bucket of another function, which must have enough free slots.
     pub(super) fn relocate(&mut self, home: u32, tag: u32, to: u32) {
         let items = self.items(home, tag);
         let from = self.functions.remap(home, tag, self.entry(home, tag).max(1));
@@ -179,15 +179,15 @@ impl<'a> Table<'a> {
         self.moves.relocated += items.len() as u64;
     }
 
-    /// Frees slots of a Type A bucket until this many are empty, looking up to `depth` moves deep. The items of the
-    /// entry `keep` stay, and nothing moves into the buckets of the path.
+    /// Frees slots of a Type A bucket until `need` are empty, by searches of depth `depth`. The items of the entry
+    /// `keep` are not moved, and nothing is moved to the buckets of the path.
     pub(super) fn room(&mut self, at: u32, need: usize, depth: u32, keep: Option<(u32, u32)>, path: &mut Path) -> bool {
         if self.is_type_b(at) || path.buckets.contains(&at) {
             return false;
         }
         path.buckets.push(at);
         let mut found = self.free(at) >= need;
-        // All that one move can do comes before all that needs more, and exchanges come last.
+        // Single moves are tried before deeper searches, and exchanges last.
         for stage in [Stage::Move, Stage::Deeper, Stage::Exchange] {
             if found || depth == 0 || stage != Stage::Move && depth == 1 {
                 break;
@@ -206,10 +206,10 @@ impl<'a> Table<'a> {
         found
     }
 
-    /// Takes the items of one entry, or one of them, out of a bucket if this stage of the search can.
+    /// Moves the items of one entry, or one of them, out of a bucket, if this stage of the search can.
     fn thin(&mut self, at: u32, home: u32, tag: u32, depth: u32, stage: Stage, path: &mut Path) {
         let items = self.items(home, tag);
-        // Only in a damaged image does the entry lead elsewhere.
+        // The entry leads elsewhere only in a damaged image.
         if items.is_empty() || self.functions.remap(home, tag, self.entry(home, tag)) != at {
             return;
         }
@@ -229,13 +229,13 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The first function in whose bucket room can be made.
+    /// The first function in whose bucket slots can be freed.
     fn deeper(&mut self, home: u32, tag: u32, need: usize, depth: u32, path: &mut Path) -> Option<u32> {
         (1..=self.functions.count).find(|&i| self.room(self.functions.remap(home, tag, i), need, depth, None, path))
     }
 
-    /// Gives a key of a Type B bucket, which stands elsewhere or nowhere, the slot of another that can be remapped.
-    /// Taking it from where it stood is the caller's concern.
+    /// Gives a key of a Type B bucket the slot of another key that can be remapped. The caller must remove the key from
+    /// its old place, if it has one.
     pub(super) fn exchange(&mut self, home: u32, word: u64, depth: u32, path: &mut Path) -> bool {
         if path.homes.contains(&home) || !self.is_type_b(home) {
             return false;
@@ -243,7 +243,7 @@ impl<'a> Table<'a> {
         path.homes.push(home);
         let tag = self.home(word).1;
         let residents: Vec<_> = self.pairs(home).collect();
-        // A key of the same tag would meet the same lack of room.
+        // A key of the same tag would not find space either.
         let mut others = residents.into_iter().filter(|&resident| self.functions.home(tokens::key(resident)).1 != tag);
         let leaver = loop {
             let Some(resident) = others.next() else { break None };
@@ -256,8 +256,8 @@ impl<'a> Table<'a> {
         leaver.is_some_and(|resident| self.replace(home, resident, word))
     }
 
-    /// Sections 5.3.2 and 5.3.4: puts a key of a Type B bucket where the entry of its tag leads, or sets the entry. The
-    /// key may still stand at home; taking it from there is the caller's concern.
+    /// Sections 5.3.2 and 5.3.4: moves a key of a Type B bucket to where the entry of its tag leads, or sets the entry.
+    /// The caller must remove the key from its home, if it is stored there.
     pub(super) fn remap(&mut self, home: u32, word: u64, depth: u32, path: &mut Path) -> bool {
         let tag = self.home(word).1;
         let entry = self.entry(home, tag);

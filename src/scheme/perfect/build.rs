@@ -1,17 +1,17 @@
 //! The build: the rule of `canonical.rs`, 64 offsets at a time, on one thread.
 //!
 //! ```text
-//! map     one bit a slot, row by row of the hash table; a row's first 64 bits stand behind its end once more
+//! map     one bit per slot, in rows of the hash table; a row's first 64 bits are repeated after its end
 //! a block of 64 offsets (one row of offsets, x to x + 63):
 //!     for each point of the cell:  64 bits of the map, from where x leads the point;  or them all
 //!     the lowest zero is the offset
 //! ```
 //!
 //! Tens of offsets are tried for each point, and the map is a 64th of the table, so it mostly stays in a cache. Cells
-//! with many points come first, while the table is empty; what is left over at the end are single points, which fit
-//! wherever a slot is free. So a table can be filled to its last slot.
+//! with many points are placed first, while the table is empty; the last ones are single points, which fit wherever a
+//! slot is free. So a table can be filled to its last slot.
 //!
-//! What it is not: parallel. Every offset depends on all that were chosen before it.
+//! The build is not parallel, because every offset depends on all that were chosen before it.
 
 use std::cmp::Reverse;
 
@@ -24,7 +24,7 @@ use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry};
 /// No offset: below 2^15 in each axis they never have all bits set.
 const NONE: u32 = u32::MAX;
 
-/// One point of the domain: a pair, and where it would stand under offset 0.
+/// One point of the domain: a pair, and its slot with offset 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
     base: u32,
@@ -32,11 +32,11 @@ struct Point {
     value: u32,
 }
 
-/// Builds an image of the pairs `keys[i] -> values[i]`, whatever it held before. `had_outside` tells whether a pair
-/// stands beside it already.
+/// Builds an image of the pairs `keys[i] -> values[i]`, whatever it contained before. `had_outside` is whether the
+/// table already has a sentinel pair.
 ///
-/// Of copies of a key the greatest value stays. Cost: a few passes over the pairs; and for a cell with k points about
-/// `(1 - load)^-k` offsets, 64 of them for k reads of the map; an attempt ends when it has tried too many
+/// Of duplicates of a key the greatest value is kept. Cost: a few passes over the pairs; and for a cell with k points
+/// about `(1 - load)^-k` offsets, 64 of them for k reads of the map; an attempt ends after too many tries
 /// (`canonical.rs`). Memory: [`working_bytes`].
 ///
 /// # Errors
@@ -69,13 +69,13 @@ pub(crate) fn place(
     offsets.fill(0);
     let order = groups.order()?;
     let points = order.iter().map(|&cell| groups.of_cell(cell).len() as u64).sum();
-    // The fullest cell comes first.
+    // The fullest cell is first.
     let most = order.first().map_or(0, |&cell| groups.of_cell(cell).len());
     let mut search = Search::new(functions, functions.may_try(points), most)?;
     for (done, &cell) in order.iter().enumerate() {
         let points = groups.of_cell(cell);
         let Some(offset) = search.settle(cell, points) else {
-            // This cell's points, and all that would have come after them.
+            // The points of this cell and of all later ones.
             placed.unplaced = order[done..].iter().map(|&cell| groups.of_cell(cell).len() as u64).sum();
             return Ok(placed);
         };
@@ -87,15 +87,15 @@ pub(crate) fn place(
     Ok(placed)
 }
 
-/// Bytes that [`place`] takes besides the image and its input, for this many pairs: the points and their order; of each
-/// cell of the offset table its points' place and number and its offset; the map.
+/// The bytes that [`place`] takes in addition to the image and its input, for this many pairs: the points and their
+/// order; for each cell of the offset table the position and number of its points and its offset; the map.
 pub(super) fn working_bytes(functions: &Functions, pairs: u64) -> u64 {
     let cells = u64::from(functions.cells);
     let points = pairs.saturating_mul(size_of::<Point>() as u64 + 4);
     points.saturating_add(12 * cells + 8 * words_a_row(functions.side.n) as u64 * u64::from(functions.rows()))
 }
 
-/// `len` copies of `value` in this machine's memory, or a typed refusal.
+/// A vector of `len` times `value`, or a typed error.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     let mut words = memory::reserved(len)?;
     words.resize(len, value);
@@ -105,7 +105,7 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
 /// Points, grouped by their cell of the offset table.
 struct Groups {
     points: Vec<Point>,
-    /// Where each cell's points begin, and how many of them count.
+    /// Where each cell's points begin, and how many of them are distinct.
     starts: Vec<u32>,
     counts: Vec<u32>,
 }
@@ -132,8 +132,8 @@ impl Groups {
         Ok(Groups { points, starts, counts })
     }
 
-    /// Puts the points of each cell in order, drops copies of a key but for the greatest value, and counts the points
-    /// that no offset can tell from another.
+    /// Sorts the points of each cell, drops all duplicates but the one with the greatest value, and counts the points
+    /// that no offset can separate from another.
     fn make_distinct(&mut self, placed: &mut Placed) {
         for (&start, count) in self.starts.iter().zip(&mut self.counts) {
             let points = &mut self.points[start as usize..(start + *count) as usize];
@@ -146,7 +146,7 @@ impl Groups {
                     Some(before) if before.key == point.key => {
                         placed.copies += 1;
                         placed.least_copy = Some(placed.least_copy.map_or(point.key, |least| least.min(point.key)));
-                        // Sorted, so the greater value comes later.
+                        // They are sorted, so the greater value is later.
                         *before = point;
                         continue;
                     }
@@ -179,17 +179,17 @@ impl Groups {
 /// The search for offsets.
 struct Search<'a> {
     functions: &'a Functions,
-    /// Of each cell, or [`NONE`].
+    /// The offset of each cell, or [`NONE`].
     offsets: Vec<u32>,
     map: Map,
-    /// For each point of the cell in hand: its row under the row of offsets in hand, and its x under offset 0.
+    /// For each point of the current cell: its row in the current row of offsets, and its x with offset 0.
     at: Vec<(u32, u32)>,
-    /// Offsets that may still be tried, times the points that each is tried for.
+    /// The remaining budget: offsets times the points that each is tried for.
     left: u64,
 }
 
 impl<'a> Search<'a> {
-    /// For cells of this many points at most.
+    /// For cells of at most this many points.
     fn new(functions: &'a Functions, left: u64, most: usize) -> Result<Self> {
         let offsets = filled(functions.cells as usize, NONE)?;
         let map = Map::new(functions.side.n, functions.rows())?;
@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// How many x from `from` on, round the row, are not free for all points before one that is; less than `most`.
+    /// The number of x from `from` on, cyclically, before the first that is free for all points; less than `most`.
     fn passed_in_row(&self, from: u32, most: u32) -> Option<u32> {
         let side = self.functions.side.n;
         let mut tried = 0;
@@ -270,8 +270,8 @@ fn words_a_row(side: u32) -> usize {
     (side as usize + 64).div_ceil(64)
 }
 
-/// Which slots are taken: a row of bits for each row of slots, and behind its end its first 64 once more, so that any
-/// 64 that follow each other round the row can be read at once.
+/// The occupied slots: a row of bits for each row of slots, with its first 64 bits repeated after its end, so that any
+/// 64 consecutive bits of the cyclic row can be read at once.
 struct Map {
     side: u32,
     words_a_row: usize,

@@ -1,20 +1,20 @@
-//! Lookup, and the rule by which offsets are chosen, in its simplest form: one offset after the other, each tried point
-//! by point. `build.rs` finds the same offsets 64 at a time.
+//! Lookups, and the rule that chooses offsets, in its simplest form: one offset after the other, each tested point by
+//! point. `build.rs` finds the same offsets 64 at a time.
 //!
 //! ```text
 //! group the points by their cell of the offset table
 //! for each cell, those with more points first, of equals the one with the lesser number:
-//!     offset = the first of these with which all its points come to free slots:
+//!     offset = the first of these that leads all its points to free slots:
 //!         the offsets of the neighbouring cells that have one;  then row by row, from the first of those offsets on
-//!         (from a drawn one if there was none), each row from the same x round to it again
+//!         (from a random one if there was none), each row cyclically from the same x
 //!     no such offset, or too many were tried: the attempt has failed
 //! cells without points have offset 0
 //! ```
 //!
-//! Too many: an offset in those rows that is tried for a cell with k points counts k times, and all cells together may
-//! count 4096, or 2 M if that is more, for each point of the set. So no attempt takes longer than its size tells. Sets
-//! that are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of
-//! tries a point, and a full table some hundreds.
+//! The limit of tries: an offset in those rows that is tried for a cell with k points counts k times, and all cells
+//! together may count 4096, or 2 M if that is more, for each point of the set. So the size bounds the time of an
+//! attempt. Regular sets with hundreds of points per cell would exceed it, until R is such that they are packed; others
+//! need tens of tries per point, and a full table some hundreds.
 //!
 //! The order of the input is not used, and the points of a cell are tried together, so the bytes are a function of the
 //! set.
@@ -27,7 +27,7 @@ use super::{Functions, PerfectPlan, half};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Plan, Violation};
 
-/// The value of a key. The empty marker's key is not looked for in the image: its pair stands in the plan.
+/// The value of a key. The sentinel key is not looked up in the image: its pair is stored in the plan.
 pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
     if wanted == EMPTY_KEY {
         return plan.outside().map(|(_, value)| value);
@@ -36,7 +36,7 @@ pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
     (key(word) == wanted).then_some(word as u32)
 }
 
-/// Builds an image of these pairs. The empty marker's key counts as a copy: it has no slot.
+/// Builds an image of these pairs. The sentinel key counts as a duplicate: it does not have a slot.
 pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     image[..functions.slots as usize].fill(EMPTY);
     image[functions.slots as usize..].fill(0);
@@ -69,7 +69,7 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
     least_copy.map_or(Placing::Placed, Placing::Copy)
 }
 
-/// The first offset with which these points come to free slots, and to different ones.
+/// The first offset that leads these points to different free slots.
 fn first_offset(
     functions: &Functions,
     image: &[u64],
@@ -103,11 +103,11 @@ fn first_offset(
     None
 }
 
-/// Every pair in the slot that a lookup reads, and every offset below M in each axis. Offsets are no cells; they are
-/// shared out among the slots, so that ranges that cover all slots cover them too.
+/// Checks that every pair is in the slot that a lookup reads, and every offset is below M in each axis. Offsets are not
+/// cells; they are distributed over the slots, so that ranges that cover all slots cover them too.
 ///
-/// What it does not see: an offset that is not the first that would do, or one in a cell without points. Only a build
-/// tells.
+/// Not checked: whether an offset is the first that is possible, and offsets of cells without points. Only a build
+/// checks them.
 pub fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     let slots = u64::from(functions.slots);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! p       = the key's coordinates:  x = key mod width,  y = key / width    (a volume: y mod height, z = y / height)
-//! cell    = p mod R, row by row: where the offset stands
+//! cell    = p mod R, row by row: the position of the offset
 //! base    = p mod M, packed like an offset
 //! slot    = (base + offset) mod M in each axis, row by row
 //! packed  = x + 2^16 y  in a plane,  x + 2^10 y + 2^20 z  in a volume
@@ -17,11 +17,11 @@ use crate::scheme::Plan;
 use crate::scheme::divisor::Divisor;
 use crate::scheme::hash::{Lane, MixKeys, SplitMix64, mix, reduce, wrapped};
 
-/// The least of [`Functions::tries`]. Sets that are packed row by row need a row of offsets a point, which in a large
-/// table is more: so two rows, if that is more.
+/// The least of [`Functions::tries`]. Sets that are packed row by row need one row of offsets per point, which is more
+/// in a large table: so two rows, if that is more.
 const TRIES: u64 = 1 << 12;
 
-/// The sizes of a table and what follows from them.
+/// The sizes of a table and the constants derived from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// d: 2 or 3.
@@ -38,11 +38,11 @@ pub struct Functions {
     pub slots: u32,
     /// R^d.
     pub cells: u32,
-    /// Offsets that a build tries for each point, on average, before it gives up.
+    /// The number of offsets that a build tries per point, on average, before it gives up.
     pub(super) tries: u64,
-    /// From one row of offsets to the one that is tried next.
+    /// The distance between one row of offsets and the next one that is tried.
     row_step: u32,
-    /// Where the search for an offset begins that has no neighbours.
+    /// The offset at which the search begins if no neighbour has one.
     start: MixKeys,
 }
 
@@ -95,13 +95,13 @@ impl Functions {
         x.plus(y.plus(z.times(side)).times(side))
     }
 
-    /// The offset in a cell; two stand in a word behind the slots, the even one in the lower half.
+    /// The offset in a cell; a word after the slots contains two, the even one in the lower half.
     #[inline(always)]
     pub fn offset(&self, image: &[u64], cell: u32) -> u32 {
         half(image.get(self.offset_word(cell)).copied().unwrap_or(0), cell)
     }
 
-    /// The word in which a cell's offset stands.
+    /// The word that contains a cell's offset.
     #[inline(always)]
     pub fn offset_word(&self, cell: u32) -> usize {
         self.slots as usize + (cell / 2) as usize
@@ -115,12 +115,12 @@ impl Functions {
 
     // ---- The order in which a build tries offsets.
 
-    /// What all offsets that are tried may count, for a set of this many points.
+    /// The limit of tries for all offsets, for a set of this many points.
     pub(super) fn may_try(&self, points: u64) -> u64 {
         self.tries.saturating_mul(points)
     }
 
-    /// The cells next to a cell, where the offset table ends going on at its other side, as the domain does.
+    /// The cells next to a cell; the offset table wraps around, as the domain does.
     pub(super) fn neighbours(&self, cell: u32) -> impl Iterator<Item = u32> {
         let side = self.offset_side.n;
         (0..self.axes).flat_map(move |axis| {
@@ -131,7 +131,7 @@ impl Functions {
         })
     }
 
-    /// Where a search begins that no neighbour gives a beginning.
+    /// The offset at which a search begins if no neighbour has one.
     pub(super) fn drawn(&self, cell: u32) -> u32 {
         self.slot_offset(reduce(mix(cell, self.start), self.slots))
     }
@@ -141,8 +141,8 @@ impl Functions {
         self.slots / self.side.n
     }
 
-    /// The row after this one. All rows come once before the first comes again; those that follow each other lie far
-    /// apart, so that a search leaves a region that is full at once.
+    /// The row after this one. The sequence visits all rows before it repeats; consecutive ones are far apart, so that
+    /// a search leaves a full region at once.
     pub(super) fn next_row(&self, row: u32) -> u32 {
         let rows = u64::from(self.rows());
         ((u64::from(row) + u64::from(self.row_step)) % rows) as u32
@@ -180,7 +180,7 @@ impl Functions {
     }
 }
 
-/// About the golden section of the rows, and without a common divisor with their number, a power of M.
+/// About the golden section of the number of rows, and without a common divisor with it, a power of M.
 fn row_step(rows: u64, side: u32) -> u32 {
     let near = u32::try_from(rows.saturating_mul(618) / 1000).unwrap_or(u32::MAX).max(1);
     (near..=u32::MAX).find(|&step| common_divisor(step, side) == 1).unwrap_or(1)

@@ -1,18 +1,19 @@
-//! What a sound image is, cell by cell.
+//! The validity of an image, cell by cell.
 //!
 //! ```text
-//! each pair      stands where its list leads at its age;  every earlier place of it holds a stronger cell, and not its key;
-//!                its age is no greater than the bound of its home
-//! each place     its code is no greater than the ages of the keys at home there need
-//! the rest       tombstones where there may be some; nothing behind the last cell and the last code
+//! each pair      is stored where its list leads at its age;  every earlier place has a stronger cell, with another key;
+//!                its age is at most the bound of its home
+//! each place     its code is at most what the ages of the keys of this home require
+//! the rest       tombstones where they are allowed; nothing after the last cell and the last code
 //! ```
 //!
-//! A key that stood twice would meet itself at the earlier place, so only those are looked at. Whether a code is needed
-//! can be told at the few places where a key that needs it would stand: those of this home at the ages that the code
-//! has and the one below has not. A tombstone there excuses it, for that may be the key.
+//! A duplicate key would meet itself at the earlier place, so only earlier places are checked. Whether a code is
+//! required can be checked at the few places where a key that requires it would be stored: those of this home at the
+//! ages that this code allows and the one below it does not. A tombstone there is accepted, because it may have been
+//! the key.
 //!
-//! What it is not: whole where codes have replaced the ages. Then a pair's age is the first at which its list comes
-//! here, and whether the earlier places were stronger cannot be known.
+//! If codes have replaced the ages, the audit is incomplete: a pair's age is then the first at which its list reaches
+//! this place, and whether the earlier places were stronger is unknown.
 
 use std::ops::Range;
 
@@ -80,7 +81,7 @@ impl Rule {
         Ok(age)
     }
 
-    /// Whether a place's code says no more than it must.
+    /// Checks that a place's code is not greater than necessary.
     fn audit_bound(&self, image: &[u64], place: u32, cell: u64) -> Result<(), Violation> {
         let (levels, code, least) = match self.max_ages {
             MaxAges::None => return Ok(()),
@@ -97,7 +98,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Whether a key with this home stands, or may have stood, at an age that takes this code.
+    /// Whether a key with this home is, or may have been, stored at an age that requires this code.
     fn needs(&self, levels: &Levels, image: &[u64], home: u32, code: u32) -> bool {
         (levels.bound(code - 1) + 1..=levels.bound(code)).any(|age| {
             let at = self.functions.place(home, age);
@@ -110,7 +111,7 @@ impl Rule {
         })
     }
 
-    /// Nothing stands behind the last cell, and nothing behind the last code.
+    /// Checks that nothing is stored after the last cell and after the last code.
     fn audit_end(&self, image: &[u64]) -> Result<(), Violation> {
         let slots = self.functions.slots;
         let word = (self.layout.words(u64::from(slots)) - 1) as usize;

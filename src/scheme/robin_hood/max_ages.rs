@@ -8,10 +8,10 @@
 //! A lookup probes at most this many places. Rounding up costs reads, but does not change answers.
 //!
 //! ```text
-//! canonical   an array behind the slots, whole codes to a word: an image more, read first
-//! classic     the code of place p replaces the age of the pair in cell p ("packed over the age bits"): no memory, and the
-//!             first read of a lookup brings it. A pair whose place is no one's home has code 1, so that no pair is 0. An
-//!             empty cell stays 0: it is no one's home, for whoever has it as home was offered it first.
+//! canonical   an array after the slots, whole codes per word: one more image, which is read first
+//! classic     the code of place p replaces the age of the pair in cell p ("packed over the age bits"): takes no memory, and
+//!             is in the first cell that a lookup reads. A pair whose place is not a home has code 1, so that no pair is 0.
+//!             An empty cell is 0: it is not a home, because a key with this home was first offered to it.
 //! ```
 //!
 //! `remove` does not update the array. It remains an upper bound until pairs are placed again.
@@ -20,27 +20,27 @@ use super::Rule;
 use super::cell::EMPTY;
 use crate::scheme::Kind;
 
-/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. Of all levels
-/// those with which misses read least, on average over the loads 0.8, 0.9, 0.95 and 0.99 of random keys.
+/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. They minimize the
+/// reads of misses, averaged over the loads 0.8, 0.9, 0.95 and 0.99 of random keys.
 const CANONICAL_LEVELS: [&[u8]; 3] =
     [&[0, 2, 3, 62], &[0, 1, 2, 3, 4, 5, 6, 62], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 62]];
-/// Levels of classic tables, whose ages end at 15, chosen alike. With 4 bits every age is a level. Level 1 costs what 0
-/// would, because the code comes with the first read.
+/// Levels of classic tables, whose ages end at 15, chosen in the same way. With 4 bits every age is a level. Level 1
+/// costs as much as 0, because the code is in the cell of the first read.
 const CLASSIC_LEVELS: [&[u8]; 3] =
     [&[0, 1, 5, 15], &[0, 1, 2, 3, 4, 5, 7, 15], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
-/// Where the maximum ages of a table are, and in which steps.
+/// The place and the encoding of a table's maximum ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxAges {
-    /// Nowhere: a lookup ends by the ages of the pairs that it meets.
+    /// Not stored: a lookup ends by the ages of the pairs that it reads.
     None,
-    /// In an array behind the slots.
+    /// In an array after the slots.
     Array(Levels),
-    /// In the cells, in place of the pairs' ages.
+    /// In the cells, instead of the pairs' ages.
     Packed(Levels),
 }
 
-/// What the codes of a number of bits stand for.
+/// The meaning of codes of a number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
     /// Bits of a code.
@@ -72,7 +72,7 @@ impl Levels {
         64 / self.bits
     }
 
-    /// Which word of the array has the code of a place, and how far it is shifted.
+    /// The word of the array with the code of a place, and the shift of the code.
     #[inline(always)]
     pub fn position(&self, place: u32) -> (u32, u32) {
         (place / self.per_word(), place % self.per_word() * self.bits)
@@ -96,7 +96,7 @@ impl MaxAges {
         }
     }
 
-    /// Words behind the slots.
+    /// The number of words after the slots.
     pub(super) fn words(&self, slots: u64) -> u64 {
         match self {
             MaxAges::Array(levels) => slots.div_ceil(u64::from(levels.per_word())),
@@ -106,8 +106,8 @@ impl MaxAges {
 }
 
 impl Rule {
-    /// The greatest age that a lookup of a key with this home must ask for. With codes in the cells that is 1 at least:
-    /// the cell is read in any case.
+    /// The greatest age that a lookup of a key with this home must probe. With codes in the cells it is at least 1,
+    /// because the cell is read in any case.
     pub fn bound(&self, image: &[u64], home: u32) -> u32 {
         match self.max_ages {
             MaxAges::None => self.layout.max_age,

@@ -1,43 +1,43 @@
-//! The rule of both kinds: deferred acceptance with one cell a slot and an endless list a key.
+//! The rule of both kinds: deferred acceptance with one cell per slot and an endless list per key.
 //!
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  at = place of key at age;  mine = [age][name][value];  there = cell at
-//!          there has my age and my name:  it is my key: the greater cell stays, the other is dropped      (a copy)
-//!          there < mine:  cell at = mine;  done if it was empty;  otherwise go on as the pair that was there
+//!          there has my age and my name:  the same key: the greater cell is kept, the other is dropped      (a duplicate)
+//!          there < mine:  cell at = mine;  done if it was empty;  otherwise continue with the displaced pair
 //!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
 //!   at the end:  the maximum ages, if the table has them                                      (`max_ages.rs`)
 //! find(key):   for age in 1..=bound of home:
-//!          found if age and name are mine          (where codes have replaced the ages: if the name is)
-//!          absent if [age][name] there is below mine: the key would have displaced it    (where the ages still stand)
+//!          found if age and name are mine          (if codes have replaced the ages: if the name is)
+//!          absent if [age][name] there is below mine: the key would have displaced it    (if the cells contain ages)
 //! ```
 //!
-//! The paper's atomic maximum of (age, key) is this very rule, so its table is canonical too, and needs no other code
-//! here than the layout of a cell. Why the outcome does not depend on order, and why dropped copies change nothing, is
-//! said in `scheme/cuckoo/canonical.rs`; the proofs need only that all copies of a key have one list, and that no two
+//! The paper's atomic maximum of (age, key) is this rule, so its table is canonical too, and differs only in the layout
+//! of a cell. `scheme/cuckoo/canonical.rs` proves that the result does not depend on the order, and that dropped
+//! duplicates do not change it; the proofs require only that all duplicates of a key have one list, and that no two
 //! keys have one name at one place and age.
 //!
-//! Robin Hood, because whoever has come far takes from those who are near their home: ages gather close to their mean,
-//! and the greatest is small (Celis 1986).
+//! The table is called Robin Hood because keys far from their home displace those near it: ages are close to their
+//! mean, and the greatest is small (Celis 1986).
 //!
-//! What it is not: certain to end in few steps for keys that share a home. They share every place, so at most as many
-//! as their list has slots can be seated, whatever the order.
+//! Keys that share a home may take many steps. They share every place, so at most as many can be placed as their list
+//! has slots, whatever the order.
 
 use super::cell::{self, CellLayout, EMPTY};
 use super::max_ages::MaxAges;
 use super::{Functions, RobinHoodPlan};
 use crate::scheme::{Kind, Placing, Plan};
 
-/// All that the passes over a table compute with.
+/// The parameters of the passes over a table.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Where keys go.
+    /// The places of keys.
     pub functions: Functions,
-    /// What a cell holds.
+    /// The contents of a cell.
     pub layout: CellLayout,
-    /// How far lookups go.
+    /// The bound of lookups.
     pub max_ages: MaxAges,
-    /// Whether a cell's name is the key, and not its quotient.
+    /// Whether a cell contains the key rather than its quotient.
     pub names_keys: bool,
 }
 
@@ -58,7 +58,7 @@ impl Rule {
         (home, if self.names_keys { key } else { quotient })
     }
 
-    /// Age, key and value of the pair in a cell whose age still stands there.
+    /// Age, key and value of the pair in a cell that still contains its age.
     #[inline(always)]
     pub fn aged_pair(&self, at: u32, cell: u64) -> Option<(u32, u32, u32)> {
         if !self.layout.is_pair(cell) {
@@ -78,8 +78,8 @@ impl Rule {
         }
     }
 
-    /// The age of the pair in a cell of a finished image; 0 if there is none. Where codes have replaced the ages: the
-    /// first age at which its list comes here.
+    /// The age of the pair in a cell of a finished image; 0 if there is none. If codes have replaced the ages, the
+    /// first age at which its list leads to this cell.
     pub fn age(&self, at: u32, cell: u64) -> u32 {
         match (self.pair(at, cell), self.max_ages) {
             (None, _) => 0,
@@ -91,7 +91,7 @@ impl Rule {
         }
     }
 
-    /// Adds one pair to an image whose ages stand, following it and all whom it displaces to the end.
+    /// Adds one pair to an image with ages, and moves displaced pairs to their next places until none is left.
     pub fn place(&self, image: &mut [u64], mut key: u32, mut value: u32) -> Placing {
         let layout = self.layout;
         let mut age = 1;
@@ -113,7 +113,7 @@ impl Rule {
         Placing::Unplaced
     }
 
-    /// Cells read by a lookup, and the one where the key stands.
+    /// The number of cells read by a lookup, and the cell of the key.
     pub fn search(&self, image: &[u64], key: u32) -> (u32, Option<u32>) {
         let layout = self.layout;
         let (home, name) = self.aim(key);
@@ -133,8 +133,8 @@ impl Rule {
         (bound, None)
     }
 
-    /// Puts a tombstone where the key's pair stands (canonical tables). Cells still only grow, so the rule above holds
-    /// for what follows, in which the slot is as if taken.
+    /// Replaces the key's pair by a tombstone (canonical tables). Cells still only grow, so the rule above applies to
+    /// later operations, for which the slot is occupied.
     pub fn remove(&self, image: &mut [u64], key: u32) -> bool {
         let stands = self.search(image, key).1;
         if let Some(at) = stands {

@@ -18,25 +18,25 @@ use super::post::FUNCTIONS;
 
 /// How often a token goes through its list, ..
 pub const CYCLES: u32 = 2;
-/// .. and the most offers that it makes. Where there are rooms a token finds one long before, and where there is none
-/// in the part, as may be in a short one, whoever waits for it waits no longer.
+/// .. and the most offers that it makes. If the part has free slots, a token finds one long before; if it has none, as
+/// a short part may, this bounds the build.
 pub const MOST_OFFERS: u32 = 64;
 
-/// Who leaves, by the tags of a group's keys.
+/// The keys that leave, by the tags of a group's keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leavers {
     /// A bit for each tag that occurs.
     pub tags: u32,
     /// A bit for each tag whose representative goes to the stash with the surplus.
     pub stashed: u32,
-    /// How many tokens there are.
+    /// The number of tokens.
     pub tokens: u32,
-    /// How many keys are surplus: the first so many that are no representatives.
+    /// The number of surplus keys: the first ones that are not representatives.
     pub surplus: u32,
 }
 
 impl Leavers {
-    /// Those of a group with these tags, in their order, in buckets of this many slots.
+    /// The leavers of a group with these tags, in order, in buckets of this many slots.
     pub fn of(tags: impl Iterator<Item = u32> + Clone, slots: usize) -> Leavers {
         let leave = (tags.clone().count() as u32).saturating_sub(slots as u32);
         let present = tags.clone().fold(0u32, |bits, tag| bits | 1 << tag);
@@ -58,20 +58,20 @@ impl Leavers {
         nth_bit(self.tags, token + number * self.tokens)
     }
 
-    /// Tag and function of a token's offer; none past its last.
+    /// Tag and function of a token's offer; `None` past its last one.
     pub fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
         let (n, function) = offered(self.tags.count_ones(), self.tokens, token, position)?;
         Some((nth_bit(self.tags, n), function))
     }
 
-    /// Whether a token offers at all.
+    /// Whether a token makes offers.
     pub fn offers(&self, token: u32) -> bool {
         self.surplus == 0 || self.stashed >> self.tag(token, 0) & 1 == 0
     }
 }
 
-/// Which of this many sorted tags, and which function, a token of this many offers by at a position; none past its
-/// last.
+/// The number of the sorted tag, of `tags`, and the function of an offer of one of `tokens` tokens at a position;
+/// `None` past the last one.
 ///
 /// The functions change first, because a division by their number is a product.
 #[inline(always)]
@@ -88,7 +88,7 @@ pub fn offered(tags: u32, tokens: u32, token: u32, position: u32) -> Option<(u32
     (number < CYCLES * own).then(|| (token + number % own * tokens, function))
 }
 
-/// The number of the n-th bit that is set, from 0; 32 if there are not so many.
+/// The number of the n-th bit that is set, from 0; 32 if fewer are set.
 pub fn nth_bit(mut bits: u32, n: u32) -> u32 {
     (0..n).for_each(|_| bits &= bits.wrapping_sub(1));
     bits.trailing_zeros()

@@ -2,22 +2,21 @@
 //!
 //! ```text
 //! word     [age 4][entries 8][remainder]      entries within the words: from 4,096 buckets on, lines without spare bytes
-//!          [age 4][remainder]                 elsewhere
-//! age      0 empty, 1 native: stands in its home bucket; R + 1 guest: came by function R, 1 to 13
+//!          [age 4][remainder]                 otherwise
+//! age      0 empty, 1 native: stored in its home bucket; R + 1 guest: stored by function R, 1 to 13
 //! tag      the highest bits of the remainder: natives in the order of remainders are in the order of tags
-//! entry    4 bits a tag:  0 no one left by this tag, R its least key left by function R, 14 keys of it are in the stash
+//! entry    4 bits per tag:  0 no key of this tag left, R its least key left by function R, 14 keys of it are in the stash
 //! where    entry t of a bucket:  within the words       nibble t mod 2 of the 8 bits of slot t / 2
 //!                                in the spare bytes     nibble t of the 32 bits
-//!                                behind all lines       nibble t of the S bytes of this bucket
+//!                                after all lines        nibble t of the S bytes of this bucket
 //! ```
 //!
-//! **Where the bits come from.** The bucket says log2(buckets) bits of a mixed key, so the low half of the product that
-//! made bucket and remainder has as many bits that tell nothing apart: for one bucket the low halves of different keys
-//! are at least `buckets` apart. Four of them hold the age (`scheme/slot.rs`); from 4,096 buckets on eight more hold
-//! entries.
+//! **Why these bits are free.** The bucket determines log2(buckets) bits of a mixed key, so the low half of the product
+//! that gave bucket and remainder has as many redundant bits: for one bucket the low halves of different keys are at
+//! least `buckets` apart. Four of them hold the age (`scheme/slot.rs`); from 4,096 buckets on, eight more hold entries.
 //!
-//! Entries belong to the place, not to the pair. They are 0 except in buckets whose slots all hold natives. Words are
-//! compared and sorted without them, and the word of an empty slot is 0.
+//! Entries belong to the place, not to the pair. They are 0 except in buckets whose slots all contain natives. Words
+//! are compared and sorted without them, and the word of an empty slot is 0.
 
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, SlotKey};
 use crate::scheme::slot::AGE_BITS;
@@ -28,24 +27,24 @@ pub const ENTRY_BITS: u32 = 4;
 pub const FUNCTIONS: u32 = 13;
 /// The entry of a tag with keys in the stash.
 pub const STASH: u32 = FUNCTIONS + 1;
-/// Bits of a word that hold entries, where words do.
+/// Bits of a word for entries, if words contain them.
 const POST_BITS: u32 = 2 * ENTRY_BITS;
-/// The fewest buckets for which words can hold entries and lose no bit of a key.
+/// The fewest buckets for which words can contain entries without losing a bit of a key.
 pub const MIN_BUCKETS_WITHIN: u32 = 1 << (AGE_BITS + POST_BITS);
 
-/// Where entries stand.
+/// Where entries are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posts {
     /// Within the words.
     Within,
-    /// In the bytes of a line that belong to no slot.
+    /// In the bytes of a line that do not belong to a slot.
     Spare,
-    /// In an array behind all lines, those of the stash too.
+    /// In an array after all lines, including those of the stash.
     Behind,
 }
 
 impl Posts {
-    /// Where those of a table of this many buckets stand.
+    /// Where those of a table of this many buckets are stored.
     pub fn of<L: Layout>(buckets: u32) -> Posts {
         match L::SPARE {
             Some(_) => Posts::Spare,
@@ -55,13 +54,13 @@ impl Posts {
     }
 }
 
-/// The base-2 logarithm of a bucket's tags: two a slot, or as many as the spare bytes have room for.
+/// The base-2 logarithm of the number of a bucket's tags: two per slot, or as many as fit in the spare bytes.
 pub fn tag_bits<L: Layout>() -> u32 {
     let tags = if L::SPARE.is_some() { u32::BITS / ENTRY_BITS } else { 2 * L::SLOTS as u32 };
     tags.ilog2()
 }
 
-/// How the words of a table are divided.
+/// The bit fields of a table's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
     /// Bits of the entries between age and remainder: 8 or 0.
@@ -71,7 +70,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Those of a table of this many buckets.
+    /// The bit fields of a table of this many buckets.
     pub fn of<L: Layout>(buckets: u32) -> Fields {
         let post_bits = if Posts::of::<L>(buckets) == Posts::Within { POST_BITS } else { 0 };
         Fields { post_bits, tag_bits: tag_bits::<L>() }
@@ -100,14 +99,14 @@ impl Fields {
         K::low(word & !(u64::MAX << self.remainder_bits::<K>()))
     }
 
-    /// The bits of a word that are the pair's: all but the entries.
+    /// The bits of a word that belong to the pair: all but the entries.
     #[inline(always)]
     pub fn of_pair<K: SlotKey>(self) -> u64 {
         let low = |bits| u64::MAX >> (u64::BITS - bits);
         low(K::BITS) & !low(K::BITS - AGE_BITS) | low(self.remainder_bits::<K>())
     }
 
-    /// Whether a word is a pair's.
+    /// Whether a word contains a pair.
     #[inline(always)]
     pub fn is_pair<K: SlotKey>(self, word: u64) -> bool {
         (1..=FUNCTIONS + 1).contains(&self.age::<K>(word))
@@ -120,7 +119,7 @@ impl Fields {
     }
 }
 
-/// 64-bit words behind all lines that hold the entries of this many buckets; whole lines.
+/// The number of 64-bit words after all lines that contain the entries of this many buckets; whole lines.
 pub fn words_behind<L: Layout>(buckets: u32) -> u64 {
     match Posts::of::<L>(buckets) {
         Posts::Behind => (u64::from(buckets) * L::SLOTS as u64).div_ceil(8 * LINE_WORDS as u64) * LINE_WORDS as u64,
@@ -128,7 +127,7 @@ pub fn words_behind<L: Layout>(buckets: u32) -> u64 {
     }
 }
 
-/// Word and shift of entry `tag` of a bucket in the array behind the lines.
+/// Word and shift of entry `tag` of a bucket in the array after the lines.
 #[inline(always)]
 pub fn behind<L: Layout>(bucket: u32, tag: u32) -> (usize, u32) {
     let nibble = bucket as usize * 2 * L::SLOTS + tag as usize;
@@ -141,7 +140,7 @@ pub fn within<K: SlotKey>(tag: u32) -> (usize, u32) {
     (tag as usize / 2, K::BITS - AGE_BITS - POST_BITS + tag % 2 * ENTRY_BITS)
 }
 
-/// Entry `tag` of a line whose entries stand in it.
+/// Entry `tag` of a line that contains its entries.
 #[inline(always)]
 pub fn entry_in<L: Layout>(posts: Posts, line: &Line, tag: u32) -> u32 {
     let bits = match posts {
@@ -169,7 +168,7 @@ mod tests {
             assert_eq!(fields.tag(greatest), (1 << fields.tag_bits) - 1);
             assert_eq!(fields.of_pair::<L::Key>(), word | 15 << (L::Key::BITS - AGE_BITS));
             assert!(fields.is_pair::<L::Key>(word) && !fields.is_pair::<L::Key>(0));
-            // Each entry has bits of its own, and none of them is a pair's.
+            // Each entry has bits of its own, which do not belong to a pair.
             if Posts::of::<L>(buckets) == Posts::Within {
                 let mut taken = [0; 16];
                 for tag in 0..1 << fields.tag_bits {

@@ -1,23 +1,23 @@
 //! The rule as a simple reference implementation: groups, offers, lines, stash, one after the other.
 //!
 //! ```text
-//! group the pairs by home; of a key that comes again the greatest value stays
+//! group the pairs by home; of duplicates the greatest value is kept
 //! for each token of each home:     offer = (home, token, position 0)
-//!     loop:  the guest bucket of the offer has S - natives rooms, which keep the greatest offers ever made:
+//!     loop:  the guest bucket of the offer has S - natives free slots, which keep the greatest offers ever made:
 //!                [position][!home][!token]
-//!            turned away, or displaced: go on with the next position of that token's list; past the last: the stash
-//! entries: R for the tag of each offer that was kept, 14 for the first tag of a token that was kept by no one and for
-//!          the tags of the surplus
+//!            rejected, or displaced: continue with the next position of that token's list; past the last: the stash
+//! entries: R for the tag of each accepted offer, 14 for the first tag of a token that was accepted nowhere and for the tags
+//!          of the surplus
 //! lines: natives and guests in descending order of their words, then the entries
-//! stash: a canonical bucketized table (`bucketized/wide/canonical.rs`) of those who found no place
+//! stash: a canonical bucketized table (`bucketized/wide/canonical.rs`) of the remaining pairs
 //! ```
 //!
-//! **Why the bytes are a function of the set of pairs.** Who leaves a home depends on that home's keys alone. Which
-//! offers are made is the least set with: every token's offer at position 0 is in it; if an offer is in it and is not
-//! among the greatest of its bucket in it, the next offer of its token is. Each run of the loop, in whatever order,
-//! makes just these: a bucket that has turned an offer away holds only greater ones from then on, so that every refusal
-//! stands, and no one offers who was not refused before. Two offers never compare as equals: of one token they differ
-//! by position.
+//! **Why the bytes are a function of the set of pairs.** The keys that leave a home depend on that home's keys alone.
+//! The offers that are made are the least set with: every token's offer at position 0 is in it; if an offer is in it
+//! and is not among the greatest of its bucket in it, the next offer of its token is. Each run of the loop, in whatever
+//! order, makes exactly these: a bucket that has rejected an offer contains only greater ones from then on, so that
+//! every rejection is final, and a token makes its next offer only after a rejection. Two offers are never equal: those
+//! of one token differ by position.
 //!
 //! This implementation is not optimized. `cpu/signpost/` and `cl/signpost*.cl` are, and place one partition at a time.
 
@@ -37,7 +37,7 @@ struct Item<L: Layout> {
     value: L::Value,
 }
 
-/// Where a token has come to: position, then the lesser home, then the lesser token. The greatest stays.
+/// The order of offers: position, then the lesser home, then the lesser token. The greatest is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
     position: u32,
@@ -45,14 +45,14 @@ struct Offer {
     token: std::cmp::Reverse<u32>,
 }
 
-/// Where the least key of a tag has gone.
+/// The place of the least key of a tag.
 #[derive(Clone, Copy)]
 enum Place {
     Guest { bucket: u32, age: u32 },
     Stash,
 }
 
-/// What a table of some pairs holds, before it is written.
+/// The contents of a table of some pairs, before it is written.
 pub struct Settled<L: Layout> {
     /// The pairs of each bucket as words without entries, in no order.
     buckets: Vec<Vec<(u64, L::Value)>>,
@@ -60,7 +60,7 @@ pub struct Settled<L: Layout> {
     entries: Vec<u128>,
     /// The pairs of the stash.
     pub stash: Vec<(L::Key, L::Value)>,
-    /// The least key that came more than once.
+    /// The smallest duplicate key.
     pub copy: Option<L::Key>,
 }
 
@@ -92,7 +92,7 @@ fn grouped<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Key, L
     Grouped { groups, copy }
 }
 
-/// Who goes where.
+/// The place of each pair.
 pub fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Key, L::Value)]) -> Settled<L> {
     let Grouped { groups, copy } = grouped::<L>(functions, pairs);
     let tag = |item: &Item<L>| functions.fields.tag(item.remainder);
@@ -151,8 +151,7 @@ pub fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Ke
     settled
 }
 
-/// Follows one token, and all whom it displaces, to the end; home and token of the one that went past its last
-/// position.
+/// Places one token, and all displaced ones; returns home and token of the one that was rejected at its last position.
 fn follow<L: Layout>(
     functions: &SignpostFunctions<L::Key>,
     groups: &[Vec<Item<L>>],
@@ -165,7 +164,7 @@ fn follow<L: Layout>(
         let Some((tag, function)) = leavers[home as usize].offer(token, offer.position) else {
             return Some((home, token));
         };
-        // Who is alone in its part has nowhere to go.
+        // A home that is alone in its part has no guest bucket.
         let bucket = functions.guest(home, tag, function).unwrap_or(home) as usize;
         let room = L::SLOTS.saturating_sub(groups[bucket].len());
         let kept = &mut rooms[bucket];
@@ -180,7 +179,7 @@ fn follow<L: Layout>(
     }
 }
 
-/// How many keys of these go to the stash.
+/// The number of these keys that go to the stash.
 pub fn stashed<L: Layout>(plan: &SignpostPlan<L>, pairs: &[(L::Key, L::Value)]) -> u64 {
     settled::<L>(&plan.functions(), pairs).stash.len() as u64
 }
@@ -212,7 +211,7 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
     settled.copy.map_or(Placing::Placed, Placing::Copy)
 }
 
-/// Writes the entries of a bucket into its line, whose words have none.
+/// Writes the entries of a bucket to its line, whose words have none.
 pub fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
     match posts {
         Posts::Within if entries != 0 => {
@@ -227,7 +226,7 @@ pub fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
     }
 }
 
-/// Writes the entries of all buckets behind the lines, into words that are 0.
+/// Writes the entries of all buckets after the lines, to words that are 0.
 pub fn write_behind<L: Layout>(words: &mut [u64], entries: &[u128]) {
     for (bucket, &entries) in entries.iter().enumerate() {
         for tag in 0..2 * L::SLOTS as u32 {

@@ -1,4 +1,4 @@
-//! Builds: columns are dealt, and each device builds the multivalue tables of its shards.
+//! Builds: the columns are partitioned by shard, and each device builds the multivalue tables of its shards.
 
 use std::marker::PhantomData;
 
@@ -12,8 +12,8 @@ use crate::multi::MultiBuilder;
 use crate::scheme::{Scheme, Value};
 use crate::table::{Contents, HashTable, ValueType, table_settings};
 
-/// Builds multivalue tables in shards; made by [`ShardedMulti::builder`]. Numbers of keys and slots are those of all shards
-/// together; see [`ShardedBuilder`].
+/// Builds multivalue tables in shards; created by [`ShardedMulti::builder`]. Numbers of keys and slots are those of all
+/// shards together; see [`ShardedBuilder`].
 #[derive(Clone, Debug)]
 pub struct ShardedMultiBuilder<S: Scheme, V: Value = u32> {
     table: ShardedBuilder<S>,
@@ -28,28 +28,28 @@ impl<S: Scheme<Value = u32>> ShardedMultiBuilder<S> {
         ShardedMultiBuilder { table: ShardedBuilder::of(table, shards), of: PhantomData }
     }
 
-    /// The same of tables whose values are `V`: `u64`, or `u32` again; see [`MultiBuilder::values`].
+    /// The same builder for tables whose values are of type `V`: `u64` or `u32`; see [`MultiBuilder::values`].
     pub fn values<V: Value>(self) -> ShardedMultiBuilder<S, V> {
         ShardedMultiBuilder { table: self.table, of: PhantomData }
     }
 }
 
 impl<S: Scheme<Value = u32>, V: Value> ShardedMultiBuilder<S, V> {
-    /// What the values stand for; see [`TableBuilder::value_type`](crate::TableBuilder::value_type).
+    /// The type of the values; see [`TableBuilder::value_type`](crate::TableBuilder::value_type).
     pub fn value_type(mut self, value_type: ValueType) -> Self {
         self.table = self.table.value_type(value_type);
         self
     }
 
-    /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input, its shards on
-    /// these devices in turn.
+    /// Builds a table in which each key `keys[i]` has the value `values[i]`, values in the order of the input; the
+    /// shards are assigned to the devices in turn.
     ///
-    /// Cost: the columns are dealt, by devices or the threads of this machine ([`ShardedBuilder::build`] says where); then as
-    /// many builds as shards ([`MultiBuilder::build`]), those of different devices at the same time.
+    /// Cost: the columns are partitioned on the devices or on the host (see [`ShardedBuilder::build`]), then each shard
+    /// is built ([`MultiBuilder::build`]); different devices build at the same time.
     ///
     /// # Errors
-    /// [`InvalidParameter`](crate::Error::InvalidParameter) for no device, or a number of shards that cannot be; otherwise as
-    /// [`MultiBuilder::build`] of one shard.
+    /// [`InvalidParameter`](crate::Error::InvalidParameter) if there are no devices or the number of shards is invalid;
+    /// otherwise as [`MultiBuilder::build`] of one shard.
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[V]) -> Result<ShardedMulti<B, S, V>> {
         let which = self.table.which()?;
         let (builder, devices) = (MultiBuilder::<S, V>::of(self.table.of_shard()), some(devices)?);

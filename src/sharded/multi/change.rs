@@ -1,4 +1,4 @@
-//! Changes, of all shards or of none: each is made beside its table, and the tables are replaced when all went well.
+//! Changes of all shards or of none: each new table is built next to the old one, and replaces it after all succeeded.
 
 use super::super::builder::{Columns, columns_of, keys_of};
 use super::super::devices::on_devices;
@@ -9,11 +9,11 @@ use crate::multi::MultiTable;
 use crate::scheme::{Scheme, Value};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
-    /// Adds pairs. The values of a key that is there already come behind those that it has; see [`MultiTable::insert`]. On
-    /// an error the table is as it was.
+    /// Adds pairs. New values of an existing key are appended to its values; see [`MultiTable::insert`]. On an error
+    /// the table is unchanged.
     ///
-    /// Cost: a build of each shard that gets pairs, those of different devices at the same time; a second table of each such
-    /// shard, until all are done.
+    /// Cost: a build of each shard that gets pairs, those of different devices at the same time; a second table of each
+    /// such shard, until all shards are done.
     ///
     /// # Errors
     /// As [`MultiTable::insert`] of one shard.
@@ -25,8 +25,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         })
     }
 
-    /// Takes out all values of these keys, and tells how many there were; see [`MultiTable::remove`]. On an error the table
-    /// is as it was. Cost as [`insert`](Self::insert).
+    /// Removes all values of these keys, and returns the number of removed values; see [`MultiTable::remove`]. On an
+    /// error the table is unchanged. Cost as [`insert`](Self::insert).
     ///
     /// # Errors
     /// As [`MultiTable::remove`] of one shard.

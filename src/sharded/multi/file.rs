@@ -1,4 +1,5 @@
-//! What the table is as bytes: digest, audit, statistics, and one file for all shards, each as a [`MultiTable`]'s file in it.
+//! Digest, audit, statistics, and one file for all shards, in which each shard is stored as the file of a
+//! [`MultiTable`].
 
 use std::path::Path;
 
@@ -13,10 +14,10 @@ use crate::scheme::{Audit, Scheme, Value};
 use crate::table::{Digest, Stats};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
-    /// The digest: if the table is canonical, a function of its pairs, parameters, seed and number of shards alone; of the
-    /// order of pairs only that of the values of each key counts.
+    /// The digest: if the table is canonical, a function of its pairs, the parameters, the seed and the number of
+    /// shards alone. It depends on the order of the values of each key, but not on the order of the keys.
     ///
-    /// Cost: all of it is read to this machine and hashed.
+    /// Cost: the whole table is copied to the host and hashed.
     ///
     /// # Errors
     /// What a device reports.
@@ -24,10 +25,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(digest_of(&self.which, &self.of_each(&|_, table| table.digest())?))
     }
 
-    /// Checks every invariant of every shard, and that each key is in its own.
+    /// Checks every invariant of every shard, and that each key is in its shard.
     ///
     /// # Errors
-    /// [`Error::Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device reports.
+    /// [`Error::Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device
+    /// reports.
     pub fn audit(&self) -> Result<Audit> {
         let audits = self.of_each(&|shard, table| {
             let audit = table.audit()?;
@@ -45,8 +47,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(Stats::of_shards(&self.of_each(&|_, table| table.stats())?))
     }
 
-    /// Writes all shards to one file, which another number of devices can open, and another kind of them; what it returns
-    /// is the [`digest`](Self::digest). An old file is replaced when all is written.
+    /// Writes all shards to one file, which any number and kind of devices can open; returns the
+    /// [`digest`](Self::digest). An existing file is replaced after everything is written.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) or what a device reports.
@@ -59,7 +61,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         })
     }
 
-    /// Opens a file, checks everything in it, and puts the shards on these devices in turn.
+    /// Opens a file, checks everything in it, and assigns the shards to these devices in turn.
     ///
     /// # Errors
     /// As [`Sharded::open`](super::super::Sharded::open) and [`MultiTable::open`].

@@ -1,4 +1,4 @@
-//! A multivalue table in shards: each key is in one shard, and so are all its values, in the order of the input.
+//! A multivalue table in shards: a key and all its values, in the order of the input, are in one shard.
 //!
 //! ```text
 //! builder.rs   parameters, builds
@@ -7,7 +7,7 @@
 //! file.rs      digest, audit, save, open
 //! ```
 //!
-//! A shard is a [`MultiTable`], so there may be 2^32 pairs and more: as many shards as are needed to keep each below that.
+//! A shard is a [`MultiTable`], which has fewer than 2^32 pairs; with more shards, the whole table can have more.
 
 mod builder;
 mod change;
@@ -23,7 +23,8 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Cuckoo, Scheme, Value};
 use crate::table::{KeyType, ValueType};
 
-/// A table from keys to any number of values each, in shards on one device or several; made by [`ShardedMulti::builder`].
+/// A table from keys to any number of values each, in shards on one device or several; created by
+/// [`ShardedMulti::builder`].
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, ShardedMulti};
@@ -35,14 +36,14 @@ use crate::table::{KeyType, ValueType};
 /// ```
 pub struct ShardedMulti<B: HashBackend, S: Scheme = Cuckoo, V: Value = u32> {
     pub(super) which: ShardOf,
-    /// How many devices there are: shard i is on device i mod that.
+    /// The number of devices: shard i is on device i mod this number.
     devices: usize,
     tables: Vec<MultiTable<B, S, V>>,
 }
 
-/// Written for one backend so that `ShardedMulti::builder(..)` needs no type; it builds on any.
+/// Implemented for one backend so that `ShardedMulti::builder(..)` needs no type; it builds on any.
 impl<S: Scheme<Value = u32>> ShardedMulti<Cpu, S> {
-    /// Starts a table of so many shards, 1 to 4096, with values of `u32`; see
+    /// Returns a builder of a table with this number of shards, 1 to 4096, and with values of type `u32`; see
     /// [`Sharded::builder`](super::Sharded::builder).
     pub fn builder(scheme: S, shards: usize) -> ShardedMultiBuilder<S> {
         ShardedMultiBuilder::new(scheme, shards)
@@ -50,12 +51,12 @@ impl<S: Scheme<Value = u32>> ShardedMulti<Cpu, S> {
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
-    /// The number of pairs: of all values.
+    /// The number of pairs, which is the number of all values.
     pub fn len(&self) -> usize {
         self.tables.iter().map(MultiTable::len).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -65,22 +66,22 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         self.tables.iter().map(MultiTable::keys_len).sum()
     }
 
-    /// The shards, as tables of their own. Shard i is on device i mod the number of devices.
+    /// The table of each shard. Shard i is on device i mod the number of devices.
     pub fn shards(&self) -> &[MultiTable<B, S, V>] {
         &self.tables
     }
 
-    /// The number of the shard that a key is in, or would be.
+    /// The number of the shard that stores a key, or would store it.
     pub fn shard_of(&self, key: S::Key) -> usize {
         self.which.of(key)
     }
 
-    /// What the keys stand for.
+    /// The type of the keys.
     pub fn key_type(&self) -> KeyType {
         self.tables[0].key_type()
     }
 
-    /// What the values stand for.
+    /// The type of the values.
     pub fn value_type(&self) -> ValueType {
         self.tables[0].value_type()
     }

@@ -1,4 +1,4 @@
-//! Answers: queries are dealt, each shard answers its own, and what they say is brought back in the order of the queries.
+//! Lookups: queries are partitioned, each shard looks up its own, and answers are gathered in the order of the queries.
 
 use super::super::deal::{Dealt, MOST_ROWS};
 use super::super::devices::map_shards;
@@ -14,14 +14,14 @@ use crate::scheme::{Scheme, Value};
 const QUERIES: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
-    /// All values of all queries, in their order, those of one query in the order of the input; see
-    /// [`MultiTable::retrieve`].
+    /// Returns all values of all queries, in the order of the queries, the values of a query in the order of the input;
+    /// see [`MultiTable::retrieve`].
     ///
-    /// Cost: queries are dealt by the threads of this machine, 2^24 at a time, answered by all devices, and what they find is
-    /// copied once more to where it belongs: of 2^24 queries all values are in memory twice.
+    /// Cost: the host partitions the queries, 2^24 at a time, all devices look them up, and the values are copied once
+    /// more to their destination: memory holds all values of 2^24 queries twice.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 values on, which [`retrieve_pieces`](Self::retrieve_pieces) gives;
+    /// [`Error::TooLarge`] for 2^32 or more values, for which [`retrieve_pieces`](Self::retrieve_pieces) exists;
     /// [`Error::OutOfMemory`] or what a device reports.
     pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved<V>> {
         let mut all = Retrieved { offsets: memory::reserved(queries.len().saturating_add(1))?, values: Vec::new() };
@@ -50,9 +50,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(all)
     }
 
-    /// [`retrieve`](Self::retrieve) of as many queries at a time as have `values` values together, one or more: for totals
-    /// that do not fit. `take` is given the number of the first of them, and their values; all values of a query come
-    /// together. Cost: each query is looked up twice.
+    /// As [`retrieve`](Self::retrieve), for totals that do not fit in memory: calls `take` with the number of the first
+    /// query of a piece, and the values of its queries. A piece has at least one query, and otherwise at most `values`
+    /// values; all values of a query are in one piece. Cost: each query is looked up twice.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, ShardedMulti};
@@ -67,7 +67,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`retrieve`](Self::retrieve), if one query has 2^32 values; and those of `take`, after which nothing more is done.
+    /// As [`retrieve`](Self::retrieve), if one query has 2^32 or more values; and those of `take`, after which the call
+    /// stops.
     pub fn retrieve_pieces<E: From<Error>>(
         &self,
         queries: &[S::Key],
@@ -86,7 +87,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(())
     }
 
-    /// How many values each query has; 0 for a key that is absent. Cost and errors as
+    /// Returns the number of values of each query; 0 for a miss. Cost and errors as
     /// [`Sharded::get`](super::super::Sharded::get).
     ///
     /// # Errors
@@ -104,7 +105,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(all)
     }
 
-    /// Whether each query has values; cost and errors as [`count`](Self::count).
+    /// Returns whether each query has values; cost and errors as [`count`](Self::count).
     ///
     /// # Errors
     /// As [`count`](Self::count).
@@ -115,8 +116,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(all)
     }
 
-    /// All pairs, shard by shard, those of a shard by key, and those of one key in the order of the input: one order,
-    /// whatever the devices.
+    /// All pairs, one shard after the other, those of a shard by key, and those of a key in the order of the input. The
+    /// order does not depend on the devices.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
@@ -127,7 +128,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         Ok(all)
     }
 
-    /// What each shard answers to its queries.
+    /// Looks up the queries of each shard.
     pub(in super::super) fn answers<R: Send>(
         &self,
         dealt: &Dealt,
@@ -146,7 +147,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     }
 }
 
-/// How many queries with so many values each, one or more, have no more than `most` values together.
+/// The number of leading queries, at least one, that have at most `most` values together.
 fn queries_of_a_piece(counts: &[u32], most: u64) -> usize {
     let mut sum = 0;
     let fits = |count: &&u32| {

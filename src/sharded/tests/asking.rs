@@ -1,4 +1,4 @@
-//! Queries that devices deal among themselves, beside those of one table.
+//! Compares lookups with an exchange between devices with those in one table.
 
 use crate::backend::{Runs, bitmap_words};
 use crate::cpu::Cpu;
@@ -9,7 +9,8 @@ use crate::scheme::{Key, Scheme, Signpost, Value};
 use crate::sharded::asking::{Shard, Shards, TableOf};
 use crate::{HashTable, Sharded};
 
-/// Of shards that are there, 64 queries a device at a time, and of shards that are brought, 512.
+/// Shards that are stored on the devices, with 64 queries per device at a time, and shards that are moved there, with
+/// 512.
 fn answers_are_those_of_one_table<K: Key, V: Value>(queries: usize, shards: usize, devices: usize) -> Result<()>
 where
     (K, V): Posted,
@@ -17,7 +18,7 @@ where
     Cpu: Runs<SignpostOf<K, V>>,
 {
     let mut stream = SplitMix64::new(queries as u64);
-    // Key 0, which pads have too, is there; of the queries half are.
+    // Key 0, which is also the padding, is in the table; half of the queries are hits.
     let keys: Vec<K> = (0..900_u64).map(|i| K::low(i * 77)).collect();
     let values: Vec<V> = (0..900_u64).map(|i| V::low(!i)).collect();
     let asked: Vec<K> = (0..queries).map(|_| K::low(stream.next_u64() % 1800 * 77)).collect();
@@ -45,7 +46,7 @@ where
 
 #[test]
 fn answers_come_back_in_the_order_of_queries() -> Result<()> {
-    // None; fewer than a word; fewer parts than devices; rounds, of which the last is short; devices without shards.
+    // No queries; fewer than a word; fewer parts than devices; rounds, the last one short; devices without shards.
     for (queries, shards, devices) in [
         (0, 3, 2),
         (1, 1, 1),

@@ -1,4 +1,4 @@
-//! Columns that devices deal among themselves, beside those that the host deals.
+//! Compares the columns that devices exchange with those that the host partitions.
 
 use crate::backend::{DeviceBuffer, HashBackend};
 use crate::cpu::Cpu;
@@ -57,7 +57,7 @@ fn what_is_dealt_is_built_by_threads_of_a_pool_too() -> Result<()> {
     let keys: Vec<u64> = (0..3_000).collect();
     let devices = [Cpu::with_threads(1)?, Cpu::with_threads(2)?];
     let dealt = || Exchange::of(&which, &devices, &keys, &keys);
-    // A pool of one thread, which waits and is to work.
+    // A pool of one thread, which waits and must also work.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let columns = pool.install(|| dealt()?.built(&which, &|device, keys, _| device.download(&keys)))?;
     assert!(columns.into_iter().eq(columns_of(&which, &keys, &keys)?.into_iter().map(|of| of.keys)));

@@ -1,4 +1,4 @@
-//! Joins over shards: the rows of one device's join, in its order.
+//! Joins over shards return the rows of a join on one device, in the same order.
 
 use super::cpus;
 use crate::cpu::Cpu;
@@ -54,7 +54,7 @@ fn joins_by_left_rows_have_the_rows_of_one() -> Result<()> {
     let (left, right): (Vec<u64>, Vec<u64>) = (rows(9000, 3000, 1), rows(4000, 4000, 2));
     for kind in JoinKind::ALL {
         for devices in cpus() {
-            // Several rounds, of which the last is short; few and no left rows; a heavy key; no right rows.
+            // Several rounds, the last one short; few and no left rows; a heavy key; no right rows.
             for (left, right) in [
                 (&left[..], &right[..]),
                 (&left[..2], &right[..900]),
@@ -65,7 +65,7 @@ fn joins_by_left_rows_have_the_rows_of_one() -> Result<()> {
                 assert_eq!(join_by_left_rows(&devices, left, right, kind)?, expected(left, right, kind)?, "{kind}");
             }
         }
-        // The most right rows of this way, and one more.
+        // The most right rows for this strategy, and one more.
         let many: Vec<u32> = (0..4097).map(|row| row % 4096).collect();
         for right in [&many[..4096], &many] {
             let wide = expected(&many[..100], right, kind)?;
@@ -112,7 +112,7 @@ fn indices_are_files() -> Result<()> {
     assert_eq!((digest, opened.digest()?, opened.len()), (index.digest()?, index.digest()?, right.len()));
     assert_eq!(opened.keys_len(), index.keys_len());
     assert_eq!(opened.join(&left, JoinKind::Full)?, index.join(&left, JoinKind::Full)?);
-    // Values that are no rows: one too many, and one twice.
+    // Values that are not row numbers: one out of range, and a duplicate.
     let multi = ShardedMulti::builder(Bucketized::canonical(8).of::<u64, u32>(), 5).values::<u64>();
     for values in [[0, 1, 3], [0, 1, 1]] {
         multi.build(&[Cpu::new()], &right[..3], &values)?.save(&path)?;

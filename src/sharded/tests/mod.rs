@@ -1,4 +1,4 @@
-//! Shards, devices and batches: one digest, the answers of a map, and nothing lost.
+//! Shards, devices and batches: one digest, the answers of a map, and no lost pairs.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn keys(count: usize, seed: u64) -> Vec<u32> {
     keys
 }
 
-/// One table on whatever devices, in whatever batches.
+/// Builds one table on different devices and in different batches, and compares the results.
 fn is_one_table<S: Scheme<Key = u32, Value = u32>>(scheme: &S, shards: usize) -> Result<()>
 where
     Cpu: Runs<S>,
@@ -44,7 +44,7 @@ where
     for devices in cpus() {
         let table = builder.build(&devices, &keys, &values)?;
         assert_eq!((table.len(), table.shards().len()), (keys.len(), shards));
-        // One pair may stand beside a shard's image.
+        // A sentinel pair is stored outside of a shard's image.
         let beside = table.shards().iter().filter(|shard| shard.plan().outside().is_some()).count();
         assert_eq!(table.audit()?.pairs as usize, keys.len() - beside);
         let mut grown = builder.build(&devices, &keys[..7000], &values[..7000])?;
@@ -56,7 +56,7 @@ where
         let mut expected: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
         expected.sort_unstable();
         assert_eq!(pairs, expected);
-        // In another order than they stand, and others between.
+        // Queries in another order, with misses between.
         let asked: Vec<u32> =
             (0..50_000).map(|i| if i % 3 == 0 { i } else { keys[(i * 7919) as usize % keys.len()] }).collect();
         let one = HashTable::builder(scheme.clone()).build(&devices[0], &keys, &values)?;
@@ -170,7 +170,7 @@ fn files_are_opened_on_other_devices() -> Result<()> {
     assert_eq!(opened.get(&[keys[1], 12])?, table.get(&[keys[1], 12])?);
     opened.insert(&[12], &[13])?;
     assert_eq!(opened.get(&[12])?, [Some(13)]);
-    // Files of one table, and of a table in shards, are not each other's.
+    // Files of single tables and of sharded tables cannot be opened as each other.
     let single = folder.path().join("single.koel");
     HashTable::builder(Bucketized::canonical(8)).build(&cpus()[0][0], &keys, &keys)?.save(&single)?;
     let said = |result: Result<()>| result.expect_err("refused").to_string();
@@ -199,7 +199,7 @@ fn damaged_files_are_refused() -> Result<()> {
         Sharded::<Cpu, Bucketized>::open(&cpus()[0], &path)
     };
     open(&whole)?;
-    // Every byte of the head and of the end, and some of what is between.
+    // Every byte of the header and of the end, and some of those between.
     let some = (0..200).chain((200..whole.len() - 100).step_by(37)).chain(whole.len() - 100..whole.len());
     for at in some {
         let mut damaged = whole.clone();
@@ -210,7 +210,7 @@ fn damaged_files_are_refused() -> Result<()> {
     for len in [0, 63, 64, 200, whole.len() - 1] {
         assert!(matches!(open(&whole[..len]), Err(Error::BadFile { .. })), "{len} bytes");
     }
-    // Two shards in each other's place, with right lengths and a right checksum of them.
+    // Two swapped shards, with valid lengths and a valid checksum.
     let swapped = Sharded { which: table.which, devices: 1, tables: table.tables.into_iter().rev().collect() };
     assert!(matches!(swapped.audit(), Err(Error::Damaged(_))));
     swapped.save(&path)?;
@@ -243,7 +243,7 @@ fn replicas_share_out_queries() -> Result<()> {
     Ok(())
 }
 
-/// The one thread of a pool calls, and is needed by the threads that it waits for.
+/// The only thread of a pool makes the call, and the threads that it waits for need it too.
 #[test]
 fn threads_of_a_pool_may_call() -> Result<()> {
     let pool = std::sync::Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"));
@@ -268,7 +268,7 @@ fn a_full_shard_refuses_the_batch() -> Result<()> {
     let more: Vec<u32> = (1000..3000).collect();
     assert!(matches!(table.insert(&more, &more), Err(Error::TooFull { .. })));
     assert_eq!((table.digest()?, table.len()), (before, 1000));
-    // What is wrong with the keys is told before what is wrong with the sizes.
+    // Errors in the keys are reported before errors in the sizes.
     let twice: Vec<u32> = (0..2000).chain([7]).collect();
     let refused = Sharded::builder(Bucketized::canonical(8), 4).capacity(100).build(&cpus()[2], &twice, &twice);
     assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
@@ -313,7 +313,7 @@ fn statistics_are_those_of_all_shards() -> Result<()> {
         let near = |of: fn(&Stats) -> f64| of_shards.iter().all(|shard| (of(shard) - of(&stats)).abs() < 0.1);
         assert!(near(|stats| stats.reads_per_hit) && near(|stats| stats.reads_per_miss));
     }
-    // One shard is as a table of its own.
+    // One shard equals a single table.
     let table = Sharded::builder(Signpost::new(), 1).build(&cpus()[0], &keys, &keys)?;
     assert_eq!(table.stats()?, table.shards()[0].stats()?);
     Ok(())
@@ -429,7 +429,7 @@ fn a_table_that_rests_here_is_asked_by_devices() -> Result<()> {
     for devices in cpus() {
         let by_devices = table.resting(&devices)?;
         assert_eq!(by_devices.get(&asked)?, table.get(&asked)?);
-        // One shard alone, and none.
+        // Queries of one shard, and no queries.
         assert_eq!((by_devices.get(&keys[3..4])?, by_devices.get(&[])?), (vec![Some(keys[3])], vec![]));
         assert!(matches!(by_devices.get_into(&asked, &mut [0; 3], &mut [0; 1]), Err(Error::LengthMismatch { .. })));
     }
@@ -454,7 +454,7 @@ fn a_table_answers_from_its_file_as_it_does_from_memory() -> Result<()> {
         let short = file.get_into(&queries, &mut [0; 3], &mut []);
         assert!(matches!(short, Err(Error::LengthMismatch { .. })));
     }
-    // A file that takes its name is another one; bytes that change in it are an error.
+    // A file that is replaced is not reread; changed bytes in it are an error.
     let file = ShardedFile::<Cpu, SignpostOf<u64, u64>>::open(&[Cpu::new()], &path)?;
     let bytes = std::fs::read(&path).expect("a file");
     std::fs::rename(&path, folder.path().join("old")).expect("a folder");

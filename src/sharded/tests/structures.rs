@@ -1,4 +1,4 @@
-//! Sets and multivalue tables in shards: as one of them, on whatever devices, in whatever batches.
+//! Sets and multivalue tables in shards equal single ones, on different devices and in different batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::set::HashSet;
 use crate::sharded::{Sharded, ShardedMulti, ShardedSet};
 use crate::table::{Contents, read_info};
 
-/// Keys of which many come again.
+/// Keys with many duplicates.
 fn rows(count: usize, distinct: u64, seed: u64) -> Vec<u32> {
     let mut stream = SplitMix64::new(seed);
     (0..count).map(|_| (stream.next_u64() % distinct) as u32 * 3).collect()
@@ -40,7 +40,7 @@ where
         let asked = keys(4000, 9).into_iter().chain(all[..4000].iter().copied()).collect::<Vec<_>>();
         assert!(set.contains(&asked)?.into_iter().eq(asked.iter().map(|key| model.contains(key))));
         set.audit()?;
-        // It ends as the set of the keys that are left, also when nothing was there to be taken out.
+        // The result is the set of the remaining keys, also if there was nothing to remove.
         let gone: Vec<u32> = model.iter().copied().step_by(3).collect();
         assert_eq!((grown.remove(&gone)?, grown.remove(&gone)?), (gone.len(), 0));
         grown.compact()?;
@@ -94,7 +94,7 @@ fn files_of_other_structures_are_refused() -> Result<()> {
     is_refused(MultiTable::<Cpu, Bucketized>::open(&devices[0], &path).map(drop));
     let info = read_info(&path)?;
     assert_eq!((info.contents, info.shards, info.value_bits), (Contents::Multi, Some(3), 32));
-    // A set whose keys have values is none.
+    // A set whose keys have values is invalid.
     Sharded::builder(scheme(), 3).build(&devices, &keys, &keys)?.save(&path)?;
     is_refused(ShardedSet::<Cpu, Bucketized>::open(&devices, &path).map(drop));
     Ok(())

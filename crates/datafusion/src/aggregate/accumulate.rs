@@ -1,5 +1,5 @@
-//! Counts, sums, extremes and means of groups: DataFusion's own accumulators, so that types, nulls, precision and the states that
-//! travel are those of AggregateExec.
+//! Counts, sums, extremes and means of groups by DataFusion's own accumulators, so that types, nulls, precision and
+//! states equal those of AggregateExec.
 
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::error::{DataFusionError, Result};
@@ -11,7 +11,7 @@ use super::spec::Spec;
 /// All aggregates of a partition.
 pub(super) struct Accumulators {
     all: Vec<One>,
-    /// Whether what comes are states of accumulators, and not values.
+    /// Whether the input is states of accumulators rather than values.
     merges: bool,
 }
 
@@ -21,7 +21,7 @@ struct One {
     filter: Option<PhysicalExprRef>,
 }
 
-/// What one accumulator is given of a batch.
+/// The arguments of one accumulator for a batch.
 pub(super) struct Arguments {
     values: Vec<ArrayRef>,
     filter: Option<BooleanArray>,
@@ -43,7 +43,7 @@ impl Accumulators {
         Ok(Accumulators { all: of.map(one).collect::<Result<_>>()?, merges: spec.merges })
     }
 
-    /// What all are given of a batch.
+    /// The arguments of all accumulators for a batch.
     pub(super) fn arguments(&self, batch: &RecordBatch) -> Result<Vec<Arguments>> {
         let of = |one: &One| {
             let filter = one.filter.as_ref().map(|filter| filter.evaluate(batch)?.into_array(batch.num_rows()));
@@ -57,7 +57,7 @@ impl Accumulators {
         self.all.iter().map(of).collect()
     }
 
-    /// Adds a batch whose rows are in these of so many groups.
+    /// Adds a batch; `numbers` are the groups of its rows, below `groups`.
     pub(super) fn update(&mut self, arguments: &[Arguments], numbers: &[usize], groups: usize) -> Result<()> {
         for (one, Arguments { values, filter }) in self.all.iter_mut().zip(arguments) {
             if self.merges {
@@ -69,7 +69,7 @@ impl Accumulators {
         Ok(())
     }
 
-    /// The results of all groups, which are then none: states, or values.
+    /// Takes the results of all groups: states or values.
     pub(super) fn take(&mut self, states: bool, into: &mut Vec<ArrayRef>) -> Result<()> {
         for one in &mut self.all {
             if states {
@@ -81,7 +81,7 @@ impl Accumulators {
         Ok(())
     }
 
-    /// The states of groups that have a row each.
+    /// The states of groups of one row each.
     pub(super) fn states_of_rows(&self, arguments: &[Arguments], into: &mut Vec<ArrayRef>) -> Result<()> {
         for (one, Arguments { values, filter }) in self.all.iter().zip(arguments) {
             into.extend(one.accumulator.convert_to_state(values, filter.as_ref())?);
@@ -89,7 +89,7 @@ impl Accumulators {
         Ok(())
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
         self.all.iter().map(|one| one.accumulator.size()).sum()
     }

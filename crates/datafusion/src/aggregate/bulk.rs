@@ -1,11 +1,11 @@
 //! Groups of many rows at once, on a device.
 //!
 //! ```text
-//! a round   the keys of the groups so far, and behind them those of the rows: numbered by first appearance (koel_arrow::factorize)
-//! so        the groups so far have their numbers again, and each new one the next
+//! a round   numbers the keys of the groups so far, followed by those of the rows, by koel_arrow::factorize
+//! result    the groups so far keep their numbers, and each new one gets the next
 //! ```
 //!
-//! Rounds have at least as many rows as there are groups, so no more than half of the work is done again.
+//! A round has at least as many rows as there are groups, so at most half of the work is repeated.
 
 use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -30,25 +30,26 @@ impl Bulk {
         Bulk { kept: Kept::new(schema.clone()), schema, device }
     }
 
-    /// Whether a type is for it. To koel all NaNs are one; dictionaries joined up may have more values than their keys can number; and
-    /// texts are hashed and compared by the host, whatever the device (Q1 of TPC-H took 3.6 times stock that way).
+    /// Whether a type is supported. koel treats all NaNs as equal; concatenated dictionaries may have more values than
+    /// their keys can number; and texts are hashed and compared by the host, whatever the device (Q1 of TPC-H took 3.6
+    /// times stock with it).
     pub(super) fn takes(of: &DataType) -> bool {
         let is_text = of.is_string() || of.is_binary();
         let is_for = !of.is_floating() && !of.is_nested() && !matches!(of, DataType::Dictionary(..) | DataType::Null);
         is_for && !is_text && koel_arrow::check_key("", of).is_ok()
     }
 
-    /// Bytes that a round of so many rows takes on the way, at most: words, their numbers, and a table of them.
+    /// The most bytes that a round of this number of rows takes temporarily: words, their numbers, and a table of them.
     pub(super) fn bytes(rows: usize, columns: usize) -> usize {
         rows.saturating_mul(40 + 16 * columns)
     }
 
-    /// Groups.
+    /// The number of groups.
     pub(super) fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Bytes between rounds.
+    /// The memory between rounds, in bytes.
     pub(super) fn size(&self) -> usize {
         self.kept.size()
     }
@@ -58,14 +59,14 @@ impl Bulk {
         self.kept.columns()
     }
 
-    /// The same, and then there are none.
+    /// Takes the keys of the groups.
     pub(super) fn take(&mut self) -> Result<Vec<ArrayRef>> {
         let keys = self.keys()?;
         self.kept = Kept::new(self.schema.clone());
         Ok(keys)
     }
 
-    /// The group of each row; false, and nothing is changed, if the device has failed.
+    /// The group of each row; returns false, without changes, if the device has failed.
     pub(super) fn number(&mut self, batches: &[Vec<ArrayRef>], numbers: &mut [Vec<usize>]) -> Result<bool> {
         let known = self.kept.len();
         let column = |i: usize, is_new: bool| {
@@ -115,7 +116,7 @@ mod tests {
     use super::super::groups::Groups;
     use super::*;
 
-    /// Rounds have the numbers of single batches, and a device that is left hands them on.
+    /// Rounds give the numbers of single batches, which are preserved when the device is abandoned.
     #[test]
     fn all_ways_number_alike() {
         let field = |name: &str, of| Field::new(name, of, true);

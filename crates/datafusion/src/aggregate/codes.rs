@@ -1,6 +1,6 @@
-//! Values of a column as whole numbers of 64 bits, of which lesser values have lesser ones; and back.
+//! Order-preserving conversions of a column's values to integers of 64 bits, and back.
 //!
-//! Floats are numbered by their bits: -0 is 0, and NaNs of other bits are other values, as DataFusion groups them.
+//! Floats are converted by their bits: -0 is 0, and NaNs of other bits are other values, as in DataFusion's groups.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use datafusion::arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, Float16Type, IntervalUnit};
 use datafusion::error::{DataFusionError, Result};
 
-/// Whether a type is for it. Of wide decimals only columns whose values fit 64 bits are.
+/// Whether a type is supported. Wide decimals are supported if all values of a column fit 64 bits.
 pub(super) fn takes(of: &DataType) -> bool {
     use DataType::*;
     match of {
@@ -21,7 +21,8 @@ pub(super) fn takes(of: &DataType) -> bool {
     }
 }
 
-/// The number of each row, in place of what `numbers` has; under nulls any. False if a value has none.
+/// Writes the number of each row to `numbers`, replacing its contents; unspecified for nulls. Returns false if a value
+/// does not have a number.
 pub(super) fn number(column: &ArrayRef, numbers: &mut Vec<u64>) -> bool {
     use DataType::*;
     numbers.clear();
@@ -67,7 +68,7 @@ fn fit(column: &ArrayRef) -> bool {
     let data = column.to_data();
     let values = &data.buffer::<i128>(0)[..column.len()];
     let fits = |value: i128| i128::from(value as i64) == value;
-    // Without a branch a value, since all fit almost always. What is under a null may be anything.
+    // Without a branch per value, since almost always all fit. The value of a null is unspecified.
     values.iter().fold(true, |all, &value| all & fits(value))
         || column.nulls().is_some_and(|nulls| nulls.valid_indices().all(|row| fits(values[row])))
 }
@@ -83,7 +84,7 @@ pub(super) fn ends(column: &ArrayRef, numbers: &[u64]) -> Option<(u64, u64)> {
     (ends.0 <= ends.1).then_some(ends)
 }
 
-/// A column of the values that have these numbers.
+/// Converts numbers back to a column of values.
 pub(super) fn restored(of: &DataType, numbers: &[u64], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     use DataType::*;
     let all = Restored { of, numbers, nulls };

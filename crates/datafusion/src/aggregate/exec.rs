@@ -1,7 +1,7 @@
-//! The operator: its place in plans.
+//! The operator and its role in plans.
 //!
-//! A [`KoelAggregateExec`] keeps the `AggregateExec` whose place it takes. What that one says of a plan (schema, partitions,
-//! order, statistics) is as true of this one, so it is asked; only the work is done here.
+//! A [`KoelAggregateExec`] keeps the `AggregateExec` that it replaces, and takes schema, partitions, order and
+//! statistics from it; only the execution differs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use crate::shown::as_stock;
 
 /// An aggregate by koel: DISTINCT, COUNT, SUM, MIN, MAX and AVG by keys.
 ///
-/// Groups leave each partition in the order in which their keys first come. koel finds the group of each row; DataFusion's accumulators
-/// add up, so results are those of `AggregateExec`.
+/// The groups of each partition are in order of first occurrence of their keys. koel finds the group of each row;
+/// DataFusion's accumulators aggregate the values, so results equal those of `AggregateExec`.
 ///
-/// Memory: a word and a key for each group, and what accumulators hold, in a reservation. Where it is refused, a partial aggregate sends
-/// on what it has; any other one goes on in an `AggregateExec`, which can spill, and no order is promised then.
+/// Memory: a word and a key for each group, and the accumulators, in a reservation. If the reservation fails, a partial
+/// aggregate emits its states; any other one continues in an `AggregateExec`, which can spill, in an unspecified order.
 pub struct KoelAggregateExec {
     stock: Arc<AggregateExec>,
     options: KoelOptions,
@@ -44,10 +44,10 @@ pub struct KoelAggregateExec {
 }
 
 impl KoelAggregateExec {
-    /// An aggregate in the place of this one.
+    /// Creates an aggregate that replaces `stock`.
     ///
     /// # Errors
-    /// Why koel does not take it.
+    /// The reason why koel does not support it.
     pub fn of(stock: &AggregateExec, options: &KoelOptions) -> std::result::Result<Self, String> {
         refused(stock)?;
         Ok(Self::new(Arc::new(stock.clone()), options.clone()))
@@ -57,12 +57,12 @@ impl KoelAggregateExec {
         KoelAggregateExec { stock, options, metrics: ExecutionPlanMetricsSet::new(), devices: Devices::default() }
     }
 
-    /// The aggregate whose place it takes.
+    /// The aggregate that it replaces.
     pub fn stock(&self) -> &AggregateExec {
         &self.stock
     }
 
-    /// The same in the place of another stock aggregate, fresh. Other children may make it one that koel leaves.
+    /// A fresh aggregate that replaces another stock aggregate. With other children, koel may not support it.
     fn around(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(aggregate) = stock.downcast_ref::<AggregateExec>() else {
             return Err(DataFusionError::Internal(format!("koel: an AggregateExec became a {}", stock.name())));

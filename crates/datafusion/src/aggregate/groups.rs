@@ -1,13 +1,13 @@
-//! Which group a row is in: groups are numbered 0, 1, .. as their keys first come.
+//! The group of each row: groups are numbered 0, 1, .. in order of first occurrence of their keys.
 //!
 //! ```text
-//! Words    keys of 64 bits, or such as few values make so short (words.rs)
+//! Words    keys of 64 bits, or keys that few values make so short (words.rs)
 //! Rows     all others, and text alone: DataFusion's own GroupValues, for which koel has nothing faster on the CPU
 //! Bulk     many rows at once, on a device (bulk.rs)
 //! ```
 //!
-//! A way that can go no further hands its groups' keys on to the next one, which numbers them first: so they keep their numbers, and
-//! nothing of sums or counts has to change.
+//! If a strategy reaches its limit, it passes its groups' keys to the next one, which numbers them first: so they keep
+//! their numbers, and sums and counts do not change.
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -37,7 +37,7 @@ fn rows(schema: &SchemaRef) -> Result<Way> {
 }
 
 impl Groups {
-    /// No groups, of keys of this schema.
+    /// An empty set of groups, for keys of this schema.
     pub(super) fn new(schema: SchemaRef) -> Result<Self> {
         let way = match Words::new(&schema) {
             Some(words) => Way::Words(Box::new(words)),
@@ -46,12 +46,12 @@ impl Groups {
         Ok(Groups { schema, way })
     }
 
-    /// The same on a device, while there are no groups.
+    /// An empty set of groups on a device.
     pub(super) fn bulk(schema: SchemaRef, device: Any) -> Self {
         Groups { way: Way::Bulk(Bulk::new(schema.clone(), device)), schema }
     }
 
-    /// Groups.
+    /// The number of groups.
     pub(super) fn len(&self) -> usize {
         match &self.way {
             Way::Words(words) => words.len(),
@@ -60,7 +60,7 @@ impl Groups {
         }
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
         match &self.way {
             Way::Words(words) => words.size(),
@@ -69,12 +69,12 @@ impl Groups {
         }
     }
 
-    /// Whether rows are numbered over a bus: then many at once, and by a thread that may wait.
+    /// Whether rows are numbered on a device on a bus: then many at once, and by a blocking thread.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self.way, Way::Bulk(_))
     }
 
-    /// The group of each row of some batches, in place of what `numbers` has.
+    /// Writes the group of each row of some batches to `numbers`, replacing its contents.
     pub(super) fn number(&mut self, batches: &[Vec<ArrayRef>], numbers: &mut Vec<Vec<usize>>) -> Result<()> {
         numbers.resize_with(batches.len(), Vec::new);
         if let Way::Bulk(bulk) = &mut self.way {
@@ -86,7 +86,7 @@ impl Groups {
         batches.iter().zip(numbers).try_for_each(|(keys, numbers)| self.number_one(keys, numbers))
     }
 
-    /// Goes on with the CPU.
+    /// Continues on the CPU.
     pub(super) fn leave_device(&mut self) -> Result<()> {
         if let Way::Bulk(bulk) = &self.way {
             let keys = bulk.keys()?;
@@ -111,7 +111,7 @@ impl Groups {
         }
     }
 
-    /// The keys of all groups, which are then none.
+    /// Takes the keys of all groups.
     pub(super) fn take(&mut self) -> Result<Vec<ArrayRef>> {
         match &mut self.way {
             Way::Words(words) => {

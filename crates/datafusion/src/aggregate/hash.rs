@@ -1,5 +1,5 @@
-//! Hashes for tables that live as long as a query. Their seed is drawn by chance, so nobody can choose keys that meet; group
-//! numbers do not depend on it.
+//! Hashes for tables that live as long as a query. Their seed is random, so an attacker cannot choose keys that
+//! collide; group numbers do not depend on it.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hash {
     seed: u64,
-    /// The bits that a hash may have set: all but in tests of what happens when hashes meet.
+    /// The bits that a hash may have set: all, except in tests of collisions.
     mask: u64,
 }
 
@@ -19,7 +19,7 @@ impl Hash {
         *HASH.get_or_init(|| {
             let bits = std::env::var("KOEL_HASH_BITS").ok().and_then(|bits| bits.parse().ok());
             let bits: u32 = bits.filter(|bits| (1..=64).contains(bits)).unwrap_or(64);
-            // A system without randomness gets a fixed seed: hashes find groups, and keys decide.
+            // Without randomness from the system, the seed is fixed: results do not depend on it.
             Hash { seed: koel::random_seed().unwrap_or(0x9E37_79B9_7F4A_7C15), mask: u64::MAX >> (64 - bits) }
         })
     }
@@ -31,7 +31,7 @@ impl Hash {
             let product = u128::from(a) * u128::from(b);
             product as u64 ^ (product >> 64) as u64
         };
-        // The second product mixes what the first one leaves alike when a factor is 0.
+        // The second product mixes what the first one does not if a factor is 0.
         folded(folded(low ^ self.seed, 0xA076_1D64_78BD_642F) ^ high, 0xE703_7ED1_A0B4_28DB) & self.mask
     }
 

@@ -1,6 +1,6 @@
-//! The keys of groups: what key columns have in each group's first row, in the order of the groups.
+//! The keys of groups: the values of the key columns in each group's first row, in the order of the groups.
 //!
-//! For ways that cannot read keys from anything else. Batches are free to go; few rows at a time are first joined up.
+//! For strategies that cannot decode keys from other data. Batches can be freed; short pieces are concatenated.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::error::Result;
 
-/// Rows of a piece that is long enough.
+/// The least number of rows of a long piece.
 const LONG: usize = 1 << 12;
 
 /// Keys, column by column.
@@ -17,12 +17,12 @@ pub(super) struct Kept {
     schema: SchemaRef,
     /// Long pieces of each column.
     long: Vec<Vec<ArrayRef>>,
-    /// Those behind them, which are short.
+    /// The pieces after them, which are short.
     short: Vec<Vec<ArrayRef>>,
-    /// Rows of the short ones.
+    /// The number of rows of the short pieces.
     waiting: usize,
     rows: usize,
-    /// Bytes of all pieces.
+    /// The bytes of all pieces.
     bytes: usize,
 }
 
@@ -33,17 +33,17 @@ impl Kept {
         Kept { long: none(), short: none(), schema, waiting: 0, rows: 0, bytes: 0 }
     }
 
-    /// Rows.
+    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
         self.bytes
     }
 
-    /// Adds the first rows of groups, copied out of their batches.
+    /// Adds the first rows of groups, copied from their batches.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
         let rows = columns.first().map_or(0, |column| column.len());
         if rows == 0 {
@@ -69,7 +69,7 @@ impl Kept {
         self.long.get(column).into_iter().chain(self.short.get(column)).flatten()
     }
 
-    /// All rows, a column each.
+    /// All rows, as one array per column.
     pub(super) fn columns(&self) -> Result<Vec<ArrayRef>> {
         let whole = |(i, field): (usize, &Arc<Field>)| {
             let pieces: Vec<ArrayRef> = self.pieces(i).cloned().collect();
@@ -88,7 +88,7 @@ fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef> {
     Ok(concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
 }
 
-/// Views that hold no more than their own bytes.
+/// Copies views, so that they do not keep other bytes in memory.
 fn alone(column: ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Utf8View => Arc::new(column.as_string_view().gc()),

@@ -1,25 +1,25 @@
-//! What EXPLAIN ANALYZE says of an aggregate.
+//! The metrics of an aggregate in EXPLAIN ANALYZE.
 
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 
 use crate::device::Devices;
 use crate::metrics::{Input, Part};
 
-/// Of a partition.
+/// Metrics of a partition.
 #[derive(Clone)]
 pub(super) struct Metrics {
     /// Rows and batches of the result.
     pub(super) all: BaselineMetrics,
     pub(super) input: Input,
-    /// Finding each row's group.
+    /// Finding the group of each row.
     pub(super) group: Part,
-    /// Evaluating arguments, adding up.
+    /// Evaluating arguments and aggregating.
     pub(super) aggregate: Part,
-    /// Making rows of the result.
+    /// Creating rows of the result.
     pub(super) emit: Part,
-    /// Rows that left as they were.
+    /// Rows that were returned ungrouped.
     pub(super) skipped: Count,
-    /// Partitions that went on in an AggregateExec, for want of memory.
+    /// Partitions that continued in an AggregateExec because memory was short.
     pub(super) handed_over: Count,
     /// The most bytes that were reserved.
     memory: Gauge,

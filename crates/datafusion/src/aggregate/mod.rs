@@ -1,4 +1,4 @@
-//! The aggregate: an operator in the place of AggregateExec.
+//! The aggregate: an operator that replaces AggregateExec.
 
 mod accumulate;
 mod bulk;

@@ -1,7 +1,7 @@
-//! Where a partition goes on that finds no memory: in a final AggregateExec, which can spill to disk.
+//! The fallback of a partition without memory: a final AggregateExec, which can spill to disk.
 //!
 //! ```text
-//! states of the groups so far (from a file), then those of all rows that still come    ->    AggregateExec, mode Final
+//! states of the groups so far (from a file), then those of all remaining rows    ->    AggregateExec, mode Final
 //! ```
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use futures::{StreamExt, stream};
 
 use crate::source::{Source, Spilled, plan_of};
 
-/// The aggregate that would go on.
+/// The fallback aggregate.
 pub(super) struct Over {
     stock: Arc<AggregateExec>,
     context: Arc<TaskContext>,
@@ -46,7 +46,7 @@ impl Over {
         }
     }
 
-    /// The result of these states, by way of a file where there is a disk, and what comes behind them.
+    /// The result of these states, through a file if there is a disk, and of the remaining input.
     pub(super) async fn go_on(
         self,
         states: RecordBatch,

@@ -1,4 +1,4 @@
-//! What an aggregate is to do: the plan's words for it, resolved; and what koel leaves to others.
+//! The parameters of an aggregate, and the aggregates that koel does not support.
 
 use std::sync::Arc;
 
@@ -16,31 +16,32 @@ use koel_arrow::check_key;
 use super::bulk::Bulk;
 use crate::options::KoelOptions;
 
-/// An aggregate, resolved.
+/// The parameters of an aggregate.
 pub(super) struct Spec {
     pub(super) keys: Vec<PhysicalExprRef>,
     pub(super) key_schema: SchemaRef,
     pub(super) functions: Vec<Arc<AggregateFunctionExpr>>,
-    /// Of each function.
+    /// The arguments of each function.
     pub(super) arguments: Vec<Vec<PhysicalExprRef>>,
     pub(super) filters: Vec<Option<PhysicalExprRef>>,
-    /// Whether states come, and not values.
+    /// Whether the input is states rather than values.
     pub(super) merges: bool,
-    /// Whether states leave, and not results.
+    /// Whether the output is states rather than results.
     pub(super) states: bool,
     pub(super) schema: SchemaRef,
     pub(super) batch_size: usize,
-    /// `koel.ordered`: whether groups have to come in one order.
+    /// `koel.ordered`: whether groups must have one order.
     pub(super) ordered: bool,
-    /// When to leave rows as they are. Not in one order: it is asked when a device has its rows together, so that sums of floats
-    /// would be made of other parts there.
+    /// When to stop grouping. Not with `koel.ordered`: on a device the decision follows after more rows, so that
+    /// partial sums of floats would differ.
     pub(super) skip: Option<Skip>,
-    /// `koel.device`, if it can number these keys, and the rows from which it is asked.
+    /// `koel.device`, if it can number these keys, and the least number of rows for it.
     pub(super) device: Option<String>,
     pub(super) min_rows: usize,
 }
 
-/// Few rows in common: grouping them before an exchange saves nothing. DataFusion's rule and its two settings.
+/// If rows have few groups in common, grouping before an exchange saves nothing. DataFusion's rule and its two
+/// settings.
 #[derive(Clone, Copy)]
 pub(super) struct Skip {
     rows: usize,
@@ -48,7 +49,7 @@ pub(super) struct Skip {
 }
 
 impl Skip {
-    /// Whether so many groups of so many rows are too many.
+    /// Whether there are too many groups for this number of rows.
     pub(super) fn is_due(self, groups: usize, rows: usize) -> bool {
         rows >= self.rows && groups as f64 / rows as f64 > self.ratio
     }
@@ -57,7 +58,7 @@ impl Skip {
 impl Spec {
     pub(super) fn new(stock: &AggregateExec, options: &KoelOptions, context: &TaskContext) -> Result<Self> {
         let config = context.session_config();
-        // The plan was made for an order or not; where it works is the session's matter.
+        // The order was decided when the plan was created; the device is a setting of the session.
         let ordered = options.ordered;
         let options = config.options().extensions.get::<KoelOptions>().unwrap_or(options);
         let keys = stock.group_expr();
@@ -75,7 +76,7 @@ impl Spec {
             keys: keys.input_exprs(),
             key_schema,
             arguments: aggregate_expressions(&functions, stock.mode(), keys.num_group_exprs())?,
-            // Who made the states has filtered the rows.
+            // The rows of states were filtered when the states were created.
             filters: if merges { vec![None; functions.len()] } else { filters.to_vec() },
             functions,
             merges,
@@ -90,11 +91,11 @@ impl Spec {
     }
 }
 
-/// The functions that koel takes, and its own.
+/// The functions that koel supports, and its own.
 const FUNCTIONS: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 const EXACT: [&str; 2] = ["koel_sum", "koel_avg"];
 
-/// Refuses what koel does not answer as `AggregateExec` does.
+/// Returns the reason if koel's result would differ from that of `AggregateExec`.
 pub(super) fn refused(stock: &AggregateExec) -> std::result::Result<(), String> {
     let keys = stock.group_expr();
     if keys.has_grouping_set() || keys.groups().len() != 1 {

@@ -1,17 +1,17 @@
 //! The result of one partition.
 //!
 //! ```text
-//! Read    batches: their rows' groups (groups.rs), their values to the accumulators
-//! Emit    the groups so far, batch by batch, in the order in which they first came
-//! Rows    what else comes leaves ungrouped: as states of groups of one row
+//! Read    batches: finds their rows' groups (groups.rs), and passes values to the accumulators
+//! Emit    returns the groups so far, in batches, in order of first occurrence
+//! Rows    returns further rows ungrouped: as states of groups of one row
 //!
-//! no memory     states leave at once, and groups begin anew: whoever is above groups them again
-//!               who is to give results hands states, and then all other rows, to an AggregateExec (over.rs)
-//! hardly any two rows of a group    the same way, before an exchange: grouping saves nothing
+//! no memory     a partial aggregate emits states and begins new groups: the final aggregate merges them;
+//!               any other one passes states, and then all other rows, to an AggregateExec (over.rs)
+//! few rows per group    before an exchange, rows are also returned ungrouped, because grouping saves nothing
 //! ```
 //!
-//! Groups that are numbered by first appearance come in that order from above too, however often states left early: so the order of
-//! the whole does not depend on memory, until an AggregateExec has to sort.
+//! Groups numbered in order of first occurrence are in that order in the final aggregate too, however often states were
+//! emitted early. So the order of the result does not depend on memory, unless an AggregateExec has to sort.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use super::spec::Spec;
 use crate::device;
 use crate::ordered::NO_ORDER;
 
-/// Rows that a device numbers at once, if so many come and there is room for them.
+/// Rows that a device numbers at once, if there are so many and memory allows.
 const GATHERED: usize = 1 << 20;
 
 /// The result of a partition.
@@ -53,10 +53,10 @@ pub(super) fn aggregated(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::try_unfold(aggregator, step))))
 }
 
-/// A partition at work.
+/// The state of a partition.
 pub(super) struct Aggregator {
     spec: Arc<Spec>,
-    /// Where results go on that find no memory here.
+    /// The fallback if there is no memory here.
     over: Option<Over>,
     input: SendableRecordBatchStream,
     reservation: MemoryReservation,
@@ -69,19 +69,19 @@ pub(super) struct Aggregator {
     metrics: Metrics,
 }
 
-/// Where groups are numbered.
+/// The place where groups are numbered.
 enum Place {
-    /// On this device, should there be rows enough.
+    /// On this device, if there are enough rows.
     Open(String),
     Settled,
 }
 
 enum State {
     Read,
-    /// A batch of the groups so far, from this row on; and what is then.
+    /// A batch of the groups so far, the next row, and the next state.
     Emit(RecordBatch, usize, Then),
     Rows,
-    /// An AggregateExec goes on.
+    /// An AggregateExec continues.
     Over(SendableRecordBatchStream),
     Done,
 }
@@ -102,7 +102,7 @@ impl Aggregator {
         metrics: Metrics,
     ) -> Result<Self> {
         let (groups, accumulators) = (Groups::new(Arc::clone(&spec.key_schema))?, Accumulators::new(&spec)?);
-        // A device that is known to be the CPU is not waited for.
+        // If the device is known to be the CPU, there is nothing to wait for.
         let place = match spec.device.as_deref().filter(|name| !device::known(name).is_some_and(|d| device::is_cpu(&d)))
         {
             Some(name) => Place::Open(name.into()),
@@ -149,7 +149,7 @@ impl Aggregator {
                 State::Over(mut stream) => {
                     let Some(batch) = stream.next().await.transpose()? else { return Ok(None) };
                     self.state = State::Over(stream);
-                    // The same columns by other names, where a rule has renamed this one's.
+                    // The same columns under other names, if a rule has renamed those of this operator.
                     return self.handed(RecordBatch::try_new(Arc::clone(&self.spec.schema), batch.columns().to_vec())?);
                 }
             };
@@ -160,7 +160,7 @@ impl Aggregator {
         Ok(Some(batch.record_output(&self.metrics.all)))
     }
 
-    /// The next batch that has rows.
+    /// The next batch with rows.
     async fn batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(batch) = self.input.next().await.transpose()? {
             self.metrics.input.came(&batch);
@@ -168,12 +168,12 @@ impl Aggregator {
                 return Ok(Some(batch));
             }
         }
-        // What it holds is let go before groups leave.
+        // Frees the memory of the input before groups are emitted.
         self.end_input();
         Ok(None)
     }
 
-    /// The input as it was; from now on there is none.
+    /// Takes the input, and replaces it by an empty one.
     fn end_input(&mut self) -> SendableRecordBatchStream {
         let none = EmptyRecordBatchStream::new(self.input.schema());
         std::mem::replace(&mut self.input, Box::pin(none))
@@ -215,7 +215,7 @@ impl Aggregator {
         self.groups.size() + self.accumulators.size() + numbers
     }
 
-    /// Batches to number at once; none at the end.
+    /// The batches to number together; none at the end.
     async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
         let wanted = match &self.place {
             Place::Open(_) => self.spec.min_rows.max(1),
@@ -226,7 +226,7 @@ impl Aggregator {
         while rows < wanted {
             let Some(batch) = self.batch().await? else { break };
             rows += batch.num_rows();
-            // One batch is held by whoever works with it; for more there has to be room.
+            // The operator that processes a batch accounts for it; more batches need a reservation.
             let has_room = wanted == 1 || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
             batches.push(batch);
             if !has_room {
@@ -251,7 +251,7 @@ impl Aggregator {
         Ok(batches)
     }
 
-    /// Opening one compiles its kernels, so a thread that may be kept waiting does it.
+    /// Opens a device on a blocking thread, because this compiles its kernels.
     async fn open_device(&mut self, name: String) -> Result<()> {
         let device = SpawnedTask::spawn_blocking(move || device::named(&name)).join().await;
         let device = device.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
@@ -275,7 +275,7 @@ impl Aggregator {
         Ok(())
     }
 
-    /// Runs work on the device's groups on a blocking thread, and reports the CPU if they have left the device.
+    /// Runs work on the device's groups on a blocking thread, and records the CPU if the groups have left the device.
     async fn waiting<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Groups) -> Result<T> + Send + 'static,
@@ -292,7 +292,7 @@ impl Aggregator {
         Ok(done)
     }
 
-    /// All groups as one batch, and then there are none.
+    /// Takes all groups as one batch.
     fn taken(&mut self, states: bool) -> Result<RecordBatch> {
         let time = self.metrics.emit.clone();
         let _timed = time.timer();
@@ -301,7 +301,7 @@ impl Aggregator {
             _ => Arc::clone(&self.spec.schema),
         };
         if self.groups.len() == 0 {
-            // GroupValues cannot be asked for none.
+            // GroupValues does not support an empty result.
             return Ok(RecordBatch::new_empty(schema));
         }
         let mut columns = self.groups.take()?;
@@ -309,7 +309,7 @@ impl Aggregator {
         Ok(RecordBatch::try_new(schema, columns)?)
     }
 
-    /// States of all groups, before the end.
+    /// Takes the states of all groups before the end.
     fn early(&mut self) -> Result<RecordBatch> {
         let batch = self.taken(true)?;
         self.numbers = Vec::new();
@@ -317,7 +317,7 @@ impl Aggregator {
         Ok(batch)
     }
 
-    /// Gives memory back, for which there is this reason.
+    /// Releases memory after this error.
     async fn relieved(&mut self, why: DataFusionError) -> Result<State> {
         if self.over.is_some() && self.spec.ordered {
             return Err(why.context(NO_ORDER));
@@ -325,9 +325,9 @@ impl Aggregator {
         let batch = self.early()?;
         let Some(over) = self.over.take() else { return Ok(State::Emit(batch, 0, Then::Read)) };
         self.metrics.handed_over.add(1);
-        // Pools that share among those who can spill are not to count this one any more.
+        // Pools that are divided among spilling consumers must no longer count this one.
         self.reservation = MemoryConsumer::new("KoelAggregateExec, handed over").register(over.pool());
-        // What else comes are states already, or each row becomes one.
+        // Further input is states already, or each row becomes one.
         let schema = batch.schema();
         let (spec, none) = (Arc::clone(&self.spec), Accumulators::new(&self.spec)?);
         let accumulators = std::mem::replace(&mut self.accumulators, none);
@@ -340,7 +340,7 @@ impl Aggregator {
         Ok(State::Over(over.go_on(batch, self.spec.batch_size, rest.boxed()).await?))
     }
 
-    /// A batch's rows as groups of one row.
+    /// Converts a batch's rows to groups of one row.
     fn ungrouped(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let _timed = self.metrics.aggregate.timer();
         self.metrics.skipped.add(batch.num_rows());

@@ -1,24 +1,24 @@
-//! Numbers for words: 0, 1, .. in the order in which they first come.
+//! Numbers of words: 0, 1, .. in order of first occurrence.
 //!
 //! ```text
 //! words    the word of each number
-//! Direct   words that are small: the number stands at the place that the word names. No hash, no comparison
-//! Hashed   any: places from the word's hash on are looked at, until one has the word or none
+//! Direct   small words: the number is stored at the index that the word names, without hashes and comparisons
+//! Hashed   any words: linear probing from the word's hash on, until a slot has the word or is empty
 //! ```
 //!
-//! [`suit`](Table::suit) chooses: places that words name are worth it while there are not many more of them than rows.
+//! [`suit`](Table::suit) chooses: direct indexing is used if there are not many more indices than rows.
 //!
-//! What it is not: a table that forgets. It only grows.
+//! Words are never removed.
 
 use datafusion::error::{DataFusionError, Result};
 
 use super::hash::Hash;
 
-/// Direct places that even few rows may have: 1 MiB, which the system gives page by page as they are touched.
+/// Direct slots that even few rows may have: 1 MiB, which the system allocates as pages are touched.
 const LEAST_PLACES: u64 = 1 << 18;
-/// And how many for each row that came.
+/// The most direct slots per row.
 const PLACES_A_ROW: u64 = 8;
-/// Nor than so many for each word there is.
+/// The most direct slots per word.
 const PLACES_A_GROUP: u64 = 64;
 
 /// Words and their numbers.
@@ -29,14 +29,15 @@ pub(super) struct Table {
 }
 
 enum Places {
-    /// The number and 1; 0 for a word that has none.
+    /// The number plus 1; 0 for a word without a number.
     Direct(Vec<u32>),
-    /// In each the lower half of its word's hash, and behind it the number and 1; 0 in free ones. A power of two of them, more than a
-    /// quarter of them free. Small places are soon moved, and words that are new seldom have to be compared.
+    /// In each slot the lower half of the word's hash, and then the number plus 1; 0 if it is free. The number of slots
+    /// is a power of two, and more than a quarter are free. Small slots are moved quickly, and new words are rarely
+    /// compared.
     Hashed(Vec<u64>),
 }
 
-/// Up to so many places tables grow fourfold, which saves half of the moves; then twofold, which saves memory.
+/// Up to this number of slots, tables grow fourfold, which halves the moves; then twofold, which saves memory.
 const GROWS_FAST: usize = 1 << 20;
 
 #[inline]
@@ -49,7 +50,7 @@ fn number_at(place: u64) -> u32 {
     place as u32
 }
 
-/// The hash, as far as the place knows it.
+/// The part of the hash that the slot stores.
 #[inline]
 fn hash_at(place: u64) -> u64 {
     place >> 32
@@ -65,12 +66,12 @@ impl Table {
         &self.words
     }
 
-    /// Words.
+    /// The number of words.
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
         let places = match &self.places {
             Places::Direct(places) => places.capacity() * size_of::<u32>(),
@@ -79,10 +80,10 @@ impl Table {
         places + self.words.capacity() * size_of::<u64>()
     }
 
-    /// Makes ready for words below `2^bits`, of a table that has seen so many rows.
+    /// Prepares a table that has processed `rows` rows for words below `2^bits`.
     pub(super) fn suit(&mut self, bits: u32, rows: u64) {
         let wanted = 1_u64.checked_shl(bits).unwrap_or(u64::MAX);
-        // Many rows of few groups are no reason for many places.
+        // Many rows of few groups do not justify many slots.
         let most = rows.saturating_mul(PLACES_A_ROW).min(self.words.len() as u64 * PLACES_A_GROUP);
         if wanted <= LEAST_PLACES.max(most) {
             if !matches!(&self.places, Places::Direct(places) if places.len() as u64 >= wanted) {
@@ -95,17 +96,17 @@ impl Table {
         }
     }
 
-    /// Puts other words in place of all: numbers stay.
+    /// Replaces all words; their numbers do not change.
     pub(super) fn reword(&mut self, bits: u32, rows: u64, other: impl Fn(u64) -> u64) {
         self.words.iter_mut().for_each(|word| *word = other(*word));
         self.places = Places::Direct(Vec::new());
         self.suit(bits, rows);
     }
 
-    /// The number of each word, in place of what `numbers` has.
+    /// Writes the number of each word to `numbers`, replacing its contents.
     ///
     /// # Errors
-    /// From 2^32 - 1 words on.
+    /// If there are 2^32 - 1 or more words.
     pub(super) fn number(&mut self, words: &[u64], numbers: &mut Vec<usize>) -> Result<()> {
         if self.words.len() + words.len() >= u32::MAX as usize {
             let what = "koel: groups of a partition are at most 2^32 - 2: raise datafusion.execution.target_partitions";
@@ -135,7 +136,7 @@ impl Table {
         Ok(())
     }
 
-    /// Numbers hashed words while there are places, and says how many it has done.
+    /// Numbers hashed words while slots are free, and returns how many it numbered.
     fn number_some(&mut self, words: &[u64], numbers: &mut Vec<usize>) -> usize {
         let Places::Hashed(places) = &mut self.places else { return 0 };
         let (mask, most) = (places.len() - 1, places.len() / 4 * 3);
@@ -164,7 +165,7 @@ impl Table {
         words.len()
     }
 
-    /// Hashes all words into at least so many places.
+    /// Hashes all words into at least `least` slots.
     fn hash_all(&mut self, least: usize) {
         let size = (self.words.len() * 3 / 2).max(least).max(1024).next_power_of_two();
         let mask = size - 1;
@@ -177,7 +178,7 @@ impl Table {
             new[at] = place(hash, number);
         };
         match &self.places {
-            // In the order of places: new ones are close to each other too, so they are found in the caches.
+            // In the order of slots: new slots are then written in order too, so they are in the caches.
             Places::Hashed(old) => {
                 old.iter().filter(|&&known| known != 0).for_each(|&known| put(hash_at(known), number_at(known)));
             }
@@ -218,7 +219,7 @@ mod tests {
         table.suit(64, 0);
         assert_eq!(numbers(&mut table, &all), (0..20_000).collect::<Vec<_>>());
         assert_eq!(numbers(&mut table, &all), (0..20_000).collect::<Vec<_>>());
-        // Small words again: places instead of hashes, and back.
+        // Small words again: direct instead of hashed, and back.
         let small: Vec<u64> = (0..20_000).rev().collect();
         let at = std::cell::Cell::new(20_000);
         table.reword(15, 0, |_| {

@@ -1,11 +1,11 @@
-//! Codes for texts: 1, 2, .. for those that came, in their order; 0 stands for null.
+//! Codes of texts: 1, 2, .. in order of first occurrence; 0 is null.
 //!
 //! ```text
-//! up to 12 bytes   length and bytes in one number of 128 bits: compared as a number
+//! up to 12 bytes   length and bytes in one number of 128 bits, which is compared as a number
 //! longer           length and hash in such a number, and the bytes themselves
 //! ```
 //!
-//! A column of very many different texts is none for it: [`MOST`] is the end, and whoever asks goes another way.
+//! If a column has more than [`MOST`] different texts, the caller must use another algorithm.
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, ByteView, GenericByteArray, GenericByteViewArray, LargeBinaryArray,
@@ -16,9 +16,9 @@ use datafusion::error::Result;
 
 use super::hash::Hash;
 
-/// Texts that a column may have. Up to it a table of them stays in the caches that are near.
+/// The most texts of a column. A table of this size fits in the inner caches.
 pub(super) const MOST: usize = 1 << 12;
-/// Bytes that a view holds itself.
+/// The number of bytes that a view stores inline.
 const SHORT: usize = 12;
 
 /// The texts of a column.
@@ -37,24 +37,24 @@ impl Texts {
         Texts { keys: Vec::new(), long: Vec::new(), places: vec![0; 64], hash: Hash::new() }
     }
 
-    /// Whether a type is for it.
+    /// Whether a type is supported.
     pub(super) fn takes(of: &DataType) -> bool {
         use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
         matches!(of, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
     }
 
-    /// Texts.
+    /// The number of texts.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
         let long: usize = self.long.iter().map(|text| text.len()).sum();
         self.keys.capacity() * size_of::<u128>() + self.places.len() * 4 + self.long.capacity() * 16 + long
     }
 
-    /// The code of each row, in place of what `codes` has; false if there are too many texts.
+    /// Writes the code of each row to `codes`, replacing its contents; returns false if there are too many texts.
     pub(super) fn code(&mut self, column: &ArrayRef, codes: &mut Vec<u64>) -> bool {
         codes.clear();
         codes.reserve(column.len());
@@ -69,7 +69,7 @@ impl Texts {
         }
     }
 
-    /// The texts in the order of their codes, as a column of a type.
+    /// The texts in the order of their codes, as a column of type `of`.
     pub(super) fn values(&self, of: &DataType) -> Result<ArrayRef> {
         let short: Vec<[u8; 16]> = self.keys.iter().map(|key| key.to_le_bytes()).collect();
         let text = |(i, key): (usize, &u128)| match *key as u32 as usize {
@@ -105,7 +105,7 @@ impl Texts {
                 return 0;
             }
             match ByteView::from(view).length as usize <= SHORT {
-                // What is behind a short text's bytes is 0.
+                // The bytes after those of a short text are 0.
                 true => self.of_key(view, None, &mut known),
                 false => self.of_text(column.value(row).as_ref(), &mut known),
             }
@@ -141,7 +141,7 @@ impl Texts {
         }
     }
 
-    /// Long texts have theirs in their keys.
+    /// The key of a long text contains its hash.
     #[inline]
     fn hash_of(&self, key: u128) -> u64 {
         let high = (key >> 64) as u64;

@@ -1,18 +1,18 @@
-//! Groups by key columns that together are one word of 64 bits.
+//! Groups by key columns that fit in one word of 64 bits together.
 //!
 //! ```text
-//! each column a code    0: null
-//!   numbers             1 + the distance from a base (codes.rs)
-//!   texts               1, 2, .. as they first came (texts.rs)
-//! the word              the columns' codes side by side, each in as many bits as it has needed so far
-//! a code needs more     the words of all groups are laid out anew: twice the room each time, so it happens seldom
-//! the group             the number of the word (table.rs); its key is read from the word again
+//! each column is a code  0: null
+//!   numbers              1 + the distance from a base (codes.rs)
+//!   texts                1, 2, .. in order of first occurrence (texts.rs)
+//! the word               the columns' codes next to each other, each in as many bits as it has needed so far
+//! a code needs more      rewrites the words of all groups; the range at least doubles each time, so this is rare
+//! the group              the number of the word (table.rs); its key is decoded from the word
 //! ```
 //!
-//! So few values of each column make small words, whatever their types; and the number of a small word stands at the place that
-//! it names. `GROUP BY l_returnflag, l_linestatus` has words of four bits.
+//! So few values of each column make small words, whatever their types; and the number of a small word is stored at the
+//! index that it names. `GROUP BY l_returnflag, l_linestatus` has words of four bits.
 //!
-//! What it is not: for all keys. Those of more than 64 bits, or of more than 4,096 texts, go on in rows (groups.rs).
+//! Keys of more than 64 bits, or of more than 4,096 texts, are grouped by rows instead (groups.rs).
 
 use std::sync::Arc;
 
@@ -31,26 +31,26 @@ pub(super) struct Words {
     parts: Vec<Part>,
     table: Table,
     schema: SchemaRef,
-    /// Rows so far.
+    /// The number of rows so far.
     rows: u64,
-    /// Codes and words of the batch at hand.
+    /// Codes and words of the current batch.
     codes: Vec<Vec<u64>>,
     words: Vec<u64>,
 }
 
-/// What a column adds to words.
+/// A column's part of words.
 struct Part {
     of: Of,
     at: Bits,
 }
 
 enum Of {
-    /// The least and the greatest number that came.
+    /// The least and the greatest number so far.
     Numbers(Option<(u64, u64)>),
     Texts(Texts),
 }
 
-/// A place in words, and what code 1 stands for.
+/// A position in words, and the value of code 1.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Bits {
     shift: u32,
@@ -63,7 +63,7 @@ impl Bits {
         low(self.bits)
     }
 
-    /// A code as part of a word. A part of no bits may begin behind the word's end.
+    /// A code as part of a word. A part of 0 bits may begin past the end of the word.
     #[inline]
     fn put(self, code: u64) -> u64 {
         code << self.shift.min(63)
@@ -75,18 +75,19 @@ impl Bits {
     }
 }
 
-/// So many low bits.
+/// A mask of the lowest bits.
 fn low(bits: u32) -> u64 {
     u64::MAX.checked_shr(64 - bits.min(64)).unwrap_or(0)
 }
 
-/// Bits of a number.
+/// The number of bits of a number.
 fn bits_of(number: u64) -> u32 {
     64 - number.leading_zeros()
 }
 
 impl Words {
-    /// For keys of this schema, if all its types are for it. Text alone is not: DataFusion finds its groups in one step.
+    /// Groups for keys of this schema, if all types are supported. A single text column is not: DataFusion groups it in
+    /// one step.
     pub(super) fn new(schema: &SchemaRef) -> Option<Self> {
         if let [one] = &schema.fields()[..]
             && Texts::takes(one.data_type())
@@ -104,12 +105,12 @@ impl Words {
         Some(Words { parts, table: Table::new(), schema: schema.clone(), rows: 0, codes, words: Vec::new() })
     }
 
-    /// Groups.
+    /// The number of groups.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
         let texts = self.parts.iter().map(|part| match &part.of {
             Of::Texts(texts) => texts.size(),
@@ -120,7 +121,7 @@ impl Words {
         self.table.size() + texts.sum::<usize>() + batch
     }
 
-    /// The keys of the groups, read from their words.
+    /// The keys of the groups, decoded from their words.
     pub(super) fn keys(&self) -> Result<Vec<ArrayRef>> {
         let key = |(part, field): (&Part, &Arc<Field>)| {
             let codes = || self.table.words().iter().map(|&word| part.at.get(word));
@@ -139,7 +140,7 @@ impl Words {
         self.parts.iter().zip(self.schema.fields()).map(key).collect()
     }
 
-    /// The group of each row; false, and nothing is changed, if the keys do not fit.
+    /// The group of each row; returns false, without changes, if the keys do not fit.
     pub(super) fn number(&mut self, keys: &[ArrayRef], numbers: &mut Vec<usize>) -> Result<bool> {
         let rows = keys.first().map_or(0, |column| column.len());
         let Some(layout) = self.layout(keys) else { return Ok(false) };
@@ -158,7 +159,7 @@ impl Words {
         Ok(true)
     }
 
-    /// Where each column's code is to stand, with the batch's values.
+    /// The position of each column's code, including the values of the batch.
     fn layout(&mut self, keys: &[ArrayRef]) -> Option<Vec<Bits>> {
         let (mut layout, mut shift) = (Vec::with_capacity(keys.len()), 0);
         for ((part, column), codes) in self.parts.iter_mut().zip(keys).zip(&mut self.codes) {
@@ -205,7 +206,7 @@ impl Words {
     }
 }
 
-/// A group's code at another place.
+/// A group's code, moved to another position.
 fn moved(word: u64, from: Bits, to: Bits) -> u64 {
     match from.get(word) {
         0 => 0,
@@ -213,7 +214,7 @@ fn moved(word: u64, from: Bits, to: Bits) -> u64 {
     }
 }
 
-/// A place for numbers that came before and those that come now; `None` if 64 bits do not hold them and a null.
+/// The position for the known and the new numbers; `None` if 64 bits do not suffice for them and a null.
 fn widened(at: Bits, known: Option<(u64, u64)>, came: (u64, u64)) -> Option<Bits> {
     // The greatest distance from the base; the code is one more, and not 0.
     let most = |bits: u32| low(bits).saturating_sub(1);
@@ -222,7 +223,7 @@ fn widened(at: Bits, known: Option<(u64, u64)>, came: (u64, u64)) -> Option<Bits
     }
     let (least, greatest) = known.map_or(came, |known| (known.0.min(came.0), known.1.max(came.1)));
     let needed = bits_of((greatest - least).checked_add(1)?);
-    // At least a bit more than before, or a column that grows by little at a time would be laid out anew each time.
+    // At least one bit more than before; otherwise a column that grows slowly would be rewritten each time.
     let bits = needed.max((at.bits + 1).min(64));
     let grows_down = known.is_some_and(|known| came.0 < known.0);
     let base = if grows_down { greatest.saturating_sub(most(bits)) } else { least };
@@ -248,7 +249,7 @@ mod tests {
         let mut numbers = vec![];
         let mut known: Vec<(Option<i64>, Option<String>)> = vec![];
         for step in 0..40_i64 {
-            // Numbers grow to both sides, and texts become more.
+            // Numbers grow in both directions, and there are more texts.
             let value = |i: i64| if i % 5 == 0 { None } else { Some((i % 3 - 1) * (1 << step)) };
             let text = |i: i64| if i % 7 == 0 { None } else { Some(format!("text {}", i % (step + 2))) };
             let rows: Vec<_> = (0..50).map(|i| (value(i), text(i))).collect();

@@ -1,9 +1,9 @@
-//! A bit a build row, set by any number of partitions.
+//! One bit per build row, set by any number of partitions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Which build rows have found a partner. Setting and asking need no order among each other: who asks does so after all
-/// partitions have said that they are done, and that says it ([`Build::is_last`](super::build::Build::is_last)).
+/// The build rows that have a match. `set` and `get` need no memory ordering: bits are read only after all partitions
+/// have finished, and [`Build::is_last`](super::build::Build::is_last) synchronizes with them.
 pub(super) struct Bits(Vec<AtomicU64>);
 
 impl Bits {
@@ -11,7 +11,7 @@ impl Bits {
         Bits((0..rows.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Bytes of so many bits.
+    /// The number of bytes for this number of bits.
     pub(super) fn bytes(rows: usize) -> usize {
         rows.div_ceil(64) * 8
     }
@@ -20,7 +20,7 @@ impl Bits {
     pub(super) fn set(&self, row: u32) {
         if let Some(word) = self.0.get(row as usize / 64) {
             let bit = 1 << (row % 64);
-            // Most rows of a heavy key find the bit set: a read is shared, a write is not.
+            // Most rows of a heavy key find the bit set: a read shares the cache line, a write does not.
             if word.load(Relaxed) & bit == 0 {
                 word.fetch_or(bit, Relaxed);
             }

@@ -1,10 +1,10 @@
-//! What the build side lets be known of the probe side before it is read: between which keys partners can be.
+//! Dynamic filters: bounds of the build keys, pushed into the probe scan.
 //!
-//! DataFusion has put a filter that is still open into scans of the probe side, in the hope that the join will close it:
-//! with it a scan of Parquet leaves out groups of rows and pages. Once all build partitions have said their least and
-//! greatest keys, the filter becomes `key >= least and key <= greatest` for each key column.
+//! DataFusion puts a dynamic filter into scans of the probe side, so that a scan of Parquet can skip row groups and
+//! pages. After all build partitions have reported their least and greatest keys, the filter becomes `key >= least and
+//! key <= greatest` for each key column.
 //!
-//! What it is not: a promise. A scan may begin before the filter is closed, and a filter that stays open lets all rows in.
+//! The filter is optional: a scan may begin before the filter is complete, and an incomplete filter lets all rows pass.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
 use datafusion::physical_plan::ExecutionPlan;
 use koel_arrow::{Column, Keys, NullEquality};
 
-/// The open filter of a join, and what build partitions have said so far.
+/// The dynamic filter of a join, and what build partitions have reported so far.
 pub(super) struct Bounds {
     filter: Arc<DynamicFilterPhysicalExpr>,
     on_probe: Vec<PhysicalExprRef>,
@@ -29,9 +29,9 @@ pub(super) struct Bounds {
 }
 
 struct Said {
-    /// Which build partitions have said theirs: one that is run again says the same again.
+    /// The build partitions that have reported. A partition that runs again reports the same bounds again.
     partitions: Vec<bool>,
-    /// Of each key column, the least and the greatest value of all partitions; both null where there is none.
+    /// The least and the greatest value of each key column over all partitions; both are null if there are no values.
     ends: Vec<Option<Ends>>,
 }
 
@@ -56,7 +56,7 @@ impl Bounds {
         looked.is_err() || found
     }
 
-    /// For a filter that so many build partitions close.
+    /// For a filter that this number of build partitions completes.
     pub(super) fn new(
         filter: Arc<DynamicFilterPhysicalExpr>,
         on: &[(PhysicalExprRef, PhysicalExprRef)],
@@ -73,7 +73,7 @@ impl Bounds {
         Ok(Bounds { filter, on_probe, probe_schema, nulls, said })
     }
 
-    /// Takes the keys of a build partition in, and closes the filter with the last one.
+    /// Adds the keys of a build partition, and completes the filter after the last one.
     ///
     /// Cost: a pass over the keys.
     pub(super) fn say(&self, partition: usize, keys: &Keys) -> Result<()> {
@@ -95,7 +95,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Tells whoever waits for the filter that it stays as it is.
+    /// Marks the filter as final in its current state, for operators that wait for it.
     pub(super) fn stay_open(&self) {
         self.filter.mark_complete();
     }
@@ -109,7 +109,7 @@ impl Bounds {
                 continue;
             }
             let mut within = both(at(key, Operator::GtEq, least), Operator::And, at(key, Operator::LtEq, greatest));
-            // A null may have a null as its partner.
+            // A null may match a null.
             if self.nulls == NullEquality::NullEquals && key.nullable(&self.probe_schema)? {
                 within = both(Arc::new(IsNullExpr::new(Arc::clone(key))), Operator::Or, within);
             }
@@ -136,7 +136,7 @@ impl Ends {
     }
 }
 
-/// Whether equal keys of a type lie between any bounds that one of them does. Not so floats: 0 and -0, and NaN.
+/// Whether a value equal to one within the bounds is always within them. Not for floats: 0 and -0, and NaN.
 fn has_order(of: &DataType) -> bool {
     use DataType::{Date32, Date64, Decimal32, Decimal64, Decimal128, LargeUtf8, Timestamp, Utf8, Utf8View};
     let others = matches!(of, Date32 | Date64 | Decimal32(..) | Decimal64(..) | Decimal128(..) | Timestamp(..));

@@ -1,13 +1,13 @@
-//! The build side, whole: its columns, its index, and which of its rows have been found.
+//! The build side: its columns, its index, and the rows that have a match.
 //!
 //! ```text
-//! collect   batches as they come, their keys evaluated; their bytes are asked of the pool first, and then the index's
-//! join up   column after column in one piece, the batches' own freed on the way: `take` from one piece is one pass
-//! index     on a device if there are many rows, else on the CPU; by a thread that may be kept busy
+//! collect   reads batches and evaluates their keys; reserves their bytes in the pool, and then those of the index
+//! join up   concatenates each column, and frees the batches on the way, because `take` from one piece is one pass
+//! index     on a device if there are many rows, otherwise on the CPU, by a blocking thread
 //! ```
 //!
-//! Where the pool has no room, or rows are more than koel can number, the join is DataFusion's (instead.rs). Partitions that are
-//! still reading then make room as well: a merge needs some.
+//! If the pool has too little memory, or there are more rows than koel can number, DataFusion joins instead
+//! (instead.rs). Partitions that are still being read then free their memory too, because a merge needs some.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,22 +31,22 @@ use super::spec::Spec;
 use crate::device;
 use crate::error::external;
 
-/// A build side that is complete.
+/// A complete build side.
 pub(super) struct Build {
-    /// By their places in the build side's schema; none where nobody asks for it.
+    /// By their positions in the build side's schema; `None` if the result does not need the column.
     columns: Vec<Option<Column>>,
     schema: SchemaRef,
     rows: usize,
     pub(super) index: Index,
-    /// For joins that end with build rows, found or not.
+    /// For joins that end with build rows, with or without a match.
     found: Option<Bits>,
-    /// Probe partitions that are not done.
+    /// The number of probe partitions that have not finished.
     probing: AtomicUsize,
-    /// Held until the last partition lets go.
+    /// Kept until the last partition drops it.
     reservation: MemoryReservation,
 }
 
-/// Batches and their keys, as they come.
+/// The batches that were read, and their keys.
 struct Collected {
     batches: Vec<RecordBatch>,
     keys: Vec<Vec<ArrayRef>>,
@@ -54,32 +54,32 @@ struct Collected {
     reservation: MemoryReservation,
 }
 
-/// What was read of a build side that koel cannot hold.
+/// The part of a build side that was read before koel refused it.
 pub(super) struct Refused {
     pub(super) batches: Vec<RecordBatch>,
-    /// What was not read yet.
+    /// The part that was not read.
     pub(super) rest: SendableRecordBatchStream,
-    /// Of the batches.
+    /// The memory of the batches.
     pub(super) reservation: MemoryReservation,
     pub(super) why: DataFusionError,
 }
 
-/// A build side, or what there is of it.
+/// The result of reading a build side.
 pub(super) enum Read {
     /// All of it.
     Whole(Arc<Build>),
-    /// Not all of it.
+    /// A part of it; koel cannot store all of it.
     Refused(Refused),
 }
 
-/// Build rows from which a partition is indexed by all threads, however many partitions there are.
+/// The number of build rows from which a partition is indexed by all threads, however many partitions there are.
 const MOST_ALONE: usize = 1 << 22;
 
 /// Rows that koel can number.
 const MOST_ROWS: usize = u32::MAX as usize - 1;
 
 impl Build {
-    /// Reads a partition of the build side that so many partitions of the other one will probe.
+    /// Reads a partition of the build side, which `probes` partitions of the other side will probe.
     pub(super) async fn collect(
         input: SendableRecordBatchStream,
         spec: Arc<Spec>,
@@ -124,12 +124,12 @@ impl Build {
             bounds.say(partition, &keys)?;
         }
         columns.iter_mut().enumerate().filter(|(i, _)| !spec.keeps_build(*i)).for_each(|(_, column)| *column = None);
-        // A partition with most rows of all is left to all threads.
+        // A partition with most of all rows is indexed by all threads.
         let cpu = if spec.are_many && rows < MOST_ALONE { device::thread() } else { device::cpu() };
         let device = if rows < spec.min_rows { cpu.clone() } else { device::named(&spec.device) };
         let device = if device::is_cpu(&device) { cpu.clone() } else { device };
         let index = Index::new([device, cpu], keys, spec.nulls, spec.wants_pairs())?;
-        // Columns that nobody asks for any more are gone; what the index needs is known less well.
+        // Columns that are not needed any more were freed; the memory of the index is an estimate.
         let kept: usize = columns.iter().flatten().map(bytes).sum();
         let kept = kept.saturating_add(spec.index_bytes(rows));
         reservation.shrink(reservation.size().saturating_sub(kept));
@@ -144,12 +144,12 @@ impl Build {
         })
     }
 
-    /// Rows.
+    /// The number of rows.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Notes that a build row has been found.
+    /// Marks a build row as matched.
     #[inline]
     pub(super) fn mark(&self, row: u32) {
         if let Some(found) = &self.found {
@@ -157,18 +157,19 @@ impl Build {
         }
     }
 
-    /// Whether a build row has been found, which is known after the last partition.
+    /// Whether a build row has a match. Only valid after the last partition has finished.
     #[inline]
     pub(super) fn is_found(&self, row: u32) -> bool {
         self.found.as_ref().is_some_and(|found| found.get(self.index.marked_by(row)))
     }
 
-    /// Called once by each partition that is done: whether it is the last one, and sees the marks of all others.
+    /// Called once by each partition that has finished. Returns whether it is the last one, which sees the marks of all
+    /// others.
     pub(super) fn is_last(&self) -> bool {
         self.probing.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Rows of a column; null where a number is.
+    /// Rows of a column; null for a null row number.
     pub(super) fn take(&self, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
         match self.columns.get(column) {
             Some(Some(of)) if self.rows > 0 => of.take(rows).map_err(external),
@@ -178,8 +179,8 @@ impl Build {
     }
 }
 
-/// In one piece. In its own ones where there is no room for both, or one would be too long for its offsets or its
-/// dictionary's keys.
+/// Concatenates a column. Keeps its pieces if there is no memory for both, or if the result would be too long for its
+/// offsets or for the keys of its dictionary.
 fn one_piece(column: Column, reservation: &MemoryReservation) -> Column {
     let bytes = bytes(&column);
     if column.chunks().len() == 1 || reservation.try_grow(bytes).is_err() {
@@ -190,7 +191,7 @@ fn one_piece(column: Column, reservation: &MemoryReservation) -> Column {
     column
 }
 
-/// Bytes that a column holds.
+/// The memory of a column in bytes.
 fn bytes(column: &Column) -> usize {
     column.chunks().iter().map(|piece| piece.get_array_memory_size()).sum()
 }
@@ -218,7 +219,7 @@ impl Collected {
             }
             let mut bytes = counter.count_batch(&batch);
             for (expression, keys) in spec.on_build.iter().zip(&mut keys) {
-                // A column is taken from the batches once they are joined up.
+                // A key that is a column is taken from the concatenated batches.
                 if !is_column(expression) {
                     let key = expression.evaluate(&batch)?.into_array(batch.num_rows())?;
                     bytes += key.get_array_memory_size();
@@ -250,7 +251,7 @@ impl Collected {
 }
 
 impl Spec {
-    /// Bytes of what is made of so many build rows.
+    /// The bytes of the index of this number of build rows.
     fn index_bytes(&self, rows: usize) -> usize {
         let marks = if self.ends_with_build_rows() { Bits::bytes(rows) } else { 0 };
         Index::bytes(rows, self.on_build.len()).saturating_add(marks)

@@ -1,10 +1,10 @@
-//! The operator: its place in plans.
+//! The operator and its role in plans.
 //!
-//! A [`KoelJoinExec`] keeps the `HashJoinExec` whose place it takes. What that one says of a plan (schema, partitions,
-//! order, statistics) is as true of this one, so it is asked; only the work is done here.
+//! A [`KoelJoinExec`] keeps the `HashJoinExec` that it replaces, and takes schema, partitions, order and statistics
+//! from it; only the execution differs.
 //!
 //! ```text
-//! CollectLeft    one build side, begun by whichever partition comes first, awaited by all
+//! CollectLeft    one build side, started by the first partition to run, awaited by all
 //! Partitioned    one for each partition
 //! ```
 
@@ -45,10 +45,10 @@ use crate::options::KoelOptions;
 use crate::ordered::NO_ORDER;
 use crate::shown::as_stock;
 
-/// A build side that is under way, and whoever waits for it.
+/// A build side that is being built, for the partitions that wait for it.
 type Building = Shared<BoxFuture<'static, std::result::Result<Side, Arc<DataFusionError>>>>;
 
-/// Who joins, once it is known how large the build side is.
+/// The join implementation, chosen when the size of the build side is known.
 #[derive(Clone)]
 enum Side {
     Koel(Arc<Build>),
@@ -57,31 +57,32 @@ enum Side {
 
 /// A join by koel.
 ///
-/// Rows come as from `HashJoinExec`: probe rows in their order, where that keeps it, and for one probe row the build rows in
-/// theirs; build rows at the end in theirs.
+/// Rows are in the order of `HashJoinExec`: probe rows in their order if it preserves it, the build rows of one probe
+/// row in theirs, and build rows at the end in theirs.
 ///
-/// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row and a megabyte, in a reservation. Where it is
-/// refused, DataFusion sorts both sides, on disk if need be, and merges them, or hashes where it cannot; rows then come in its order.
+/// Memory: the concatenated build side, and an index estimated at `40 + 16 * keys` bytes per row plus a megabyte, all
+/// in a reservation. If the reservation fails, DataFusion sorts both sides, on disk if necessary, and merges them, or
+/// hashes them if it cannot merge; rows are then in its order.
 pub struct KoelJoinExec {
     stock: Arc<HashJoinExec>,
     options: KoelOptions,
-    /// Where the columns of the result come from.
+    /// The sources of the columns of the result.
     columns: Vec<ColumnIndex>,
     /// The build side that all partitions share.
     building: Arc<Mutex<Option<Building>>>,
-    /// Whether one of them has found no room, for as long as they are at work.
+    /// Whether a partition ran out of memory, while the partitions are running.
     is_short: Mutex<Weak<AtomicBool>>,
-    /// What all build sides say to scans of the probe side.
+    /// The bounds that all build sides report to scans of the probe side.
     bounds: OnceLock<Option<Arc<Bounds>>>,
     metrics: ExecutionPlanMetricsSet,
     devices: Devices,
 }
 
 impl KoelJoinExec {
-    /// A join in the place of this one.
+    /// Creates a join that replaces `stock`.
     ///
     /// # Errors
-    /// Why koel does not take it.
+    /// The reason why koel does not support it.
     pub fn of(stock: &HashJoinExec, options: &KoelOptions) -> std::result::Result<Self, String> {
         refused(stock)?;
         let stock = stock.builder().build().map_err(|error| error.to_string())?;
@@ -106,7 +107,7 @@ impl KoelJoinExec {
         }
     }
 
-    /// The join whose place it takes.
+    /// The join that it replaces.
     pub fn stock(&self) -> &HashJoinExec {
         &self.stock
     }
@@ -118,18 +119,18 @@ impl KoelJoinExec {
         }
     }
 
-    /// The filter in scans of the probe side, if DataFusion put one there and one of them reads it.
+    /// The dynamic filter in scans of the probe side, if DataFusion put one there and a scan reads it.
     fn bounds(&self) -> Option<Arc<Bounds>> {
         let made = || {
             let [filter] = <[_; 1]>::try_from(self.stock.dynamic_expressions_produced()).ok()?;
             let filter = Arc::downcast::<DynamicFilterPhysicalExpr>(filter).ok()?;
             if !Bounds::are_read(&filter, &self.stock.right) {
-                // Nobody would use them: spare the pass over the keys.
+                // No scan uses the bounds, so the pass over the keys is unnecessary.
                 return None;
             }
             let schemas = [self.stock.left.schema(), self.stock.right.schema()];
             let builds = self.stock.left.output_partitioning().partition_count();
-            // Without bounds scans read more, and the join is as right.
+            // Without bounds scans read more, but the join is correct.
             Bounds::new(filter, &self.stock.on, schemas, self.nulls(), builds).ok().map(Arc::new)
         };
         self.bounds.get_or_init(made).clone()
@@ -156,7 +157,7 @@ impl KoelJoinExec {
             fetch: self.stock.fetch(),
             bounds: self.bounds(),
             is_short,
-            // As the plan was made.
+            // As set when the plan was created.
             ordered: self.options.ordered,
             device: options.device.clone(),
             min_rows: options.min_rows,
@@ -164,7 +165,7 @@ impl KoelJoinExec {
         }
     }
 
-    /// The build side of a partition, or of all.
+    /// The build side of a partition, or the shared one.
     fn building(&self, partition: usize, spec: &Arc<Spec>, context: &Arc<TaskContext>) -> Result<Building> {
         let begin = |partition: usize, probes: usize| {
             let name = format!("KoelJoinExec[{partition}]");
@@ -206,7 +207,7 @@ impl KoelJoinExec {
     }
 }
 
-/// Refuses what koel does not answer as `HashJoinExec` does.
+/// Returns the reason if koel's result would differ from that of `HashJoinExec`.
 fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
     if join.null_aware {
         return Err("NOT IN with nulls (a null-aware anti join) is not koel's".into());
@@ -222,7 +223,7 @@ fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
         for (key, of) in [(left, &build), (right, &probe)] {
             check_key(&key.to_string(), of).map_err(|error| error.to_string())?;
         }
-        // A struct with a null in it equals itself there, and nothing here.
+        // A struct with a null in it equals itself in DataFusion, but nothing in koel.
         if join.null_equality() == NullEquality::NullEqualsNothing && [&build, &probe].into_iter().any(has_inner_nulls)
         {
             return Err(format!("key {left} is a struct whose fields may be null"));
@@ -238,7 +239,7 @@ fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Whether a value of a type may have a null in it and be none.
+/// Whether a value of a type may contain a null without being null.
 fn has_inner_nulls(of: &DataType) -> bool {
     match of {
         DataType::Struct(fields) => {
@@ -323,7 +324,7 @@ impl ExecutionPlan for KoelJoinExec {
                 Side::Stock(instead) => {
                     let (rows, is_last) = instead.execute(partition)?;
                     if is_last {
-                        // Who runs the plan anew begins anew.
+                        // If the plan is executed again, it builds again.
                         *shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
                     }
                     metrics.counted(rows)
@@ -363,7 +364,7 @@ impl ExecutionPlan for KoelJoinExec {
 }
 
 impl KoelJoinExec {
-    /// The same in the place of another stock join, fresh.
+    /// A fresh join that replaces another stock join.
     fn around(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(join) = stock.downcast_ref::<HashJoinExec>() else {
             return Err(DataFusionError::Internal(format!("koel: a HashJoinExec became a {}", stock.name())));

@@ -1,13 +1,13 @@
-//! The keys of the build side, made ready to be asked by probe batches: on the chosen device, or on the CPU.
+//! The index of the build side's keys, on the chosen device or on the CPU.
 //!
 //! ```text
-//! Pairs    a multimap: for each probe row its build rows.    Inner and outer joins, and all with a residual filter
-//! Firsts   a map: for each probe row the first build row of its key.    Semi, anti and mark joins without a filter
+//! Pairs    a multimap: the build rows of each probe row.    For inner and outer joins, and all with a residual filter
+//! Firsts   a map: the first build row of each probe row's key.    For semi, anti and mark joins without a filter
 //! ```
 //!
-//! A device that fails, while building or later, is left for good: the same index is made on the CPU, and the batch at hand
-//! is asked again. koel gives the same rows in the same order on every device, so a result that is half out goes on as if
-//! nothing had happened.
+//! After an error of a device, during the build or later, the device is not used again: the CPU builds the same index,
+//! and the current batch is looked up again. koel returns the same rows in the same order on every device, so a partial
+//! result continues without a difference.
 
 use std::sync::OnceLock;
 
@@ -19,11 +19,11 @@ use log::warn;
 use crate::device;
 use crate::error::external;
 
-/// Probe rows that are asked at a time of a device that is reached over a bus.
+/// Probe rows that are looked up at a time on a device on a bus.
 const GATHERED: usize = 1 << 20;
-/// Results of a batch that are held at once.
+/// Results of a batch that are buffered at once.
 pub(super) const AT_ONCE: usize = 1 << 17;
-/// Results of what is gathered for a device, where there is room for them: it looks all of it up again for each piece.
+/// Results of a larger batch for a device, if memory allows: the device looks up the whole batch again for each piece.
 pub(super) const AT_ONCE_REMOTE: usize = 1 << 21;
 
 /// An index of the build side's keys.
@@ -32,10 +32,10 @@ pub(super) struct Index {
     nulls: NullEquality,
     pairs: bool,
     device: Any,
-    /// The CPU, all of its threads or one.
+    /// The CPU with all of its threads, or with one.
     cpu: Any,
     way: Way,
-    /// Made when the device has failed.
+    /// Built after the device has failed.
     on_cpu: OnceLock<std::result::Result<Way, String>>,
 }
 
@@ -55,7 +55,7 @@ impl Way {
 }
 
 impl Index {
-    /// An index on a device, or, should it fail, on the CPU.
+    /// Creates an index on a device, or on the CPU if the device fails.
     pub(super) fn new([device, cpu]: [Any; 2], keys: Keys, nulls: NullEquality, pairs: bool) -> Result<Self> {
         let on = |device: &Any| Way::of(device, &keys, nulls, pairs);
         let (device, way) = match on(&device) {
@@ -70,13 +70,13 @@ impl Index {
         Ok(Index { keys, nulls, pairs, device, cpu, way, on_cpu: OnceLock::new() })
     }
 
-    /// Bytes that an index of so many rows and key columns takes while it is made, at most: words, their numbers, a table of
-    /// them, the lists of rows, and on the CPU up to 64 bytes a row of bits, which are a megabyte at most.
+    /// The most bytes that the build of an index of this number of rows and key columns takes: words, their numbers, a
+    /// table of them, the lists of rows, and on the CPU up to 64 bytes of bits per row, at most a megabyte.
     pub(super) fn bytes(rows: usize, columns: usize) -> usize {
         rows.saturating_mul(40 + 16 * columns).saturating_add(rows.saturating_mul(64).min(1 << 20))
     }
 
-    /// The device that holds it, for metrics and plans.
+    /// The name of the device, for metrics and plans.
     pub(super) fn device(&self) -> String {
         match self.on_cpu.get() {
             Some(_) => format!("cpu, {} failed", device::shown(&self.device)),
@@ -84,17 +84,17 @@ impl Index {
         }
     }
 
-    /// Whether it is asked over a bus: then in few large batches, and by a thread that may wait.
+    /// Whether the index is on a device on a bus: it is then probed in few large batches, by a blocking thread.
     pub(super) fn is_remote(&self) -> bool {
         !device::is_cpu(&self.device) && self.on_cpu.get().is_none()
     }
 
-    /// Probe rows to gather before it is asked; the CPU is asked for each batch, while that is in its caches.
+    /// The number of probe rows to gather for a lookup. On the CPU, each batch is looked up while it is in the caches.
     pub(super) fn gathered(&self) -> usize {
         if self.is_remote() { GATHERED } else { 1 }
     }
 
-    /// What a batch of probe keys finds, without its results if they are more than so many.
+    /// Looks up a batch of probe keys; does not return results if there are more than `at_once`.
     pub(super) fn probe(&self, keys: &Keys, how: JoinKind, at_once: usize) -> Result<Probe> {
         self.ask(|way| match way {
             Way::Pairs(right) => right.probe(keys, how, at_once),
@@ -102,7 +102,7 @@ impl Index {
         })
     }
 
-    /// So many results of a batch, or those that are left.
+    /// The results of a batch from number `first` on, at most `at_once`.
     pub(super) fn piece(&self, probe: &Probe, first: u64, at_once: usize) -> Result<JoinRows> {
         self.ask(|way| match way {
             Way::Pairs(right) => right.piece(probe, first, at_once),
@@ -118,7 +118,7 @@ impl Index {
         })
     }
 
-    /// The row whose bit says whether a build row was found.
+    /// The row whose bit records whether a build row has a match.
     pub(super) fn marked_by(&self, row: u32) -> u32 {
         match &self.way {
             Way::Pairs(_) => row,
@@ -126,7 +126,7 @@ impl Index {
         }
     }
 
-    /// Asks the device, and after its failure the CPU.
+    /// Runs `question` on the device's index, or on the CPU's after the device has failed.
     fn ask<T>(&self, question: impl Fn(&Way) -> koel_arrow::Result<T>) -> Result<T> {
         if self.on_cpu.get().is_none() {
             match question(&self.way) {
@@ -147,7 +147,7 @@ impl Index {
     }
 }
 
-/// Whether the CPU may do better: it has other memory and no driver, but the same keys.
+/// Whether the CPU may succeed after this error: it has other memory and does not use a driver.
 fn may_be_mended(device: &Any, error: &koel_arrow::Error) -> bool {
     !device::is_cpu(device) && matches!(error, koel_arrow::Error::Koel(_))
 }
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Results of a piece: fewer than there are, so that they are listed piece by piece.
+    /// Fewer results than there are, so that they are returned in several pieces.
     const SOME: usize = 64;
 
     fn keys(of: impl Iterator<Item = i64>) -> Keys {
@@ -173,7 +173,7 @@ mod tests {
         koel::Error::Device { device: "a card".into(), doing: "a lookup".into(), message: "it is gone".into() }
     }
 
-    /// All that the index says of these keys.
+    /// All results of the index for these keys.
     fn said(index: &Index, of: &Keys) -> [Vec<u32>; 2] {
         if !index.pairs {
             return [index.firsts(of).expect("rows"), vec![]];
@@ -190,7 +190,8 @@ mod tests {
         [left, right]
     }
 
-    /// What a batch found on a device goes on to be listed by the CPU, and the batches behind it find the same there.
+    /// The CPU continues to list the results of a batch that was looked up on a device, and later batches have equal
+    /// results.
     #[test]
     fn the_cpu_goes_on_where_a_device_has_failed() {
         let device = match koel::device::choose("opencl:0", None) {

@@ -1,18 +1,18 @@
-//! A join whose build side finds no room: DataFusion's own, over what was read so far and what is still to come.
+//! A join whose build side does not fit in memory: DataFusion's own, over the batches that were read and the rest.
 //!
 //! ```text
-//! build     batches read so far, and the rest of the input  ->  a file, sorted into another one, which each probe partition reads
-//! probe     each partition by itself: sorted by its keys, on disk if need be, and merged with the build side: SortMergeJoinExec.
-//!           For a join that ends with build rows all of them in the first partition, since a partition by itself does not know
-//!           which build rows others have found
-//! memory    three quarters of what the batches had, in equal parts: a pool for each sort, of which nobody else can take
-//! result    projected, and put into the order that the plan counts on
+//! build     batches and the rest of the input  ->  a file, sorted into another one, which each probe partition reads
+//! probe     each partition by itself: sorted by its keys, on disk if necessary, and merged by SortMergeJoinExec. For a join
+//!           that ends with build rows all of them in the first partition, since a partition does not know the matches of
+//!           the others
+//! memory    three quarters of the memory of the batches, in equal parts: a separate pool for each sort
+//! result    projected, and sorted into the order that the plan requires
 //! ```
 //!
-//! Where the session has no disk, or DataFusion does not merge keys of such types, it is `HashJoinExec`, which needs less memory
-//! than koel and may find it.
+//! If the session cannot spill, or DataFusion cannot merge keys of these types, it is `HashJoinExec`, which needs less
+//! memory than koel and may succeed.
 //!
-//! What it is not: in koel's order. With `koel.ordered` a build side that finds no room is an error.
+//! The result is not in koel's order, so with `koel.ordered` a build side that does not fit is an error.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,25 +39,25 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::build::Refused;
 use crate::source::{Source, Spilled, plan_of};
 
-/// A join by DataFusion.
+/// A join executed by DataFusion.
 pub(super) struct Instead {
     join: Arc<HashJoinExec>,
     way: Way,
     /// The session.
     context: Arc<TaskContext>,
-    /// What pools are made of: of each partition that has not been asked for, and of its stream then.
+    /// The memory for the pools of each partition: of those that have not started, and then of their streams.
     memory: Mutex<Vec<Option<Arc<MemoryReservation>>>>,
 }
 
 enum Way {
-    /// The build side in a file, sorted, and the bytes with which each partition merges.
+    /// The sorted build side in a file, and the bytes for the merge of each partition.
     Merge(Spilled, usize),
-    /// `HashJoinExec`, and whether it is that of one partition.
+    /// `HashJoinExec`, and whether it joins a single partition.
     Hash(Arc<dyn ExecutionPlan>, bool),
 }
 
 impl Instead {
-    /// In the place of this join, or of one partition of it.
+    /// Replaces this join, or one partition of it.
     pub(super) async fn new(
         join: &Arc<HashJoinExec>,
         partition: Option<usize>,
@@ -83,7 +83,8 @@ impl Instead {
         let Refused { batches, rest, reservation, .. } = refused;
         let sorts = if has_end(*join.join_type()) { 1 } else { partitions };
         let largest = batches.iter().map(get_record_batch_memory_size).max().unwrap_or_default();
-        // A quarter is for those below: a `RepartitionExec` that spills each batch can wait for ever (apache/datafusion#24883).
+        // A quarter is left for operators below: a `RepartitionExec` that spills every batch can deadlock
+        // (apache/datafusion#24883).
         let each = (reservation.size() / 4 * 3 / sorts).max(BATCHES_A_SORT * largest);
         reservation.resize(each * sorts);
         let spills = || SpillMetrics::new(metrics.0, metrics.1);
@@ -102,7 +103,7 @@ impl Instead {
         }
     }
 
-    /// A partition of the result, and whether all have been asked for.
+    /// Executes a partition of the result. Returns the stream, and whether all partitions have been started.
     pub(super) fn execute(&self, partition: usize) -> Result<(SendableRecordBatchStream, bool)> {
         let schema = ExecutionPlan::schema(self.join.as_ref());
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +137,7 @@ fn probe(join: &HashJoinExec, at: usize, context: &Arc<TaskContext>) -> Source {
     Source::Partition(Arc::clone(&join.right), at, Arc::clone(context))
 }
 
-/// What a file is for.
+/// The description of the file.
 const SPILLED: &str = "KoelJoinExec build side";
 
 /// Whether a join ends with build rows.
@@ -145,10 +146,10 @@ fn has_end(how: JoinType) -> bool {
     matches!(how, Left | Full | LeftSemi | LeftAnti | LeftMark)
 }
 
-/// Batches that a sort has to have room for.
+/// The number of batches that a sort needs memory for.
 const BATCHES_A_SORT: usize = 24;
 
-/// A session whose operators have so many bytes.
+/// A session whose operators share this number of bytes.
 fn own_pool(context: &TaskContext, bytes: usize) -> Result<Arc<TaskContext>> {
     let pool = Arc::new(GreedyMemoryPool::new(bytes));
     let runtime = RuntimeEnvBuilder::from_runtime_env(&context.runtime_env()).with_memory_pool(pool).build_arc()?;
@@ -158,8 +159,8 @@ fn own_pool(context: &TaskContext, bytes: usize) -> Result<Arc<TaskContext>> {
     Ok(Arc::new(TaskContext::default().with_session_config(config).with_runtime(runtime)))
 }
 
-/// Whether `SortMergeJoinExec` compares keys of these types: for pairs of rows it is all that has an order, and for semi, anti and
-/// mark joins these.
+/// Whether `SortMergeJoinExec` can compare keys of these types: for pairs of rows all types that have an order, and for
+/// semi, anti and mark joins the types listed here.
 fn can_merge(join: &HashJoinExec) -> Result<bool> {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Decimal128, FixedSizeBinary, LargeBinary, LargeUtf8, Struct,
@@ -178,7 +179,8 @@ fn can_merge(join: &HashJoinExec) -> Result<bool> {
     Ok(true)
 }
 
-/// What was read, then the rest. Memory is given back once the reader begins, who accounts for its own.
+/// The batches that were read, then the rest. Their memory is released when the reader starts, because it accounts for
+/// its own.
 fn in_memory(refused: Refused) -> Source {
     let Refused { batches, rest, reservation, .. } = refused;
     let schema = rest.schema();
@@ -194,7 +196,7 @@ fn keys(join: &HashJoinExec) -> (Vec<PhysicalExprRef>, Vec<PhysicalExprRef>) {
     join.on().iter().cloned().unzip()
 }
 
-/// By `SortMergeJoinExec`, from a build side that is sorted.
+/// A `SortMergeJoinExec` with a sorted build side.
 fn merged(
     join: &HashJoinExec,
     build: Arc<dyn ExecutionPlan>,
@@ -229,7 +231,7 @@ fn sorted(plan: Arc<dyn ExecutionPlan>, by: &[PhysicalExprRef]) -> Result<Arc<dy
     Ok(Arc::new(SortExec::new(by, plan).with_preserve_partitioning(true)))
 }
 
-/// By `HashJoinExec`.
+/// A `HashJoinExec`.
 fn hashed(
     join: &HashJoinExec,
     build: Arc<dyn ExecutionPlan>,

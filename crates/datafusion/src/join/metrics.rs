@@ -1,4 +1,4 @@
-//! What EXPLAIN ANALYZE says of a join.
+//! The metrics of a join in EXPLAIN ANALYZE.
 
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{
@@ -10,18 +10,18 @@ use futures::TryStreamExt;
 use crate::device::Devices;
 use crate::metrics::{Input, Part};
 
-/// Of a build side.
+/// Metrics of a build side.
 #[derive(Clone)]
 pub(super) struct BuildMetrics {
     pub(super) input: Input,
-    /// Reading, indexing.
+    /// Reading and indexing.
     pub(super) time: Part,
     memory: Gauge,
 }
 
 impl BuildMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, devices: Devices) -> Self {
-        // Of the type that BaselineMetrics has, so that it is added to the probe side's.
+        // Of the same type as in BaselineMetrics, so that it is added to the probe side's.
         let elapsed = MetricBuilder::new(metrics).with_type(MetricType::Summary).elapsed_compute(partition);
         let of = (metrics, partition);
         BuildMetrics {
@@ -36,7 +36,7 @@ impl BuildMetrics {
     }
 }
 
-/// Of a partition of the probe side.
+/// Metrics of a partition of the probe side.
 #[derive(Clone)]
 pub(super) struct ProbeMetrics {
     /// Rows and batches of the result.
@@ -44,7 +44,7 @@ pub(super) struct ProbeMetrics {
     pub(super) input: Input,
     /// Looking up keys.
     pub(super) probe: Part,
-    /// Making rows of the result.
+    /// Creating rows of the result.
     pub(super) join: Part,
 }
 
@@ -59,7 +59,7 @@ impl ProbeMetrics {
         }
     }
 
-    /// A stream that another join gives, its rows counted.
+    /// Counts the rows of another join's stream.
     pub(super) fn counted(self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let schema = rows.schema();
         let rows = rows.map_ok(move |batch| batch.record_output(&self.all));

@@ -1,4 +1,4 @@
-//! The join: an operator in the place of HashJoinExec.
+//! The join: an operator that replaces HashJoinExec.
 
 mod bits;
 mod bounds;

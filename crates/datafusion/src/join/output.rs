@@ -1,8 +1,8 @@
-//! Results in batches of the session's size, whatever sizes they come in.
+//! Result batches of the session's batch size.
 //!
 //! ```text
-//! as it comes   a batch that is half full is handed on as it is: copying it would cost more than it saves
-//! exact         each batch but the last has just so many rows, so that it does not tell which device has made it
+//! as it comes   a batch that is at least half full is returned unchanged: copying it would cost more than it saves
+//! exact         each batch except for the last has the session's size, so that it does not depend on the device
 //! ```
 
 use std::collections::VecDeque;
@@ -13,11 +13,11 @@ use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 
-/// What waits to be handed on.
+/// Rows that wait for the next batch.
 pub(super) struct Output {
-    /// None for results without columns, which are but a number of rows.
+    /// `None` for results without columns, which are only a number of rows.
     joined_up: Option<BatchCoalescer>,
-    /// Rows without columns that are no batch yet.
+    /// The number of rows without columns that are not in a batch yet.
     rows: usize,
     schema: SchemaRef,
     batch_size: usize,
@@ -32,10 +32,10 @@ impl Output {
         Output { joined_up, rows: 0, schema, batch_size, ready: VecDeque::new() }
     }
 
-    /// Takes rows in.
+    /// Adds rows.
     pub(super) fn push(&mut self, batch: RecordBatch) -> Result<()> {
         match &mut self.joined_up {
-            // Longer ones than the session's would be handed on as they are.
+            // Longer batches than the session's would be returned unchanged.
             Some(joined_up) => {
                 for from in (0..batch.num_rows()).step_by(self.batch_size) {
                     joined_up.push_batch(batch.slice(from, self.batch_size.min(batch.num_rows() - from)))?;
@@ -51,7 +51,7 @@ impl Output {
         Ok(())
     }
 
-    /// A batch of so many rows without columns.
+    /// Returns batches of this number of rows without columns.
     fn count(&mut self, rows: usize) -> Result<()> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         self.ready.push_back(RecordBatch::try_new_with_options(Arc::clone(&self.schema), vec![], &options)?);
@@ -59,7 +59,7 @@ impl Output {
         Ok(())
     }
 
-    /// No more rows come.
+    /// Ends the input.
     pub(super) fn finish(&mut self) -> Result<()> {
         match &mut self.joined_up {
             Some(joined_up) => joined_up.finish_buffered_batch()?,
@@ -69,7 +69,7 @@ impl Output {
         Ok(())
     }
 
-    /// A batch that is complete.
+    /// The next complete batch.
     pub(super) fn next(&mut self) -> Option<RecordBatch> {
         match &mut self.joined_up {
             Some(joined_up) => joined_up.next_completed_batch(),

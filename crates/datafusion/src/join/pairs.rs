@@ -1,12 +1,12 @@
-//! The results of gathered probe batches, slice by slice.
+//! The results of gathered probe batches, in slices.
 //!
 //! ```text
-//! gathered   batches of the probe side, whose rows are numbered through; their keys are asked at once
+//! gathered   batches of the probe side, with consecutive row numbers; their keys are looked up together
 //! piece      some of their results, by probe rows, then build rows
-//! slice      results of one batch, at most batch_size; the last one of a batch says so, and may be empty
+//! slice      at most batch_size results of one batch; the last one of a batch is marked, and may be empty
 //! ```
 //!
-//! Since results come by probe rows, those of a batch stand side by side: batches need not be put together to be taken from.
+//! Results are ordered by probe rows, so those of a batch are adjacent, and batches need not be concatenated.
 
 use std::ops::Range;
 
@@ -17,16 +17,16 @@ use koel_arrow::Probe;
 
 use super::index::Index;
 
-/// Probe batches and what they have found.
+/// Probe batches and their results.
 pub(super) struct Pairs {
     batches: Vec<RecordBatch>,
-    /// The batch whose results come next, and its rows.
+    /// The batch whose results are next, and its rows.
     at: usize,
     rows: Range<u32>,
     probe: Probe,
     /// The most results of a piece.
     at_once: usize,
-    /// Results before the piece, and those of it that have been given.
+    /// The number of results before the piece, and of those of the piece that were returned.
     before: u64,
     piece: JoinRows,
     given: usize,
@@ -39,34 +39,34 @@ pub(super) struct Slice {
     /// Its row, and the build row or [`koel::NO_ROW`], of each result.
     pub(super) probe: Vec<u32>,
     pub(super) build: Vec<u32>,
-    /// Whether no more come of this batch.
+    /// Whether it is the last slice of the batch.
     pub(super) is_last: bool,
 }
 
 impl Pairs {
-    /// Results of batches, none of which is empty.
+    /// The results of batches, none of which is empty.
     pub(super) fn new(batches: Vec<RecordBatch>, probe: Probe, at_once: usize) -> Self {
         let rows = 0..batches.first().map_or(0, |batch| batch.num_rows() as u32);
         let piece = JoinRows { left: Vec::new(), right: Vec::new() };
         Pairs { batches, at: 0, rows, probe, at_once, before: 0, piece, given: 0 }
     }
 
-    /// A batch by its place.
+    /// The batch at this position.
     pub(super) fn batch(&self, at: usize) -> &RecordBatch {
         &self.batches[at]
     }
 
-    /// Whether [`load`](Self::load) has to be called before the next slice.
+    /// Whether [`load`](Self::load) must be called before the next slice.
     pub(super) fn is_short(&self) -> bool {
         self.at < self.batches.len() && self.given == self.piece.left.len() && self.ahead() > 0
     }
 
-    /// Results behind the piece.
+    /// The number of results after the piece.
     fn ahead(&self) -> u64 {
         self.probe.len().saturating_sub(self.before + self.piece.left.len() as u64)
     }
 
-    /// Fetches the next piece. It may wait for a device.
+    /// Loads the next piece. It may block on a device.
     pub(super) fn load(&mut self, index: &Index) -> Result<()> {
         self.before += self.piece.left.len() as u64;
         self.given = 0;
@@ -74,7 +74,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// The next slice of at most so many results. None when all batches are done.
+    /// The next slice of at most `most` results; `None` after the last batch.
     pub(super) fn next(&mut self, most: usize) -> Option<Slice> {
         let batch = self.at;
         if batch == self.batches.len() {

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! slice      results of one probe batch (pairs.rs)
-//! filter     the residual condition over the pairs of a slice: which of them are results
-//! marks      build rows that have a partner are noted for the end
-//! lonely     with a filter, probe rows that are left without a partner are put between the others, in their order
+//! filter     the residual condition over the pairs of a slice selects the results
+//! marks      matched build rows are marked for the end
+//! lonely     with a filter, unmatched probe rows are inserted between the others, in order
 //! ```
 //!
-//! A slice may end between two pairs of one probe row. Whether that row is lonely is known later, so it is left open:
-//! [`Open`] goes from slice to slice.
+//! A slice may end between two pairs of one probe row. Whether that row has a match is known later: [`Open`] keeps the
+//! state between slices.
 
 use std::sync::Arc;
 
@@ -26,25 +26,25 @@ use super::build::Build;
 use super::pairs::Slice;
 use super::spec::Spec;
 
-/// Rows of both sides that belong together, one beside the other; [`NO_ROW`] for a build row that is none.
+/// Pairs of rows of both sides; [`NO_ROW`] for a missing build row.
 struct Rows {
     probe: Vec<u32>,
     build: Vec<u32>,
 }
 
-/// What is known of the rows of a batch before its last slice, where a filter decides.
+/// The state of a batch before its last slice, if there is a filter.
 #[derive(Default)]
 pub(super) struct Open {
     /// Rows before it are decided.
     next: u32,
-    /// Whether row `next` has a partner already.
+    /// Whether row `next` has a match already.
     has_partner: bool,
-    /// Of joins of probe rows alone: which have one.
+    /// For joins that return probe rows only: whether each has a match.
     found: Vec<bool>,
 }
 
 impl Open {
-    /// The rows with those between them that have no partner, as far as `end`.
+    /// Inserts the unmatched rows up to `end`.
     fn with_lonely(&mut self, rows: Rows, end: u32) -> Rows {
         let mut all = Rows { probe: Vec::with_capacity(rows.probe.len()), build: Vec::with_capacity(rows.build.len()) };
         for (row, partner) in rows.probe.into_iter().zip(rows.build) {
@@ -103,7 +103,7 @@ impl Spec {
         if self.is_of_build_rows() { Ok(None) } else { self.of_pairs(build, batch, rows) }
     }
 
-    /// Takes away the pairs for which the filter is not true.
+    /// Removes the pairs for which the filter is not true.
     fn keep_passing(&self, filter: &JoinFilter, build: &Build, batch: &RecordBatch, rows: &mut Rows) -> Result<()> {
         if rows.probe.is_empty() {
             return Ok(());
@@ -136,7 +136,7 @@ impl Spec {
         if len == 0 {
             return Ok(None);
         }
-        // Each probe row has one partner, as by a foreign key: its columns stay as they are.
+        // Each probe row has one match, as for a foreign key: its columns are unchanged.
         let is_whole = len == batch.num_rows() && rows.probe.iter().zip(0..).all(|(&row, i)| row == i);
         let (probe, partners) = (numbers(rows.probe), numbers(rows.build));
         let column = |of: &ColumnIndex| match of.side {
@@ -148,7 +148,7 @@ impl Spec {
         self.batch(len, column).map(Some)
     }
 
-    /// The rows of a probe batch that belong to a semi, anti or mark join of probe rows, by which have a partner.
+    /// The rows of a probe batch in a semi, anti or mark join of probe rows; `found` says which have a match.
     pub(super) fn of_probe_rows(&self, batch: &RecordBatch, found: BooleanBuffer) -> Result<Option<RecordBatch>> {
         let found = BooleanArray::new(found, None);
         let all = self.batch(batch.num_rows(), |of: &ColumnIndex| match of.side {
@@ -164,7 +164,7 @@ impl Spec {
         Ok(Some(kept).filter(|kept| kept.num_rows() > 0))
     }
 
-    /// The build rows among `from..to` that come at the end, by which have a partner.
+    /// The build rows among `from..to` that belong to the end of the result.
     pub(super) fn of_build_rows(&self, build: &Build, from: u32, to: u32) -> Result<Option<RecordBatch>> {
         let wanted = |row: &u32| match self.how {
             JoinType::LeftSemi => build.is_found(*row),
@@ -196,7 +196,7 @@ impl Spec {
     }
 }
 
-/// Row numbers as `take` has them: null where there is no row.
+/// Row numbers for `take`: null for a missing row.
 fn numbers(rows: Vec<u32>) -> UInt32Array {
     let nulls = rows.contains(&NO_ROW).then(|| NullBuffer::from_iter(rows.iter().map(|&row| row != NO_ROW)));
     UInt32Array::new(rows.into(), nulls)
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn lonely_rows_stand_in_order_wherever_slices_end() {
-        // Of 6 rows, 1 has partners 7 and 8, and 4 has 9.
+        // Of 6 rows, row 1 matches 7 and 8, and row 4 matches 9.
         let pairs = [(1, 7), (1, 8), (4, 9)];
         let whole = [(0, NO_ROW), (1, 7), (1, 8), (2, NO_ROW), (3, NO_ROW), (4, 9), (5, NO_ROW)];
         for cut in 0..=3 {
@@ -225,7 +225,7 @@ mod tests {
             }
             assert_eq!(all, whole, "cut at {cut}");
         }
-        // A row whose pairs of the first slice the filter took away is not lonely yet.
+        // A row whose pairs in the first slice were removed by the filter may still have a match.
         let mut open = Open::default();
         let first = open.with_lonely(Rows { probe: vec![], build: vec![] }, 2);
         assert_eq!((first.probe, first.build), (vec![0, 1], vec![NO_ROW; 2]));

@@ -1,4 +1,4 @@
-//! What a join is to do: the plan's words for it, resolved once for all partitions.
+//! The parameters of a join, resolved once for all partitions.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use koel_arrow::{Column, Keys, NullEquality};
 use super::bounds::Bounds;
 use crate::error::external;
 
-/// A join, resolved.
+/// The parameters of a join.
 pub(super) struct Spec {
     pub(super) how: JoinType,
     pub(super) nulls: NullEquality,
@@ -25,19 +25,19 @@ pub(super) struct Spec {
     pub(super) filter: Option<JoinFilter>,
     pub(super) build_schema: SchemaRef,
     pub(super) probe_schema: SchemaRef,
-    /// The result's schema, and where its columns come from.
+    /// The schema of the result, and the sources of its columns.
     pub(super) schema: SchemaRef,
     pub(super) columns: Vec<ColumnIndex>,
     pub(super) batch_size: usize,
-    /// Rows of the result that are wanted of each partition; all without it.
+    /// The number of result rows that each partition must return; `None` for all.
     pub(super) fetch: Option<usize>,
-    /// The filter in scans of the probe side that build sides close.
+    /// The dynamic filter in scans of the probe side, which build sides complete.
     pub(super) bounds: Option<Arc<Bounds>>,
-    /// Whether a build partition has found no room: others then leave theirs.
+    /// Whether a build partition ran out of memory: the others then release theirs.
     pub(super) is_short: Arc<AtomicBool>,
-    /// `koel.ordered`: whether rows have to come in koel's order.
+    /// `koel.ordered`: whether rows must be in koel's order.
     pub(super) ordered: bool,
-    /// `koel.device`, and the build rows from which it is asked.
+    /// `koel.device`, and the least number of build rows for it.
     pub(super) device: String,
     pub(super) min_rows: usize,
     /// Whether there are enough build partitions for each to index on its own thread.
@@ -45,56 +45,56 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// Whether pairs of rows are needed, and not only which rows have a partner.
+    /// Whether the join needs pairs of rows, rather than only the rows that have a match.
     pub(super) fn wants_pairs(&self) -> bool {
         use JoinType::{Full, Inner, Left, Right};
         self.filter.is_some() || matches!(self.how, Inner | Left | Right | Full)
     }
 
-    /// Whether build rows come at the end, by whether they were found.
+    /// Whether the result ends with build rows, selected by whether they have a match.
     pub(super) fn ends_with_build_rows(&self) -> bool {
         use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
         matches!(self.how, Left | Full | LeftSemi | LeftAnti | LeftMark)
     }
 
-    /// Whether each probe row that has no partner is a row of the result.
+    /// Whether each unmatched probe row is a row of the result.
     pub(super) fn keeps_probe(&self) -> bool {
         matches!(self.how, JoinType::Right | JoinType::Full)
     }
 
-    /// Whether results are probe rows alone, by whether they have a partner.
+    /// Whether results are probe rows only, selected by whether they have a match.
     pub(super) fn is_of_probe_rows(&self) -> bool {
         matches!(self.how, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
     }
 
-    /// Whether results are build rows alone.
+    /// Whether results are build rows only.
     pub(super) fn is_of_build_rows(&self) -> bool {
         matches!(self.how, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark)
     }
 
-    /// Whether an empty build side makes an empty result, whatever the probe side has.
+    /// Whether the result is empty if the build side is empty.
     pub(super) fn is_empty_without_build(&self) -> bool {
         use JoinType::{Full, Right, RightAnti, RightMark};
         !matches!(self.how, Right | Full | RightAnti | RightMark)
     }
 
-    /// Which pairs koel lists. With a filter partners may be taken away again, so rows without one are added behind it.
+    /// The pairs that koel lists. With a filter, pairs may be removed, so unmatched rows are inserted after it.
     pub(super) fn listed(&self) -> JoinKind {
         if self.keeps_probe() && self.filter.is_none() { JoinKind::Left } else { JoinKind::Inner }
     }
 
-    /// Whether a build column is needed after the index has been made.
+    /// Whether a build column is needed after the index was built.
     pub(super) fn keeps_build(&self, column: usize) -> bool {
         let is_it = |of: &ColumnIndex| of.side == JoinSide::Left && of.index == column;
         self.columns.iter().any(is_it) || self.filter.as_ref().is_some_and(|f| f.column_indices().iter().any(is_it))
     }
 
-    /// Whether a build column is a key by itself.
+    /// Whether a build column is a key.
     pub(super) fn is_build_key(&self, column: usize) -> bool {
         self.on_build.iter().any(|on| column_of(on) == Some(column))
     }
 
-    /// The build keys: from whole columns, or from the pieces of expressions.
+    /// The build keys: whole columns, or the pieces of expressions.
     pub(super) fn build_keys(&self, columns: &[Option<Column>], made: Vec<Vec<ArrayRef>>) -> Result<Keys> {
         let keys = self.on_build.iter().zip(made).map(|(on, pieces)| match column_of(on) {
             Some(at) => columns.get(at).cloned().flatten().ok_or_else(|| no_column(at, &self.build_schema)),
@@ -122,7 +122,7 @@ impl Spec {
     }
 }
 
-/// The column that an expression is.
+/// The index of the column, if the expression is a column.
 pub(super) fn column_of(expression: &PhysicalExprRef) -> Option<usize> {
     expression.downcast_ref::<ColumnExpr>().map(ColumnExpr::index)
 }

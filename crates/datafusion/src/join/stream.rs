@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! gather       probe batches: one for the CPU, about 2^20 rows for a device
-//! ask          the index for their keys; a device by a thread that may wait
-//! pairs        slice by slice into rows, the filter between
-//! build rows   once the probe side has ended, by the last partition: those found, or not found
+//! look up      their keys in the index; on a device by a blocking thread
+//! pairs        convert slices to rows, and apply the filter
+//! build rows   after the probe side has ended, the last partition returns those with, or without, a match
 //! ```
 //!
-//! Whoever reads the stream gets a batch as soon as there is one, and nothing is worked ahead of that: a stream that is
-//! dropped has stopped, but for what a device is doing. Between slices other tasks get their turn, also where a filter leaves nothing to hand on.
+//! The stream returns a batch as soon as it is complete and does not work ahead, so a dropped stream stops at once,
+//! except for work on a device. Between slices it yields to other tasks, even if a filter removes all rows.
 
 use std::sync::Arc;
 
@@ -49,12 +49,12 @@ pub(super) fn probed(
 struct Prober {
     spec: Arc<Spec>,
     build: Arc<Build>,
-    /// None once it has ended.
+    /// `None` after its end.
     input: Option<SendableRecordBatchStream>,
-    /// Of batches that are gathered for a device, and their results.
+    /// Memory of the batches that are gathered for a device, and of their results.
     reservation: MemoryReservation,
     output: Output,
-    /// Rows that are still wanted.
+    /// The number of rows that are still required.
     wanted: usize,
     state: State,
     metrics: ProbeMetrics,
@@ -64,7 +64,7 @@ struct Prober {
 enum State {
     Gather,
     Pairs(Pairs, Open),
-    /// From this one on.
+    /// From this row on.
     BuildRows(usize),
     #[default]
     Done,
@@ -130,14 +130,14 @@ impl Prober {
         Ok(State::Gather)
     }
 
-    /// Results to list at once: many of a device's, if there is room.
+    /// The number of results to list at once: more for a device, if memory allows.
     fn at_once(&mut self) -> usize {
         let bytes = AT_ONCE_REMOTE * 2 * size_of::<u32>();
         let is_for_many = self.build.index.is_remote() && self.reservation.try_grow(bytes).is_ok();
         if is_for_many { AT_ONCE_REMOTE } else { AT_ONCE }
     }
 
-    /// Batches to ask at once; none at the end.
+    /// The batches to look up together; none at the end.
     async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
         self.reservation.free();
         let (mut batches, mut rows, mut counter) = (Vec::new(), 0, RecordBatchMemoryCounter::new());
@@ -154,7 +154,7 @@ impl Prober {
                 continue;
             }
             rows += batch.num_rows();
-            // One batch is held by whoever works with it; for more there has to be room.
+            // The operator that processes a batch accounts for it; more batches need a reservation.
             let has_room = !is_remote || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
             batches.push(batch);
             if !has_room {
@@ -164,7 +164,7 @@ impl Prober {
         Ok(batches)
     }
 
-    /// Does what may wait for a device, so that only a thread that may be kept waiting does.
+    /// Runs work that may block on a device, on a blocking thread if the index is on one.
     async fn asked<T: Send + 'static>(&mut self, question: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         if !self.build.index.is_remote() {
             return question();
@@ -195,7 +195,7 @@ impl Prober {
         Ok(State::Pairs(pairs, open))
     }
 
-    /// Rows of semi, anti and mark joins without a filter.
+    /// Adds the rows of semi, anti and mark joins without a filter.
     fn found(&mut self, batches: &[RecordBatch], mut firsts: &[u32]) -> Result<()> {
         let time = self.metrics.join.clone();
         let _timed = time.timer();

@@ -19,7 +19,7 @@ use super::plain::Retractable;
 #[derive(Debug)]
 pub(super) struct Distinct {
     what: What,
-    /// How often each value occurs, by its bits.
+    /// The number of occurrences of each value, by its bits.
     values: HashMap<u64, u64>,
     sum: Retractable,
 }

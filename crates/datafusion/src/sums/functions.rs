@@ -95,11 +95,10 @@ pub(super) enum What {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Name {
-    /// That of DataFusion's function, by which queries call it.
+    /// The name of DataFusion's function, which queries use.
     Stock,
-    /// The name in plans. By that of DataFusion, its optimizer would rewrite a `sum` beside a DISTINCT into a sum of
-    /// sums, which is rounded more than once; and its states would be taken for those of DataFusion's `sum` on other
-    /// machines.
+    /// The name in plans. With DataFusion's name, its optimizer would rewrite a `sum` next to a DISTINCT into a sum of
+    /// sums, which is rounded more than once; and other machines would treat its states as those of DataFusion's `sum`.
     Own,
 }
 
@@ -109,7 +108,7 @@ enum Name {
 /// sum(x), as queries call it     floats: koel_sum(x)      other types: DataFusion's sum(x)      (simplify)
 /// ```
 ///
-/// Columns of results have DataFusion's names in any case.
+/// Result columns always have DataFusion's names.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Exact {
     what: What,
@@ -127,7 +126,7 @@ impl Exact {
     }
 }
 
-/// Whether koel adds these up. DataFusion casts other floats to this type, and the integers of a mean.
+/// Whether koel adds up values of this type. DataFusion casts other floats to this type, and the integers of a mean.
 fn is_exact(fields: &[FieldRef]) -> bool {
     fields.first().is_some_and(|field| *field.data_type() == DataType::Float64)
 }
@@ -219,7 +218,7 @@ impl AggregateUDFImpl for Exact {
     }
 
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
-        // Statistics have sums of floats that were rounded on the way.
+        // Statistics contain sums of floats with intermediate rounding.
         if args.return_type.is_floating() { None } else { self.stock.value_from_stats(args) }
     }
 

@@ -17,7 +17,7 @@ use super::state::{self, States};
 pub(super) struct Groups {
     what: What,
     sums: SumStates,
-    /// Values of each group. Of sums, whether there are any.
+    /// The number of values of each group. For sums, whether there are any.
     counts: Vec<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Removes the groups to emit, once `write` has made columns of them and their counts.
+    /// Removes the groups to emit, after `write` has created columns of them and their counts.
     fn emit<T>(&mut self, emit: EmitTo, write: impl Fn(&SumStates, Vec<u64>) -> Result<T>) -> Result<T> {
         let counts = emit.take_needed(&mut self.counts);
         let groups = counts.len();
@@ -64,7 +64,7 @@ impl Groups {
     }
 }
 
-/// Which rows count: those that are not null, and whose filter is true. `None`: all.
+/// The rows that are aggregated: those that are not null, and whose filter is true. `None`: all.
 fn valid(values: &Float64Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
     let passed = filter.map(|filter| match filter.nulls() {
         Some(nulls) => NullBuffer::new(filter.values() & nulls.inner()),

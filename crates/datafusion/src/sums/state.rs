@@ -26,7 +26,7 @@ pub(super) fn fields(what: What, name: &str) -> Vec<FieldRef> {
     count.into_iter().chain(sum).collect()
 }
 
-/// The states of the first groups, which have these numbers of values.
+/// The states of the first groups, with these numbers of values.
 pub(super) fn write(what: What, sums: &SumStates, counts: Vec<u64>) -> Result<Vec<ArrayRef>> {
     let groups = 0..counts.len();
     let nulls = NullBuffer::from_iter(counts.iter().map(|&count| count > 0));
@@ -38,7 +38,7 @@ pub(super) fn write(what: What, sums: &SumStates, counts: Vec<u64>) -> Result<Ve
     Ok(count.into_iter().chain(sum).collect())
 }
 
-/// States that came from elsewhere.
+/// States of other processes.
 pub(super) struct States<'a> {
     counts: Option<&'a UInt64Array>,
     sums: &'a FixedSizeBinaryArray,
@@ -63,7 +63,7 @@ impl<'a> States<'a> {
         })
     }
 
-    /// Adds the state of a row to a group. Returns how many values it has, or 1 for those of a sum.
+    /// Adds the state of a row to a group. Returns the number of its values, or 1 for a sum.
     pub(super) fn merge(&self, row: usize, sums: &mut SumStates, group: usize) -> Result<u64> {
         if self.sums.is_null(row) {
             return Ok(0);

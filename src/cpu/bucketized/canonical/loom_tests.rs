@@ -30,7 +30,7 @@ fn offered<A: Modelled>(there: [u64; 2], words: [Vec<u64>; 2], check: impl Fn(&[
     check(&held, &seen);
 }
 
-/// Three keys for two slots: the least is out, and told once.
+/// Three keys for two slots: the least is unplaced, and reported once.
 fn keeps_the_greatest<A: Modelled>() {
     loom::model(|| {
         let words = [vec![word(1, 7), word(3, 7)], vec![word(2, 7)]];
@@ -42,7 +42,8 @@ fn keeps_the_greatest<A: Modelled>() {
     });
 }
 
-/// Copies of a key that meet another key on their way: one stays, the greatest, and each other one is told as a copy.
+/// Copies of a key that meet another key on their way: the greatest is kept, and each other one is counted as a
+/// duplicate.
 fn keeps_one_copy<A: Modelled>() {
     loom::model(|| {
         let words = [vec![word(2, 7)], vec![word(3, 1), word(2, 9)]];

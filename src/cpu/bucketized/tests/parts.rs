@@ -21,7 +21,7 @@ fn many_cpus() -> Vec<Cpu> {
     [1, 2, 3, 8].map(|threads| Cpu::with_threads(threads).expect("threads")).into()
 }
 
-/// Pairs of which some come again, each with another value; how many copies those are, and the least such key.
+/// Pairs with some duplicates, each with another value; the number of duplicates, and the smallest duplicate key.
 fn with_copies(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
     let again: Pairs = pairs.iter().skip(every / 2).step_by(every).map(|&(key, value)| (key, value ^ 5)).collect();
     let least_copy = again.iter().map(|&(key, _)| key).min();

@@ -1,12 +1,12 @@
 //! Places pairs that have left their parts in the whole image, with one thread, because they are few.
 //!
 //! ```text
-//! loop  a block of those who are open; ask for their lines
-//!       offer each in turn; who loses is open again
+//! loop  a block of open pairs; prefetch their lines
+//!       offer each in turn; displaced pairs are open again
 //! ```
 //!
-//! The lines of the image are in order and stay so, and values move with their words: nothing has to be done
-//! afterwards. The lines of a block are on their way before the first is looked at, so a step costs a share of a miss.
+//! The lines of the image are sorted and stay so, and values move with their words, so no further pass is necessary.
+//! The lines of a block are in flight before the first is read, so a step costs a fraction of a cache miss.
 //!
 //! In contrast to `place.rs`, threads do not share the image here.
 
@@ -18,7 +18,7 @@ use crate::cpu::memory::prefetch;
 use crate::scheme::bucketized::wide::{Layout, LineFunctions, lines_mut, slot};
 use crate::scheme::slot::{EMPTY, MAX_AGE};
 
-/// A pair on its way in the whole image.
+/// A pair that is being placed in the whole image.
 #[derive(Clone, Copy)]
 pub(super) struct Open<L: Layout> {
     pub(super) home: u32,
@@ -27,7 +27,7 @@ pub(super) struct Open<L: Layout> {
     pub(super) value: L::Value,
 }
 
-/// Brings them to an end; what became of them and of those before.
+/// Places them, and returns the counts of these and of those before.
 pub(super) fn finish<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &mut [u64],
@@ -49,7 +49,7 @@ pub(super) fn finish<L: Layout>(
             let word = slot::word(mine.age, mine.remainder);
             let out = match image.get_mut(at as usize) {
                 Some(line) => offer::<L>(line, (word, mine.value)),
-                // It cannot be, and if it were, no pair would be lost unseen.
+                // This cannot happen; if it did, the lost pair would be reported.
                 None => Offered::Out((word, mine.value)),
             };
             match out {
@@ -63,7 +63,7 @@ pub(super) fn finish<L: Layout>(
     placed
 }
 
-/// The next offer of a pair that has lost in a line.
+/// The next offer of a pair that was displaced from a line.
 #[inline(always)]
 pub(super) fn next<L: Layout>(functions: &LineFunctions<L::Key>, line: u32, (word, value): (u64, L::Value)) -> Open<L> {
     let (age, remainder) = (slot::age::<L::Key>(word), slot::remainder(word));

@@ -1,12 +1,12 @@
 //! Lookups: a chunk of keys probes the first lines, then its unresolved keys probe the second, and the third.
 //!
 //! ```text
-//! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the turn before left
+//! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the previous turn left
 //!   for each block of 128 of them:   hash all
-//!                                    resolve the block before, whose lines have had that time to arrive; with each key
-//!                                    ask for the line of one of this block
-//! resolve:   compare all words of the line at once; tell of the first that matches, or of any
-//!            write the number to the end of the list of the unresolved, which grows if the search goes on
+//!                                    resolve the previous block, whose lines were prefetched one block earlier; with each
+//!                                    key prefetch the line of one key of this block
+//! resolve:   compare all words of the line at once; report the first that matches, or any
+//!            write the number to the end of the list of unresolved keys, which grows if the search continues
 //! ```
 //!
 //! As in `../lookup.rs`, nothing branches on the result of a probe, and lines are prefetched one by one, so that they
@@ -29,7 +29,7 @@ use crate::scheme::slot::MAX_AGE;
 /// The functions that a table has.
 const TURNS: usize = 3;
 
-/// The ages that stand for a function, one bit an age.
+/// The ages that belong to a function, one bit per age.
 fn ages(turn: usize) -> u32 {
     (1..=MAX_AGE).filter(|age| (*age as usize - 1) % TURNS == turn).fold(0, |ages, age| ages | 1 << age)
 }
@@ -50,7 +50,7 @@ impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
     }
 }
 
-/// Where the keys of a block are looked for.
+/// The places of the keys of a block.
 struct Aimed<K> {
     lines: [u32; BLOCK],
     remainders: [K; BLOCK],
@@ -61,7 +61,7 @@ impl<K: SlotKey> Aimed<K> {
         Aimed { lines: [0; BLOCK], remainders: [K::low(0); BLOCK] }
     }
 
-    /// Computes the lines of these keys for a turn. Loops over one step each, because a compiler makes lanes of those.
+    /// Computes the lines of these keys for a turn. One step per loop, so that compilers vectorize it.
     #[inline(always)]
     fn aim(&mut self, functions: &LineFunctions<K>, turn: usize, keys: impl Iterator<Item = K>) {
         for ((line, remainder), key) in self.lines.iter_mut().zip(&mut self.remainders).zip(keys) {
@@ -77,12 +77,12 @@ impl<K: SlotKey> Aimed<K> {
     }
 }
 
-/// From one slot's word to the next one's, in the sixteen 32-bit lanes of a line.
+/// The distance from one slot's word to the next one's, in the sixteen 32-bit lanes of a line.
 const fn stride<L: Layout>() -> u32 {
     L::WORD_STRIDE as u32 * L::Key::BITS / u32::BITS
 }
 
-/// The lanes where the words of slots begin, one bit each.
+/// The lanes in which the words of slots begin, one bit each.
 fn beginnings<L: Layout>() -> u32 {
     (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * stride::<L>()))
 }
@@ -97,25 +97,25 @@ fn same_remainder<L: Layout>(lanes: impl Lanes, line: &Line, remainder: L::Key) 
     same & beginnings::<L>()
 }
 
-/// What a line says to a key: the slot of the first word that may be its own, or the last one; whether it is; whether
-/// the search goes on.
+/// Compares a key with a line: returns the slot of the first word that may be the key's, or the last slot; whether it
+/// is the key's; and whether the search continues.
 #[inline(always)]
 fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (usize, bool, bool) {
     let of_turn = |i| ages >> slot::age::<L::Key>(L::word(line, i)) & 1 == 1;
     let same = same_remainder::<L>(lanes, line, remainder);
     let mut at = ((same.trailing_zeros() / stride::<L>()) as usize).min(L::SLOTS - 1);
-    // Another key with the same remainder, which came by another function.
+    // Another key with the same remainder, which was stored by another function.
     if same & same.wrapping_sub(1) != 0 {
         at = (at..L::SLOTS).find(|&i| same >> (i as u32 * stride::<L>()) & 1 == 1 && of_turn(i)).unwrap_or(at);
     }
     let found = (same != 0) & of_turn(at);
-    // Words stand in order, but for tombstones, which are above all.
+    // Words are sorted, except for tombstones, which are above all.
     let open = !found & (L::word(line, L::SLOTS - 1) >= slot::word(turn as u32 + 1, remainder));
     (at, found, open)
 }
 
-/// One turn of `len` keys, in the first all, and then those on the list; how many are on the list after it. The first
-/// key has number `first`.
+/// One turn of `len` keys, all in the first turn, and then those on the list; returns the new length of the list. The
+/// first key has the number `first`.
 #[inline(always)]
 fn turn<L: Layout, const TURN: usize>(
     lanes: impl Lanes,
@@ -131,7 +131,7 @@ fn turn<L: Layout, const TURN: usize>(
     let (mut flying, mut next) = (&mut Aimed::<L::Key>::new(), &mut Aimed::new());
     let mut asked = [L::Key::low(0); BLOCK];
     let mut left = 0;
-    // One block more than there is, to resolve the last.
+    // One block more, to resolve the last one.
     for start in (0..len + BLOCK).step_by(BLOCK) {
         let coming = len.saturating_sub(start).min(BLOCK);
         let (before, here) = start.checked_sub(BLOCK).map_or((0, 0), |before| (before, (len - before).min(BLOCK)));

@@ -182,7 +182,7 @@ where
 }
 
 impl Cpu {
-    /// An image with these pairs, built one partition at a time; none where that is not the way.
+    /// An image with these pairs, built one partition at a time; `None` if another strategy should be used.
     fn lines_by_parts<L: Layout>(
         &self,
         plan: &LinePlan<L>,

@@ -2,24 +2,24 @@
 //! writes, and values move with their words.
 //!
 //! ```text
-//! deal      the pairs to the lines of the parts, as many to a line as it has slots         (`cpu/parts.rs`)
-//! then, one thread a part:
+//! deal      partitions the pairs into the lines of the parts, as many per line as it has slots   (`cpu/parts.rs`)
+//! then, one thread per part:
 //!   arrive  each pair takes the next slot of its line 1 in a copy of the part; those beyond the last are queued
-//!   order   each line is brought into order, and written over the slice; copies stand side by side there
-//!   settle  the queued ones are offered to their line 1; who loses is offered to its line 2, and so on
-//! at last   pairs that left their part go on in the whole image                              (`escapes.rs`)
+//!   order   each line is sorted, and written to the slice; duplicates are adjacent in it
+//!   settle  the queued pairs are offered to their line 1; displaced pairs are offered to their line 2, and so on
+//! at last   pairs that left their part continue in the whole image                               (`escapes.rs`)
 //! ```
 //!
-//! A part here is some of the parts of the plan, so lines 1 and 2 of a key lie in one part. A pair that is to have its
-//! third leaves: at load 0.9 one in 150 (four slots a line), in 500 (five), or in 20,000 (eight).
+//! A part here consists of some of the parts of the plan, so lines 1 and 2 of a key are in one part. A pair that needs
+//! its third line leaves: at load 0.9 one in 150 (four slots per line), in 500 (five), or in 20,000 (eight).
 //!
-//! **Why it is right.** As in `cpu/bucketized/parts.rs`, where words hold their values: it is the sequential rule for
-//! each part, in one order of the same offers, and then the rule for the whole image. Words alone are compared. Copies
-//! of a key have equal words at every age and the same lines, so they meet before either rests; the greatest value
-//! stays.
+//! **Why it is correct.** As in `cpu/bucketized/parts.rs`, where words contain their values: it is the sequential rule
+//! for each part, with one order of the same offers, and then the rule for the whole image. Words alone are compared.
+//! Duplicates of a key have equal words at every age and the same lines, so they meet before either is final; the
+//! greatest value is kept.
 //!
-//! **Why it is fast.** Each line of the image is written when its pairs are dealt, read and written when its part is
-//! placed, and no more. No value is looked for afterwards, as it must be where threads exchange words alone.
+//! **Why it is fast.** Each line of the image is written when its pairs are partitioned, and read and written once when
+//! its part is placed. Values need not be found afterwards, as is necessary where threads exchange words alone.
 //!
 //! This module cannot insert into an existing image. `place.rs` and `values.rs` do, and they also build small tables,
 //! tables with crowded keys, and tables for which memory is short.
@@ -48,13 +48,13 @@ const PART_LINES: usize = 1 << PART_BITS;
 /// The most pairs of a part: those of eight slots a line.
 const MOST_PAIRS: usize = PART_LINES * LINE_WORDS;
 
-/// Keys that are hashed before the first of them is dealt, or offered: whatever is waited for there, hashes are ready.
+/// Keys that are hashed before the first of them is partitioned or offered, so that hashes do not wait for memory.
 const AT_ONCE: usize = 16;
 
-/// One pair in this many may leave its part; where more do, the table is built directly.
+/// One pair in this many may leave its part; if more do, the table is built directly.
 const ESCAPES_SHARE: usize = 16;
 
-/// Keys and values as they are dealt: a row is the mixed key in the place of a word, and the value.
+/// Keys and values for partitioning: a row is the mixed key, stored in the place of a word, and the value.
 pub(in crate::cpu) struct Rows<'a, L: Layout> {
     pub(in crate::cpu) mixer: <L::Key as SlotKey>::Mixer,
     pub(in crate::cpu) buckets: u32,
@@ -77,7 +77,7 @@ impl<L: Layout> Batch for Rows<'_, L> {
         self.keys.len()
     }
     fn some(self, range: Range<usize>) -> Self {
-        // Sets have no values.
+        // Sets do not have values.
         let values = if L::VALUES.is_some() { &self.values[range.clone()] } else { &[] };
         Rows { keys: &self.keys[range], values, ..self }
     }
@@ -137,7 +137,7 @@ impl<L: Layout> Rows<'_, L> {
     }
 }
 
-/// What is under way of a build.
+/// A build in progress.
 pub(super) struct Parts<'a, L: Layout> {
     functions: &'a LineFunctions<L::Key>,
     slices: Slices,
@@ -145,15 +145,15 @@ pub(super) struct Parts<'a, L: Layout> {
     dealt: Dealt<(L::Key, L::Value)>,
 }
 
-/// What placing has come to: the pairs that have left their parts, and what became of the others.
+/// The result of placing: the pairs that have left their parts, and the counts of the others.
 type Left<L> = (Vec<Open<L>>, Placed<<L as Layout>::Key, <L as Layout>::Value>);
 
 fn most_escapes(pairs: usize) -> usize {
     pairs / ESCAPES_SHARE + 4096
 }
 
-/// Deals the pairs to the lines of an image of zeros; none where so many come to one part, or memory is so short, that
-/// it must be built in another way.
+/// Partitions the pairs into the lines of an image of zeros; `None` if one part gets too many, or if memory is too
+/// short, so that another strategy must build the table.
 pub(super) fn dealt<'a, L: Layout>(
     functions: &'a LineFunctions<L::Key>,
     image: &mut [u64],
@@ -168,10 +168,10 @@ pub(super) fn dealt<'a, L: Layout>(
 }
 
 impl<L: Layout> Parts<'_, L> {
-    /// Places every part; none as above.
+    /// Places every part; `None` as above.
     pub(super) fn place(self, image: &mut [u64]) -> Option<Left<L>> {
         let Parts { functions, slices, pairs, dealt } = self;
-        // No more threads than have their rooms in most of what estimates of builds count: another image.
+        // At most as many threads as have scratch space within most of what memory estimates count: another image.
         let threads = threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
         let leaving = AtomicUsize::new(dealt.escapes.len());
         let room = || Some((Room::<L>::new()?, Found::default()));
@@ -205,10 +205,10 @@ impl<L: Layout> Parts<'_, L> {
     }
 }
 
-/// What a thread has found in its parts.
+/// The results of a thread's parts.
 struct Found<L: Layout> {
     placed: Placed<L::Key, L::Value>,
-    /// Pairs that are to have their third line.
+    /// Pairs that need their third line.
     open: Vec<Open<L>>,
 }
 
@@ -218,22 +218,22 @@ impl<L: Layout> Default for Found<L> {
     }
 }
 
-/// What a thread works in.
+/// The scratch space of a thread.
 struct Room<L: Layout> {
-    /// The part's pairs as they arrive, and a line for those who come too late. Every other line is empty between
-    /// parts.
+    /// The part's pairs in order of arrival, and a line for those beyond the last slot. Between parts all other lines
+    /// are empty.
     table: Box<[Line; PART_LINES + 1]>,
-    /// How many have arrived at each line.
+    /// The number of arrivals at each line.
     counts: Box<[u8; PART_LINES]>,
-    /// Words of age 1 that have lost in a line with their values, and its number in the part. A word is queued at most
-    /// once, so there is always room.
+    /// Displaced words of age 1 with their values, and the number of their line in the part. A word is queued at most
+    /// once, so the capacity suffices.
     words: Box<[u64; MOST_PAIRS]>,
     values: Box<[L::Value; MOST_PAIRS]>,
     lost_in: Box<[u16; MOST_PAIRS]>,
 }
 
 impl<L: Layout> Room<L> {
-    /// About what it takes.
+    /// Its approximate size.
     const BYTES: usize = 65 * PART_LINES + (10 + size_of::<L::Value>()) * MOST_PAIRS;
 
     fn new() -> Option<Self> {
@@ -257,8 +257,8 @@ impl<L: Layout> Room<L> {
     }
 }
 
-/// Gives every pair a slot of its line, if there is one, and queues the others; how many those are. No branch: whether
-/// a line is full is a coin toss.
+/// Stores every pair in a slot of its line, if one is left, and queues the others; returns their number. There is no
+/// branch, because whether a line is full is unpredictable.
 #[inline(always)]
 fn arrive<L: Layout>(
     functions: &LineFunctions<L::Key>,
@@ -277,7 +277,7 @@ fn arrive<L: Layout>(
     late
 }
 
-/// The same for one; 1 if it came too late, as number `late` of those who did.
+/// The same for one pair; returns 1 if its line is full, and queues it as number `late`.
 #[inline(always)]
 fn take<L: Layout>(
     functions: &LineFunctions<L::Key>,
@@ -307,7 +307,7 @@ struct Part<'a, L: Layout> {
 }
 
 impl<L: Layout> Part<'_, L> {
-    /// Writes the lines over the slice, in order, and empties the copy.
+    /// Writes the lines to the slice, sorted, and clears the copy.
     #[inline(always)]
     fn order(&mut self, room: &mut Room<L>) {
         for at in 0..self.lines.len().min(PART_LINES) {
@@ -320,7 +320,7 @@ impl<L: Layout> Part<'_, L> {
         }
     }
 
-    /// Of pairs with one word the one with the greatest value stays.
+    /// Of pairs with equal words, the one with the greatest value is kept.
     #[cold]
     fn drop_copies(&mut self, at: usize) {
         let all = std::mem::take(&mut self.lines[at]);
@@ -336,16 +336,16 @@ impl<L: Layout> Part<'_, L> {
         count_copy(&mut self.found.placed, self.functions.key_of(self.start + at, word));
     }
 
-    /// Offers those who came late to their line 1, and then those who lose there, or later in a line 2, to their
-    /// line 2. All wait in one queue: offers are independent of each other, so the processor works on several at
-    /// once. None if there is no memory for those who leave.
+    /// Offers queued pairs to their line 1, and then those that are displaced there, or later in a line 2, to their
+    /// line 2. All are in one queue: offers are independent of each other, so the processor works on several at once.
+    /// `None` if there is no memory for the pairs that leave.
     #[inline(always)]
     fn settle(&mut self, room: &mut Room<L>, late: usize) -> Option<()> {
         let mut end = 0;
         for i in 0..late {
             let (mine, at) = room.queued(i);
             let Some(line) = self.lines.get_mut(at) else {
-                // It cannot be, and if it were, no pair would be lost unseen.
+                // This cannot happen; if it did, the lost pair would be reported.
                 self.found.placed.unplaced += 1;
                 continue;
             };
@@ -353,7 +353,7 @@ impl<L: Layout> Part<'_, L> {
                 Offered::Copy => self.count_copy(at as u32, mine.0),
                 Offered::Out(pair) => {
                     room.queue(end, pair, at);
-                    // A copy may have left a place.
+                    // A duplicate may have left an empty place.
                     end += usize::from(pair.0 != EMPTY);
                 }
             }
@@ -367,7 +367,7 @@ impl<L: Layout> Part<'_, L> {
                 let ((lost, _), home) = room.queued(first + i);
                 (at[i], folded[i]) = (self.start + home as u32, slot::remainder::<L::Key>(lost).folded());
             }
-            // Beyond the last there are leftovers.
+            // Elements past the end are leftovers.
             for (at, folded) in
                 at.as_chunks_mut::<8>().0.iter_mut().zip(folded.as_chunks::<8>().0).take(len.div_ceil(8))
             {
@@ -381,7 +381,7 @@ impl<L: Layout> Part<'_, L> {
         Some(())
     }
 
-    /// Offers a queued pair to its line 2. The new end of the queue.
+    /// Offers a queued pair to its line 2. Returns the new end of the queue.
     #[inline(always)]
     fn second(&mut self, room: &mut Room<L>, queued: usize, at: u32, end: usize) -> usize {
         let ((lost, value), _) = room.queued(queued);

@@ -1,13 +1,13 @@
 //! Words, on all threads at once: the rule and the proofs of `../canonical.rs`, with words alone.
 //!
 //! ```text
-//! each thread:   loop  offers = a whole block of those who lost, else fresh keys, else whoever lost; none: done
-//!                      find their lines, and ask for them
-//!                      offer each in turn; who is refused, or displaced, is on the list for the next age
+//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; none: done
+//!                      compute their lines, and prefetch them
+//!                      make each offer in turn; those that are refused, or displaced, are listed for the next age
 //! ```
 //!
-//! What an offer holds is a home, a remainder and an age: all that its further lines depend on. A key is worked out of
-//! them where it is a duplicate, and nowhere else.
+//! An offer contains a home, a remainder and an age, on which all its further lines depend. The key is computed from
+//! them for duplicates only.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -24,7 +24,7 @@ use crate::memory;
 use crate::scheme::bucketized::wide::{Layout, LineFunctions, slot};
 use crate::scheme::slot::{EMPTY, MAX_AGE};
 
-/// A pair on its way.
+/// A pair that is being placed.
 #[derive(Clone, Copy)]
 struct Offer<K> {
     home: u32,
@@ -32,15 +32,15 @@ struct Offer<K> {
     remainder: K,
 }
 
-/// What became of an offer.
+/// The result of an offer.
 enum Became {
     /// It took an empty slot.
     Placed,
-    /// The key stands there already.
+    /// The key is already there.
     Duplicate,
     /// All words of the line are greater.
     Refused,
-    /// It took the place of this word.
+    /// It displaced this word.
     Displaced(u64),
 }
 
@@ -62,7 +62,7 @@ where
     Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(none)
 }
 
-/// Counts a copy of a key.
+/// Counts a duplicate of a key.
 pub(super) fn count_copy<K: Ord + Copy, V>(placed: &mut Placed<K, V>, key: K) {
     placed.copies += 1;
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
@@ -75,7 +75,7 @@ where
 {
     functions: &'a LineFunctions<L::Key>,
     cells: &'a [<L::Key as Shared>::Cell],
-    /// Those who lost, and go on.
+    /// The displaced ones, which continue.
     open: Vec<Offer<L::Key>>,
     counted: Placed<L::Key, L::Value>,
 }
@@ -103,7 +103,7 @@ where
         }
     }
 
-    /// Whole blocks of losers go first, which keeps their list short; others last.
+    /// Whole blocks of displaced pairs are first, which keeps their list short; others are last.
     fn next_block(
         &mut self,
         keys: &[L::Key],
@@ -126,7 +126,7 @@ where
             let (home, remainder) = self.functions.home(key);
             *offer = Offer { home, age: 1, remainder };
         }
-        // Each offer leaves one loser at most.
+        // Each offer displaces at most one pair.
         self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<L::Key>>(self.open.len() + BLOCK))?;
         Ok(fresh.len())
     }
@@ -152,7 +152,7 @@ where
         }
     }
 
-    /// Offers a word to a line: it takes the place of the first of the least words, if that is less.
+    /// Offers a word to a line: it replaces the first of the least words, if that is less.
     #[inline(always)]
     fn offer(&self, line: u32, mine: u64) -> Became {
         let first = line as usize * per_line::<L::Key>();

@@ -1,13 +1,12 @@
 //! Moves values to the slots of their words.
 //!
 //! ```text
-//! bring:   the old image's pairs:   in a line whose words are as they were, values stay; others are looked up
+//! bring:   the old image's pairs:   in a line whose words are unchanged, values are kept; others are looked up
 //!          the batch:               each key is looked up, and its value written
 //! ```
 //!
-//! All values are 0 before, and each is raised to what is brought: of copies the greatest stays, in any order of
-//! events. A lookup in a finished image costs what a lookup costs; words that stay where they were, which most do, cost
-//! nothing.
+//! All values are 0 before, and are only raised: of duplicates the greatest value is kept, in any order of events. A
+//! lookup in a finished image costs as much as any lookup; unchanged words, which are the majority, cost nothing.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -22,10 +21,10 @@ use crate::memory;
 use crate::parallel::{each, fold};
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair};
 
-/// The cell of a key that is nowhere.
+/// The cell of an absent key.
 const NOWHERE: u64 = u64::MAX;
 
-/// Where the words, or the values, of cells stand, in integers of their width.
+/// The positions of the words, or the values, of cells, in integers of their width.
 pub(in crate::cpu) struct Places<L> {
     line: usize,
     first: usize,
@@ -34,7 +33,7 @@ pub(in crate::cpu) struct Places<L> {
 }
 
 impl<L: Layout> Places<L> {
-    /// Of values, if there are any.
+    /// Of values; `None` if there are none.
     pub(in crate::cpu) fn new() -> Option<Self> {
         let (first, stride) = L::VALUES?;
         Some(Places { line: per_line::<L::Value>(), first, stride, layout: PhantomData })
@@ -50,7 +49,7 @@ impl<L: Layout> Places<L> {
         line * self.line + self.first + slot * self.stride
     }
 
-    /// Of a number that [`places_of`] gave.
+    /// The position for a number that [`places_of`] returned.
     #[inline(always)]
     pub(in crate::cpu) fn of_cell(&self, cell: u64) -> Option<usize> {
         let slots = L::SLOTS as u64;
@@ -58,7 +57,7 @@ impl<L: Layout> Places<L> {
     }
 }
 
-/// The cell where a key stands.
+/// The cell of a key.
 fn cell<L: Layout>(told: Told) -> u64 {
     if told.found { (told.line * L::SLOTS + told.slot) as u64 } else { NOWHERE }
 }
@@ -85,7 +84,7 @@ pub(in crate::cpu) fn clear<L: Layout>(image: &mut [u64]) {
     });
 }
 
-/// Brings values to a finished image whose values are 0.
+/// Writes values to a finished image whose values are 0.
 pub(in crate::cpu) fn bring<L: Layout>(
     table: &impl Finds<L>,
     image: &mut [u64],
@@ -120,7 +119,7 @@ where
     });
 }
 
-/// The values of the pairs of an old image, to where their keys stand now.
+/// Copies the values of the pairs of an old image to the new cells of their keys.
 fn carry<L: Layout>(table: &impl Finds<L>, image: &mut [u64], old: &[Line], places: &Places<L>) -> Result<()>
 where
     L::Value: Shared,
@@ -141,7 +140,7 @@ where
     Ok(())
 }
 
-/// Values of pairs that stand elsewhere than before.
+/// Values of pairs whose cells changed.
 struct Moved<V> {
     cells: Vec<u64>,
     values: Vec<V>,
@@ -163,7 +162,7 @@ fn same_words<L: Layout>(new: &Line, old: &Line) -> bool {
     (0..L::SLOTS).all(|i| L::word(new, i) == L::word(old, i))
 }
 
-/// Of some old lines, the values of pairs in those whose words are others now.
+/// The values of the pairs in some old lines whose words changed.
 fn moved<L: Layout, F: Finds<L>>(
     table: &F,
     new: &[Line],

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::{Homes, LINE, REACH, raise, slots, words};
 use crate::scheme::Key;
 
-/// Lines behind home a key, of the new ones of a chunk on average.
+/// The most lines between a key and its home, averaged over the new keys of a chunk.
 const STEPS: usize = 8;
 
-/// A table while it is filled.
+/// A table that is being filled.
 pub(super) struct Filling<'a> {
     pub(super) lines: &'a [[AtomicU64; LINE]],
     pub(super) homes: Homes,
@@ -18,7 +18,7 @@ pub(super) struct Filling<'a> {
     pub(super) alone: bool,
 }
 
-/// What became of a key in a line.
+/// The result of inserting a key into a line.
 #[derive(PartialEq, Eq)]
 enum Put {
     New,
@@ -27,11 +27,11 @@ enum Put {
 }
 
 impl Filling<'_> {
-    /// Takes up at most [`CHUNK`](crate::cpu::CHUNK) keys, the first of which stands in row `first`. How many new ones
-    /// there were; none if one has no room within reach, or if they stand too far from home.
+    /// Inserts at most [`CHUNK`](crate::cpu::CHUNK) keys, the first of which is in row `first`. Returns the number of
+    /// new keys; `None` if a key finds no free slot within reach, or if keys are too far from their homes.
     ///
-    /// A known key is no reason to give up, wherever it stands and however often it comes: it costs [`REACH`] lines at
-    /// most.
+    /// Existing keys do not cause failures, however far they are from home and however often they occur: each costs at
+    /// most [`REACH`] lines.
     #[inline(always)]
     pub(super) fn fill<K: Key>(&self, keys: &[K], first: u32) -> Option<usize> {
         let (new, mut new_behind, mut steps, mut fits) = (Cell::new(0), 0, 0, true);
@@ -67,7 +67,7 @@ impl Filling<'_> {
     fn put<K: Key>(&self, line: &[AtomicU64; LINE], key: u64, row: u32) -> Put {
         if K::BITS == u64::BITS && key == 0 {
             raise(self.zero, row, self.alone);
-            // The cell outside is counted in the end.
+            // The cell outside is counted at the end.
             return Put::Known;
         }
         // The first word of each slot; of 32 bits, the key's half.
@@ -80,7 +80,7 @@ impl Filling<'_> {
         }
         let number = u64::from(!row);
         let claim = if K::BITS == u64::BITS { key } else { key << 32 | number };
-        // Mostly one turn: a slot that was free may be another key's by now.
+        // Usually one iteration: a slot that was free may have been claimed for another key.
         for slot in fitting.trailing_zeros() as usize..slots::<K>() {
             let first = &line[place(slot)];
             let mut there = first.load(Relaxed);
@@ -100,7 +100,7 @@ impl Filling<'_> {
         Put::Full
     }
 
-    /// What stands in a free slot then, and whether it is from here.
+    /// The content of a free slot after the attempt, and whether it is this thread's.
     #[inline(always)]
     fn claim(&self, slot: &AtomicU64, word: u64) -> (u64, bool) {
         if self.alone {

@@ -26,7 +26,7 @@ fn at_front<K: Key>(count: usize) -> Vec<K> {
     keys_of(|hash| hash >> 53 == 0, count)
 }
 
-/// The table of the first attempt, on so many threads.
+/// The table of the first attempt, on this number of threads.
 fn table<K: Key>(keys: &[K], threads: usize) -> Result<Option<(Hashed<K>, usize)>> {
     Cpu::with_threads(threads)?.run(|| Hashed::of(keys, EXPECTED, 0)).flatten()
 }
@@ -69,7 +69,7 @@ fn reach<K: Key>() -> Result<()> {
         let (table, distinct) = table(&keys, threads)?.expect("a table");
         assert_eq!(distinct, keys.len());
         assert_eq!(found(&table, &keys), (0..keys.len() as u32).collect::<Vec<_>>());
-        // It asks all lines within reach, finds none with room, and is not there.
+        // It probes all lines within reach, none of which has a free slot, and is not found.
         assert_eq!(found(&table, &front[most..]), [NO_ROW]);
     }
     assert!(table(&[&front[..], &others].concat(), 1)?.is_none());

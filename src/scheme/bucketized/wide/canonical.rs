@@ -169,7 +169,7 @@ pub fn audit<L: Layout>(
     Ok(audit)
 }
 
-/// Checks the pair of a word that stands in a cell.
+/// Checks the pair of the word in a cell.
 fn check<L: Layout>(functions: &LineFunctions<L::Key>, image: &[u64], cell: u64, word: u64) -> Result<(), Violation> {
     let (slots, age) = (L::SLOTS as u64, slot::age::<L::Key>(word));
     let key = functions.key_of((cell / slots) as u32, word);

@@ -63,7 +63,7 @@ impl<K: SlotKey> LineFunctions<K> {
         self.steps.home_of(turn, bucket, remainder.folded())
     }
 
-    /// The key of a pair's word that stands in `bucket`.
+    /// The key of a pair's word in `bucket`.
     #[inline(always)]
     pub fn key_of(&self, bucket: u32, word: u64) -> K {
         let remainder = slot::remainder::<K>(word);

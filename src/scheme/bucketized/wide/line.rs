@@ -28,7 +28,7 @@ pub const LINE_WORDS: usize = 8;
 pub trait Column: Copy + Debug + PartialEq + Send + Sync + 'static {}
 impl<T: Copy + Debug + PartialEq + Send + Sync + 'static> Column for T {}
 
-/// Where words and values stand in a line. Places are counted in words, or values, of their own width.
+/// The positions of words and values in a line, counted in words, or values, of their own width.
 #[diagnostic::on_unimplemented(
     message = "no tables have keys and values of the types `{Self}`",
     note = "there are `(u64, u64)`, `(u64, u32)`, `(u32, u64)`, and `(u64, ())` for sets; cast other integers to these",
@@ -43,13 +43,13 @@ pub trait Layout: Column {
     const SLOTS: usize;
     /// From one slot's word to the next one's.
     const WORD_STRIDE: usize;
-    /// The place of the first value, and from one to the next; none where there are no values.
+    /// The position of the first value, and the distance to the next one; `None` if there are no values.
     const VALUES: Option<(usize, usize)>;
     /// Which of the sixteen 32-bit integers of a line belongs to no slot.
     const SPARE: Option<usize>;
     /// The base-2 logarithm of the lines of a part: 2,048 to 2,560 words, which fit any device's local memory.
     const PART_BITS: u32;
-    /// What stands beside the scheme's number in files: bits 0 to 3 say what keys are, bits 4 to 7 what values are.
+    /// The bits added to the scheme's number in files: bits 0 to 3 are the type of keys, bits 4 to 7 that of values.
     const CODE: u32;
 
     /// The word of a slot.
@@ -88,7 +88,7 @@ pub trait Layout: Column {
     }
 }
 
-/// Integers of 32 bits of a line stand in the order of a little-endian array.
+/// The integers of 32 bits of a line are in the order of a little-endian array.
 const SWAPPED: usize = cfg!(target_endian = "big") as usize;
 
 /// Number `at` of the integers of this width that a line holds.

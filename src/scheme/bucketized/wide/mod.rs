@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slot.rs        a word [age 4][remainder], of 64 bits or of 32, and the way back to the key
-//! line.rs        where words and values stand in a line: (u64, u64), (u64, u32), (u32, u64), sets of u64
+//! line.rs        the positions of words and values in a line: (u64, u64), (u64, u32), (u32, u64), sets of u64
 //! functions.rs   where keys go
 //! plan.rs        the integers that fix an image
 //! canonical.rs   the rule

@@ -19,7 +19,7 @@ use crate::scheme::constants::Constants;
 use crate::scheme::hash::{MixKeys, MixKeys64, mix, mix_64, unmix, unmix_64};
 use crate::scheme::slot::{AGE_BITS, MAX_AGE, join, split};
 
-/// A key that stands in slots whose value stands apart.
+/// A key stored in slots whose values are stored separately.
 pub trait SlotKey: Key {
     /// The constants of its mixer.
     type Mixer: Copy + Debug + PartialEq + Send + Sync + 'static;

@@ -20,7 +20,7 @@ pub struct SlotFunctions<K: SlotKey> {
     pub count: u32,
     /// Slots of the table.
     pub slots: u32,
-    /// For each age the function it stands for, so that no division is needed.
+    /// The function of each age, so that no division is needed.
     turn: [u8; 1 << AGE_BITS],
 }
 
@@ -48,7 +48,7 @@ impl<K: SlotKey> SlotFunctions<K> {
         key.mixed(self.mixers[i]).split(self.slots)
     }
 
-    /// The key of a pair's word that stands in `slot`.
+    /// The key of a pair's word in `slot`.
     #[inline(always)]
     pub fn key_of(&self, slot: u32, word: u64) -> K {
         let turn = self.turn(slot::age::<K>(word));

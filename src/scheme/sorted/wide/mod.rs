@@ -1,9 +1,9 @@
 //! Sorted tables of 64-bit keys or values, and sorted sets of 64-bit keys: two columns instead of words.
 //!
 //! ```text
-//! columns.rs   where keys and values stand in an image
-//! plan.rs      the integers that fix one
-//! place        the pairs in ascending order of keys: keys to the one column, values to the other, zeros behind them
+//! columns.rs   the positions of keys and values in an image
+//! plan.rs      the integers of a plan
+//! place        the pairs in ascending order of keys: keys to one column, values to the other, followed by zeros
 //! find         the search of `../search.rs` among the keys; then one read of the value
 //! ```
 //!
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::{Audit, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// A sorted array of `K` keys and `V` values, of which one has 64 bits: made by [`Sorted::of`].
+/// A sorted array of `K` keys and `V` values, one of which has 64 bits: created by [`Sorted::of`].
 ///
 /// ```
 /// use koel::{Cpu, HashTable, Sorted};
@@ -84,7 +84,7 @@ where
     fn default_load(&self) -> Load {
         Sorted.default_load()
     }
-    /// Of more pairs than slots the plan has as many as there are slots: which pairs are distinct shows only later.
+    /// If there are more pairs than slots, the plan has as many as there are slots: duplicates are detected later.
     fn plan(&self, request: Request) -> Result<Self::Plan> {
         let slots = u32::try_from(request.slots).map_err(|_| Error::TooLarge {
             what: "slots of a sorted table",
@@ -120,8 +120,8 @@ where
     fn age(plan: &Self::Plan, image: &[u64], at: u64) -> u32 {
         u32::from(Self::pair(plan, image, at).is_some())
     }
-    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys occur more than once:
-    /// copies stand side by side.
+    /// As many pairs as the plan has, or the image must not be used. Neither must it be used if there are duplicates,
+    /// which are adjacent.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
         if pairs.len() != plan.pairs() as usize || image.len() as u64 != plan.words() {
             return Placing::Unplaced;
@@ -169,8 +169,8 @@ where
         Ok(audit)
     }
 
-    /// The CPU sorts pairs of 16 bytes, and holds as much again where keys crowd; the OpenCL sort takes the columns
-    /// twice, and its counts, with totals of eight passes.
+    /// The CPU sorts pairs of 16 bytes, and takes as much again if many keys share their leading bits; the OpenCL sort
+    /// takes the columns twice, and its counts, with totals of eight passes.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs());
         32 * pairs + counts_bytes(pairs) + 4096

@@ -139,7 +139,7 @@ fn crowds_that_leave_their_parts_are_placed() -> Result<()> {
     leavers::<u64, ()>(995)
 }
 
-/// Of keys that come again the copies are counted, the least key is told, and the greatest value stays.
+/// Duplicates are counted, the smallest duplicate key is reported, and the greatest value is kept.
 fn copies<K: Column, V: Column>() -> Result<()>
 where
     (K, V): Layout,
@@ -223,7 +223,7 @@ fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
     every_layout!(crowds())
 }
 
-/// Columns in which keys come again are numbered by such tables, too.
+/// Such tables also number columns with duplicate keys.
 #[test]
 fn rows_are_numbered_by_the_greatest_value() -> Result<()> {
     for cpu in cpus()? {
