@@ -199,8 +199,8 @@ const FILES: &[Case] = &[
         "by `koel convert`",
         "koel convert names.csv n.parquet && koel convert n.parquet n.parquet -",
     ),
-    ("koel convert orders.parquet - --header no", "leave it out", "koel convert orders.parquet -"),
-    ("koel convert orders.parquet - --delimiter ';'", "leave it out", "koel convert orders.parquet -"),
+    ("koel convert orders.parquet - --header no", "omit it", "koel convert orders.parquet -"),
+    ("koel convert orders.parquet - --delimiter ';'", "omit it", "koel convert orders.parquet -"),
     ("koel convert semicolons.csv -", "give --delimiter", "koel convert semicolons.csv - --delimiter ';'"),
     (
         "koel convert semicolons.csv - --delimiter ab",
