@@ -41,7 +41,7 @@ pub fn check<K: Word, V: Word>(
         let (got, expected) =
             (said(hit, values[i].into()), right(i).map_or_else(|| said(false, 0), |value| said(true, value.into())));
         let value: u64 = values[i].into();
-        let stray = if !hit && value != 0 { format!(" with {value} beside it") } else { String::new() };
+        let stray = if !hit && value != 0 { format!(" with the value {value}") } else { String::new() };
         return Err(format!(
             "{count} of {} answers are wrong; the first is key {}: {got}{stray}, and {expected} is right",
             queries.len(),
@@ -50,7 +50,7 @@ pub fn check<K: Word, V: Word>(
     }
     match found.last() {
         Some(&last) if !queries.len().is_multiple_of(32) && last >> (queries.len() % 32) != 0 => {
-            Err("the bitmap has bits set behind its last answer".into())
+            Err("the bitmap has bits set after its last answer".into())
         }
         _ => Ok(()),
     }

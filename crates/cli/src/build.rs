@@ -23,83 +23,112 @@ use super::structure::{About, Types, unknown};
 use super::{files, text};
 
 const EXAMPLES: &str = "\
-The format of INPUT is detected from its content. Each may be compressed by gzip, and tables by zstd:
-  CSV or TSV   rows `key,value`; the value of a key alone is the number of its row, from 0. A first row without a number
-               is a header if rows follow it; see --header
-  .npy         integers of any width, of shape (n,), which are keys, or (n, 2); or records of a key and a value
-  FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first letter is the most significant),
-               and its position the value; the table records K. Windows with an N or another ambiguity code are skipped
-               and counted on stderr. With --canonical-kmers the key is the lesser of the window and its reverse
-               complement
-  FASTQ        the same; quality is ignored
-  k-mers       with --kmer or --canonical-kmers, CSV, TSV and .npy hold k-mers and their values, as letters or as
-               numbers, as `koel unique --kmer --counts` writes them; the table records K
-  tables       with --key NAME and --value NAME: named columns of Parquet, Arrow IPC, CSV, TSV or .npy
-Several files are read as one: the numbers of rows and positions continue from file to file, and each CSV may have its
-own header. FASTA and FASTQ do not mix with the others. A row of text has at most 1 MiB and 65,536 columns.
+The format of INPUT is detected from its content. Files may be compressed by
+gzip, and tables also by zstd:
+  CSV, TSV   rows `key,value`; without values, the value is the row number, from
+             0. A first row without a number is a header if rows follow; see
+             --header
+  .npy       integers of any width, of shape (n,), which are keys, or (n, 2); or
+             records of a key and a value
+  FASTA      every window of K letters is a key (A C G T = 0..3, U is T, the
+             first letter is the most significant), and its position is the
+             value; the table records K. Windows with an N or another ambiguity
+             code are skipped and counted on stderr. With --canonical-kmers the
+             key is the lesser of the window and its reverse complement
+  FASTQ      the same; quality is ignored
+  k-mers     with --kmer or --canonical-kmers, CSV, TSV and .npy contain k-mers
+             and their values, as letters or as numbers, as written by
+             `koel unique --kmer --counts`; the table records K
+  tables     with --key NAME and --value NAME: named columns of Parquet, Arrow
+             IPC, CSV, TSV or .npy
+Several files are read as one: row numbers and positions continue from file to
+file, and each CSV may have its own header. FASTA and FASTQ cannot be mixed with
+other formats. A row of text has at most 1 MiB and 65,536 columns.
 
-Keys and values are integers of 32 or 64 bits, signed or unsigned: of arrays those of the array, of text the narrowest
-type that holds them all (reported on stderr unless it is u32), or what --keys and --values say. Tables of 64-bit keys
-or values are canonical, of --scheme bucketized, robin_hood or signpost. Values of --table multi have 64 bits in any
-scheme.
+Keys and values are integers of 32 or 64 bits, signed or unsigned. Their types
+are those of the array, or for text the narrowest that hold all numbers (printed
+to stderr unless it is u32); --keys and --values override them. Tables of 64-bit
+keys or values are canonical and of --scheme bucketized, robin_hood or signpost.
+Values of --table multi may have 64 bits with any scheme.
 
 --table:
-  map          a value for each key
-  set          the distinct keys; of several columns the first is used
-  compact      the distinct keys, numbered from 0; of several columns the first is used. With --scheme cuckoo_set as in
-               the paper: numbers in table order
-  multi        all values of each key, in the order of their rows
+  map        a value for each key
+  set        the distinct keys; of several columns the first is used
+  compact    the distinct keys, numbered from 0; of several columns the first is
+             used. With --scheme cuckoo_set, as in the paper, numbers are in
+             table order
+  multi      all values of each key, in row order
 
-Canonical tables of the same rows have the same bytes, whatever the order of rows, the device and the threads; but the
-values of a key, and ids by first appearance, are in the order of the rows.
+Canonical tables of the same rows have the same bytes, for any order of rows,
+any device and any number of threads; only the values of a key, and ids by first
+appearance, are in row order.
 
 Examples:
   koel build pairs.csv -o pairs.koel
   koel build pairs.csv -o small.koel --load 0.95 --duplicates last
   koel build genome.fa --kmer 12 -o kmers.koel --table multi
-  koel build lane1.fq.gz lane2.fq.gz --kmer 31 --canonical-kmers -o reads.koel --table set
-  koel build counts.tsv --kmer 31 --canonical-kmers -o counts.koel      counts that `koel unique` or others wrote
+  koel build lane1.fq.gz lane2.fq.gz --kmer 31 --canonical-kmers \\
+    -o reads.koel --table set
+  koel build counts.tsv --kmer 31 --canonical-kmers -o counts.koel
+                        counts written by `koel unique` or another program
   koel build customers.csv -o ids.koel --table compact --ids ascending
-  koel build huge.npy -o huge.koel --shards 16 --device gpus           or opencl:0,opencl:1, or cpu,opencl:0
+  koel build huge.npy -o huge.koel --shards 16 --device gpus
+                        or --device opencl:0,opencl:1, or cpu,opencl:0
   xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
 
 /// Shards of a table that is not built in memory.
 const SHARDS: usize = 64;
 
-/// Build a table from a file of keys and values
+/// Build a table from files of keys and values
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip; `-` is stdin. Several are read as one
+    /// CSV, TSV, .npy, FASTA, FASTQ or a table; `-` is stdin
+    ///
+    /// Files may be compressed by gzip. Several are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
+    /// File of the table, or a pipe
+    ///
+    /// With /dev/stdout, stdout receives the table only, and the summary goes to stderr.
     #[arg(short, long, value_name = "FILE", value_parser = options::table_file())]
     output: PathBuf,
-    /// JSON in place of the summary, on stdout
+    /// Print the summary as JSON to stdout
     #[arg(long)]
     json: bool,
-    /// What to build of the rows
+    /// map, set, compact or multi
+    ///
+    /// What to build from the rows; see --table below.
     #[arg(long, default_value = "map", value_parser = options::contents(), help_heading = "Table")]
+    #[arg(hide_possible_values = true)]
     table: Contents,
     #[command(flatten)]
     options: TableOptions,
-    /// The table in so many shards, 1 to 4096, each a table of its own, which may stand on several devices; not for compact. The
-    /// bytes are those of this number of shards, whatever the devices; twice as many shards as devices is a good number
-    /// [default: 1, and with --memory 64]
+    /// Split the table into P shards, 1 to 4096 [default: 1]
+    ///
+    /// Each shard is a table of its own; shards are assigned to the devices in turn. Not for --table compact. The bytes
+    /// depend on the number of shards, but not on the devices. Twice as many shards as devices is a good number. With
+    /// --memory, the default is 64.
     #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
     shards: Option<usize>,
-    /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on: rows are in a temporary file, in the folder
-    /// TMPDIR, and shards are built one after the other, on each device one. The bytes are those without it; for --table map
-    /// [default: all is in memory]
-    #[arg(long, value_name = "BYTES", value_parser = options::memory)]
+    /// Approximate memory limit, e.g. 4G; at least 64Mi
+    ///
+    /// As 300M, 4G or 16Gi. Rows are stored in a temporary file in the folder TMPDIR, and shards are built one after
+    /// another, one per device at a time. The bytes are the same as without a limit. Only for --table map. By default
+    /// everything is in memory.
+    #[arg(long, value_name = "BYTES", value_parser = options::memory, help_heading = "Table")]
     memory: Option<u64>,
-    /// Which key gets which id, for compact: as they first appear, or ascending [default: first]
+    /// Order of ids: first, ascending [default: first]
+    ///
+    /// For --table compact: ids in the order in which keys first appear, or in ascending order of keys.
     #[arg(long, value_name = "ORDER", value_parser = options::id_order(), help_heading = "Table")]
+    #[arg(hide_possible_values = true)]
     ids: Option<IdOrder>,
-    /// What a key that comes more than once means, for map: an error, or that its first or last pair stays
-    /// [default: error]
-    #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Input")]
+    /// Duplicate keys: error, first, last [default: error]
+    ///
+    /// For --table map: report an error if a key occurs more than once, or keep its first or last pair.
+    #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Table")]
+    #[arg(hide_possible_values = true)]
     duplicates: Option<Duplicates>,
     #[command(flatten)]
     reading: ReadOptions,
@@ -115,19 +144,17 @@ impl Args {
         let table = self.table.name();
         if self.memory.is_some() && self.table != Contents::Map {
             return Err(Failure::Input(format!(
-                "--memory is for --table map, and a {table} is built in memory so far: leave it out"
+                "--memory is for --table map; a {table} table is built in memory: omit it"
             )));
         }
         if self.shards.is_some() && self.table == Contents::Compact {
             return Err(Failure::Input(format!(
-                "--shards is for --table map, set and multi, and a {table} numbers all keys in one table: leave it out"
+                "--shards is for --table map, set and multi; a {table} table numbers all keys in one table: omit it"
             )));
         }
         self.reading.check_value(self.has_values())?;
         if self.values.values.is_some() && !self.has_values() {
-            return Err(Failure::Input(format!(
-                "--values is for tables with values, and {table} has none: leave it out"
-            )));
+            return Err(Failure::Input(format!("--values is for tables with values, and {table} has none: omit it")));
         }
         let is_wide = |kind: Option<Type>| kind.is_some_and(|kind| kind.bits() > u32::BITS);
         // Values of multivalue tables stand beside the table of their keys.
@@ -142,14 +169,14 @@ impl Args {
         }
         if self.duplicates.is_some() && self.table != Contents::Map {
             let rest = if self.table == Contents::Multi { "keeps all pairs" } else { "keeps each key once" };
-            return Err(Failure::Input(format!("--duplicates is for --table map, and {table} {rest}: leave it out")));
+            return Err(Failure::Input(format!("--duplicates is for --table map, and {table} {rest}: omit it")));
         }
         if self.ids.is_some() && self.table != Contents::Compact {
-            return Err(Failure::Input(format!("--ids is for --table compact, and {table} has no ids: leave it out")));
+            return Err(Failure::Input(format!("--ids is for --table compact, and {table} has no ids: omit it")));
         }
         if self.ids.is_some() && self.options.is_of(CuckooSet::NAME) {
             let order = "the ids of a set's keys are in table order";
-            return Err(Failure::Input(format!("--ids: {order}: leave it out, or take another --scheme")));
+            return Err(Failure::Input(format!("--ids: {order}: omit it, or give another --scheme")));
         }
         Ok(())
     }

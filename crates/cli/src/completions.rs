@@ -1,4 +1,4 @@
-//! `koel completions`, `koel man`: what shells and `man` want to know of the options.
+//! `koel completions`, `koel man`: completion scripts and manual pages, generated from the options.
 
 use std::path::PathBuf;
 
@@ -14,19 +14,22 @@ Examples:
   koel completions zsh > ~/.zfunc/_koel
   koel completions fish > ~/.config/fish/completions/koel.fish";
 
-/// Print a script that completes commands and options in a shell
+/// Print a completion script for a shell
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which shell
+    /// bash, elvish, fish, powershell or zsh
+    #[arg(hide_possible_values = true)]
     shell: Shell,
 }
 
-/// Write manual pages, koel.1 and one a command, into a folder
+/// Write manual pages into a folder
+///
+/// koel.1, and one page for each command.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  koel man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// A folder that is there
+    /// An existing folder
     folder: PathBuf,
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 pub(crate) fn man(args: &ManArgs) -> Result<Verdict> {
     if !args.folder.is_dir() {
-        return Err(Failure::Input(format!("{}: there is no such folder: make it first", text::path(&args.folder))));
+        return Err(Failure::Input(format!("{}: there is no such folder: create it first", text::path(&args.folder))));
     }
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), &args.folder)
         .map_err(|error| Failure::io(&args.folder, &error))?;

@@ -1,4 +1,4 @@
-//! `koel convert`: a table of one format as one of another.
+//! `koel convert`: converts a table to another format.
 
 use std::path::{Path, PathBuf};
 
@@ -12,32 +12,39 @@ use super::tables::write::{Sink, is_text, output_file};
 use super::{files, input, out, text};
 
 const EXAMPLES: &str = "\
-INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy, detected from its first bytes; `-` is stdin.
-It may be compressed by gzip or zstd. Several files must have the same columns and types; text is read as one, so that
-the type of a column is what the rows of all files fit.
+INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy,
+detected from its first bytes. It may be compressed by gzip or zstd. Several
+files must have the same columns and types; text is read as one, so that the
+type of a column is one that fits the rows of all files.
 
-OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream), .npy, .csv or .tsv, the last two also with
-.gz or .zst; `-` is CSV on stdout. A column of CSV has the type that all its rows fit, and from CSV to CSV it is written
-unchanged; an empty field is a null.
+OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream),
+.npy, .csv or .tsv, the last two also with .gz or .zst; `-` is CSV on stdout. A
+column of CSV has the type that fits all its rows, and is written unchanged from
+CSV to CSV; an empty field is a null.
 
 Examples:
   koel convert orders.csv orders.parquet
   koel convert orders.parquet - --columns o_orderkey,o_totalprice
-  koel convert export.txt orders.arrow --delimiter '|' --types 'zip=utf8,price=decimal(12,2)'
+  koel convert export.txt orders.arrow --delimiter '|' \\
+    --types 'zip=utf8,price=decimal(12,2)'
   koel convert 2024-*.csv 2024.parquet
   zcat log.csv.gz | koel convert - log.parquet --header no";
 
-/// Convert a table from one format to another
+/// Convert a table to another format
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table; `-` is stdin. Several files with the same columns are read as one
+    /// A table; `-` is stdin
+    ///
+    /// Several files with the same columns are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Where it goes, in the format of the extension; `-` is CSV on stdout
+    /// Output file, format by extension; `-` is CSV on stdout
     #[arg(value_name = "OUTPUT", value_parser = output_file)]
     output: PathBuf,
-    /// Only these columns, in this order [default: all]
+    /// Columns to write, in this order [default: all]
+    ///
+    /// Separated by commas.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     columns: Option<Vec<names::List<String>>>,
     #[command(flatten)]
@@ -85,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 fn check_named(output: &Path, input: &Path) -> Result<()> {
     if output.is_file() && output.extension() == input.extension() {
         return Err(Failure::Input(format!(
-            "{} is there already, and is the output of this command: name the output last, or remove this file first",
+            "{} exists already, and is the output of this command: name the output last, or remove this file first",
             output.display()
         )));
     }

@@ -11,9 +11,11 @@ use super::text::{self, Align, Table};
 
 /// List the devices of this machine
 #[derive(clap::Args)]
-#[command(after_help = "The first column is what --device takes. KOEL_OPENCL names another OpenCL library, or `off`.")]
+#[command(
+    after_help = "The first column is the value for --device.\nKOEL_OPENCL names another OpenCL library, or `off`."
+)]
 pub struct Args {
-    /// JSON in place of the table
+    /// Print JSON in place of the table
     #[arg(long)]
     json: bool,
 }

@@ -49,7 +49,9 @@ fn folder_of(output: &Path) -> Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let missing = |folder: &&Path| folder.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     match folder.filter(missing) {
-        Some(folder) => Err(Failure::Input(format!("{}: there is no such folder: make it first", text::path(folder)))),
+        Some(folder) => {
+            Err(Failure::Input(format!("{}: there is no such folder: create it first", text::path(folder))))
+        }
         None => Ok(()),
     }
 }
@@ -59,7 +61,7 @@ pub(crate) fn check_summary(json: bool, outputs: &[Output<'_>]) -> Result<()> {
     for &(option, output) in outputs {
         if let Some(output) = output.filter(|output| json && is_stdout(output)) {
             return Err(Failure::Input(format!(
-                "{option} {}: this goes to stdout, and so would the summary of --json: leave one of them out",
+                "{option} {}: this goes to stdout, as does the summary of --json: omit one of them",
                 text::path(output)
             )));
         }

@@ -23,49 +23,65 @@ use super::tables::read::several::matching;
 use super::text;
 
 const EXAMPLES: &str = "\
-With --by, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, also compressed by gzip or zstd.
---agg takes count (rows) and FUNCTION:COLUMN with count (values), sum, min, max, mean (or avg), nunique (or
-count_distinct), first and last; NAME=FUNCTION:COLUMN names the column of the result. Nulls are not counted as values.
-Sums of integers and decimals are exact, and an error if their type does not hold them; those of floats, and all means,
-are exact and rounded once, in any order of rows. A name that contains a comma, = or : is written in quotes, as in CSV:
---agg 'sum:\"total, price\"'. Several files must have the same columns.
+With --by, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
+.npy, also compressed by gzip or zstd. Several files must have the same columns.
+--agg takes count (of rows) and FUNCTION:COLUMN, where FUNCTION is count (of
+values), sum, min, max, mean (or avg), nunique (or count_distinct), first or
+last; NAME=FUNCTION:COLUMN names the column of the result. Nulls are not counted
+as values. Sums of integers and decimals are exact, and an error if their type
+overflows; those of floats, and all means, are exact and rounded once, for any
+order of rows. A name that contains a comma, = or : is quoted, as in CSV:
+--agg 'sum:\"total, price\"'.
 
-Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel
-build`. Text has one column of keys, or two of keys and values; the value of a key alone is the number of its row, from
-0.
+Without --by, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip,
+or with --key a table, as for `koel build`. Text has one column of keys, or two
+of keys and values; without values, the value is the row number, from 0.
 
-Output is a row `key,..` per key, with the aggregates in the order of --agg: the same rows in the same order on every
-device. Keys and values are whole numbers of any type, and values may be floats: a second
-field of .npy records, a column named by --value, or text with --values f64. Sums of whole numbers are exact, and one
-that 64 bits do not hold is an error. Sums of floats, and all means, are exact, rounded once to a double; a NaN makes
-its group's sum, mean, min and max NaN.
--o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, count u4, sum u8, min u4, max u4), where
-keys, min and max have the input's type, sums of values with a sign are i8, and those of floats f8.
+Output is a row `key,..` per key, with the aggregates in the order of --agg: the
+same rows in the same order on every device. Keys and values are integers of any
+type, and values may be floats: a second field of .npy records, a column named
+by --value, or text with --values f64. Sums of integers are exact, and an error
+if they overflow 64 bits. Sums of floats, and all means, are exact and rounded
+once to a double; a NaN makes the sum, mean, min and max of its group NaN.
+
+-o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4,
+count u4, sum u8, min u4, max u4), where keys, min and max have the type of the
+input, and sums are i8 for signed values and f8 for floats.
 
 Examples:
   koel groupby sales.csv --by city --agg sum:price,count
-  koel groupby pairs.csv --agg min,max --ids ascending -o extremes.npy     rows `key,value` of numbers
+  koel groupby pairs.csv --agg min,max --ids ascending -o extremes.npy
   koel groupby prices.csv --values f64 --agg sum,max
-  koel groupby genome.fa --kmer 12 --agg count,min -o kmers.csv     how often, and where first
-  koel groupby 2024-*.csv --by city --agg avg:price --null-value NA --null-value NULL
-  koel groupby lineitem.parquet --by l_returnflag,l_linestatus --agg count,sum:l_quantity,avg_price=mean:l_extendedprice";
+  koel groupby genome.fa --kmer 12 --agg count,min -o kmers.csv
+                              number and first position of each k-mer
+  koel groupby 2024-*.csv --by city --agg avg:price \\
+    --null-value NA --null-value NULL
+  koel groupby lineitem.parquet --by l_returnflag,l_linestatus \\
+    --agg count,sum:l_quantity,avg_price=mean:l_extendedprice";
 
-/// Group rows by key: count, sum, least and greatest value of each
+/// Group rows by key: count, sum, mean, min, max and others
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table (--by), or rows `key,value`; `-` is stdin. Several files are read as one
+    /// A table (--by), or rows `key,value`; `-` is stdin
+    ///
+    /// Several files are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// The aggregates of each key's values, separated by commas
+    /// Aggregates, comma-separated
+    ///
+    /// count, sum, mean, min or max; with --by also FUNCTION:COLUMN, see below.
     #[arg(long, value_name = "NAMES", default_value = "count")]
     #[arg(value_parser = query::groupby::asked)]
     agg: Vec<names::List<Asked>>,
-    /// Leave out keys with fewer rows
+    /// Drop keys with fewer than N rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
-    /// Keys as they first appear, or ascending
+    /// Order of keys: first, ascending
+    ///
+    /// In the order in which they first appear, or ascending.
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
+    #[arg(hide_possible_values = true)]
     ids: IdOrder,
     #[command(flatten)]
     columns: query::groupby::Options,

@@ -18,13 +18,13 @@ use super::structure::{
 };
 use super::{out, text};
 
-/// Show and check a table's file
+/// Show and check a table file
 #[derive(clap::Args)]
-#[command(after_help = "The whole file is read: its checksum is compared and every pair is audited.")]
+#[command(after_help = "The whole file is read, its checksum is compared, and every pair is audited.")]
 pub(crate) struct Args {
-    /// A table made by `koel build`
+    /// A table file, written by `koel build`
     table: PathBuf,
-    /// JSON in place of the table
+    /// Print JSON in place of the table
     #[arg(long)]
     json: bool,
 }

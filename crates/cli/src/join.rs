@@ -26,47 +26,64 @@ use super::text;
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-With --on, LEFT and RIGHT are tables of named columns, Parquet, Arrow IPC, CSV, TSV or .npy: all columns of LEFT come out, and behind
-them those of RIGHT but its keys (which are those of LEFT). -o FILE.parquet, .arrow, .csv, .csv.gz and others choose the format.
+With --on, LEFT and RIGHT are tables of named columns: Parquet, Arrow IPC, CSV,
+TSV or .npy. The result has all columns of LEFT, then those of RIGHT without its
+keys, which are equal to those of LEFT. The extension of -o FILE chooses the
+format: .parquet, .arrow, .csv, .csv.gz and others.
 
-Without it, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key tables, as for
-`koel build`. Text has one column of keys, or two of keys and values; the value of a key alone is the number of its row,
-from 0. A row of the output is `key,left,right` for a pair of rows with equal keys: the key, and both values, or with
---rows both row numbers. --header, --kmer, --canonical-kmers and --other-letters apply to both files; --letters is for
-two files of sequences.
-  --how inner  these rows only
-  --how left   also left rows without a match, whose `right` is empty
-  --how right  also right rows without a match, whose `left` is empty, after all others
-  --how full   also both of these; `outer` is the same
-  --how semi   rows `key,left`: left rows that have a match, each once
-  --how anti   rows `key,left`: left rows without a match
-Rows are in the order of left rows, then of right rows, on every device. The result is written in pieces; in memory are
-the columns of both files and an index of the right one. -o FILE.tsv separates by tabs; -o FILE.npy writes a structured
-array (key u4, left u4, right u4; --how left and full: found b1, of `right`; --how right and full: left_found b1), where
-keys and values have the types of the files. Keys of two types are compared as numbers, and have the narrowest type that
-holds both in the output.
+Without --on, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also compressed
+by gzip, or with --key tables, as for `koel build`. Text has one column of keys,
+or two of keys and values; without values, the value is the row number, from 0.
+The output has a row `key,left,right` for each pair of rows with equal keys: the
+key and both values, or with --rows both row numbers. --header, --kmer,
+--canonical-kmers and --other-letters apply to both files; --letters is for two
+files of sequences.
+
+--how:
+  inner      the pairs of rows with equal keys
+  left       also left rows without a match, whose `right` is empty
+  right      also right rows without a match, whose `left` is empty, after all
+             others
+  full       also both of these; `outer` is a synonym
+  semi       rows `key,left`: left rows that have a match, each once
+  anti       rows `key,left`: left rows without a match
+
+Rows are in the order of left rows, then of right rows, on every device. The
+result is written in batches; only the columns of both files and an index of the
+right one are in memory.
+
+Without --on, -o FILE.tsv separates by tabs, and -o FILE.npy writes a structured
+array (key u4, left u4, right u4; for --how left and full with found b1, of
+`right`; for --how right and full with left_found b1), in which keys and values
+have the types of the files. Keys of two types are compared as numbers; the
+output has the narrowest type that holds both.
 
 Examples:
   koel join orders.csv items.csv --on id
-  koel join 'orders/*.parquet' customers.parquet --on customer=id -o joined.parquet
-  koel join left.csv right.csv --how left -o joined.csv          rows `key,value` of numbers
+  koel join 'orders/*.parquet' customers.parquet --on customer=id -o j.parquet
+  koel join left.csv right.csv --how left -o j.csv     rows `key,value`
   koel join left.npy right.npy --rows -o pairs.npy
-  koel join orders.parquet lineitem.parquet --on o_orderkey=l_orderkey -o joined.parquet
+  koel join orders.parquet lineitem.parquet --on o_orderkey=l_orderkey \\
+    -o j.parquet
   koel join a.csv b.csv --on name,birth --how left --columns name,birth,city";
 
-/// Join two files by their keys
+/// Join two tables, or two files of keys and values
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table (--on), or rows `key,value`; `-` is stdin. With --on also a pattern in quotes, such as
-    /// 'orders/*.parquet': its files are read as one
+    /// A table (--on), or rows `key,value`; `-` is stdin
+    ///
+    /// With --on also a pattern in quotes, such as 'orders/*.parquet', whose files are read as one.
     left: PathBuf,
-    /// The same. An index of it is built, so let it be the smaller one
+    /// The right side; it is indexed, so give the smaller one
     right: PathBuf,
-    /// Which rows; see below
+    /// inner, left, right, full, semi, anti
+    ///
+    /// Which rows the result has; see --how below.
     #[arg(long, value_name = "KIND", default_value = "inner", value_parser = options::join_kind())]
+    #[arg(hide_possible_values = true)]
     how: JoinKind,
-    /// Row numbers in place of values
+    /// Write row numbers in place of values
     #[arg(long, help_heading = "Output")]
     rows: bool,
     #[command(flatten)]
@@ -147,7 +164,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let memory = args.columns.memory.limit(args.device.are_several());
     if let (Some(_), Some(given)) = (&memory, args.table.given().first()) {
         return Err(Failure::Input(format!(
-            "--{given}: under --memory, and on several devices, rows are joined part by part, and no table lasts: leave it out"
+            "--{given}: with --memory, and on several devices, rows are joined one partition at a time, without this table: omit it"
         )));
     }
     let mut devices = args.device.open(&[&args.left, &args.right])?;
@@ -207,8 +224,8 @@ fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) -> Result<Typ
     left.of_both(right).or(of_all.narrowest()).ok_or_else(|| {
         let (left, right) = (left.name(), right.name());
         Failure::Input(format!(
-            "left keys are {left} and right keys {right}, and no type holds both {} and {}: leave those out that can have no \
-             partner",
+            "left keys are {left} and right keys {right}, and no type holds both {} and {}: drop rows that cannot \
+             match",
             of_all.least, of_all.greatest
         ))
     })

@@ -12,7 +12,7 @@
 //! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
 //! cut.rs          text in pieces of whole rows, for many threads
-//! memory.rs       what is said where memory runs short
+//! memory.rs       errors when memory runs short
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
 //!
@@ -70,24 +70,25 @@ use failure::{Failure, Verdict};
 const EXAMPLES: &str = "\
 Examples:
   koel verify                                 check every device of this machine
-  koel build pairs.csv -o pairs.koel          build a table of 32-bit or 64-bit keys and values
-  koel lookup pairs.koel queries.csv          ask it; rows `key,value`, the value empty for a miss
+  koel build pairs.csv -o pairs.koel          32-bit or 64-bit keys and values
+  koel lookup pairs.koel queries.csv          `key,value`, empty for a miss
   koel build genome.fa --kmer 16 -o kmers.koel --table multi
-  koel join orders.csv items.csv --on id      tables of named columns: Parquet, Arrow IPC, CSV, .npy
+  koel join orders.csv items.csv --on id      Parquet, Arrow IPC, CSV or .npy
   koel groupby sales.csv --by city --agg sum:price,count
-  koel unique people.csv --on city --counts   the distinct keys, and the number of rows of each
-  koel join left.csv right.csv                columns without names: rows `key,value` of numbers
-  koel convert orders.csv orders.parquet      a table of any columns in another format
+  koel unique people.csv --on city --counts   distinct keys, and rows per key
+  koel join left.csv right.csv                rows `key,value` without names
+  koel convert orders.csv orders.parquet      a table in another format
 
-Exit codes: 0 fine, 1 a check failed, 2 an error.";
+`koel COMMAND -h` lists the options, `koel COMMAND --help` explains them.
+Exit codes: 0 success, 1 a check failed, 2 an error.";
 
-/// Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
+/// Bulk hash tables for CPUs and GPUs, with the same bytes on every device.
 #[derive(Parser)]
 #[command(name = "koel", version, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    /// No progress and no summaries
+    /// Suppress progress and summaries
     #[arg(short, long, global = true)]
     quiet: bool,
 }

@@ -31,65 +31,96 @@ use queries::{Queries, k_of};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel build`; of
-several columns the first is used. A table of k-mers (`koel build --kmer`) records K, and whether they are canonical:
-then letters are of either strand, and written as their key. Numbers are keys as they are. A table of numbers cannot be
-queried with letters. Queries may be of another type than the table's keys: those that it cannot hold are misses. Output
-is in the order of the queries. What a row is depends on what TABLE was built as (--table):
-  map          `key,value`, the value empty for a miss
-  set          `key,found`: 1 or 0
-  compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`
-  multi        `key,value`, a row for each value of the key, or one without for a miss; with --count `key,count`
--o FILE.tsv separates by tabs; -o FILE.npy writes a structured array, where a miss is a 0 whose field `found` is false:
-(key u4, value u4, found b1), or the names above (k-mers with --letters: S31). Keys have the type of the queries' array, or else of --keys or of the
-table's keys; values that of the table.
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with
+--key a table, as for `koel build`; of several columns the first is used.
+Queries may have another type than the keys of the table: those that its type
+cannot represent are misses.
+
+A table of k-mers (`koel build --kmer`) records K, and whether the k-mers are
+canonical: queries in letters may then be of either strand, and are written as
+their key. Queries that are numbers are keys as they are. A table of numbers
+cannot be queried with letters.
+
+Output is in the order of the queries. The columns depend on the --table that
+TABLE was built with:
+  map        `key,value`; the value of a miss is empty
+  set        `key,found`: 1 or 0
+  compact    `key,id`; the id of a miss is empty. With --reverse, queries are
+             ids, and rows are `id,key`
+  multi      `key,value`: a row for each value of the key, or one without a
+             value for a miss; with --count `key,count`
+-o FILE.tsv separates by tabs. -o FILE.npy writes a structured array with the
+names above: (key u4, value u4, found b1) for a map, where a miss is a 0 whose
+field `found` is false. With --letters, k-mers are strings (S31). Keys have the
+type of the array of queries, or else that of --keys or of the keys of the
+table; values have the type of the table.
 
 Examples:
   koel lookup pairs.koel queries.csv
   koel lookup pairs.koel queries.csv -o answers.npy
-  koel lookup pairs.koel needed.csv --strict > /dev/null && echo all there
+  koel lookup pairs.koel needed.csv --strict > /dev/null && echo all found
   koel lookup pairs.koel queries.npy -o answers.npy --device gpus
   koel lookup kmers.koel reads.fq.gz -o places.csv
-  koel lookup kmers.koel probes.fa --letters --places genome.fa       key,record,offset";
+  koel lookup kmers.koel probes.fa --letters --places genome.fa
+                         rows `key,record,offset`";
 
-/// Look up keys in a table's file
+/// Look up keys in a table file
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table made by `koel build`
+    /// A table file, written by `koel build`
     table: PathBuf,
-    /// The keys to look up; `-` is stdin. Several files are read as one
+    /// Files of keys to look up; `-` is stdin
+    ///
+    /// Several files are read as one.
     #[arg(required = true)]
     queries: Vec<PathBuf>,
-    /// The FASTA or FASTQ that the table was built from, in the same order: values come out as the name of a record and the
-    /// offset in it, from 0. For tables of --table map and multi; text alone
+    /// Write record and offset, from these FASTA files
+    ///
+    /// The FASTA or FASTQ files that the table was built from, in the same order. Values are written as the name of a
+    /// record and the offset in it, from 0. For --table map and multi; output is text only.
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Output")]
     places: Vec<PathBuf>,
-    /// How many values each key has, in place of the values; for tables of --table multi
+    /// Write the number of values of each key
+    ///
+    /// In place of the values. For --table multi.
     #[arg(long)]
     count: bool,
-    /// Queries are ids, and answers their keys; for tables of --table compact
+    /// Look up the keys of ids
+    ///
+    /// Queries are ids, and results are their keys. For --table compact.
     #[arg(long)]
     reverse: bool,
-    /// Exit with 1 if any query is missing, after all answers are written
+    /// Exit with code 1 if any query is a miss
+    ///
+    /// All results are written first.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
     output: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
-    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME, or several, separated by commas: the shards of a table
-    /// in shards go to them in turn; another table, of --table map, set or compact, goes to each of them, and they share
-    /// out the queries. auto is the CPU where table and queries have less than 1 MiB [default: auto]
+    /// auto, cpu, gpus, opencl:N, opencl:NAME [default: auto]
+    ///
+    /// `gpus` is all GPUs of OpenCL. Several devices may be given, separated by commas: the shards of a table in shards
+    /// are assigned to them in turn; another table, of --table map, set or compact, is copied to each device, and they
+    /// share the queries.
+    ///
+    /// `auto` is the best GPU of OpenCL, or the CPU if there is none; if table and queries have less than 1 MiB, it is
+    /// always the CPU. `koel devices` lists the devices.
     #[arg(long, value_name = "DEVICES", value_delimiter = ',', help_heading = "Device")]
     device: Vec<String>,
-    /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents; for
-    /// tables of --table map. Nothing may write to the file or cut it short meanwhile; replacing it by a new one is fine
+    /// Map the file into memory instead of reading it
+    ///
+    /// Starts immediately, on the CPU, without checking the checksum and the contents. For --table map. No process may
+    /// write to the file or truncate it meanwhile; replacing it with a new file is allowed.
     #[arg(long, help_heading = "Device")]
     mapped: bool,
-    /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on, for a table in shards: shards stay in its file,
-    /// and come into memory one by one, on each device one, for as many queries at a time as fit. A shard and its queries
-    /// take what they take [default: the table is in memory]
+    /// Approximate memory limit, e.g. 4G; at least 64Mi
+    ///
+    /// As 300M, 4G or 16Gi. For a table in shards: shards stay in the file and are loaded one at a time, one per
+    /// device, for as many queries as fit. The limit does not cover a single shard and its queries. By default the
+    /// table is in memory.
     #[arg(long, value_name = "BYTES", value_parser = options::memory, help_heading = "Device")]
     memory: Option<u64>,
     #[command(flatten)]
@@ -112,7 +143,7 @@ impl Args {
         match devices {
             [device] => Ok(device),
             _ => Err(Failure::Input(format!(
-                "--device {}: one device answers {what}: name one, like cpu or opencl:0",
+                "--device {}: {what} uses one device: name one, like cpu or opencl:0",
                 self.device.join(",")
             ))),
         }
@@ -135,14 +166,11 @@ impl Args {
         let why = if self.places.is_empty() {
             return Ok(());
         } else if k_of(info.key_type).is_none() {
-            format!("the keys of {path} are {}, and no k-mers: leave it out", Types::of(info).keys_said())
+            format!("the keys of {path} are {}, not k-mers: omit it", Types::of(info).keys_said())
         } else if !matches!(info.contents, Contents::Map | Contents::Multi) {
-            format!(
-                "it is for tables of --table map and multi, and {path} is one of {}: leave it out",
-                info.contents.name()
-            )
+            format!("it is for --table map and multi, and {path} is a {} table: omit it", info.contents.name())
         } else if self.count {
-            "--count has no values: leave one of them out".into()
+            "--count writes no values: omit one of them".into()
         } else if self.writes_array() {
             "records have names, which are text: write to .csv or .tsv".into()
         } else {
@@ -156,12 +184,12 @@ impl Args {
         self.check_places(info)?;
         if self.mapped && info.shards.is_some() {
             let path = text::path(&self.table);
-            return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: leave it out")));
+            return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: omit it")));
         }
         if self.memory.is_some() && (info.shards.is_none() || info.contents != Contents::Map) {
             let path = text::path(&self.table);
             return Err(Failure::Input(format!(
-                "{path}: --memory is for maps in shards (`koel build --shards` or `--memory`): leave it out"
+                "{path}: --memory is for maps in shards (`koel build --shards` or `--memory`): omit it"
             )));
         }
         let own = [
@@ -173,16 +201,14 @@ impl Args {
             return Ok(());
         };
         let (path, whose, is) = (text::path(&self.table), whose.name(), info.contents.name());
-        Err(Failure::Input(format!(
-            "{path}: --{option} is for tables of --table {whose}, and this is one of {is}: leave it out"
-        )))
+        Err(Failure::Input(format!("{path}: --{option} is for --table {whose}, and this is a {is} table: omit it")))
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     if args.mapped && args.device.iter().any(|device| device != "cpu") {
-        return Err(Failure::Input("--mapped looks up on the CPU: leave --device out".into()));
+        return Err(Failure::Input("--mapped looks up on the CPU: omit --device".into()));
     }
     let files: Vec<_> = args.inputs().into_iter().chain(input::paths(&args.places)).collect();
     args.output.check(&files, &[])?;

@@ -66,7 +66,7 @@ fn end(bytes: usize) -> ! {
     let advice = match HAS_LIMIT.load(Ordering::Relaxed) {
         true => "give a lower --memory, or use a machine with more",
         false => {
-            "tables are held in memory, so give fewer rows or columns, a limit (--memory) where there is one, or use a machine with more"
+            "tables are in memory: give fewer rows or columns, a limit with --memory if the command has it, or use a machine with more"
         }
     };
     let _ = writeln!(rest, "koel: not enough memory ({bytes} more bytes are needed): {advice}");

@@ -15,25 +15,33 @@ use super::scheme;
 
 pub use device::{OneDevice, SomeDevices, TableDevices, Threads, ids, one_device, several_devices};
 pub use parameters::{Extent, SchemeOptions};
-pub use table::{Builder, TableOptions, Wide, scheme_help, usual};
+pub use table::{Builder, TableOptions, Wide, scheme_help, schemes, usual};
 pub use values::{AnyValuesOption, ValuesOption};
 pub use values::{
     aggregate, by_name, contents, count, duplicates, id_order, join_kind, kind, memory, named_rows_file, pair_count,
     rows_file, scheme_name, scheme_or_all, shards, table_file,
 };
 
-/// Slots, one way or the other.
+/// The size of a table.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Table")]
 pub struct SizeOptions {
-    /// Pairs per slot, above 0 and up to 1 [default: what suits the scheme]
+    /// Load factor, above 0 and up to 1 [default: by scheme]
+    ///
+    /// The number of pairs per slot. The default depends on the scheme.
     #[arg(long)]
     pub load: Option<f64>,
-    /// Room for so many pairs at the load, e.g. 5e6 or 2^20 [default: for those that there are]
-    #[arg(long, value_name = "PAIRS", value_parser = count)]
+    /// Pairs to size the table for, e.g. 5e6 or 2^20
+    ///
+    /// The table has enough slots for this number of pairs at the load factor. The default is the number of pairs that
+    /// are stored.
+    #[arg(long, hide_short_help = true, value_name = "PAIRS", value_parser = count)]
     pub capacity: Option<u64>,
-    /// So many slots, e.g. 2^20; excludes --load and --capacity
-    #[arg(long, value_name = "SLOTS", value_parser = count, conflicts_with_all = ["load", "capacity"])]
+    /// Number of slots, e.g. 2^20
+    ///
+    /// Excludes --load and --capacity.
+    #[arg(long, hide_short_help = true, value_name = "SLOTS", value_parser = count)]
+    #[arg(conflicts_with_all = ["load", "capacity"])]
     pub slots: Option<u64>,
 }
 
@@ -44,7 +52,7 @@ impl SizeOptions {
         Ok(())
     }
 
-    /// Whether the size is no matter of how many pairs there are.
+    /// Whether the size does not depend on the number of pairs.
     pub fn is_fixed(&self) -> bool {
         self.capacity.is_some() || self.slots.is_some()
     }
@@ -63,22 +71,27 @@ impl SizeOptions {
         builder
     }
 
-    /// The slots for so many pairs, worked out here once more and not by the builder.
+    /// The number of slots for `pairs` pairs, computed independently of the builder.
     pub fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> Result<u64> {
         let load = self.load.map_or(Ok(scheme.default_load()), Load::new)?;
         Ok(self.slots.unwrap_or_else(|| load.slots_for(self.capacity.unwrap_or(pairs))))
     }
 }
 
+const SCHEMES: &str = "Schemes, comma-separated, or `all`";
+
 /// Which schemes, as a list.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Table")]
 pub struct SchemeList {
-    /// Schemes, separated by commas, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", value_parser = scheme_or_all())]
+    #[arg(hide_possible_values = true, help = SCHEMES, long_help = schemes(SCHEMES))]
     scheme: Vec<String>,
-    /// How the bytes come about: the same on every device, the papers' own race, or both
-    #[arg(long, default_value = "all", value_parser = ["canonical", "classic", "all"])]
+    /// canonical, classic or all
+    ///
+    /// Canonical tables have the same bytes on every device. Classic tables are built as in the papers: threads race
+    /// for slots.
+    #[arg(long, default_value = "all", value_parser = ["canonical", "classic", "all"], hide_possible_values = true)]
     kind: String,
 }
 
@@ -88,7 +101,7 @@ impl SchemeList {
         SchemeList { scheme: scheme.to_vec(), kind: kind.into() }
     }
 
-    /// Every scheme and kind that is asked for and exists.
+    /// Every requested combination of scheme and kind that exists.
     pub fn combinations(&self) -> Result<Vec<(&'static str, Kind)>> {
         let mut found = Vec::new();
         for &name in scheme::NAMES {
@@ -104,10 +117,10 @@ impl SchemeList {
         Ok(found)
     }
 
-    /// The options for one scheme and kind: where several are asked for, each takes those that it has and can do with.
+    /// The options for one scheme and kind. If several are requested, each gets the options that apply to it.
     ///
     /// # Errors
-    /// If an option is for none of them.
+    /// If an option applies to none of them.
     pub fn options_for(&self, name: &str, kind: Kind, options: &SchemeOptions) -> Result<SchemeOptions> {
         let all = self.combinations()?;
         if all.len() == 1 {
@@ -117,7 +130,7 @@ impl SchemeList {
         let given = options.given();
         if let Some(other) = given.iter().find(|&&option| !all.iter().any(|&(name, kind)| accepts(name, kind, option)))
         {
-            return Err(Failure::Input(format!("--{other} means nothing to the tables asked for: leave it out")));
+            return Err(Failure::Input(format!("--{other} does not apply to the requested tables: omit it")));
         }
         let taken: Vec<_> = given.into_iter().filter(|&option| accepts(name, kind, option)).collect();
         Ok(options.only(&taken))

@@ -33,14 +33,18 @@ use crate::text::path;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct RowOptions {
-    /// Where the rows go: .npy an array, .tsv and .tab separated by tabs, .csv, .txt and names without an extension by
-    /// commas; of named columns also .parquet, .arrow and text with .gz or .zst [default: stdout]
+    /// Output file, format by extension [default: stdout]
+    ///
+    /// .npy is an array; .tsv and .tab are separated by tabs; .csv, .txt and names without an extension by commas. For
+    /// named columns also .parquet, .arrow, .arrows and text with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
-    /// Keys that are k-mers as letters: A, C, G and T
+    /// Write k-mers as letters: A, C, G and T
     #[arg(long)]
     pub(crate) letters: bool,
-    /// A summary as JSON on stdout
+    /// Print a summary as JSON to stdout
+    ///
+    /// Requires --output.
     #[arg(long, requires = "output")]
     pub(crate) json: bool,
 }
@@ -53,7 +57,7 @@ impl RowOptions {
             if let Some(output) = output.filter(|output| form_of(output).is_none()) {
                 let extension = output.extension().unwrap_or_default().display();
                 return Err(Failure::Input(format!(
-                    "{option} {}: .{extension} is not written of keys and values: give .csv, .txt or none (commas), .tsv or .tab \
+                    "{option} {}: .{extension} is not supported for keys and values: give .csv, .txt or none (commas), .tsv or .tab \
                      (tabs), or .npy (an array); named columns have more formats, as in `koel join --on`",
                     path(output)
                 )));
@@ -76,7 +80,7 @@ impl RowOptions {
     /// Refuses letters of keys that are no k-mers; those that are have `k` letters.
     pub(crate) fn check_letters(&self, k: Option<u32>) -> Result<()> {
         if self.letters && k.is_none() {
-            let advice = "leave it out";
+            let advice = "omit it";
             return Err(Failure::Input(format!(
                 "--letters is for keys that are k-mers, and these are numbers: {advice}"
             )));
@@ -289,7 +293,7 @@ fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
 /// If the number is none.
 fn letters(number: Number, k: u32) -> Result<impl Iterator<Item = u8>> {
     letters_of(number, k).ok_or_else(|| {
-        let advice = "leave --letters out";
-        Failure::Input(format!("the key {number} is no k-mer of {k} letters: {advice}"))
+        let advice = "omit --letters";
+        Failure::Input(format!("the key {number} is not a k-mer of {k} letters: {advice}"))
     })
 }

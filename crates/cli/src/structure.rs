@@ -393,10 +393,10 @@ pub(crate) use of_multi_table;
 pub fn unknown_widths(info: &FileInfo) -> Failure {
     let (name, keys, values) = (info.contents.name(), info.key_bits, info.value_bits);
     let what = format!("a {name} of keys of {keys} bits and values of {values}");
-    Failure::Input(format!("{what} is nothing that this command knows: use a newer koel"))
+    Failure::Input(format!("{what} is unknown to this version: use a newer koel"))
 }
 
 /// What is said of contents that this command does not know.
 pub fn unknown(contents: Contents) -> Failure {
-    Failure::Input(format!("a {} is nothing that this command knows: use a newer koel", contents.name()))
+    Failure::Input(format!("tables of type {} are unknown to this version: use a newer koel", contents.name()))
 }

@@ -1,4 +1,4 @@
-//! `koel unique`: the distinct keys of a file, how often each comes, and the number of each row's key.
+//! `koel unique`: the distinct keys of a file, how often each occurs, and the id of each row's key.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -23,40 +23,55 @@ use super::tables::read::several::matching;
 use super::text;
 
 const EXAMPLES: &str = "\
-With --on, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, also compressed by gzip or zstd, and
-the columns of --on make its keys. Several files must have the same columns.
+With --on, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
+.npy, also compressed by gzip or zstd. The columns of --on are its key. Several
+files must have the same columns.
 
-Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with --key a table, as for `koel
-build`; of two columns the first is used. Output is a row `key`, or `key,count`, a distinct key. A key's id is the
-number of its row there, from 0; --inverse writes the id of each row's key, so that key[id] is the column that was read.
--o FILE.tsv separates by tabs; .npy writes an array of the input's type, uint32 or int64, say, or with --counts a
-structured one (key, count u4). Ascending order is that of the numbers, below zero and above.
+Without --on, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip,
+or with --key a table, as for `koel build`; of two columns the first is used.
+Output is a row `key`, or `key,count`, per distinct key. -o FILE.tsv separates
+by tabs; -o FILE.npy writes an array of the type of the input, such as uint32 or
+int64, or with --counts a structured one (key, count u4).
+
+The id of a key is its row number in the output, from 0. --inverse writes the id
+of the key of each row, so that key[id] is the column that was read. Ascending
+order is numerical, with negative numbers first.
 
 Examples:
   koel unique ids.csv
-  koel unique ids.npy -o unique.npy --inverse inverse.npy       ids == unique[inverse]
+  koel unique ids.npy -o unique.npy --inverse inverse.npy
+                              ids == unique[inverse]
   koel unique genome.fa --kmer 12 --counts -o kmers.csv
-  koel unique reads_1.fq.gz reads_2.fq.gz --kmer 31 --canonical-kmers --counts --min-count 2 --letters -o kmers.tsv
+  koel unique reads_1.fq.gz reads_2.fq.gz --kmer 31 --canonical-kmers \\
+    --counts --min-count 2 --letters -o kmers.tsv
   koel unique people.parquet --on city,street --counts --ids ascending
-  koel unique log.csv --on user --columns user,time,page        the first row of each user";
+  koel unique log.csv --on user --columns user,time,page
+                              the first row of each user";
 
-/// List the distinct keys of a file
+/// List the distinct keys of a table or a column
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A table (--on), or a column of keys; `-` is stdin. Several files are read as one
+    /// A table (--on), or a column of keys; `-` is stdin
+    ///
+    /// Several files are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Also the number of rows of each key
+    /// Also write the number of rows of each key
     #[arg(long)]
     counts: bool,
-    /// Leave out keys with fewer rows
+    /// Drop keys with fewer than N rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
-    /// Keys as they first appear, or ascending
+    /// Order of keys: first, ascending
+    ///
+    /// In the order in which they first appear, or ascending.
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
+    #[arg(hide_possible_values = true)]
     ids: IdOrder,
-    /// Where the id of each row's key goes: text or .npy by the name, as -o
+    /// Also write the id of each row's key to FILE
+    ///
+    /// As text or .npy, by the extension, as for -o.
     #[arg(long, value_name = "FILE", value_parser = options::named_rows_file(), help_heading = "Output")]
     inverse: Option<PathBuf>,
     #[command(flatten)]
@@ -79,8 +94,8 @@ struct Found<K> {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
     if args.min_count.is_some() && inverse.is_some() {
-        let why = "the ids of rows whose key is left out would be of no key";
-        return Err(Failure::Input(format!("--min-count and --inverse: {why}: leave one of them out")));
+        let why = "rows whose key is dropped would have no id";
+        return Err(Failure::Input(format!("--min-count and --inverse: {why}: omit one of them")));
     }
     let paths = input::paths(&args.inputs);
     if let Some(on) = &args.columns.on() {
@@ -121,8 +136,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let are_several = args.device.are_several();
     if inverse.is_some() && (are_several || args.columns.memory.is_given()) {
         let option = if are_several { "--device with several devices" } else { "--memory" };
-        let why = "the ids of rows without named columns are made in memory, on one device";
-        return Err(Failure::Input(format!("{option} and --inverse: {why}: leave one of them out, or give --on")));
+        let why = "the ids of rows without named columns are computed in memory, on one device";
+        return Err(Failure::Input(format!("{option} and --inverse: {why}: omit one of them, or give --on")));
     }
     let mut devices = args.device.open(&paths)?;
     let progress = Progress::line();

@@ -158,7 +158,7 @@ impl<'a> Batch<'a> {
     pub(super) fn no_key(&self, k: u32) -> Option<String> {
         let longest = self.longest;
         (self.records > 0 && longest < k).then(|| {
-            format!("no key: at most {longest} of A, C, G, T and U stand in a row, and a key takes {k} (--kmer)")
+            format!("no key: the longest run of A, C, G, T and U has {longest} letters, and a key has {k} (--kmer)")
         })
     }
 }

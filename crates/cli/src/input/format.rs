@@ -31,7 +31,7 @@ impl Format {
             return Ok(Format::Table);
         }
         if name.has_extension(&["npy"]) {
-            return Err(name.fail("this is no .npy file: it does not begin with \\x93NUMPY"));
+            return Err(name.fail("this is not an .npy file: it does not begin with \\x93NUMPY"));
         }
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
@@ -49,7 +49,7 @@ impl Format {
         }
         if head.contains(&0) {
             return Err(name.fail(
-                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also packed by gzip, and tables by zstd",
+                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also compressed by gzip, and tables by zstd",
             ));
         }
         let mut lines = text.split(|&byte| byte == b'\n');
@@ -96,7 +96,7 @@ mod tests {
         }
         assert_eq!(pairs("x", b"\xef\xbb\xbf\n >r\nAC\n", Some(2)), Ok(vec![(1, 0)]));
         for (name, bytes, part) in [
-            ("x.npy", &b"1,2\n"[..], "no .npy"),
+            ("x.npy", &b"1,2\n"[..], "not an .npy"),
             ("x", b"\xff\xfe1\0", "UTF-16"),
             ("x", b"\x7fELF\0\0", "binary"),
             ("x.fa", b"ACGT\n", "FASTA"),

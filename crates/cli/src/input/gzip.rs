@@ -42,7 +42,7 @@ impl<R: Read> Read for Unpacked<R> {
                 io::Error::new(InvalidData, "its gzip data end too early: is the file cut short? `gzip -t` checks it")
             }
             InvalidData | InvalidInput => {
-                let advice = "get the file anew; `gzip -t` checks it";
+                let advice = "get the file again; `gzip -t` checks it";
                 io::Error::new(InvalidData, format!("its gzip data are damaged ({error}): {advice}"))
             }
             _ => error,
@@ -84,7 +84,7 @@ mod tests {
         let members = [packed(b">r\nAC"), packed(b""), packed(b"GT\n"), packed(b"")].concat();
         assert_eq!(pairs("x", &members, Some(3)), Ok(vec![(6, 0), (27, 1)]), "as bgzip writes them");
         let error = pairs("x.npy.gz", &packed(b"1,2\n"), None).expect_err("text");
-        assert!(error.contains("no .npy file"), "{error}");
+        assert!(error.contains("not an .npy file"), "{error}");
     }
 
     #[test]

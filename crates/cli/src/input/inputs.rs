@@ -25,7 +25,7 @@ impl<'a> Inputs<'a> {
         {
             let (other_is, first_is) = (other.format.name(), first.format.name());
             return Err(other.name.fail(format!(
-                "this is {other_is}, and {} is {first_is}: sequences and numbers do not mix, so read them apart",
+                "this is {other_is}, and {} is {first_is}: sequences and numbers cannot be mixed: read them separately",
                 first.name.shown()
             )));
         }

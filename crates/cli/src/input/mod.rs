@@ -125,7 +125,7 @@ impl<'a> Input<'a> {
         let (mut reader, position) = gzip::unpacked(reader);
         let head = name.head(&mut reader)?;
         if gzip::is_packed(&head) {
-            return Err(name.fail("this is packed by gzip twice: unpack it once, with `gzip -dc`"));
+            return Err(name.fail("this is compressed by gzip twice: decompress it once, with `gzip -dc`"));
         }
         let reader = Cursor::new(head.clone()).chain(reader);
         Ok(Input { position: Some(position), ..Input::unpacked(head, reader, name)? })

@@ -14,22 +14,29 @@ use crate::tables::TextReading;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct ReadOptions {
-    /// Letters of a k-mer, 1 to 32; keys are the k-mers of FASTA or FASTQ, of 64 bits for more than 16 letters
-    /// [default: 16]
+    /// Letters of a k-mer, 1 to 32 [default: 16]
+    ///
+    /// The keys are the k-mers of FASTA or FASTQ files. They have 64 bits if K is above 16, and otherwise 32.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=koel::layout::kmers::MOST as i64))]
     pub kmer: Option<u32>,
-    /// The key is the lesser of a k-mer and its reverse complement, so that both strands count as one
+    /// Use the lesser of k-mer and reverse complement
+    ///
+    /// Both strands then have the same keys.
     #[arg(long)]
     pub canonical_kmers: bool,
-    /// Keys are this column of a table: Parquet, Arrow IPC, CSV, TSV or .npy. Two columns of 32 bits, separated by a comma,
-    /// are the upper and the lower half of a key of 64
+    /// Column of the keys, or of their two halves
+    ///
+    /// The file is then a table of named columns: Parquet, Arrow IPC, CSV, TSV or .npy. Two columns of 32 bits,
+    /// separated by a comma, are the upper and the lower half of a 64-bit key.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters"])]
     pub key: Option<Vec<names::List<String>>>,
-    /// Values are this column of the table [default: the numbers of rows]
+    /// Column of the values [default: row numbers]
     #[arg(long, value_name = "NAME", requires = "key")]
     pub value: Option<String>,
-    /// Leave out rows whose key or value is null; otherwise they are an error
+    /// Drop rows whose key or value is null
+    ///
+    /// Without this option they are an error.
     #[arg(long, requires = "key")]
     pub skip_nulls: bool,
     #[command(flatten)]
@@ -41,11 +48,16 @@ pub struct ReadOptions {
     /// The same for `koel build`, where numbers must be such k-mers.
     #[arg(skip)]
     pub are_kmers: bool,
-    /// Whether the first row of CSV or TSV names the columns; auto: if nothing in it looks like a key and rows follow
-    /// [default: auto]
-    #[arg(long, value_name = "WHEN")]
+    /// First row of text is a header: auto, yes, no
+    ///
+    /// Whether the first row of CSV or TSV names the columns. `auto`, the default: if nothing in it looks like a key
+    /// and rows follow. With named columns (--key, --on, --by), `auto` is: if all of it is text, not a number, date or
+    /// boolean; the default is then `yes`.
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub header: Option<Header>,
-    /// What keys are: u32, i32, u64 or i64 [default: what .npy, Parquet and Arrow files say; of text the narrowest that holds all]
+    /// Type of keys: u32, i32, u64 or i64
+    ///
+    /// The default is the type in .npy, Parquet and Arrow files, and for text the narrowest type that holds all keys.
     #[arg(long, value_name = "TYPE", hide_possible_values = true)]
     pub keys: Option<Type>,
     /// The option that names the columns of a key of any type, of commands that have one.
@@ -57,8 +69,11 @@ pub struct ReadOptions {
     /// Whether values may be doubles; set by commands that take them.
     #[arg(skip)]
     pub doubles: bool,
-    /// Letters of FASTA or FASTQ that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
-    #[arg(long, value_name = "RULE")]
+    /// Invalid letters: error, skip [default: error]
+    ///
+    /// What to do with letters of FASTA or FASTQ that are not a code of DNA or RNA: report an error, or skip them as N
+    /// is skipped, and count them.
+    #[arg(long, value_name = "RULE", hide_possible_values = true)]
     pub other_letters: Option<OtherLetters>,
 }
 
@@ -104,7 +119,7 @@ impl ReadOptions {
     /// The same options for files of k-mers that are not sequences, as `koel unique --kmer --counts` writes them.
     pub(crate) fn of_kmers(mut self) -> Result<ReadOptions> {
         if self.keys.is_some() {
-            return Err(Failure::Input("--keys is for numbers, and with --kmer keys are k-mers: leave it out".into()));
+            return Err(Failure::Input("--keys is for numbers, and with --kmer keys are k-mers: omit it".into()));
         }
         (self.kmer, self.keys) = (Some(self.k()), Some(self.type_of_kmers()));
         (self.letters, self.are_kmers) = (true, true);
@@ -136,7 +151,7 @@ impl ReadOptions {
     pub(crate) fn check_value(&self, is_wanted: bool) -> Result<()> {
         match &self.value {
             Some(value) if !is_wanted => {
-                Err(Failure::Input(format!("--value {value}: no values are wanted here: leave it out")))
+                Err(Failure::Input(format!("--value {value}: values are not used here: omit it")))
             }
             _ => Ok(()),
         }
@@ -146,7 +161,7 @@ impl ReadOptions {
     pub(crate) fn check_rows_kept(&self, option: &str, is_given: bool) -> Result<()> {
         if is_given && self.skip_nulls {
             let why = "the rows that are left would be numbered, and not those of the file";
-            return Err(Failure::Input(format!("{option} and --skip-nulls: {why}: leave one of them out")));
+            return Err(Failure::Input(format!("{option} and --skip-nulls: {why}: omit one of them")));
         }
         Ok(())
     }
@@ -178,11 +193,11 @@ impl ReadOptions {
             (inputs.first(), all_sequences, of_numbers.iter().find(|(_, given)| *given))
         {
             let format = input.format.name();
-            return Err(input.name.fail(format!("{option} is for numbers, and this is {format}: leave it out")));
+            return Err(input.name.fail(format!("{option} is for numbers, and this is {format}: omit it")));
         }
         match (inputs.first(), stray.iter().find(|(.., means_nothing)| *means_nothing)) {
             (Some(input), Some((option, whose, _))) => {
-                Err(input.name.fail(format!("{option} is for {whose} files, and this is none: leave it out")))
+                Err(input.name.fail(format!("{option} is for {whose} files, and this is neither: omit it")))
             }
             _ => Ok(()),
         }

@@ -36,7 +36,7 @@ pub(super) fn read(
     let source = Source::of_bytes(name, bytes, &reading)?;
     let Some(keys) = &names::all(options.key.as_ref()) else {
         let (format, there) = (source.format(), source.columns().join(", "));
-        return Err(name.fail(format!("this is {format}: say which column is the key, by --key: there are {there}")));
+        return Err(name.fail(format!("this is {format}: name the column of the key by --key: there are {there}")));
     };
     reading.check(&[&source])?;
     let value = options.value.as_ref().filter(|_| want == Want::Pairs);
@@ -67,8 +67,8 @@ pub(super) fn read(
             if let Some(null) = nulls.iter().position(|nulls| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i))) {
                 if !options.skip_nulls {
                     let column = table.schema.field(null).name();
-                    let advice = "leave out rows that have one by --skip-nulls";
-                    return Err(name.fail(format!("row {row}, column {column}: a null, which is no number: {advice}")));
+                    let advice = "drop rows with nulls by --skip-nulls";
+                    return Err(name.fail(format!("row {row}, column {column}: a null is not a number: {advice}")));
                 }
                 sink.rows += 1;
                 row += 1;
@@ -138,11 +138,10 @@ impl Names<'_> {
         match (type_of(self.schema.field(at).data_type()), options.values) {
             (None, _) => Err(self.refused(at, "values are numbers")),
             (Some(Type::F64), _) if !options.doubles => {
-                Err(self
-                    .refused(at, "values of tables are whole numbers: save them as int64, in a smaller unit if needed"))
+                Err(self.refused(at, "values of tables are integers: save them as int64, in a smaller unit if needed"))
             }
             (Some(Type::F64), Some(named)) if named != Type::F64 => {
-                Err(self.refused(at, "--values is of whole numbers: leave it out, and values are doubles"))
+                Err(self.refused(at, "--values is an integer type: omit it to read values as doubles"))
             }
             (Some(Type::F64), _) => Ok(Some(Type::F64)),
             _ if self.is_text => Ok(None),

@@ -99,10 +99,10 @@ fn check(letter: u8, others: OtherLetters) -> std::result::Result<(), String> {
         letter if is_ambiguous(letter) => Ok(()),
         b'A'..=b'Z' | b'*' | b'.' if others == OtherLetters::Skip => Ok(()),
         b'A'..=b'Z' | b'*' | b'.' => Err(format!(
-            "`{shown}` is no letter of DNA or RNA (is this protein?): give sequences of A, C, G, T or U, or skip other \
+            "`{shown}` is not a letter of DNA or RNA (is this protein?): give sequences of A, C, G, T or U, or skip other \
              letters with --other-letters skip"
         )),
-        _ => Err(format!("`{shown}` is no letter of a sequence")),
+        _ => Err(format!("`{shown}` is not a letter of a sequence")),
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
         let error = kmers(protein, 3).expect_err("protein");
         assert!(error.starts_with("x.fa, line 2: `I`") && error.contains("--other-letters skip"), "{error}");
         let error = skipped(protein, 3, OtherLetters::Skip).expect_err("protein, skipped, leaves no key");
-        assert!(error.contains("at most 2 of A, C, G, T and U"), "{error}");
+        assert!(error.contains("the longest run of A, C, G, T and U has 2 letters"), "{error}");
         let said = |text: &str| Some(text.to_owned());
         let genome = ">r\nACGTnnNNACGR-acg\n";
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
     fn no_key_is_no_silence() {
         for text in [">r\nAC\n", ">r\n", ">a\nAC\n>b\nGT\n", ">r\nNNNN\n", ">r\nACNAC\n"] {
             let error = kmers(text, 3).expect_err(text);
-            assert!(error.contains("no key") && error.contains("takes 3"), "{error}");
+            assert!(error.contains("no key") && error.contains("a key has 3"), "{error}");
         }
         for text in ["", "\n", ";comment\n"] {
             let none = skipped(text, 3, OtherLetters::Error).expect(text);

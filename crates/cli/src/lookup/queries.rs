@@ -38,7 +38,7 @@ impl<'a> Queries<'a> {
         let are_numbers = key_type == KeyType::Numbers && !args.reverse;
         let is_canonical = matches!(key_type, KeyType::CanonicalKmers { .. }) && !args.reverse;
         if reading.canonical_kmers && !is_canonical {
-            let advice = if are_numbers { build_anew(reading.kmer) } else { "leave it out".into() };
+            let advice = if are_numbers { build_anew(reading.kmer) } else { "omit it".into() };
             return Err(Failure::Input(format!("--canonical-kmers: {are}, not canonical k-mers: {advice}")));
         }
         reading.canonical_kmers = is_canonical;
@@ -48,7 +48,7 @@ impl<'a> Queries<'a> {
             (_, Some(kmer)) if are_numbers => {
                 return Err(Failure::Input(format!("--kmer {kmer}: {are}: {}", build_anew(Some(kmer)))));
             }
-            (_, Some(kmer)) => return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out"))),
+            (_, Some(kmer)) => return Err(Failure::Input(format!("--kmer {kmer}: {are}: omit it"))),
             _ => {}
         }
         let inputs = Inputs::open(&args.queries)?;

@@ -203,7 +203,7 @@ impl Admitted {
             if named.holds(number) {
                 return Ok(());
             }
-            return Err(format!("{number} is no {}, a whole number from {least} to {greatest}", named.name()));
+            return Err(format!("{number} does not fit {} ({least} to {greatest})", named.name()));
         }
         if (self.span.least..=self.span.greatest).contains(&number) {
             return Ok(());
@@ -219,7 +219,7 @@ impl Admitted {
         }
         let other = if number < 0 { span.greatest } else { span.least };
         Err(format!(
-            "{number} and {other}, which the column has as well, are of no one type: those with a sign end at {}",
+            "{number} and {other}, which is in the same column, do not fit one type: signed integers end at {}",
             Type::I64.span().greatest
         ))
     }
@@ -283,7 +283,7 @@ mod tests {
             assert!([least, greatest].iter().all(|&number| admitted.admit(number).is_ok()));
             for outside in [least - 1, greatest + 1] {
                 let reason = admitted.admit(outside).expect_err(kind.name());
-                assert!(reason.contains(&format!("{outside} is no {}", kind.name())), "{reason}");
+                assert!(reason.contains(&format!("{outside} does not fit {}", kind.name())), "{reason}");
             }
             // Keys ascend as their numbers do, and give them back.
             let mut numbers = [least, least + 1, 0, 1, greatest - 1, greatest];

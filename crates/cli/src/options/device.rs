@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Device")]
 pub struct Threads {
-    /// Threads of the CPU [default: all]
+    /// CPU threads [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
@@ -33,8 +33,10 @@ impl Threads {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct OneDevice {
-    /// auto, cpu, opencl:N or opencl:NAME; auto is the best GPU that OpenCL has, or else the CPU, and for inputs of less
-    /// than 1 MiB always the CPU
+    /// auto, cpu, opencl:N or opencl:NAME
+    ///
+    /// `auto` is the best GPU of OpenCL, or the CPU if there is none; for inputs of less than 1 MiB it is always the
+    /// CPU. `koel devices` lists the devices.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -53,9 +55,13 @@ impl OneDevice {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct SomeDevices {
-    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME; with --shards also several, separated by commas, to
-    /// which shards go in turn. auto is the best GPU that OpenCL has, or else the CPU, and for inputs of less than 1 MiB
-    /// always the CPU
+    /// auto, cpu, gpus, opencl:N, opencl:NAME
+    ///
+    /// `gpus` is all GPUs of OpenCL. With --shards, several devices may be given, separated by commas; shards are
+    /// assigned to them in turn.
+    ///
+    /// `auto` is the best GPU of OpenCL, or the CPU if there is none; for inputs of less than 1 MiB it is always the
+    /// CPU. `koel devices` lists the devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto", value_delimiter = ',')]
     device: Vec<String>,
     #[command(flatten)]
@@ -69,8 +75,8 @@ impl SomeDevices {
         // However many they are here.
         if !in_shards && are_several(&self.device) {
             return Err(Failure::Input(format!(
-                "--device {}: a table on several devices is one in shards: give --shards P, twice as many as devices or \
-                 more, or name one device",
+                "--device {}: a table on several devices must be in shards: give --shards P, at least twice the number of \
+                 devices, or name one device",
                 self.device.join(",")
             )));
         }
@@ -86,9 +92,13 @@ impl SomeDevices {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct TableDevices {
-    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME; also several, separated by commas, which share out the
-    /// rows: the result is that of one. auto is the best GPU that OpenCL has, or else the CPU, and
-    /// for inputs of less than 1 MiB always the CPU
+    /// auto, cpu, gpus, opencl:N, opencl:NAME
+    ///
+    /// `gpus` is all GPUs of OpenCL. Several devices, separated by commas, share the rows; the result is the same as on
+    /// one device.
+    ///
+    /// `auto` is the best GPU of OpenCL, or the CPU if there is none; for inputs of less than 1 MiB it is always the
+    /// CPU. `koel devices` lists the devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto", value_delimiter = ',')]
     device: Vec<String>,
     #[command(flatten)]
@@ -144,7 +154,7 @@ fn names_several(name: &str) -> bool {
 }
 
 fn none_of(name: &str) -> Failure {
-    Failure::Input(format!("no device for {name}: `koel devices` lists what there is"))
+    Failure::Input(format!("no device for {name}: `koel devices` lists the available ones"))
 }
 
 /// Whether all of these are plain files, and small ones: of a pipe nobody knows.

@@ -7,56 +7,85 @@ use koel::{Insertion, LookupMode, Reinsertion, Sequence};
 
 use super::values::{count, one_of};
 
-/// Parameters of schemes; each scheme takes those that it has. `-h` leaves them out.
+/// Parameters of schemes; each scheme takes those that it has. `-h` does not list them.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Parameters of schemes, as in the papers")]
 pub struct SchemeOptions {
-    /// Places for each key: cuckoo and cuckoo_set 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
+    /// Hash functions, which are the possible places of a key
+    ///
+    /// cuckoo and cuckoo_set: 2 to 5 [default: 4]. Classic bucketized: 2 to 4 [default: 2].
     #[arg(long, hide_short_help = true, value_name = "H")]
     pub functions: Option<u32>,
-    /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
+    /// Slots of a bucket: 4, 8 or 16 [default: 8]
+    ///
+    /// For bucketized and horton.
     #[arg(long, hide_short_help = true, value_name = "S")]
     pub bucket_slots: Option<u32>,
-    /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins`
-    /// horton's,
-    /// `sahu` fks's [default: mixer]
+    /// Family of hash functions [default: mixer]
+    ///
+    /// All but `mixer` are those of the papers, for classic tables: `linear` and `xor` for cuckoo, `jenkins` for
+    /// horton, `sahu` for fks.
     #[arg(long, hide_short_help = true, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
     pub hash: Option<String>,
-    /// Where evicted pairs go, for classic cuckoo and cuckoo_set [default: skip-same-slot]
+    /// Where evicted pairs go [default: skip-same-slot]
+    ///
+    /// For classic cuckoo and cuckoo_set.
     #[arg(long, hide_short_help = true, value_name = "RULE", value_parser = reinsertion())]
     pub reinsertion: Option<Reinsertion>,
-    /// Which bucket takes a new pair, for classic bucketized [default: load-balancing]
+    /// Which bucket takes a new pair [default: load-balancing]
+    ///
+    /// For classic bucketized.
     #[arg(long, hide_short_help = true, value_name = "POLICY", value_parser = insertion())]
     pub insertion: Option<Insertion>,
-    /// One bucket after the other, or all at once, for classic bucketized [default: bandwidth-optimized]
+    /// How lookups read buckets [default: bandwidth-optimized]
+    ///
+    /// One bucket after the other, or all at once. For classic bucketized.
     #[arg(long, hide_short_help = true, value_name = "MODE", value_parser = lookup_mode())]
     pub lookup_mode: Option<LookupMode>,
-    /// Buckets that are visited in search of room for one pair, for classic bucketized [default: 4096]
+    /// Most buckets searched for a free slot [default: 4096]
+    ///
+    /// For one pair; for classic bucketized.
     #[arg(long, hide_short_help = true, value_name = "BUCKETS")]
     pub reach: Option<u32>,
-    /// Remap entries of a bucket, for horton [default: 21]
+    /// Remap entries of a bucket [default: 21]
+    ///
+    /// For horton.
     #[arg(long, hide_short_help = true, value_name = "COUNT")]
     pub tags: Option<u32>,
-    /// Bits of a remap entry, for horton: 2 to 4 [default: 3]
+    /// Bits of a remap entry, 2 to 4 [default: 3]
+    ///
+    /// For horton.
     #[arg(long, hide_short_help = true, value_name = "BITS")]
     pub bits: Option<u32>,
-    /// Moves in a row that may make room for a pair, for classic horton: 1 to 8 [default: 5]
+    /// Most consecutive moves to free a slot, 1 to 8 [default: 5]
+    ///
+    /// For one pair; for classic horton.
     #[arg(long, hide_short_help = true, value_name = "MOVES")]
     pub height: Option<u32>,
-    /// Rounds of a bucket under one seed number, for classic fks: 1 to 1000 [default: 100]
+    /// Rounds of a bucket with one seed, 1 to 1000 [default: 100]
+    ///
+    /// For classic fks.
     #[arg(long, hide_short_help = true, value_name = "ROUNDS")]
     pub iterations: Option<u32>,
-    /// The places of a key, for robin_hood [default: coherent]
+    /// Probe sequence of a key [default: coherent]
+    ///
+    /// For robin_hood.
     #[arg(long, hide_short_help = true, value_name = "SEQUENCE", value_parser = sequence())]
     pub sequence: Option<Sequence>,
-    /// Bits of the maximum ages, for robin_hood: 0 for none, 2, 3 or 4 [default: canonical 0, classic 4]
+    /// Bits of the maximum ages: 0, 2, 3 or 4
+    ///
+    /// For robin_hood; 0 for no maximum ages. The default is 0 for canonical and 4 for classic tables.
     #[arg(long, hide_short_help = true, value_name = "BITS")]
     pub max_ages: Option<u32>,
-    /// Keys of 28 bits without values (all of them 0), for classic robin_hood
+    /// Keys of 28 bits without values
+    ///
+    /// All values are 0. For classic robin_hood.
     #[arg(long, hide_short_help = true)]
     pub keys_alone: bool,
-    /// The domain whose cells are the keys, row by row, for perfect: the WIDTH of a plane, or WIDTHxHEIGHT of the
-    /// layers of a volume [default: 65536]
+    /// WIDTH or WIDTHxHEIGHT of the domain [default: 65536]
+    ///
+    /// For perfect: keys are the cells of this domain, row by row. WIDTH is that of a plane; WIDTHxHEIGHT is the size
+    /// of the layers of a volume.
     #[arg(long, hide_short_help = true, value_name = "EXTENT", value_parser = extent)]
     pub extent: Option<Extent>,
 }
@@ -70,8 +99,9 @@ pub struct Extent {
 
 /// `--extent`.
 fn extent(text: &str) -> std::result::Result<Extent, String> {
-    let advice =
-        || format!("`{text}` is no extent: give a width like 2048, or the width and height of a layer like 256x256");
+    let advice = || {
+        format!("`{text}` is not an extent: give a width like 2048, or the width and height of a layer like 256x256")
+    };
     let number = |text: &str| count(text).ok().and_then(|cells| u32::try_from(cells).ok()).ok_or_else(advice);
     let (width, height) = text.split_once('x').map_or((text, None), |(width, height)| (width, Some(height)));
     Ok(Extent { width: number(width)?, height: height.map(number).transpose()? })

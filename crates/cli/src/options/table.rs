@@ -59,7 +59,7 @@ fn words(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The scheme for users who ask for none: the library's own.
+/// The default scheme: the library's.
 pub fn usual(contents: Contents) -> &'static str {
     fn of<S: Scheme, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
     where
@@ -76,26 +76,39 @@ pub fn usual(contents: Contents) -> &'static str {
     }
 }
 
-/// What `--help` says of `--scheme`.
+/// The help of `--scheme`, with the default.
 pub fn scheme_help(what: &str) -> String {
     match (usual(Contents::Map), usual(Contents::Set)) {
         (map, set) if map == set => format!("{what} [default: {map}]"),
-        (map, set) => format!("{what} [default: {set} for a set, and otherwise {map}]"),
+        (map, set) => format!("{what} [default: {map}; sets: {set}]"),
     }
+}
+
+/// The long help of `--scheme`: `summary`, and the names.
+pub fn schemes(summary: &str) -> String {
+    format!("{summary}\n\nThe schemes are {}.", scheme::NAMES.join(", "))
 }
 
 /// Scheme, parameters, size and seed of one table, for commands that build one.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Table")]
 pub struct TableOptions {
-    #[arg(long, value_name = "NAME", value_parser = scheme_name(), help = scheme_help("Scheme"))]
+    #[arg(long, value_name = "NAME", value_parser = scheme_name(), hide_possible_values = true)]
+    #[arg(help = scheme_help("Hash table scheme"), long_help = schemes(&scheme_help("Hash table scheme")))]
     scheme: Option<String>,
-    /// The same bytes on every device, or the papers' own race
-    #[arg(long, default_value = "canonical", value_parser = kind())]
+    /// canonical or classic
+    ///
+    /// Canonical tables have the same bytes on every device. Classic tables are built as in the papers: threads race
+    /// for slots.
+    #[arg(long, default_value = "canonical", value_parser = kind(), hide_possible_values = true)]
+    #[arg(hide_short_help = true)]
     pub kind: Kind,
     #[command(flatten)]
     size: SizeOptions,
-    /// The seed of all constants, or `random` for one that nobody can foresee [default: a fixed one]
+    /// Seed of the table, or `random` [default: fixed]
+    ///
+    /// All constants of the hash functions follow from it. `random` draws a seed that no one can predict. The default
+    /// is a fixed seed.
     #[arg(long, value_parser = seed)]
     seed: Option<u64>,
     #[command(flatten)]
@@ -126,7 +139,7 @@ impl Wide {
 }
 
 impl TableOptions {
-    /// The scheme that is asked for, or else the one for such contents.
+    /// The requested scheme, or the default for these contents.
     pub fn scheme(&self, contents: Contents) -> Result<AnyScheme> {
         self.size.check()?;
         scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters)
@@ -145,7 +158,7 @@ impl TableOptions {
             )));
         }
         if self.kind == Kind::Classic {
-            return Err(Failure::Input(format!("--kind classic: {wide} are canonical: leave it out, {narrow}")));
+            return Err(Failure::Input(format!("--kind classic: {wide} are canonical: omit it, {narrow}")));
         }
         match (name, self.parameters.given().first()) {
             (RobinHood::NAME, _) => {
@@ -155,9 +168,7 @@ impl TableOptions {
                 scheme.of::<u64, u64>().check()?;
                 Ok(Wide::RobinHood(scheme))
             }
-            (_, Some(given)) => {
-                Err(Failure::Input(format!("--{given} means nothing to {wide}: leave it out, {narrow}")))
-            }
+            (_, Some(given)) => Err(Failure::Input(format!("--{given} does not apply to {wide}: omit it, {narrow}"))),
             (Signpost::NAME, None) => Ok(Wide::Signpost(Signpost::new())),
             _ => Ok(Wide::Bucketized(Bucketized::default())),
         }
@@ -169,8 +180,8 @@ impl TableOptions {
             Wide::Bucketized(scheme) => Ok(scheme),
             other => {
                 let name = if matches!(other, Wide::Signpost(_)) { Signpost::NAME } else { RobinHood::NAME };
-                let advice = "this command builds --table map and set of it: leave it out";
-                Err(Failure::Input(format!("--scheme {name}: of tables of 64-bit keys {advice}")))
+                let advice = "it supports --table map and set only: omit it";
+                Err(Failure::Input(format!("--scheme {name}: for 64-bit keys {advice}")))
             }
         }
     }
@@ -182,8 +193,11 @@ impl TableOptions {
         let is_set = matches!(scheme, AnyScheme::CuckooSet(_));
         let numbers = contents == Contents::Multi || contents == Contents::Compact && !is_set;
         if numbers && scheme.limits().value_bits == 0 {
-            let advice = "and this needs numbers beside them: take another --scheme";
-            return Err(Failure::Input(format!("{} tables like that hold keys alone, {advice}", scheme.name())));
+            let advice = "and this table needs values: give another --scheme";
+            return Err(Failure::Input(format!(
+                "{} tables with these options store keys only, {advice}",
+                scheme.name()
+            )));
         }
         Ok(())
     }
@@ -226,7 +240,7 @@ impl TableOptions {
 fn seed(text: &str) -> std::result::Result<u64, String> {
     match text {
         "random" => koel::random_seed().map_err(|error| error.to_string()),
-        _ => text.parse().map_err(|_| format!("`{text}` is no seed: give a number below 2^64, or `random`")),
+        _ => text.parse().map_err(|_| format!("`{text}` is not a seed: give a number below 2^64, or `random`")),
     }
 }
 

@@ -16,7 +16,9 @@ use crate::scheme;
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Input")]
 pub struct ValuesOption {
-    /// What values are: u32, i32, u64 or i64 [default: what .npy, Parquet and Arrow files say; of text the narrowest that holds all]
+    /// Type of values: u32, i32, u64 or i64
+    ///
+    /// The default is the type in .npy, Parquet and Arrow files, and for text the narrowest type that holds all values.
     #[arg(long, value_name = "TYPE", hide_possible_values = true)]
     pub values: Option<Type>,
 }
@@ -25,15 +27,18 @@ pub struct ValuesOption {
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Input")]
 pub struct AnyValuesOption {
-    /// What values are: u32, i32, u64, i64 or f64 [default: what .npy, Parquet and Arrow files say; of text the narrowest whole numbers
-    /// that hold all]
+    /// Type of values: u32, i32, u64, i64 or f64
+    ///
+    /// The default is the type in .npy, Parquet and Arrow files, and for text the narrowest integer type that holds all
+    /// values.
     #[arg(long, value_name = "TYPE", value_parser = type_of_values(), hide_possible_values = true)]
     pub values: Option<Type>,
 }
 
 /// A number with the short forms that people use for sizes: 1000000, 1_000_000, 5e6, 2^20, 1.5M, 16Mi.
 pub fn count(text: &str) -> std::result::Result<u64, String> {
-    let advice = || format!("`{text}` is no count: give one like 1000000, 5e6, 2^20, 16M (millions) or 16Mi (2^20s)");
+    let advice =
+        || format!("`{text}` is not a count: give one like 1000000, 5e6, 2^20, 16M (millions) or 16Mi (2^20s)");
     let plain = text.replace('_', "");
     if let Some((base, exponent)) = plain.split_once('^') {
         let (base, exponent) = (base.parse::<u64>().map_err(|_| advice())?, exponent.parse().map_err(|_| advice())?);
@@ -52,14 +57,14 @@ pub fn count(text: &str) -> std::result::Result<u64, String> {
     scaled(digits, factor).ok_or_else(advice)
 }
 
-/// The least memory that a command can do with.
+/// The least memory limit of a command.
 const LEAST_MEMORY: u64 = 64 << 20;
 
 /// Bytes of memory: a count, and a B behind it or not.
 pub fn memory(text: &str) -> std::result::Result<u64, String> {
     match count(text.strip_suffix('B').unwrap_or(text))? {
         bytes if bytes >= LEAST_MEMORY => Ok(bytes),
-        _ => Err(format!("files cannot be read and written in less than {} Mi: give that or more", LEAST_MEMORY >> 20)),
+        _ => Err(format!("the least memory limit is {} Mi: give that or more", LEAST_MEMORY >> 20)),
     }
 }
 
@@ -146,8 +151,7 @@ pub fn join_kind() -> impl TypedValueParser<Value = JoinKind> {
 
 /// A file that rows are written to, in a form that its name stands for.
 pub fn rows_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new()
-        .try_map(|path| of_rows(file(path, "rows go to stdout where none is given: leave it out")?))
+    PathBufValueParser::new().try_map(|path| of_rows(file(path, "without this option rows go to stdout: omit it")?))
 }
 
 /// A file for rows that never go to stdout.
@@ -160,10 +164,10 @@ pub fn table_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| of_table(file(path, NAME_IT)?))
 }
 
-const NAME_IT: &str = "this is written to a file: give its name";
+const NAME_IT: &str = "this option takes the name of a file: give its name";
 
 fn file(path: PathBuf, advice: &str) -> std::result::Result<PathBuf, String> {
-    if path.as_os_str() == "-" { Err(format!("`-` is no file, and {advice}")) } else { Ok(path) }
+    if path.as_os_str() == "-" { Err(format!("`-` is not a file; {advice}")) } else { Ok(path) }
 }
 
 /// Extensions that promise something else than a table.
@@ -175,7 +179,7 @@ const OTHER_FORMATS: [&str; 24] = [
 fn of_table(path: PathBuf) -> std::result::Result<PathBuf, String> {
     let extension = path.extension().unwrap_or_default().display().to_string();
     if OTHER_FORMATS.contains(&extension.to_ascii_lowercase().as_str()) {
-        return Err(format!("a table is no .{extension} file: give a name like table.koel"));
+        return Err(format!("a table is not a .{extension} file: give a name like table.koel"));
     }
     Ok(path)
 }
@@ -187,7 +191,7 @@ fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
     }
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
-        ".{extension} is not written: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); for \
+        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); for \
          named columns also .parquet, .arrow, .arrows, .csv.gz and .csv.zst"
     ))
 }

@@ -75,8 +75,10 @@ fn aggregate(text: &str) -> std::result::Result<Asked, String> {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Options {
-    /// Group a table by these columns, separated by commas. The file is Parquet, Arrow IPC, CSV, TSV or .npy, columns are
-    /// of any types, and --agg says of which: FUNCTION:COLUMN,..
+    /// Key columns of a table, comma-separated
+    ///
+    /// The file is a table in Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type. --agg takes
+    /// FUNCTION:COLUMN,..
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
     by: Option<Vec<names::List<String>>>,

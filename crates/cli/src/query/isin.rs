@@ -1,4 +1,4 @@
-//! `koel isin`: which rows of a table have their key in another one.
+//! `koel isin`: marks the rows of a table whose key occurs in another table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,29 +26,39 @@ use crate::tables::write::{Sink, is_text};
 use crate::text;
 
 const EXAMPLES: &str = "\
-Files are Parquet, Arrow IPC, CSV, TSV or .npy, and columns of any types. The rows of TABLE come out in their order, with a
-column more that says whether their key is among those of KEYS. A key with a null is not, unless --nulls-equal says so.
+Files are Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type. The
+result has the rows of TABLE in their order, with an additional column that is
+true if the key of the row occurs in KEYS. It is false for a key with a null,
+unless --nulls-equal is given.
+
+To keep only the rows whose key occurs there, or only the others, use
+`koel join --how semi` or `--how anti`.
 
 Examples:
-  koel isin orders.parquet customers.parquet --on customer=id -o orders_known.parquet
-  koel isin orders.csv blocked.csv --on customer --columns order,isin
-For the rows alone that have a key there, or have none: koel join --how semi, or anti.";
+  koel isin orders.parquet customers.parquet --on customer=id -o known.parquet
+  koel isin orders.csv blocked.csv --on customer --columns order,isin";
 
-/// Tell which rows of a table have their key in another one
+/// Mark the rows of a table whose key occurs in another table
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The table; `-` is stdin. A pattern in quotes, such as 'orders/*.parquet', stands for files that are read as one
+    /// The table; `-` is stdin
+    ///
+    /// A pattern in quotes, such as 'orders/*.parquet', names several files, which are read as one.
     table: PathBuf,
-    /// The keys; the same
+    /// The table of keys to search; the same
     keys: PathBuf,
-    /// Columns that make the key, separated by commas: NAME, or LEFT=RIGHT where the names differ
+    /// Key columns of both: NAME, or LEFT=RIGHT
+    ///
+    /// Separated by commas, as LEFT=RIGHT if the names in TABLE and KEYS differ.
     #[arg(long, value_name = "NAME,..", value_parser = super::on, required = true)]
     on: Vec<List<On>>,
-    /// Columns of the result [default: all of TABLE, and the one that tells]
+    /// Columns of the result [default: all]
+    ///
+    /// Separated by commas. The default is all columns of TABLE, and the additional one.
     #[arg(long, value_name = "NAME,..", value_parser = names::names, help_heading = "Columns")]
     columns: Option<Vec<List<String>>>,
-    /// The name of the column that tells
+    /// Name of the additional column
     #[arg(long, value_name = "NAME", default_value = "isin", help_heading = "Columns")]
     name: String,
     #[command(flatten)]
@@ -82,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     };
     if table_source.columns().contains(&name.as_str()) && shown.contains(name) {
         return Err(Failure::Input(format!(
-            "{} has a column `{}` already: call the one that tells otherwise, by --name",
+            "{} has a column `{}` already: give the additional column another name by --name",
             table_source.name().shown(),
             text::name(name)
         )));
@@ -90,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     check_distinct("--columns", &shown)?;
     let at = shown.iter().position(|shown| shown == name).ok_or_else(|| {
         let name = text::name(name);
-        Failure::Input(format!("--columns leaves out `{name}`, which tells whether keys are there: add it"))
+        Failure::Input(format!("--columns does not list `{name}`, which marks the rows whose key occurs: add it"))
     })?;
     shown.remove(at);
     let left: Vec<String> = on.iter().map(|on| on.left.clone()).collect();

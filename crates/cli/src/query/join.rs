@@ -36,7 +36,7 @@ use crate::tables::read::Source;
 use crate::tables::write::{Sink, is_text};
 use crate::text;
 
-/// What is for rows `key,value` alone: how they are read, and the table that is made of their keys.
+/// Options of rows `key,value` only: how they are read, and the table that is built from their keys.
 const KEY_VALUE_OPTIONS: [&str; 30] = [
     "rows",
     "key",
@@ -70,19 +70,25 @@ const KEY_VALUE_OPTIONS: [&str; 30] = [
     "extent",
 ];
 
-/// Which columns are compared, and which come out.
+/// Which columns are compared, and which are returned.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Options {
-    /// Join tables by these columns, separated by commas: NAME, or LEFT=RIGHT where the names differ. Files are Parquet,
-    /// Arrow IPC, CSV, TSV or .npy, and columns of any types
+    /// Key columns of two tables: NAME, or LEFT=RIGHT
+    ///
+    /// Columns whose values are compared, separated by commas, as LEFT=RIGHT if their names differ. The files are
+    /// tables in Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type.
     #[arg(long, value_name = "NAME,..", value_parser = super::on)]
     #[arg(conflicts_with_all = KEY_VALUE_OPTIONS)]
     on: Option<Vec<List<On>>>,
-    /// Columns of the result, by the names that they have there [default: all]
+    /// Columns of the result [default: all]
+    ///
+    /// By their names in the result, separated by commas.
     #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "on")]
     columns: Option<Vec<List<String>>>,
-    /// What is put behind the name of a right column that a left one has too
+    /// Suffix for duplicate column names
+    ///
+    /// Appended to the name of a right column if a left column has the same name.
     #[arg(long, value_name = "TEXT", default_value = "_right", requires = "on")]
     suffix: String,
     #[command(flatten)]

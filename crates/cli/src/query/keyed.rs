@@ -17,11 +17,13 @@ use crate::tables::TableReading;
 use crate::tables::read::Source;
 use crate::tables::write::is_text;
 
-/// What becomes of rows with a null in their key.
+/// Whether rows with a null in their key are dropped.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct NullRows {
-    /// Leave out rows whose key has a null; otherwise null is a key like any other
+    /// Drop rows with a null in their key
+    ///
+    /// Without this option, null is a key like any other.
     #[arg(long)]
     drop_nulls: bool,
 }

@@ -41,7 +41,9 @@ pub(crate) use keyed::KeyedTable;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Nulls {
-    /// A null in a key equals a null; otherwise its row has no partner, as in SQL
+    /// Treat null keys as equal
+    ///
+    /// Without this option, a row with a null in its key does not match any row, as in SQL.
     #[arg(long)]
     nulls_equal: bool,
 }
@@ -94,7 +96,7 @@ pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str
         if extension.is_some_and(|extension| TABLES.contains(&extension.as_str())) {
             let source = Source::open(path, &TableReading::default())?;
             let there = wanted::listed(&source.columns());
-            return Err(source.name().fail(format!("say which columns by {option}: there are {there}")));
+            return Err(source.name().fail(format!("name the columns of the key by {option}: there are {there}")));
         }
     }
     Ok(())
@@ -127,6 +129,6 @@ fn check_unused(option: &str, unused: &str, is_given: bool) -> Result<()> {
 fn check_distinct(option: &str, names: &[String]) -> Result<()> {
     let again = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
     again.map_or(Ok(()), |(_, name)| {
-        Err(Failure::Input(format!("{option} names column `{}` twice: leave one of them out", text::name(name))))
+        Err(Failure::Input(format!("{option} names column `{}` twice: omit one of them", text::name(name))))
     })
 }

@@ -20,16 +20,19 @@ use crate::progress::Progress;
 use crate::tables::write::{Flushed, Sink};
 use crate::text;
 
-/// Which columns make the key, and which come out.
+/// Which columns make the key, and which are returned.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Options {
-    /// Keys of a table are these columns, separated by commas. The file is Parquet, Arrow IPC, CSV, TSV or .npy, and columns
-    /// are of any types
+    /// Key columns of a table, comma-separated
+    ///
+    /// The file is a table in Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "key", "skip_nulls"])]
     on: Option<Vec<List<String>>>,
-    /// Columns of the result, as the first row of each key has them [default: those of --on]
+    /// Columns of the result [default: those of --on]
+    ///
+    /// Separated by commas. Values are those of the first row of each key.
     #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "on")]
     columns: Option<Vec<List<String>>>,
     #[command(flatten)]

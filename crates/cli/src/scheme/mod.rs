@@ -66,7 +66,7 @@ fn refuse_others(name: &str, kind: Kind, options: &SchemeOptions) -> Result<()> 
         NAMES.iter().flat_map(|&name| kinds(name).iter().map(move |&kind| (name, kind))).filter(has).collect();
     let who: Vec<_> = who.iter().map(|(name, kind)| format!("{kind} {name}")).collect();
     Err(Failure::Input(format!(
-        "--{other} means nothing to {kind} {name} tables: leave it out; it is for {} ones",
+        "--{other} does not apply to {kind} {name} tables: omit it; it is for {} ones",
         who.join(", ")
     )))
 }

@@ -13,9 +13,11 @@ use super::read::{Source, wanted};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct TableReading {
-    /// Whether the first row of CSV or TSV names the columns; auto: if all of it is text that is no number, date or
-    /// boolean. Without names they are column_1, column_2 .. [default: yes]
-    #[arg(long, value_name = "WHEN")]
+    /// First row of text is a header: auto, yes, no
+    ///
+    /// Whether the first row of CSV or TSV names the columns. `auto`: if all of it is text, not a number, date or
+    /// boolean. Without names, columns are called column_1, column_2 and so on. The default is `yes`.
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub(crate) header: Option<Header>,
     #[command(flatten)]
     pub(crate) text: TextReading,
@@ -28,20 +30,26 @@ pub(crate) struct TableReading {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct TextReading {
-    /// What separates the columns of CSV: one character, or `tab` [default: a tab in .tsv and .tab, and where the first
-    /// line has tabs and no comma; otherwise a comma]
+    /// Delimiter of CSV: one character, or `tab`
+    ///
+    /// The default is a tab in .tsv and .tab files, and if the first line has tabs and no comma; otherwise a comma.
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
-    /// Types of columns of CSV, as name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp,
-    /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit; text if float64 would change a number]
+    /// Types of columns of CSV [default: detected]
+    ///
+    /// As name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp, timestamp_utc,
+    /// decimal(p,s). The default is a type that fits all rows of the file, or text if float64 would change a number.
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
     pub(crate) types: Option<Types>,
-    /// What encloses fields of CSV that contain delimiters or line ends: double quotes, or none, where quotes are text
-    /// like any other [default: double]
-    #[arg(long, value_name = "QUOTE")]
+    /// Quotes of CSV: double, none [default: double]
+    ///
+    /// What encloses fields that contain delimiters or line ends: double quotes, or none, so that quotes are text like
+    /// any other.
+    #[arg(long, value_name = "QUOTE", hide_possible_values = true)]
     pub(crate) quote: Option<Quote>,
-    /// A text that is a null in CSV, as an empty field is, e.g. NULL or NA, unless it is in quotes; give the option
-    /// once for each
+    /// Text that is a null in CSV, e.g. NA
+    ///
+    /// Like an empty field, unless it is in quotes. Give the option once for each text, e.g. NULL and NA.
     #[arg(long = "null-value", value_name = "TEXT")]
     pub(crate) null_values: Vec<String>,
     /// Bytes of text that a thread parses at a time, where a test says so.
@@ -83,7 +91,7 @@ impl TableReading {
         match (sources.first(), self.header.map(|_| "--header").into_iter().chain(self.text.given()).next()) {
             (Some(source), Some(option)) => Err(source
                 .name()
-                .fail(format!("{option} is for CSV and TSV, and this is {}: leave it out", source.format()))),
+                .fail(format!("{option} is for CSV and TSV, and this is {}: omit it", source.format()))),
             _ => Ok(()),
         }
     }
@@ -94,7 +102,7 @@ fn delimiter(text: &str) -> std::result::Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
         [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n.-+_".contains(byte) => Ok(*byte),
-        _ => Err("this is none that separates columns: give one character like , or ; or |, or tab".into()),
+        _ => Err("this cannot separate columns: give one character like , or ; or |, or tab".into()),
     }
 }
 

@@ -32,25 +32,31 @@ use super::progress::Progress;
 use device::Device;
 use row::Row;
 
-/// Large enough that the tables outgrow the caches of most machines and threads really race; small enough that the
-/// one-thread reference and a software OpenCL device on two cores are done with it in seconds.
+/// Large enough that the tables exceed the caches of most machines and threads race; small enough that the
+/// one-thread reference and a software OpenCL device on two cores finish in seconds.
 const DEFAULT_PAIRS: u32 = 1 << 20;
-/// Rows of the other tables, of which each is asked much more. Groups of more than a thousand are among them.
+/// Rows of the other structures, which are checked more thoroughly. They include groups of more than a thousand.
 const DEFAULT_ROWS: u32 = 1 << 16;
 
 const EXAMPLES: &str = "\
-Canonical tables must be the same bytes on every device, and those of a sequential reference; the answers of both kinds
-must be right on the device that built a table and on every other one it is moved to. Data: random keys (with 0 and
-4294967295), and the 16-mers of the lambda phage genome. Exit code 1 if anything differs.
+Canonical tables must have the same bytes on every device, equal to those of a
+sequential reference; lookups in tables of both kinds must return correct
+results on the device that built the table and on every other device it is moved
+to. The data are random keys (with 0 and 4294967295), and the 16-mers of the
+lambda phage genome. The exit code is 1 if anything differs.
 
-With --shards tables in so many shards take the place of plain ones, of maps, sets and multivalue tables: on each device, and
-on all of them together, with one digest and the right answers. With --memory maps are built in pieces too, as `koel build
---memory` builds them, in a file that is asked as it lies: with the digest of those in memory.
+With --shards, maps, sets and multivalue tables in P shards are verified
+instead: on each device, and on all of them together, with one digest and
+correct results. With --memory, maps are also built in pieces, as by `koel build
+--memory`, in a file that is queried in place; the digest must be that of the
+tables in memory.
 
-With --table the other structures: sets, compacting and multivalue tables, joins, and aggregates of groups. Their data
-are rows whose keys come again (groups of 1 to 1,025 and random ones), half of all rows of one key, and all distinct.
-Everything they say is compared with ordered maps of the host, results of joins and groups row by row in their order.
-Tables that cannot hold them are left out, with the reason.
+With --table, the other structures: sets, compacting and multivalue tables,
+joins, and aggregates of groups. Their data are rows with duplicate keys (groups
+of 1 to 1,025 and random ones), half of all rows with one key, and distinct
+keys. All results are compared with ordered maps of the host; those of joins and
+groups row by row, in order. Tables that cannot hold the data are skipped, with
+the reason.
 
 Examples:
   koel verify
@@ -61,25 +67,39 @@ Examples:
   koel verify --shards 16 --table map,set,multi --device cpu,opencl:0
   koel verify --shards 64 --memory 100M
   koel verify --json > verify.json
-  koel verify --table all --report koel-report.json      to send where a device is new or wrong";
+  koel verify --table all --report koel-report.json
+                    a file to send if a device is new or wrong";
 
-/// Check that all devices agree, on tables they build for themselves
+/// Check that every device builds and queries tables correctly
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// JSON in place of the table, with what kernels and what the host did on each device
+    /// Print JSON in place of the table
+    ///
+    /// Includes which work was done by kernels and which by the host, for each device.
     #[arg(long)]
     json: bool,
-    /// Also write all of it to a file to send with a report: devices, drivers, extensions, digests, rates, failures
+    /// Also write a detailed report as JSON
+    ///
+    /// A file to attach to a bug report: devices, drivers, extensions, digests, rates and failures.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// What is built of the schemes, separated by commas
+    /// Structures, comma-separated, or `all`
+    ///
+    /// map (keys and values), set (keys only), compact (keys and dense ids, in both directions), multi (keys with any
+    /// number of values), join (two key columns joined), group (aggregates of groups), or all.
     #[arg(long, value_name = "TABLES", value_delimiter = ',', default_value = "map", help_heading = "Table")]
+    #[arg(hide_possible_values = true)]
     table: Vec<Which>,
-    /// Maps, sets and multivalue tables in so many shards, 1 to 4096, on each device and on all of them together
+    /// Verify tables in P shards, 1 to 4096
+    ///
+    /// Maps, sets and multivalue tables, on each device and on all of them together.
     #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
     shards: Option<usize>,
-    /// Maps in shards also built in pieces that fit in so much memory, in a file, and asked there; 100M, 4G, .. (for --shards)
+    /// Also build maps under a memory limit, e.g. 100M
+    ///
+    /// As 100M or 4G. Maps in shards (--shards) are also built in pieces that fit in this much memory, in a file, and
+    /// queried there.
     #[arg(long, value_name = "BYTES", value_parser = options::memory, requires = "shards", help_heading = "Table")]
     memory: Option<u64>,
     #[command(flatten)]
@@ -88,13 +108,17 @@ pub(crate) struct Args {
     parameters: SchemeOptions,
     #[command(flatten)]
     size: SizeOptions,
-    /// Random keys of a map, or rows of the other tables [default: 2^20; 2^16]
+    /// Keys of maps, rows of others [default: 2^20; 2^16]
+    ///
+    /// The number of random keys of a map, or of rows of the other structures.
     #[arg(long, value_parser = options::pair_count, help_heading = "Data")]
     n: Option<u32>,
-    /// The seed of tables and random keys
+    /// Seed of the tables and of the random keys
     #[arg(long, default_value_t = 1, help_heading = "Data")]
     seed: u64,
-    /// all, auto, cpu, opencl, gpus, opencl:N or opencl:NAME, or several, separated by commas
+    /// Devices, comma-separated
+    ///
+    /// all, auto, cpu, opencl, gpus, opencl:N or opencl:NAME.
     #[arg(long, value_name = "DEVICES", default_value = "all", value_delimiter = ',', help_heading = "Device")]
     device: Vec<String>,
     #[command(flatten)]
@@ -162,7 +186,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.size.check()?;
     let in_shards = [Which::Map, Which::Set, Which::Multi];
     if args.shards.is_some() && !args.table.iter().all(|table| in_shards.contains(table)) {
-        return Err(Failure::Input("--shards is for --table map, set and multi: leave the other tables out".into()));
+        return Err(Failure::Input("--shards is for --table map, set and multi: omit the other tables".into()));
     }
     if let Some(path) = args.report.as_deref() {
         // Now, and not when all is done.

@@ -24,7 +24,7 @@ const NAMES: &[Case] = &[
         "give --by NAME",
         "koel groupby pairs.csv --header no --by column_1 --agg nunique:column_2",
     ),
-    ("koel groupby orders.parquet", "say which columns by --by", "koel groupby orders.parquet --by id"),
+    ("koel groupby orders.parquet", "name the columns of the key by --by", "koel groupby orders.parquet --by id"),
     ("koel groupby pairs.csv --drop-nulls", "by --by", "koel groupby pairs.csv --by column_1 --header no --drop-nulls"),
     ("koel unique sales.csv", "by --on; there are city, price", "koel unique sales.csv --on city"),
     ("koel unique orders.csv", "by --on; there are id, day", "koel unique orders.csv --on id,day"),
@@ -73,7 +73,7 @@ const NAMES: &[Case] = &[
     ),
     (
         "koel build orders.csv --key id --value n --table set -o t.koel",
-        "leave it out",
+        "omit it",
         "koel build orders.csv --key id --table set -o t.koel",
     ),
     (
@@ -121,7 +121,7 @@ const COLUMNS: &[Case] = &[
         "koel groupby sales.csv --by city --agg sum:price",
     ),
     ("koel groupby sales.csv --by City", "did you mean city?", "koel groupby sales.csv --by city"),
-    ("koel groupby sales.csv --by city,city", "leave one of them out", "koel groupby sales.csv --by city"),
+    ("koel groupby sales.csv --by city,city", "omit one of them", "koel groupby sales.csv --by city"),
     ("koel groupby pairs.csv --agg sum,sum", "name each aggregate once", "koel groupby pairs.csv --agg sum"),
     (
         "koel groupby nulls.csv --by id --agg sum:v",
@@ -179,16 +179,16 @@ const FILES: &[Case] = &[
         "koel unique pairs.csv -o out.csv --inverse ids.csv",
     ),
     ("koel unique pairs.csv -o out.json", "give .csv", "koel unique pairs.csv -o out.csv"),
-    ("koel unique pairs.csv -o -", "leave it out", "koel unique pairs.csv"),
+    ("koel unique pairs.csv -o -", "omit it", "koel unique pairs.csv"),
     (
         "koel unique pairs.csv -o missing/out.csv",
-        "make it first",
+        "create it first",
         "mkdir missing && koel unique pairs.csv -o missing/out.csv",
     ),
     ("koel build pairs.csv -o t.csv", "give a name like table.koel", "koel build pairs.csv -o table.koel"),
     ("koel build pairs.csv -o -", "give its name", "koel build pairs.csv -o t.koel"),
-    ("koel build pairs.csv -o /dev/stdout --json", "leave one of them out", "koel build pairs.csv -o /dev/stdout"),
-    ("koel man nowhere", "make it first", "mkdir nowhere && koel man nowhere"),
+    ("koel build pairs.csv -o /dev/stdout --json", "omit one of them", "koel build pairs.csv -o /dev/stdout"),
+    ("koel man nowhere", "create it first", "mkdir nowhere && koel man nowhere"),
     (
         "koel convert names.csv names.parquet two.csv",
         "remove this file first",
@@ -199,8 +199,8 @@ const FILES: &[Case] = &[
         "by `koel convert`",
         "koel convert names.csv n.parquet && koel convert n.parquet n.parquet -",
     ),
-    ("koel convert orders.parquet - --header no", "leave it out", "koel convert orders.parquet -"),
-    ("koel convert orders.parquet - --delimiter ';'", "leave it out", "koel convert orders.parquet -"),
+    ("koel convert orders.parquet - --header no", "omit it", "koel convert orders.parquet -"),
+    ("koel convert orders.parquet - --delimiter ';'", "omit it", "koel convert orders.parquet -"),
     ("koel convert semicolons.csv -", "give --delimiter", "koel convert semicolons.csv - --delimiter ';'"),
     (
         "koel convert semicolons.csv - --delimiter ab",
@@ -236,21 +236,21 @@ const TABLES: &[Case] = &[
         "give --keys u32",
         "koel build pairs.csv -o t.koel --keys u32 --scheme cuckoo",
     ),
-    ("koel build wide.csv -o t.koel --kind classic", "leave it out", "koel build wide.csv -o t.koel"),
+    ("koel build wide.csv -o t.koel --kind classic", "omit it", "koel build wide.csv -o t.koel"),
     (
         "koel build pairs.csv -o t.koel --table set --values u64",
-        "leave it out",
+        "omit it",
         "koel build pairs.csv -o t.koel --table set",
     ),
-    ("koel build pairs.csv -o t.koel --ids ascending", "leave it out", "koel build pairs.csv -o t.koel"),
+    ("koel build pairs.csv -o t.koel --ids ascending", "omit it", "koel build pairs.csv -o t.koel"),
     (
         "koel build pairs.csv -o t.koel --table multi --duplicates first",
-        "leave it out",
+        "omit it",
         "koel build pairs.csv -o t.koel --table multi",
     ),
     (
         "koel build pairs.csv -o t.koel --table multi --memory 64Mi",
-        "leave it out",
+        "omit it",
         "koel build pairs.csv -o t.koel --table multi",
     ),
     (
@@ -260,12 +260,12 @@ const TABLES: &[Case] = &[
     ),
     (
         "koel build pairs.csv -o t.koel --table compact --shards 2",
-        "leave it out",
+        "omit it",
         "koel build pairs.csv -o t.koel --table compact",
     ),
     (
         "koel build pairs.csv -o t.koel --table compact --scheme cuckoo_set --ids first",
-        "leave it out",
+        "omit it",
         "koel build pairs.csv -o t.koel --table compact --scheme cuckoo_set",
     ),
     (
@@ -281,7 +281,7 @@ const TABLES: &[Case] = &[
     ),
     (
         "koel build pairs.csv -o t.koel --scheme horton --functions 3",
-        "leave it out",
+        "omit it",
         "koel build pairs.csv -o t.koel --scheme horton",
     ),
     (
@@ -290,20 +290,20 @@ const TABLES: &[Case] = &[
         "koel build pairs.csv -o t.koel --scheme signpost --kind canonical",
     ),
     ("koel build kmers.csv -o t.koel", "give `koel build` --kmer 4", "koel build kmers.csv -o t.koel --kmer 4"),
-    ("koel build kmers.csv -o t.koel --kmer 4 --keys u64", "leave it out", "koel build kmers.csv -o t.koel --kmer 4"),
+    ("koel build kmers.csv -o t.koel --kmer 4 --keys u64", "omit it", "koel build kmers.csv -o t.koel --kmer 4"),
     ("koel build long.csv -o t.koel --kmer 4", "give --kmer K", "koel build long.csv -o t.koel --kmer 5"),
-    ("koel build g.fa -o t.koel --kmer 4 --keys u64", "leave it out", "koel build g.fa -o t.koel --kmer 4"),
+    ("koel build g.fa -o t.koel --kmer 4 --keys u64", "omit it", "koel build g.fa -o t.koel --kmer 4"),
     (
         "koel build both.csv -o t.koel --kmer 4 --canonical-kmers",
         "build the table without it",
         "koel build both.csv -o t.koel --kmer 4",
     ),
     ("koel unique odd.fa --kmer 3", "--other-letters skip", "koel unique odd.fa --kmer 3 --other-letters skip"),
-    ("koel unique pairs.csv --kmer 3", "leave it out", "koel unique pairs.csv"),
-    ("koel unique pairs.csv --letters", "leave it out", "koel unique pairs.csv"),
+    ("koel unique pairs.csv --kmer 3", "omit it", "koel unique pairs.csv"),
+    ("koel unique pairs.csv --letters", "omit it", "koel unique pairs.csv"),
     (
         "koel unique pairs.csv --min-count 1 --inverse ids.csv",
-        "leave one of them out",
+        "omit one of them",
         "koel unique pairs.csv --inverse ids.csv",
     ),
     (
@@ -311,11 +311,7 @@ const TABLES: &[Case] = &[
         "give --on",
         "koel unique pairs.csv --on column_1 --header no --memory 64Mi --inverse ids.csv",
     ),
-    (
-        "koel join pairs.csv pairs.csv --memory 64Mi --seed 1",
-        "leave it out",
-        "koel join pairs.csv pairs.csv --memory 64Mi",
-    ),
+    ("koel join pairs.csv pairs.csv --memory 64Mi --seed 1", "omit it", "koel join pairs.csv pairs.csv --memory 64Mi"),
     (
         "koel lookup pairs.koel g.fa",
         "build the table with --kmer K",
@@ -336,17 +332,17 @@ const TABLES: &[Case] = &[
         "give `koel build` --kmer 4",
         "koel build pairs.csv --kmer 4 -o k.koel && koel lookup k.koel kmers.csv",
     ),
-    ("koel lookup kmers.koel kmers.csv --kmer 5", "leave it out", "koel lookup kmers.koel kmers.csv"),
-    ("koel lookup kmers.koel g.fa --canonical-kmers", "leave it out", "koel lookup kmers.koel g.fa"),
-    ("koel lookup pairs.koel pairs.csv --count", "leave it out", "koel lookup pairs.koel pairs.csv"),
-    ("koel lookup pairs.koel pairs.csv --reverse", "leave it out", "koel lookup pairs.koel pairs.csv"),
-    ("koel lookup pairs.koel pairs.csv --letters", "leave it out", "koel lookup pairs.koel pairs.csv"),
+    ("koel lookup kmers.koel kmers.csv --kmer 5", "omit it", "koel lookup kmers.koel kmers.csv"),
+    ("koel lookup kmers.koel g.fa --canonical-kmers", "omit it", "koel lookup kmers.koel g.fa"),
+    ("koel lookup pairs.koel pairs.csv --count", "omit it", "koel lookup pairs.koel pairs.csv"),
+    ("koel lookup pairs.koel pairs.csv --reverse", "omit it", "koel lookup pairs.koel pairs.csv"),
+    ("koel lookup pairs.koel pairs.csv --letters", "omit it", "koel lookup pairs.koel pairs.csv"),
     (
         "koel lookup pairs.koel pairs.csv --memory 64Mi",
         "`koel build --shards`",
         "koel build pairs.csv --shards 2 -o s.koel && koel lookup s.koel pairs.csv --memory 64Mi",
     ),
-    ("koel lookup pairs.koel g.fa --places g.fa", "leave it out", "koel lookup kmers.koel g.fa --places g.fa"),
+    ("koel lookup pairs.koel g.fa --places g.fa", "omit it", "koel lookup kmers.koel g.fa --places g.fa"),
     (
         "koel lookup kmers.koel g.fa --places g.fa -o out.npy",
         "write to .csv",
@@ -354,7 +350,7 @@ const TABLES: &[Case] = &[
     ),
     (
         "koel verify --shards 2 --table join",
-        "leave the other tables out",
+        "omit the other tables",
         "koel verify --shards 2 --table set --n 99 --scheme cuckoo --device cpu",
     ),
     (
@@ -362,11 +358,7 @@ const TABLES: &[Case] = &[
         "give --kind all",
         "koel verify --n 99 --scheme signpost --kind all --device cpu",
     ),
-    (
-        "koel verify --n 99 --scheme horton --functions 3",
-        "leave it out",
-        "koel verify --n 99 --scheme horton --device cpu",
-    ),
+    ("koel verify --n 99 --scheme horton --functions 3", "omit it", "koel verify --n 99 --scheme horton --device cpu"),
 ];
 
 fn folder() -> Folder {

@@ -106,14 +106,14 @@ fn bad_rows_are_named() {
         ("range.csv", "range.csv, line 3: the key 18446744073709551616 is above 18446744073709551615"),
         (
             "mixed.csv",
-            "mixed.csv, line 3: the key -1 and 9223372036854775808, which the column has as well, are of no one type",
+            "mixed.csv, line 3: the key -1 and 9223372036854775808, which is in the same column, do not fit one type",
         ),
         ("words.csv", "words.csv, line 2: the key `three`"),
         ("wide.csv", "wide.csv, line 1: there are 3 columns"),
         ("ragged.csv", "ragged.csv, line 2"),
         ("bytes.csv", "bytes.csv, line 2"),
         ("short.npy", "8 rows are missing"),
-        ("signed.npy --keys u32", "row 0: -1 is no u32, a whole number from 0 to 4294967295"),
+        ("signed.npy --keys u32", "row 0: -1 does not fit u32 (0 to 4294967295"),
     ] {
         folder.refused(&format!("build {input} -o t.koel --device cpu"), part);
     }

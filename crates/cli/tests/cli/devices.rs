@@ -142,7 +142,7 @@ fn what_several_devices_cannot_do_is_refused() {
     folder.file("p.csv", "1,2\n3,4\n");
     folder.refused(
         "join p.csv p.csv --device cpu,cpu --scheme sorted",
-        "--scheme: under --memory, and on several devices",
+        "--scheme: with --memory, and on several devices",
     );
     folder.refused("unique p.csv --inverse i.csv --device cpu,cpu", "--device with several devices and --inverse");
     folder.refused("unique a.csv --on k --device cpu,vax", "no device for vax");

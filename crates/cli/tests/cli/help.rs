@@ -1,4 +1,4 @@
-//! What helps with the command itself: help, completions, manual pages, quiet runs, numbers below zero.
+//! Help, completions, manual pages, quiet runs, negative numbers.
 
 use crate::folder::{Folder, stderr};
 
@@ -25,13 +25,29 @@ fn every_command_has_help_in_two_ways() {
         assert_eq!(folder.ok(&format!("help {command}")), long, "{command}");
         assert!(long.contains(&format!("Usage: koel {command}")), "{long}");
     }
-    // The short one is without what only readers of the papers look for.
+    // The short one does not list the parameters of schemes.
     let (short, long) = (folder.ok("build -h"), folder.ok("build --help"));
     for option in ["--reinsertion", "--bucket-slots", "--max-ages"] {
         assert!(long.contains(option) && !short.contains(option), "{option}");
     }
     for option in ["--output", "--table", "--scheme", "--load", "--device"] {
         assert!(short.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn short_help_fits_a_screen() {
+    let folder = Folder::new();
+    for command in std::iter::once("").chain(COMMANDS) {
+        for columns in ["80", "120"] {
+            let output = folder.command(&format!("{command} -h")).env("COLUMNS", columns).output().unwrap();
+            let help = String::from_utf8(output.stdout).unwrap();
+            assert!(help.contains("Usage: koel"), "{command}: {help}");
+            assert!(help.lines().count() <= 50, "{command} has {} lines:\n{help}", help.lines().count());
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "{command} has a line of {} columns: {line}", line.chars().count());
+            }
+        }
     }
 }
 
@@ -60,7 +76,7 @@ fn there_is_a_manual_page_for_each_command() {
 }
 
 #[test]
-fn quiet_commands_say_nothing_but_what_was_asked_for() {
+fn quiet_commands_print_results_only() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n3,4\n");
     for (arguments, said) in [
@@ -75,7 +91,7 @@ fn quiet_commands_say_nothing_but_what_was_asked_for() {
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{arguments}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{arguments}");
     }
-    // Errors and verdicts are no chatter.
+    // Errors and verdicts are printed nevertheless.
     assert!(stderr(&folder.koel("-q lookup missing.koel a.csv")).contains("missing.koel"));
     folder.file("q.csv", "1\n9\n");
     let strict = folder.koel("lookup t.koel q.csv -q --strict");
@@ -94,15 +110,15 @@ fn lookups_sum_up_as_json() {
 }
 
 #[test]
-fn a_number_below_zero_is_a_wrong_value() {
+fn a_negative_number_is_a_wrong_value() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n");
     for (arguments, part) in [
-        ("build a.csv -o t --seed -1", "`-1` is no seed"),
-        ("build a.csv -o t --slots -1", "`-1` is no count"),
-        ("build a.csv -o t --capacity -5e6", "`-5e6` is no count"),
+        ("build a.csv -o t --seed -1", "`-1` is not a seed"),
+        ("build a.csv -o t --slots -1", "`-1` is not a count"),
+        ("build a.csv -o t --capacity -5e6", "`-5e6` is not a count"),
         ("build a.csv -o t --load -0.5", "load factor -0.5"),
-        ("verify --n -1", "`-1` is no count"),
+        ("verify --n -1", "`-1` is not a count"),
     ] {
         folder.refused(arguments, part);
     }

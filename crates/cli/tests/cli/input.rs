@@ -37,8 +37,10 @@ fn protein_is_refused_and_rna_is_read_as_dna() {
     folder.file("dna.fa", ">r\nACGTTGCA\n");
     folder.file("rna.fa", ">r\nACGUUGCA\n");
     for command in ["build protein.fa -o t.koel", "unique protein.fa", "groupby protein.fa", "join dna.fa protein.fa"] {
-        folder
-            .refused(&format!("{command} --kmer 3 --device cpu"), "protein.fa, line 2: `I` is no letter of DNA or RNA");
+        folder.refused(
+            &format!("{command} --kmer 3 --device cpu"),
+            "protein.fa, line 2: `I` is not a letter of DNA or RNA",
+        );
     }
     folder.refused("unique protein.fa --kmer 3 --other-letters skip --device cpu", "protein.fa: no key");
     let [dna, rna] = ["dna.fa", "rna.fa"].map(|name| {
@@ -47,7 +49,7 @@ fn protein_is_refused_and_rna_is_read_as_dna() {
         output.stdout
     });
     assert!(dna == rna && dna.len() > "key\n".len());
-    folder.refused("unique dna.fa --device cpu", "at most 8 of A, C, G, T and U stand in a row, and a key takes 16");
+    folder.refused("unique dna.fa --device cpu", "the longest run of A, C, G, T and U has 8 letters, and a key has 16");
 }
 
 #[test]
@@ -111,19 +113,19 @@ fn letters_are_no_numbers() {
 fn names_of_other_formats_are_refused_before_anything_is_read() {
     let folder = Folder::new();
     for (arguments, extension) in [
-        ("lookup missing.koel missing.csv -o out.parquet", ".parquet is not written"),
-        ("unique missing.csv -o out.PARQUET", ".PARQUET is not written"),
-        ("unique missing.csv -o out.csv.gz", ".gz is not written"),
-        ("unique missing.csv --inverse ids.json", ".json is not written"),
-        ("groupby missing.csv -o out.xlsx", ".xlsx is not written"),
-        ("join missing.csv missing.csv -o out.arrow", ".arrow is not written"),
+        ("lookup missing.koel missing.csv -o out.parquet", ".parquet is not supported"),
+        ("unique missing.csv -o out.PARQUET", ".PARQUET is not supported"),
+        ("unique missing.csv -o out.csv.gz", ".gz is not supported"),
+        ("unique missing.csv --inverse ids.json", ".json is not supported"),
+        ("groupby missing.csv -o out.xlsx", ".xlsx is not supported"),
+        ("join missing.csv missing.csv -o out.arrow", ".arrow is not supported"),
     ] {
         folder.refused(arguments, extension);
         folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)");
     }
     for (name, extension) in [("out.csv", ".csv"), ("out.PARQUET", ".PARQUET"), ("out.koel.gz", ".gz"), ("g.fa", ".fa")]
     {
-        folder.refused(&format!("build missing.csv -o {name}"), &format!("a table is no {extension} file"));
+        folder.refused(&format!("build missing.csv -o {name}"), &format!("a table is not a {extension} file"));
     }
     folder.file("t.csv", "1,2\n");
     for name in ["out.koel", "out.bin", "table", ".csv"] {
@@ -208,10 +210,10 @@ fn numbers_of_arrays_never_wrap() {
     assert_eq!(folder.ok("unique whole.npy --device cpu"), "key\n7\n0\n4294967295\n");
     folder.file("above.npy", array("<i8", &[7, 1 << 32]));
     assert_eq!(folder.ok("unique above.npy --device cpu"), "key\n7\n4294967296\n");
-    folder.refused("unique above.npy --keys u32 --device cpu", "above.npy: row 1: 4294967296 is no u32");
+    folder.refused("unique above.npy --keys u32 --device cpu", "above.npy: row 1: 4294967296 does not fit u32");
     folder.file("below.npy", array("<i8", &[-1]));
     assert_eq!(folder.ok("unique below.npy --device cpu"), "key\n-1\n");
-    folder.refused("unique below.npy --keys u64 --device cpu", "row 0: -1 is no u64");
+    folder.refused("unique below.npy --keys u64 --device cpu", "row 0: -1 does not fit u64");
     folder.file("real.npy", array("<f8", &[1]));
     let said = stderr(&folder.koel("unique real.npy --device cpu"));
     assert!(said.contains("'<f8'") && said.contains("check that all are whole") && !said.contains("uint32"), "{said}");
@@ -239,7 +241,7 @@ fn names_need_not_be_utf8() {
     run(&[b"unique", b"in\xff.csv", b"-o", b"k\xff.tsv", b"--inverse", b"i\xff.npy", b"--device", b"cpu"]);
     assert!(fs::read(folder.path("").join(name(b"i\xff.npy"))).unwrap().starts_with(b"\x93NUMPY"));
     let refused = folder.command("unique in.csv -o").arg(name(b"out.c\xffv")).output().unwrap();
-    is_refused(&refused, "is not written");
+    is_refused(&refused, "is not supported");
 }
 
 /// Under a limit on memory, columns that do not fit are an error. They ended the process by a signal.

@@ -199,7 +199,7 @@ fn cells_are_no_kmers() {
     folder.file("q.csv", "27\n");
     assert_eq!(folder.ok("lookup t.koel q.csv --device cpu"), "key,value\n27,1\n");
     folder.refused("lookup t.koel q.fa --kmer 4 --device cpu", "--kmer 4: the keys of t.koel are cells");
-    folder.refused("lookup t.koel q.csv --kmer 4 --device cpu", "leave it out");
+    folder.refused("lookup t.koel q.csv --kmer 4 --device cpu", "omit it");
     folder.refused("lookup t.koel q.fa --device cpu", "give numbers, as CSV, TSV or .npy");
 }
 

@@ -271,7 +271,7 @@ fn options_and_names_that_would_be_passed_over_are_refused() {
         ("groupby a.csv --drop-nulls", "name those of the key by --by"),
         ("groupby a.csv --delimiter ;", "--delimiter is for tables"),
         ("unique a.csv --drop-nulls", "--drop-nulls is for tables"),
-        ("isin a.csv b.csv --on k", "has a column `isin` already: call the one that tells otherwise, by --name"),
+        ("isin a.csv b.csv --on k", "has a column `isin` already: give the additional column another name by --name"),
         ("isin a.csv b.csv --on k,k", "--on names column `k` twice"),
         ("isin a.csv b.csv --on z", "there is no column z"),
         ("unique a.csv --on k --columns k,count --counts", "two columns of the result would be called `count`"),

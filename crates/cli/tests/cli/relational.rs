@@ -403,7 +403,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("lookup map.koel a.csv --count", "--table multi"),
         ("lookup set.koel a.csv --reverse", "--table compact"),
         ("lookup multi.koel a.csv --mapped", "--table map"),
-        ("build two.csv -o t --table multi --scheme cuckoo_set --device cpu", "keys alone"),
+        ("build two.csv -o t --table multi --scheme cuckoo_set --device cpu", "keys only"),
         ("join a.csv", "<RIGHT>"),
         ("join - -", "stdin"),
         ("join a.csv missing.csv", "missing.csv"),

@@ -115,8 +115,11 @@ fn several_files_are_read_as_one() {
     assert_eq!(folder.ok("lookup t.koel a.fa b.fq.gz --device cpu"), "key,value\n6,0\n6,5\n27,1\n6,0\n6,5\n");
     let several = folder.koel("unique a.fa short.fa --kmer 3 --device cpu");
     assert!(several.status.success(), "a file without a key is none if others have some: {}", stderr(&several));
-    folder.refused("unique short.fa short.fa --kmer 3", "short.fa and 1 more file: no key: at most 2");
-    folder.refused("unique a.fa c.csv", "c.csv: this is CSV, and a.fa is FASTA: sequences and numbers do not mix");
+    folder.refused(
+        "unique short.fa short.fa --kmer 3",
+        "short.fa and 1 more file: no key: the longest run of A, C, G, T and U has 2",
+    );
+    folder.refused("unique a.fa c.csv", "c.csv: this is CSV, and a.fa is FASTA: sequences and numbers cannot be mixed");
     folder.refused("unique c.csv missing.csv", "missing.csv");
     folder.refused("unique - -", "only one of the files can be stdin");
     folder.refused("unique c.csv d.csv -o d.csv", "-o d.csv is the input d.csv");
@@ -157,7 +160,7 @@ fn kmers_are_written_as_letters() {
     folder.ok("build n.csv -o n.koel --device cpu");
     folder.refused("lookup n.koel q.csv --letters --device cpu", "--letters is for keys that are k-mers");
     folder.file("no.csv", "256\n");
-    folder.refused("lookup t.koel no.csv --letters -o out.csv --device cpu", "256 is no k-mer of 4 letters");
+    folder.refused("lookup t.koel no.csv --letters -o out.csv --device cpu", "256 is not a k-mer of 4 letters");
     assert!(!folder.path("out.csv").exists());
 }
 
@@ -206,12 +209,12 @@ fn places_are_records_and_offsets() {
         assert!(!folder.path("out.csv").exists(), "{places}");
     }
     folder.refused("lookup t.koel q.csv -o out.npy --places a.fa b.fq", "write to .csv or .tsv");
-    folder.refused("lookup t.koel q.csv --count --places a.fa b.fq", "--count has no values");
+    folder.refused("lookup t.koel q.csv --count --places a.fa b.fq", "--count writes no values");
     std::fs::hard_link(folder.path("b.fq"), folder.path("b.csv")).unwrap();
     folder.refused("lookup t.koel q.csv -o b.csv --places a.fa b.fq", "-o b.csv is the input b.fq");
     folder.ok("build a.fa --kmer 4 --table set -o set.koel --device cpu");
-    folder.refused("lookup set.koel q.csv --places a.fa", "it is for tables of --table map and multi");
+    folder.refused("lookup set.koel q.csv --places a.fa", "it is for --table map and multi");
     folder.file("n.csv", "27,1\n");
     folder.ok("build n.csv -o n.koel --device cpu");
-    folder.refused("lookup n.koel n.csv --places a.fa", "and no k-mers");
+    folder.refused("lookup n.koel n.csv --places a.fa", "not k-mers");
 }

@@ -89,7 +89,7 @@ fn files_with_other_columns_are_refused_by_name() {
         assert_eq!(counts, "id,count\n1,2\n");
     }
     // A list of files of which the last was not meant as an output.
-    refused(&folder, &["convert", "a.csv", "less.csv", "more.csv"], "more.csv is there already");
+    refused(&folder, &["convert", "a.csv", "less.csv", "more.csv"], "more.csv exists already");
     assert_eq!(std::fs::read_to_string(folder.path("more.csv")).unwrap(), "id,price,day\n1,2,3\n");
     refused(&folder, &["convert", "a.csv", "more.csv", "new.csv"], "a.csv has no column `day`");
     assert!(!folder.path("new.csv").exists());

@@ -153,12 +153,9 @@ fn sets_and_ids_are_looked_up_on_several_devices() {
         }
     }
     folder.ok("build pairs.csv -o t.koel --table compact");
-    folder.refused("lookup t.koel queries.csv --reverse --device cpu,cpu", "one device answers --reverse: name one");
+    folder.refused("lookup t.koel queries.csv --reverse --device cpu,cpu", "--reverse uses one device: name one");
     folder.ok("build pairs.csv -o m.koel --table multi");
-    folder.refused(
-        "lookup m.koel queries.csv --device cpu,cpu",
-        "--device cpu,cpu: one device answers a table of --table multi",
-    );
+    folder.refused("lookup m.koel queries.csv --device cpu,cpu", "--device cpu,cpu: a table of --table multi");
     folder.refused("lookup m.koel queries.csv --device cpu,vax", "no device for vax");
 }
 
@@ -261,14 +258,14 @@ fn what_cannot_be_in_shards_is_refused() {
     pairs(&folder, 100);
     folder.refused(
         "build pairs.csv -o t.koel --table compact --shards 4",
-        "--shards is for --table map, set and multi, and a compact numbers all keys in one table: leave it out",
+        "--shards is for --table map, set and multi; a compact table numbers all keys in one table: omit it",
     );
     for shards in ["0", "4097", "-1", "x"] {
         folder.refused(&format!("build pairs.csv -o t.koel --shards {shards}"), "--shards");
     }
     folder.refused(
         "build pairs.csv -o t.koel --device cpu,cpu",
-        "a table on several devices is one in shards: give --shards P",
+        "a table on several devices must be in shards: give --shards P",
     );
     folder.refused("build pairs.csv -o t.koel --device cpu,vax --shards 4", "no device for vax");
     folder.refused("build pairs.csv -o t.koel --shards 2 --slots 60", "do not fit");
@@ -276,9 +273,9 @@ fn what_cannot_be_in_shards_is_refused() {
     folder.ok("build pairs.csv -o t.koel --shards 2 --slots 400");
     folder.refused(
         "lookup t.koel queries.csv --mapped",
-        "t.koel: --mapped is for tables that are not in shards: leave it out",
+        "t.koel: --mapped is for tables that are not in shards: omit it",
     );
-    folder.refused("lookup t.koel queries.csv --count", "--count is for tables of --table multi");
+    folder.refused("lookup t.koel queries.csv --count", "--count is for --table multi");
     // Where there is no GPU, it is said so.
     let is_gpu = |device: &koel::backend::Listed| device.refused.is_none() && device.info.kind.name() == "gpu";
     if !koel::device::devices().iter().any(is_gpu) {
@@ -358,7 +355,7 @@ fn verify_builds_shards_on_each_device_and_on_all() {
     assert_eq!((of("file").len(), of("shards").len()), (rows.len() / 2, rows.len() / 2));
     assert!(of("file").iter().zip(of("shards")).all(|(file, shards)| file["digest"] == shards["digest"]));
     folder.refused("verify --memory 100M", "--shards");
-    let needed = "--shards is for --table map, set and multi: leave the other tables out";
+    let needed = "--shards is for --table map, set and multi: omit the other tables";
     folder.refused("verify --shards 2 --table map,join", needed);
     folder.refused("verify --shards 2 --table all", needed);
 }

@@ -87,9 +87,11 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
     // With several schemes each takes the options that it has, and of values those that it can do with.
     folder.ok("verify --n 500 --bucket-slots 4 --functions 3 --device cpu");
     folder.ok("verify --n 500 --functions 5 --hash linear --device cpu");
-    folder
-        .refused("verify --n 500 --scheme bucketized,horton --reinsertion as-published", "--reinsertion means nothing");
-    folder.refused("verify --n 500 --functions 77", "--functions means nothing");
+    folder.refused(
+        "verify --n 500 --scheme bucketized,horton --reinsertion as-published",
+        "--reinsertion does not apply",
+    );
+    folder.refused("verify --n 500 --functions 77", "--functions does not apply");
 }
 
 /// Alcantara 2011, Section 4.4: ids in table order, into the slots of a set.
@@ -122,10 +124,10 @@ fn a_set_is_numbered_as_it_stands() {
 fn what_cannot_be_is_refused_before_any_row_is_read() {
     let folder = Folder::new();
     // Not even there.
-    folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys alone");
-    folder.refused("join t.csv t.csv --scheme cuckoo_set", "keys alone");
-    folder.refused("build t.csv -o -", "`-` is no file");
-    folder.refused("unique t.csv -o -", "leave it out");
+    folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys only");
+    folder.refused("join t.csv t.csv --scheme cuckoo_set", "keys only");
+    folder.refused("build t.csv -o -", "`-` is not a file");
+    folder.refused("unique t.csv -o -", "omit it");
 }
 
 /// A random seed is another each time, is told, and stands in the file: with it the table can be built again.
@@ -144,7 +146,7 @@ fn a_random_seed_is_told_and_builds_the_table_again() {
     let told = folder.ok("build t.csv -o d.koel --seed random --device cpu");
     let stored = folder.json("info d.koel --json")["seed"].as_u64().unwrap();
     assert!(told.contains(&format!("seed      {stored}\n")), "{told}");
-    folder.refused("build t.csv -o e.koel --seed rand", "`rand` is no seed");
+    folder.refused("build t.csv -o e.koel --seed rand", "`rand` is not a seed");
 }
 
 /// A column that is neither a key nor aggregated comes out of CSV as it went in, with and without a limit.

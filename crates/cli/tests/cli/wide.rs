@@ -343,8 +343,11 @@ fn tables_of_one_type_are_asked_with_others() {
     expected.check(&folder, "lookup u.koel q.npy --device cpu");
     folder.ok("lookup u.koel q.csv --keys i64 -o out.npy --device cpu");
     expected.check_array(&folder, "out.npy", "lookup u.koel q.csv --keys i64");
-    folder.refused("lookup u.koel q.csv -o out.npy --device cpu", "q.csv, line 1: the key -1 is no u32");
-    folder.refused("lookup u.koel q.csv --keys u64 --device cpu -o out.csv", "q.csv, line 1: the key -1 is no u64");
+    folder.refused("lookup u.koel q.csv -o out.npy --device cpu", "q.csv, line 1: the key -1 does not fit u32");
+    folder.refused(
+        "lookup u.koel q.csv --keys u64 --device cpu -o out.csv",
+        "q.csv, line 1: the key -1 does not fit u64",
+    );
     folder.file("plain.csv", "5\n0\n");
     assert_eq!(folder.ok("lookup u.koel plain.csv --keys u64 --device cpu"), "key,value\n5,1\n0,3\n");
 }
@@ -445,18 +448,18 @@ fn what_wide_tables_do_not_have_is_refused() {
         ),
         ("build w.csv -o t --scheme robin_hood --kind classic", "--kind classic: tables of 64-bit keys or values"),
         ("build w.csv -o t --scheme robin_hood --max-ages 4", "tables of 64-bit keys or values have none: give 0"),
-        ("build w.csv -o t --scheme robin_hood --functions 3", "--functions means nothing to canonical robin_hood"),
+        ("build w.csv -o t --scheme robin_hood --functions 3", "--functions does not apply to canonical robin_hood"),
         ("build w.csv -o t --kind classic", "--kind classic: tables of 64-bit keys or values are canonical"),
         (
             "build w.csv -o t --scheme bucketized --bucket-slots 8",
-            "--bucket-slots means nothing to tables of 64-bit keys or values",
+            "--bucket-slots does not apply to tables of 64-bit keys or values",
         ),
-        ("build missing.csv -o t --keys i64 --functions 3", "--functions means nothing to tables of 64-bit"),
+        ("build missing.csv -o t --keys i64 --functions 3", "--functions does not apply to tables of 64-bit"),
         ("build missing.csv -o t --values u64 --scheme cuckoo", "--scheme cuckoo: tables of 64-bit keys or values"),
         ("build w.csv -o t --table set --values u64", "--values is for tables with values, and set has none"),
         ("build w.csv -o t --keys u16", "'u16'"),
-        ("build w.csv -o t --keys u64", "w.csv, line 2: the key -3 is no u64, a whole number from 0 to"),
-        ("build w.csv -o t --keys u32", "w.csv, line 1: the key 4294967296 is no u32"),
+        ("build w.csv -o t --keys u64", "w.csv, line 2: the key -3 does not fit u64 (0 to"),
+        ("build w.csv -o t --keys u32", "w.csv, line 1: the key 4294967296 does not fit u32"),
         ("build w.csv -o t --load 1.5", "load factor 1.5"),
         ("join w.csv w.csv --scheme sorted", "--scheme sorted: tables of 64-bit keys or values"),
     ] {

@@ -307,7 +307,7 @@ fn double(field: &[u8]) -> std::result::Result<Number, String> {
     let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
     number.map(|number| number.to_bits().into()).ok_or_else(|| match field {
         [] => "is missing".into(),
-        _ => format!("`{}` is no number (columns are separated by commas or tabs)", shown(field)),
+        _ => format!("`{}` is not a number (columns are separated by commas or tabs)", shown(field)),
     })
 }
 

@@ -45,9 +45,9 @@ fn columns_are_as_wide_as_their_numbers() {
     }
     let u32s = ReadOptions { keys: Some(Type::U32), values: Some(Type::I32), ..ReadOptions::default() };
     for (text, line, part) in [
-        ("1,2\n-1,2\n", 2, "the key -1 is no u32, a whole number from 0 to 4294967295"),
-        ("4294967296,2\n", 1, "the key 4294967296 is no u32"),
-        ("1,2147483648\n", 1, "the value 2147483648 is no i32"),
+        ("1,2\n-1,2\n", 2, "the key -1 does not fit u32 (0 to 4294967295"),
+        ("4294967296,2\n", 1, "the key 4294967296 does not fit u32"),
+        ("1,2147483648\n", 1, "the value 2147483648 does not fit i32"),
     ] {
         let error = with(text, &u32s).expect_err(text);
         assert!(error.starts_with(&format!("x.csv, line {line}: {part}")), "{error}");

@@ -58,7 +58,7 @@ pub(crate) fn read(reader: &mut impl Read) -> Result<Header, String> {
             fill(reader, &mut bytes)?;
             u32::from_le_bytes(bytes)
         }
-        _ => return Err(format!("version {}.{} is none of 1.0, 2.0 and 3.0", start[6], start[7])),
+        _ => return Err(format!("version {}.{} is not 1.0, 2.0 or 3.0", start[6], start[7])),
     };
     if length as usize > MOST {
         return Err(format!("it claims {length} bytes, and {MOST} are the most"));
@@ -87,7 +87,7 @@ fn parse(text: &[u8]) -> Result<Header, String> {
             "descr" => element.replace(text.element()?).is_none(),
             "fortran_order" => fortran_order.replace(text.boolean()?).is_none(),
             "shape" => shape.replace(text.shape()?).is_none(),
-            _ => return Err(format!("the key '{key}' is none of 'descr', 'fortran_order' and 'shape'")),
+            _ => return Err(format!("the key '{key}' is not 'descr', 'fortran_order' or 'shape'")),
         };
         if !is_new {
             return Err(format!("the key '{key}' is there twice"));
@@ -135,7 +135,7 @@ impl<'a> Text<'a> {
 
     fn wanted(&mut self, what: &str) -> String {
         let found = self.peek().map_or("its end".into(), |byte| format!("`{}`", byte.escape_ascii()));
-        format!("{found} stands at byte {} where {what} belongs", self.at)
+        format!("{found} is at byte {}, where {what} is expected", self.at)
     }
 
     /// A string in quotes of either form. Escapes stay as they are written: no name or code that matters here has any.
@@ -288,7 +288,7 @@ mod tests {
             ("{}", "'descr' is missing"),
             ("{'descr': '<u4', 'descr': '<u4'}", "twice"),
             ("{'colour': 1}", "'colour'"),
-            ("{'descr': 7}", "`7` stands at byte 10"),
+            ("{'descr': 7}", "`7` is at byte 10"),
             ("{'fortran_order': 0}", "True or False"),
             ("{'shape': (-1,)}", "whole number"),
             ("{'shape': (18446744073709551616,)}", "whole number"),

@@ -100,11 +100,11 @@ fn type_of_values(scalar: Scalar, options: &ReadOptions) -> std::result::Result<
     match (scalar.kind(), options.values) {
         (Type::F64, _) if !options.doubles => {
             let advice = "check that all are whole, then save them as numpy.int64";
-            Err(format!("the values are floats and no whole numbers: {advice}"))
+            Err(format!("the values are floats, not integers: {advice}"))
         }
         (Type::F64, Some(named)) if named != Type::F64 => {
-            let advice = "leave it out, and they are doubles";
-            Err(format!("the values are floats, and --values {} is of whole numbers: {advice}", named.name()))
+            let advice = "omit it to read them as doubles";
+            Err(format!("the values are floats, and --values {} is an integer type: {advice}", named.name()))
         }
         (kind, _) => Ok(kind),
     }
@@ -140,10 +140,10 @@ impl Row {
         let of_shape = |allowed: &str| format!("the array has shape {shape:?}: give {allowed}");
         match &header.element {
             Element::Nested(field) if field.is_empty() => {
-                Err("the array holds records and no whole numbers: save an array of keys".into())
+                Err("the array holds records, not integers: save an array of keys".into())
             }
             Element::Nested(field) => {
-                Err(format!("the array holds records and no whole numbers: save one field, like `array['{field}']`"))
+                Err(format!("the array holds records, not integers: save one field, like `array['{field}']`"))
             }
             Element::Record(fields) => match *shape {
                 [count] => Ok((count, Row::of_fields(fields, want)?)),
@@ -171,7 +171,7 @@ impl Row {
                 named.push((name, code, width));
             }
             width += width_of(code)
-                .ok_or_else(|| format!("the field '{name}' holds '{code}', of no width: leave it out"))?;
+                .ok_or_else(|| format!("the field '{name}' holds '{code}', which has no width: remove it"))?;
             if width > PIECE {
                 return Err(format!("a record has more than {PIECE} bytes: save fewer fields"));
             }
@@ -202,7 +202,7 @@ impl Row {
 fn key_of(code: &str) -> std::result::Result<Scalar, String> {
     Scalar::of(code).filter(|scalar| scalar.is_whole()).ok_or_else(|| {
         let advice = "check that all are whole, then save `array.astype(numpy.int64)`";
-        format!("the array holds '{code}' and no whole numbers: {advice}")
+        format!("the array holds '{code}', not integers: {advice}")
     })
 }
 
@@ -348,11 +348,11 @@ mod tests {
     fn numbers_that_do_not_fit_are_named() {
         let options = ReadOptions { keys: Some(Type::U32), values: Some(Type::I32), ..ReadOptions::default() };
         for (descr, shape, data, part) in [
-            ("<i8", "(2,)", &[5, 1 << 32][..], "row 1: 4294967296 is no u32"),
-            ("<i1", "(1,)", &[-1], "row 0: -1 is no u32"),
-            (">i8", "(1,)", &[i64::MIN.into()], "row 0: -9223372036854775808 is no u32"),
-            ("<u8", "(1, 2)", &[1, u64::MAX.into()], "row 0, the value: 18446744073709551615 is no i32"),
-            ("<i4", "(2, 2)", &[1, 2, -3, 4], "row 1, the key: -3 is no u32"),
+            ("<i8", "(2,)", &[5, 1 << 32][..], "row 1: 4294967296 does not fit u32"),
+            ("<i1", "(1,)", &[-1], "row 0: -1 does not fit u32"),
+            (">i8", "(1,)", &[i64::MIN.into()], "row 0: -9223372036854775808 does not fit u32"),
+            ("<u8", "(1, 2)", &[1, u64::MAX.into()], "row 0, the value: 18446744073709551615 does not fit i32"),
+            ("<i4", "(2, 2)", &[1, 2, -3, 4], "row 1, the key: -3 does not fit u32"),
         ] {
             for fortran in ["False", "True"] {
                 let data = if fortran == "True" && data.len() == 4 { &[1, -3, 2, 4] } else { data };
@@ -383,9 +383,9 @@ mod tests {
     #[test]
     fn other_arrays_are_refused() {
         for (bytes, part) in [
-            (file("<f4", "False", "(1,)", &[1]), "'<f4' and no whole numbers"),
-            (file("<f8", "False", "(1, 2)", &[1, 2]), "'<f8' and no whole numbers"),
-            (file("|b1", "False", "(1,)", &[1]), "'|b1' and no whole numbers"),
+            (file("<f4", "False", "(1,)", &[1]), "'<f4', not integers"),
+            (file("<f8", "False", "(1, 2)", &[1, 2]), "'<f8', not integers"),
+            (file("|b1", "False", "(1,)", &[1]), "'|b1', not integers"),
             (file("<u4", "False", "(1, 3)", &[1, 2, 3]), "shape"),
             (file("<u4", "False", "()", &[1]), "shape"),
             (file("<u4", "False", "(5,)", &[1, 2]), "3 rows are missing"),
@@ -428,12 +428,12 @@ mod tests {
         assert!(input.scan(&ReadOptions::default(), Want::Keys, &mut keys).is_ok() && keys.iter().eq([5, 6]));
         assert_eq!(pairs("x.npy", &records("('key', '<u4')", 1, &rows[..4]), None), Ok(vec![(5, 0)]));
         for (fields, part) in [
-            ("('key', '<f8'), ('value', '<u4')", "'<f8' and no whole numbers"),
+            ("('key', '<f8'), ('value', '<u4')", "'<f8', not integers"),
             ("('key', '<u4'), ('value', '|b1')", "'value' holds '|b1' and no numbers"),
-            ("('key', '<u4'), ('value', '|O')", "'value' holds '|O', of no width"),
+            ("('key', '<u4'), ('value', '|O')", "'value' holds '|O', which has no width"),
             ("('key', '<u4'), ('value', '<u4', (2,))", "array['key']"),
             ("('', '|V4')", "without fields"),
-            ("('key', '<u4'), ('value', '<f8')", "floats and no whole numbers"),
+            ("('key', '<u4'), ('value', '<f8')", "floats, not integers"),
             ("('key', '<u4'), ('', '|V65535'), ('value', '<u4')", "more than 65536 bytes"),
         ] {
             let error = pairs("x.npy", &records(fields, 1, &[0; 16]), None).expect_err(part);
@@ -448,7 +448,7 @@ mod tests {
         let bytes = [&7u64.to_le_bytes()[..], &0.25f32.to_le_bytes()].concat();
         let floats = records("('key', '<u8'), ('value', '<f4')", 1, &bytes);
         for (values, expected) in
-            [(None, Ok(())), (Some(Type::F64), Ok(())), (Some(Type::I64), Err("--values i64 is of whole numbers"))]
+            [(None, Ok(())), (Some(Type::F64), Ok(())), (Some(Type::I64), Err("--values i64 is an integer type"))]
         {
             let mut read = Pairs::default();
             let outcome = read_with("x.npy", &floats, &ReadOptions::default().with_any_values(values), &mut read);

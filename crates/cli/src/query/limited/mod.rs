@@ -34,9 +34,11 @@ use crate::{memory, options};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Memory {
-    /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on: what does not fit is in temporary files, in the
-    /// folder TMPDIR. The result is the same [default: all is in memory; on several devices what fits, and rows without names
-    /// go by way of such a file]
+    /// Approximate memory limit, e.g. 4G; at least 64Mi
+    ///
+    /// As 300M, 4G or 16Gi. Data that does not fit is stored in temporary files in the folder TMPDIR. The result is the
+    /// same. By default everything is in memory; on several devices, only what fits, and rows without column names are
+    /// first written to such a file.
     #[arg(long, value_name = "BYTES", value_parser = options::memory)]
     memory: Option<u64>,
 }

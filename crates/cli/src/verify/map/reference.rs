@@ -75,7 +75,7 @@ where
     pub(super) fn check(&self, data: &DataSet<S::Key, S::Value>) -> Result<(), String> {
         let audit = S::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
         if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
-            return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
+            return Err(format!("{} pairs are stored, and {} were placed", audit.pairs, data.keys.len()));
         }
         let wrong = |i: usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
         match wrong_ones(data.queries.len(), &wrong) {

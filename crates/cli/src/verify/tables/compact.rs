@@ -115,7 +115,7 @@ where
                 Ok(())
             }
             Err(error) => Err(format!("it should name key {absent}, and says: {error}")),
-            Ok(_) => Err(format!("key {absent} is none of its keys, and it went through")),
+            Ok(_) => Err(format!("key {absent} is not in the table, and was accepted")),
         };
         row.expect(&what("inverse of an absent key"), refused);
     }
