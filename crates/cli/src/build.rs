@@ -40,7 +40,7 @@ gzip, and tables also by zstd:
              and their values, as letters or as numbers, as written by
              `koel unique --kmer --counts`; the table records K
   tables     with --key NAME and --value NAME: named columns of Parquet, Arrow
-             IPC, CSV, TSV or .npy
+             IPC, CSV, TSV, NDJSON or .npy
 Several files are read as one: row numbers and positions continue from file to
 file, and each CSV may have its own header. FASTA and FASTQ cannot be mixed with
 other formats. A row of text has at most 1 MiB and 65,536 columns.

@@ -12,15 +12,15 @@ use super::tables::write::{Sink, is_text, output_file};
 use super::{files, input, out, text};
 
 const EXAMPLES: &str = "\
-INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy,
-detected from its first bytes. It may be compressed by gzip or zstd. Several
+INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV, NDJSON or
+.npy, detected from its content. It may be compressed by gzip or zstd. Several
 files must have the same columns and types; text is read as one, so that the
 type of a column is one that fits the rows of all files.
 
 OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream),
-.npy, .csv or .tsv, the last two also with .gz or .zst; `-` is CSV on stdout. A
-column of CSV has the type that fits all its rows, and is written unchanged from
-CSV to CSV; an empty field is a null.
+.npy, .ndjson, .csv or .tsv, the last two also with .gz or .zst; `-` is CSV on
+stdout. A column of CSV has the type that fits all its rows, and is written
+unchanged from CSV to CSV; an empty field is a null.
 
 Examples:
   koel convert orders.csv orders.parquet

@@ -27,9 +27,9 @@ const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
 With --on, LEFT and RIGHT are tables of named columns: Parquet, Arrow IPC, CSV,
-TSV or .npy. The result has all columns of LEFT, then those of RIGHT without its
-keys, which are equal to those of LEFT. The extension of -o FILE chooses the
-format: .parquet, .arrow, .csv, .csv.gz and others.
+TSV, NDJSON or .npy. The result has all columns of LEFT, then those of RIGHT
+without its keys, which are equal to those of LEFT. The extension of -o FILE
+selects the format: .parquet, .arrow, .csv, .csv.gz, .ndjson and others.
 
 Without --on, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also compressed
 by gzip, or with --key tables, as for `koel build`. Text has one column of keys,

@@ -26,7 +26,7 @@ pub struct ReadOptions {
     pub canonical_kmers: bool,
     /// Column of the keys, or of their two halves
     ///
-    /// The file is then a table of named columns: Parquet, Arrow IPC, CSV, TSV or .npy. Two columns of 32 bits,
+    /// The file is then a table of named columns: Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy. Two columns of 32 bits,
     /// separated by a comma, are the upper and the lower half of a 64-bit key.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters"])]

@@ -77,7 +77,7 @@ fn aggregate(text: &str) -> std::result::Result<Asked, String> {
 pub(crate) struct Options {
     /// Key columns of a table, comma-separated
     ///
-    /// The file is a table in Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type. --agg takes
+    /// The file is a table in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type. --agg takes
     /// FUNCTION:COLUMN,..
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]

@@ -26,10 +26,10 @@ use crate::tables::write::{Sink, is_text};
 use crate::text;
 
 const EXAMPLES: &str = "\
-Files are Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type. The
-result has the rows of TABLE in their order, with an additional column that is
-true if the key of the row occurs in KEYS. It is false for a key with a null,
-unless --nulls-equal is given.
+Files are Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any
+type. The result has the rows of TABLE in their order, with an additional column
+that is true if the key of the row occurs in KEYS. It is false for a key with a
+null, unless --nulls-equal is given.
 
 To keep only the rows whose key occurs there, or only the others, use
 `koel join --how semi` or `--how anti`.

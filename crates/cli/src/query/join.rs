@@ -77,7 +77,7 @@ pub(crate) struct Options {
     /// Key columns of two tables: NAME, or LEFT=RIGHT
     ///
     /// Columns whose values are compared, separated by commas, as LEFT=RIGHT if their names differ. The files are
-    /// tables in Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type.
+    /// tables in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type.
     #[arg(long, value_name = "NAME,..", value_parser = super::on)]
     #[arg(conflicts_with_all = KEY_VALUE_OPTIONS)]
     on: Option<Vec<List<On>>>,

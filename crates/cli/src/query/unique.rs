@@ -26,7 +26,7 @@ use crate::text;
 pub(crate) struct Options {
     /// Key columns of a table, comma-separated
     ///
-    /// The file is a table in Parquet, Arrow IPC, CSV, TSV or .npy; columns may be of any type.
+    /// The file is a table in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "key", "skip_nulls"])]
     on: Option<Vec<List<String>>>,
