@@ -125,14 +125,18 @@ async fn other_types_names_and_schemas_are_those_of_stock() {
         for sql in [format!("select k, {columns} from t group by k"), format!("select {columns} from t")] {
             let [expected, found] = [run(&stock, &sql).await, run(&koel, &sql).await];
             assert_eq!(expected.schema(), found.schema(), "{sql}");
-            assert_eq!(sorted(&expected.schema(), &[expected.clone()]), sorted(&found.schema(), &[found]), "{sql}");
+            assert_eq!(
+                sorted(&expected.schema(), std::slice::from_ref(&expected)),
+                sorted(&found.schema(), &[found]),
+                "{sql}"
+            );
         }
     }
     let windows = "select i, sum(x) over (order by i), sum(x) over (partition by k), sum(i) over (partition by k order by i rows 2 preceding), \
                    avg(arrow_cast(i, 'Decimal128(20, 2)')) over (order by i) from t";
     let [expected, found] = [run(&stock, windows).await, run(&koel, windows).await];
     assert_eq!(expected.schema(), found.schema());
-    assert_eq!(sorted(&expected.schema(), &[expected.clone()]), sorted(&found.schema(), &[found]));
+    assert_eq!(sorted(&expected.schema(), std::slice::from_ref(&expected)), sorted(&found.schema(), &[found]));
     for sql in ["select sum(name) from t", "select avg(name) from t"] {
         assert_eq!(stock.sql(sql).await.is_err(), koel.sql(sql).await.is_err(), "{sql}");
     }
