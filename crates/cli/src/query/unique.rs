@@ -1,4 +1,4 @@
-//! `koel unique --on`: the distinct keys of a table, and the number of each row's key.
+//! `koel unique`: the distinct keys of a table, and the number of each row's key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::columns::{batch, schema_of};
 use super::keyed::{KeyedTable, NullRows, Opened};
 use super::limited::{self, Memory};
-use super::{check_distinct, pieces};
+use super::{Shape, check_distinct, pieces};
 use crate::failure::{Result, Verdict};
 use crate::options::names::{self, List};
 use crate::progress::Progress;
@@ -50,7 +50,7 @@ impl Options {
     }
 }
 
-/// What `koel unique` was asked for, with --on.
+/// What `koel unique` does.
 pub(crate) struct Job<'a> {
     pub(crate) table: KeyedTable<'a>,
     pub(crate) counts: bool,
@@ -75,7 +75,7 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::unique::run(self, shown, &limit, progress);
         }
-        let Opened { device, table, read_seconds, .. } = self.table.open(shown, &[])?;
+        let Opened { device, table, shape, read_seconds, .. } = self.table.open(shown, &[])?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
@@ -99,9 +99,9 @@ impl Job<'_> {
         if output.output.is_none() {
             inverse.take().map(Flushed::finish).transpose()?;
         }
-        let mut sink = Sink::create(output.output.as_deref(), &schema)?;
+        let mut sink = Sink::create(output.output.as_deref(), &shape.schema(&schema))?;
         let progress = pieces::progress_of(progress, output, rows.len() as u64);
-        pieces::write(&mut sink, rows.len(), |range| {
+        pieces::write(&mut sink, rows.len(), &shape, |range| {
             let mut columns = picked.take(&rows.slice(range.start, range.len()))?;
             if let Some(counts) = &counts {
                 let counts = Int64Array::from_iter_values(counts[range.clone()].iter().map(|&count| i64::from(count)));
@@ -117,7 +117,8 @@ impl Job<'_> {
         let all = text::counted(table.rows() as u64, "row");
         output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
             json!({
-                "rows": table.rows(), "keys": total, "order": order.name(), "device": device.info().id,
+                "rows": table.rows(), "keys": total, "ids": order.name(), "min_count": self.min_count,
+                "device": device.info().id, "inverse": self.inverse.map(|path| path.display().to_string()),
                 "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
             })
         })?;
@@ -129,7 +130,7 @@ impl Job<'_> {
 fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Flushed> {
     let schema = schema_of(vec![Field::new("id", DataType::UInt32, codes.null_count() > 0)]);
     let mut sink = Sink::create(Some(path), &schema)?;
-    pieces::write(&mut sink, codes.len(), |range| {
+    pieces::write(&mut sink, codes.len(), &Shape::default(), |range| {
         batch(&schema, vec![Arc::new(codes.slice(range.start, range.len()))], range.len())
     })?;
     sink.flush()

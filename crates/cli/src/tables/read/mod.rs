@@ -10,6 +10,7 @@
 //! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
 //! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
 //! lines.rs     text without line ends                 wanted.rs   columns by name, and near names
+//! rows.rs      rows of numbers without names
 //! ```
 
 mod csv;
@@ -22,6 +23,7 @@ mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub(crate) mod rows;
 pub(crate) mod several;
 mod spool;
 pub(crate) mod stream;
@@ -57,6 +59,7 @@ enum Form {
     Npy(npy::Npy),
     Csv(csv::Csv),
     Several(several::Several),
+    Rows(rows::Rows),
 }
 
 impl Source {
@@ -147,6 +150,16 @@ impl Source {
         &self.name
     }
 
+    /// How many rows there are, if they are rows of numbers without names.
+    pub(crate) fn unnamed_rows(&self) -> Option<u64> {
+        if let Form::Rows(rows) = &self.form { Some(rows.count()) } else { None }
+    }
+
+    /// The letters of a key, if keys are k-mers of sequences.
+    pub(crate) fn letters(&self) -> Option<u32> {
+        if let Form::Rows(rows) = &self.form { rows.letters() } else { None }
+    }
+
     /// What the format is called.
     pub(crate) fn format(&self) -> &'static str {
         match &self.form {
@@ -156,6 +169,7 @@ impl Source {
             Form::Npy(_) => ".npy",
             Form::Csv(_) => "CSV",
             Form::Several(several) => several.first().format(),
+            Form::Rows(_) => "rows of numbers",
         }
     }
 
@@ -183,6 +197,7 @@ impl Source {
         match &self.form {
             Form::Csv(csv) => csv.names().iter().map(String::as_str).collect(),
             Form::Several(several) => several.first().columns(),
+            Form::Rows(rows) => names(rows.schema()),
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => names(parquet.schema()),
             Form::Ipc(ipc) => names(ipc.schema()),
@@ -197,6 +212,7 @@ impl Source {
             Form::Parquet(parquet) => return parquet.schema_of(&self.name, &self.places(columns)?).map(Some),
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
+            Form::Rows(rows) => rows.schema(),
             Form::Csv(_) => return Ok(None),
             Form::Several(several) => return several.schema(columns),
         };
@@ -220,6 +236,7 @@ impl Source {
             Form::Npy(npy) => npy.read(&self.name, &places),
             Form::Csv(csv) => csv.read(&self.name, &places),
             Form::Several(several) => several.read(columns),
+            Form::Rows(rows) => rows.read(&self.name, &places),
         }
     }
 
@@ -235,6 +252,7 @@ impl Source {
             Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
             Form::Csv(csv) => return csv.stream(&self.name, &places),
             Form::Several(several) => return several.stream(columns),
+            Form::Rows(rows) => return rows.stream(&self.name, &places),
         };
         // Who reads it twice has to find the same.
         Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))
