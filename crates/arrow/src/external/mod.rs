@@ -10,6 +10,7 @@
 //! spill.rs  batches in a file         merge.rs   results of parts in one order, by these numbers
 //! held.rs   a table, held or dealt    spool.rs   batches in a file for others: a result that is needed twice
 //! limit.rs  what fits                 devices.rs several devices at work
+//! ordered.rs  morsels on all threads, results in order
 //! lengths.rs  bytes of rows that are put together     memory.rs   whether there is memory for them
 //! ```
 //!
@@ -45,6 +46,9 @@ mod memory_tests;
 mod merge;
 #[cfg(test)]
 mod number_tests;
+mod ordered;
+#[cfg(test)]
+mod ordered_tests;
 mod pair;
 mod parts;
 mod right;
@@ -70,19 +74,50 @@ pub use spool::Spooled;
 
 pub use crate::sizes::{row_bytes, rows_within};
 
-/// A table that comes batch by batch, in the order of its rows. `E` is the error of whoever reads it.
+/// A part of a table that is not read yet: a function that calls another one with its batches, in the order of their rows. It
+/// returns the error of that function, if there is one. Threads run morsels in parallel, so reading and decoding belong here.
+pub type Morsel<'a, E> = Box<
+    dyn FnOnce(&mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a,
+>;
+
+/// A table in morsels, in the order of its rows. `E` is the error of its reader.
 pub struct Batches<'a, E> {
     schema: SchemaRef,
-    batches: Box<dyn Iterator<Item = std::result::Result<RecordBatch, E>> + 'a>,
+    morsels: Box<dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>> + 'a>,
 }
 
 impl<'a, E> Batches<'a, E> {
-    /// Of batches that have this schema.
+    /// A table of batches with this schema. The calling thread reads them.
     pub fn new(
         schema: SchemaRef,
         batches: impl IntoIterator<Item = std::result::Result<RecordBatch, E>, IntoIter: 'a>,
     ) -> Self {
-        Batches { schema, batches: Box::new(batches.into_iter()) }
+        let morsel = |batch: RecordBatch| -> Morsel<'a, E> { Box::new(|take| take(batch)) };
+        Self::of_morsels(schema, batches.into_iter().map(move |batch| batch.map(morsel)))
+    }
+
+    /// A table of morsels whose batches have this schema. The calling thread calls the iterator, and any thread runs morsels.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    /// use koel_arrow::Error;
+    /// use koel_arrow::external::{Batches, Morsel};
+    ///
+    /// let column = |first: i64| Arc::new(Int64Array::from_iter_values(first..first + 1000)) as ArrayRef;
+    /// let schema = RecordBatch::try_from_iter([("k", column(0))])?.schema();
+    /// let morsels = (0..8).map(move |part| -> Result<Morsel<'_, Error>, Error> {
+    ///     Ok(Box::new(move |take| take(RecordBatch::try_from_iter([("k", column(1000 * part))])?)))
+    /// });
+    /// let table = Batches::of_morsels(schema, morsels);
+    /// assert_eq!(table.schema().fields().len(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn of_morsels(
+        schema: SchemaRef,
+        morsels: impl IntoIterator<Item = std::result::Result<Morsel<'a, E>, E>, IntoIter: 'a>,
+    ) -> Self {
+        Batches { schema, morsels: Box::new(morsels.into_iter()) }
     }
 
     /// The columns.
@@ -146,20 +181,48 @@ impl Side {
         Ok(side)
     }
 
-    /// The batches of a table in pieces of about `bytes`, with the numbers of their rows, which are counted; none of no rows.
-    fn numbered<'a, E: From<Error> + 'a>(
-        &'a self,
-        table: Batches<'a, E>,
+    /// The batches of a table in pieces of about `bytes`, with row numbers that begin at 0 in each batch. This thread runs the
+    /// morsels. A piece has at least one row.
+    fn pieces<E: From<Error>>(
+        &self,
+        table: Batches<'_, E>,
         bytes: u64,
-        rows: &'a mut u64,
-    ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> + 'a {
-        table.batches.flat_map(move |batch| {
-            let (batch, error) = batch.map_or_else(|error| (None, Some(Err(error))), |batch| (Some(batch), None));
-            let first = first_number() + *rows;
-            *rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-            let pieces = batch.map(|batch| parts::numbered(Arc::clone(&self.schema), batch, first, bytes as usize));
-            pieces.into_iter().flatten().map(|piece| Ok(piece?)).chain(error)
+    ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> {
+        table.morsels.flat_map(move |morsel| {
+            let mut batches = Vec::new();
+            let read = morsel.and_then(|morsel| {
+                morsel(&mut |batch| {
+                    batches.push(batch);
+                    Ok(())
+                })
+            });
+            let pieces = batches.into_iter().flat_map(move |batch| self.cut(batch, bytes)).map(|piece| Ok(piece?));
+            pieces.chain(read.err().map(Err))
         })
+    }
+
+    /// Calls `take` with the same pieces, but with the numbers of their rows, which are counted in `rows`. All of it happens
+    /// on this thread.
+    fn numbered<E: From<Error>>(
+        &self,
+        table: Batches<'_, E>,
+        bytes: u64,
+        rows: &mut u64,
+        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        for morsel in table.morsels {
+            morsel?(&mut |batch| {
+                let first = first_number() + *rows;
+                *rows += batch.num_rows() as u64;
+                parts::numbered(Arc::clone(&self.schema), batch, first, bytes as usize)
+                    .try_for_each(|piece| take(piece?))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn cut(&self, batch: RecordBatch, bytes: u64) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        parts::numbered(Arc::clone(&self.schema), batch, 0, bytes as usize)
     }
 
     fn keys_of(&self, batch: &RecordBatch) -> Result<Keys> {
