@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; none: done
-//!                      compute their lines, and prefetch them
+//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; end if none
 //!                      make each offer in turn; those that are refused, or displaced, are listed for the next age
 //! ```
 //!
@@ -75,7 +75,7 @@ where
 {
     functions: &'a LineFunctions<L::Key>,
     cells: &'a [<L::Key as Shared>::Cell],
-    /// The displaced ones, which continue.
+    /// The displaced pairs, which must be offered again.
     open: Vec<Offer<L::Key>>,
     counted: Placed<L::Key, L::Value>,
 }
