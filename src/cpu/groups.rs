@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! each thread     cells of its own for every group
-//!   each chunk    the ids of its rows, in the first-level cache;  for each aggregate: row by row, to the cell of its id
+//!   each chunk    the ids of its rows, in the first-level cache;  for each aggregate: row by row, to the id's cell
 //! in the end      the cells of all threads are added up, group by group
 //! ```
 //!

@@ -1,8 +1,8 @@
 //! Partitions the pairs of a batch by the parts of a new table, so that each part can be placed in a core's cache.
 //!
 //! ```text
-//! count    the pairs of each chunk of the input in each part; prefix sums over the chunks give the position in the slice of
-//!          a part where the share of a chunk begins                 (one thread has one chunk, and does not count)
+//! count    the pairs of each chunk of the input in each part; prefix sums over the chunks give the position in the
+//!          slice of a part where the share of a chunk begins       (one thread has one chunk, and does not count)
 //! deal     writes each pair to the line of its part in a buffer; a full line is copied to the slice
 //! ```
 //!

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! words        [upper value] [upper value] [upper value] ..     in memory: value upper value upper ..
-//! compare      sixteen 32-bit lanes hold a line; every lane is compared with the wanted upper half, and the bits of the
+//! compare      sixteen 32-bit lanes hold a line; each lane is compared with the wanted upper half, and the bits of the
 //!              odd lanes, which hold upper halves, are the result: word i is bit 2 i + 1
 //! ```
 

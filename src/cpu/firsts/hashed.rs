@@ -6,7 +6,7 @@
 //!
 //! put    the first slot of the line that is free or has the key: claimed by a compare-and-swap, or raised to !row
 //! look   all slots of the line at once; the search continues if none has the key and the last one is occupied
-//! both   a key whose search continues is listed, and its next line is prefetched; the list is processed after each chunk
+//! both   list keys whose search continues, and prefetch their next lines; process the list after each chunk
 //! ```
 //!
 //! A slot is claimed once and never changes its key, and a line is filled from its front. Threads therefore need no
