@@ -109,7 +109,7 @@ impl Rows3 {
             return Ok(Rows3 { layer: Rows2 { width, height }, depth });
         }
         let layer = Rows2::new(width, height)?;
-        // At most 2^64, minus what the two factors lack.
+        // Less than 2^64, so it never saturates.
         let cells = layer.cells().saturating_mul(u64::from(depth));
         if cells > KEYS {
             return Err(Error::TooLarge { what: "cells of a box", asked: cells, most: KEYS });
@@ -227,7 +227,7 @@ pub fn morton3_cell(key: u32) -> Option<(u32, u32, u32)> {
 /// assert_eq!(reversed(0b100, 2), None);
 /// ```
 pub fn reversed(index: u32, bits: u32) -> Option<u32> {
-    // `checked_shr(32)` is `None`: with 32 bits, every index fits.
+    // A shift by 32 would be `None`: every index fits in 32 bits, and only 0 in 0 bits.
     let fits = bits <= 32 && index.checked_shr(bits).unwrap_or(0) == 0;
     fits.then(|| index.reverse_bits().checked_shr(32 - bits).unwrap_or(0))
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! count    the pairs of each chunk of the input in each part; prefix sums over the chunks give the position in the
 //!          slice of a part where the share of a chunk begins       (one thread has one chunk, and does not count)
-//! deal     writes each pair to the line of its part in a buffer; a full line is copied to the slice
+//! split    writes each pair to the line of its part in a buffer; a full line is copied to the slice
 //! ```
 //!
 //! A pair is moved as a *row*: its mixed key and its value, from which bucket, remainder and key can be recovered. The

@@ -2,7 +2,7 @@
 //! writes.
 //!
 //! ```text
-//! deal      partitions the pairs into the slices of the parts                               (`cpu/parts.rs`)
+//! split     partitions the pairs into the slices of the parts                               (`cpu/parts.rs`)
 //! then, one thread per part:
 //!   arrive  each word takes the next place of its bucket 1 in a copy of the part; those beyond the last are queued
 //!   order   each bucket is sorted, and written to the slice; duplicates are adjacent in it

@@ -113,7 +113,7 @@ fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: boo
 fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed: &mut Placed) {
     let words = build.bucket(at);
     let keys = header.keys as usize;
-    // Those after its own pairs; what is read before them is not used.
+    // The words after its own pairs; what is read from the words before them is not used.
     let from = Header { start: header.start - header.keys, ..header };
     let Some(rooms) = build.record(at, from).first_chunk::<S>() else { return };
     let mut pairs: [u64; S] =

@@ -1,7 +1,7 @@
 //! Builds a table one partition at a time.
 //!
 //! ```text
-//! deal      partitions the pairs into the lines of the parts                        (`cpu/parts.rs`)
+//! split     partitions the pairs into the lines of the parts                        (`cpu/parts.rs`)
 //! parts     one thread per part, in its cache: which keys leave, and which lines accept them (`part.rs`)
 //! stash     the few keys without a place: a bucketized table after the lines, on one thread
 //! ```

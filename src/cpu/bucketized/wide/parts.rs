@@ -2,7 +2,7 @@
 //! writes, and values move with their words.
 //!
 //! ```text
-//! deal      partitions the pairs into the lines of the parts, as many per line as it has slots   (`cpu/parts.rs`)
+//! split     partitions the pairs into the lines of the parts, as many per line as it has slots   (`cpu/parts.rs`)
 //! then, one thread per part:
 //!   arrive  each pair takes the next slot of its line 1 in a copy of the part; those beyond the last are queued
 //!   order   each line is sorted, and written to the slice; duplicates are adjacent in it

@@ -87,7 +87,7 @@ fn pairs_that_find_no_room_in_the_slice_of_their_part_are_placed() {
 }
 
 /// Crowds in the first bucket, at the border of two parts, and in the last bucket: with a surplus of keys of one tag,
-/// and with so many keys that a home is overfull.
+/// and with enough keys to overfill a home.
 #[test]
 fn crowds_of_any_part_are_built_and_when_too_great_refused() {
     for slots in [4, 8, 16] {
