@@ -17,7 +17,7 @@
 //! prototype (bucketized, 2^24 slots).
 //!
 //! **Why relaxed atomics and a plain read are enough.** A slot only grows. If a word read from it is above mine,
-//! however stale, the slot refuses me for good. If it is below mine, the exchange decides on the current word. A slot
+//! even an old one, the slot refuses me forever. If it is below mine, the exchange decides on the current word. A slot
 //! ends with the maximum, whatever the order, and no other memory is read because of a slot's word. The bytes are those
 //! of the sequential rule (`scheme/cuckoo/canonical.rs` proves that they do not depend on order).
 //!
