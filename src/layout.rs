@@ -1,18 +1,18 @@
 //! Key layouts: from the coordinates of a cell to its key, and back.
 //!
 //! ```text
-//! row-major     x + width y (+ width height z)         neighbours in a row are neighbours among the keys
-//! Morton        the bits of x and y (and z) in turn    cells that are near in any direction have keys that mostly are
-//! bit-reversed  Morton of the coordinates with their bits reversed: no neighbours at all, for contrast
+//! row-major     x + width y (+ width height z)         adjacent cells of a row have adjacent keys
+//! Morton        interleaved bits of x and y (and z)    cells that are close in any direction mostly have close keys
+//! bit-reversed  Morton of the bit-reversed coordinates: no locality at all, for comparison
 //! ```
 //!
-//! Tables that keep the order of keys (a coherent sequence) read neighbouring keys from neighbouring slots, so
-//! the layout decides what is near in memory (Garcia et al. 2011, Section 4.2). The others scatter all keys alike.
+//! Tables that keep the order of keys (a coherent sequence) read adjacent keys from adjacent slots, so the layout
+//! determines what is close in memory (Garcia et al. 2011, Section 4.2). Other tables scatter keys in any case.
 //!
-//! Every layout is a bijection between its cells and its keys. A cell without a key of 32 bits is none here: sizes are
-//! checked when a [`Rows2`] or [`Rows3`] is made, and the coordinates of the others are as wide as their keys have room
-//! for. Morton codes of 64 bits, for larger pictures and boxes: [`wide`]. Windows of letters of DNA: [`kmers`], and
-//! readers of files of such letters: [`sequences`].
+//! Every layout is a bijection between its cells and its keys. All cells have keys of 32 bits: [`Rows2`] and [`Rows3`]
+//! check their sizes when they are created, and coordinates of the other layouts are limited to the width of their
+//! keys. [`wide`] has Morton codes of 64 bits, for larger pictures and boxes; [`kmers`] has keys of windows of DNA
+//! letters, and [`sequences`] has readers of files of such letters.
 //!
 //! ```
 //! use koel::layout::{self, Rows2};
@@ -32,7 +32,7 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// Keys that there are.
+/// The number of keys.
 const KEYS: u64 = 1 << 32;
 
 /// The cells of a picture, row by row: `x + width y`.
@@ -55,28 +55,28 @@ impl Rows2 {
         Ok(Rows2 { width, height })
     }
 
-    /// Cells in a row.
+    /// The number of cells in a row.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Rows.
+    /// The number of rows.
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// Cells, which are keys `0..cells`.
+    /// The number of cells. Their keys are `0..cells`.
     pub fn cells(&self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// The key of a cell; none outside.
+    /// The key of a cell; `None` if it is outside.
     pub fn key(&self, x: u32, y: u32) -> Option<u32> {
-        // Inside no product exceeds what `new` let through.
+        // For cells inside, `new` has checked that the product fits.
         (x < self.width && y < self.height).then(|| y.wrapping_mul(self.width).wrapping_add(x))
     }
 
-    /// The cell `(x, y)` of a key; none beyond the last.
+    /// The cell `(x, y)` of a key; `None` after the last cell.
     pub fn cell(&self, key: u32) -> Option<(u32, u32)> {
         (u64::from(key) < self.cells()).then(|| (key % self.width, key / self.width))
     }
@@ -102,14 +102,14 @@ impl Rows3 {
     /// A box of `width` x `height` x `depth` cells. It may be empty.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it, or a layer of one that is not empty, has more than 2^32 cells.
+    /// [`Error::TooLarge`] if the box, or a layer of a box that is not empty, has more than 2^32 cells.
     pub fn new(width: u32, height: u32, depth: u32) -> Result<Rows3> {
         if depth == 0 {
-            // No key is one of a layer's, however large it would be.
+            // Without cells no key is computed, so the size of a layer does not matter.
             return Ok(Rows3 { layer: Rows2 { width, height }, depth });
         }
         let layer = Rows2::new(width, height)?;
-        // At most 2^64, less what the two factors lack.
+        // Less than 2^64, so it never saturates.
         let cells = layer.cells().saturating_mul(u64::from(depth));
         if cells > KEYS {
             return Err(Error::TooLarge { what: "cells of a box", asked: cells, most: KEYS });
@@ -117,34 +117,34 @@ impl Rows3 {
         Ok(Rows3 { layer, depth })
     }
 
-    /// Cells in a row.
+    /// The number of cells in a row.
     pub fn width(&self) -> u32 {
         self.layer.width
     }
 
-    /// Rows of a layer.
+    /// The number of rows of a layer.
     pub fn height(&self) -> u32 {
         self.layer.height
     }
 
-    /// Layers.
+    /// The number of layers.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Cells, which are keys `0..cells`.
+    /// The number of cells. Their keys are `0..cells`.
     pub fn cells(&self) -> u64 {
         self.layer.cells() * u64::from(self.depth)
     }
 
-    /// The key of a cell; none outside.
+    /// The key of a cell; `None` if it is outside.
     pub fn key(&self, x: u32, y: u32, z: u32) -> Option<u32> {
         let in_layer = self.layer.key(x, y)?;
-        // The first cell of a layer is a key too, so the product fits.
+        // The first cell of a layer has a key, so the product fits.
         (z < self.depth).then(|| z.wrapping_mul(self.layer.cells() as u32).wrapping_add(in_layer))
     }
 
-    /// The cell `(x, y, z)` of a key; none beyond the last.
+    /// The cell `(x, y, z)` of a key; `None` after the last cell.
     pub fn cell(&self, key: u32) -> Option<(u32, u32, u32)> {
         if u64::from(key) >= self.cells() {
             return None;
@@ -155,7 +155,7 @@ impl Rows3 {
     }
 }
 
-/// Which layout keys are of: what a table's [`KeyType`](crate::KeyType) says of cells.
+/// The layout of keys that are cells, as stored in the [`KeyType`](crate::KeyType) of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
@@ -169,7 +169,7 @@ pub enum Layout {
     Morton3,
     /// A picture by [`bit_reversed2`].
     BitReversed2 {
-        /// Bits of a coordinate, 16 at most.
+        /// Bits of a coordinate, at most 16.
         bits: u32,
     },
 }
@@ -193,7 +193,7 @@ pub fn morton2(x: u16, y: u16) -> u32 {
     spread2(x) | spread2(y) << 1
 }
 
-/// The cell `(x, y)` of a Morton code: the inverse of [`morton2`]. Every key is one.
+/// The cell `(x, y)` of a Morton code: the inverse of [`morton2`]. Every key is a valid code.
 pub fn morton2_cell(key: u32) -> (u16, u16) {
     (gather2(key), gather2(key >> 1))
 }
@@ -202,7 +202,7 @@ pub fn morton2_cell(key: u32) -> (u16, u16) {
 pub const MORTON3_BITS: u32 = 10;
 
 /// The Morton code of a cell of a 1024 x 1024 x 1024 box, of 30 bits: bit i of `x` is bit 3i, that of `y` bit 3i + 1,
-/// that of `z` bit 3i + 2. None outside.
+/// that of `z` bit 3i + 2. `None` for cells outside.
 ///
 /// ```
 /// use koel::layout::{morton3, morton3_cell};
@@ -214,12 +214,12 @@ pub fn morton3(x: u32, y: u32, z: u32) -> Option<u32> {
     ((x | y | z) >> MORTON3_BITS == 0).then(|| spread3(x) | spread3(y) << 1 | spread3(z) << 2)
 }
 
-/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. Keys of more than 30 bits have none.
+/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. `None` for keys of more than 30 bits.
 pub fn morton3_cell(key: u32) -> Option<(u32, u32, u32)> {
     (key >> (3 * MORTON3_BITS) == 0).then(|| (gather3(key), gather3(key >> 1), gather3(key >> 2)))
 }
 
-/// An index of `bits` bits (32 at most) read backwards; none if it has more. Its own inverse.
+/// Reverses an index of `bits` bits (at most 32); `None` if it has more. Its own inverse.
 ///
 /// ```
 /// use koel::layout::reversed;
@@ -227,7 +227,7 @@ pub fn morton3_cell(key: u32) -> Option<(u32, u32, u32)> {
 /// assert_eq!(reversed(0b100, 2), None);
 /// ```
 pub fn reversed(index: u32, bits: u32) -> Option<u32> {
-    // A shift by 32 is none: no bits, and the one index 0.
+    // A shift by 32 would be `None`: every index fits in 32 bits, and only 0 in 0 bits.
     let fits = bits <= 32 && index.checked_shr(bits).unwrap_or(0) == 0;
     fits.then(|| index.reverse_bits().checked_shr(32 - bits).unwrap_or(0))
 }
@@ -236,7 +236,7 @@ pub fn reversed(index: u32, bits: u32) -> Option<u32> {
 pub const BIT_REVERSED2_BITS: u32 = 16;
 
 /// The Morton code of a cell of a 2^bits x 2^bits picture whose coordinates are [`reversed`]: the paper's layout
-/// without any coherence. None outside, and for more than 16 bits.
+/// without any coherence. `None` for cells outside, and for more than 16 bits.
 ///
 /// ```
 /// use koel::layout::{bit_reversed2, bit_reversed2_cell, morton2};
@@ -249,7 +249,7 @@ pub fn bit_reversed2(x: u16, y: u16, bits: u32) -> Option<u32> {
     Some(morton2(turned(x)?, turned(y)?))
 }
 
-/// The cell `(x, y)` of a key: the inverse of [`bit_reversed2`] of as many bits. None for keys that are no cell's.
+/// The cell `(x, y)` of a key: the inverse of [`bit_reversed2`] with the same bits. `None` for keys without a cell.
 pub fn bit_reversed2_cell(key: u32, bits: u32) -> Option<(u16, u16)> {
     let (x, y) = morton2_cell(key);
     let turned = |index: u16| reversed(index.into(), bits).and_then(|index| u16::try_from(index).ok());
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use quickcheck::quickcheck;
 
-    /// What interleaving is, a bit at a time.
+    /// Interleaves bit by bit.
     fn interleaved(coordinates: &[u32]) -> u32 {
         let dimensions = coordinates.len() as u32;
         let bit = |i: u32| coordinates[(i % dimensions) as usize] >> (i / dimensions) & 1;

@@ -1,12 +1,12 @@
-//! Keys for trying tables out: distinct, random-looking, and with known answers, so that every answer can be checked.
+//! Keys for experiments: distinct, random-looking, and with known answers, so that every answer can be checked.
 //!
 //! ```text
-//! key(i)   = mix(i)             a bijection: distinct for distinct i, without remembering any
-//! value(k) = mix'(k)            so the right answer to any query is a function of the query
+//! key(i)   = mix(i)             a bijection: distinct for distinct i, without storing any
+//! value(k) = mix'(k)            so the correct answer to a query is a function of the query
 //! hit      = key(i), i < n      miss = key(i), i >= n
 //! ```
 //!
-//! [`Picture`]s are keys in space: cells of which many are neighbours.
+//! A [`Picture`] has spatial keys: cells, many of which are adjacent.
 
 mod picture;
 
@@ -19,7 +19,7 @@ use crate::scheme::Limits;
 use crate::scheme::hash::{MIX_FIRST, MIX_FIRST_INVERSE, MIX_SECOND, MIX_SECOND_INVERSE};
 use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 
-/// `n` distinct keys with values, and queries of which a known share hits.
+/// `n` distinct keys with values, and queries with a given share of hits.
 ///
 /// ```
 /// use koel::workload::Workload;
@@ -33,7 +33,7 @@ pub struct Workload {
     pairs: u32,
     /// The greatest key, all ones.
     greatest: u32,
-    /// The greatest value, all ones too.
+    /// The greatest value, also all ones.
     greatest_value: u32,
     keys: MixKeys,
     values: MixKeys,
@@ -48,8 +48,8 @@ impl Workload {
         Workload { pairs, greatest: u32::MAX, greatest_value: u32::MAX, keys, values, order }
     }
 
-    /// The same with keys and values that these limits allow: other keys if they must be narrower, and the low bits of
-    /// the values. Limits on pairs are the caller's concern.
+    /// The same with keys and values within these limits: other keys if they must be narrower, and the low bits of the
+    /// values. Limits on pairs are the caller's concern.
     ///
     /// ```
     /// use koel::scheme::Limits;
@@ -63,7 +63,7 @@ impl Workload {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if there are not so many keys, and one that misses.
+    /// [`Error::TooLarge`] if there are not enough keys for all pairs and one miss.
     pub fn within(self, limits: Limits) -> Result<Self> {
         let greatest = limits.greatest_key();
         if self.pairs > greatest {
@@ -86,8 +86,8 @@ impl Workload {
         (0..self.pairs).into_par_iter().map(|i| self.value(self.key(i))).collect()
     }
 
-    /// `count` queries of which `hits` in a hundred are keys, in random order. Hits are drawn with replacement; misses
-    /// are keys that were never inserted.
+    /// `count` queries, `hits` percent of which are keys, in random order. Hits are drawn with replacement; misses are
+    /// keys that were never inserted.
     pub fn queries(&self, count: usize, hits: u32) -> Vec<u32> {
         (0..count as u64)
             .into_par_iter()
@@ -101,7 +101,7 @@ impl Workload {
             .collect()
     }
 
-    /// The right answer to a query.
+    /// The correct answer to a query.
     pub fn answer(&self, query: u32) -> Option<u32> {
         (query <= self.greatest && self.position(query) < self.pairs).then(|| self.value(query))
     }
@@ -110,7 +110,7 @@ impl Workload {
         if self.greatest == u32::MAX { mix(i, self.keys) } else { mix_narrow(i, self.keys, self.greatest) }
     }
 
-    /// The i of a key that is not beyond the greatest.
+    /// The i of a key that is at most the greatest.
     fn position(&self, key: u32) -> u32 {
         if self.greatest == u32::MAX { unmix(key, self.keys) } else { unmix_narrow(key, self.keys, self.greatest) }
     }
@@ -120,7 +120,7 @@ impl Workload {
     }
 }
 
-/// [`mix`] on fewer bits, those of `mask`. Its shifts are half of them, and so undo themselves.
+/// [`mix`] on the bits of `mask`. Its shifts are half of their number, so each is its own inverse.
 fn mix_narrow(x: u32, keys: MixKeys, mask: u32) -> u32 {
     let half = mask.count_ones().div_ceil(2);
     let turn = |x: u32, times: u32| {
@@ -141,7 +141,7 @@ fn unmix_narrow(y: u32, keys: MixKeys, mask: u32) -> u32 {
     back(x, keys.back) ^ keys.before & mask
 }
 
-/// Columns of `len` keys, each a case of its own for what puts keys in order.
+/// Columns of `len` keys, each a different case for sorting.
 #[cfg(test)]
 pub(crate) fn keys_of_every_sort(len: usize) -> Vec<(&'static str, Vec<u32>)> {
     let random: Vec<u32> = (0..len as u32).map(|i| mix(i, MixKeys::default())).collect();
@@ -155,7 +155,7 @@ pub(crate) fn keys_of_every_sort(len: usize) -> Vec<(&'static str, Vec<u32>)> {
         ("few", each(|x| x % 5)),
         ("of the upper half", each(|x| x & 0xffff_0000)),
         ("of 24 bits", each(|x| x >> 8)),
-        // Nearly all of them in one bucket of any first digit, and there again.
+        // Nearly all keys are in one bucket of any first digit, and again in one of the next.
         ("a crowd", each(|x| if x % 1000 == 0 { x } else { 0x1234_0000 | x & 0xfff })),
         ("random", random),
     ]

@@ -1,4 +1,4 @@
-//! What a user says before a build, and the build: number the distinct keys, then a table of them.
+//! The parameters of a build, and the build: numbers the distinct keys, and builds a table of them.
 
 use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs};
@@ -33,15 +33,15 @@ impl<S: Scheme<Value = u32>> CompactingBuilder<S> {
         CompactingBuilder { table: HashTable::builder(scheme).contents(Contents::Compact), order: IdOrder::default() }
     }
 
-    /// In which order distinct keys get their ids; otherwise as they first appear.
+    /// The order in which distinct keys get their ids. The default is the order of first occurrence.
     pub fn ids(self, order: IdOrder) -> Self {
         CompactingBuilder { order, ..self }
     }
 
-    /// Numbers the distinct keys of a column, however often they come.
+    /// Numbers the distinct keys of a column, which may contain duplicates.
     ///
-    /// Cost: that of [`unique`](crate::group::unique), and a build of a table of the distinct keys. The bytes are a
-    /// function of the distinct keys in their order; copies leave no trace in size or place.
+    /// Cost: that of [`unique`](crate::group::unique), and a build of a table of the distinct keys. The size and the
+    /// bytes depend only on the distinct keys and their order, not on duplicates.
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`]:
@@ -52,7 +52,7 @@ impl<S: Scheme<Value = u32>> CompactingBuilder<S> {
         self.build_on(backend, &backend.upload(keys)?)
     }
 
-    /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
+    /// [`build`](Self::build) from a buffer on the device; nothing is transferred.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, Cuckoo, HashBackend};

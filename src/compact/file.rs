@@ -1,4 +1,4 @@
-//! Compacting tables as files: the table of key -> id alone, from whose pairs the list is made again.
+//! Compacting tables as files. Only the table of key -> id is stored; the list is restored from its pairs.
 
 use std::path::Path;
 
@@ -25,17 +25,17 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    /// [`Error::Io`], or what the device reports. An existing file with this name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         self.table.save(path)
     }
 
     /// Opens a file, checks everything in it, and puts the table on a device.
     ///
-    /// Cost: that of [`HashTable::open`], and a pass that writes each key to its id's place.
+    /// Cost: that of [`HashTable::open`], and a pass that writes each key to the position of its id.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no compacting table of this scheme, is damaged, or whose
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a compacting table of this scheme, is damaged, or whose
     /// values are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -55,18 +55,18 @@ impl<S: Scheme<Value = u32>> CompactingTable<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file whose table stays where it is; see [`HashTable::open_mapped`]. The list of keys is made in memory,
-    /// 4 bytes a key, by a pass over the whole table.
+    /// Opens a file without reading its table; see [`HashTable::open_mapped`]. The list of keys is restored in memory,
+    /// with 4 bytes per key, by a pass over the whole table.
     ///
     /// # Safety
-    /// That of [`HashTable::open_mapped`]: no one writes to the file.
+    /// As [`HashTable::open_mapped`]: no one may write to the file.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but the checksum is not looked at.
+    /// As [`open`](Self::open), but the checksum is not verified.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees this.
         Self::of_file(unsafe { HashTable::open_mapped_part(backend, Section::whole(path)?, Contents::Compact)? }, path)
     }
 }

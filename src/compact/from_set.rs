@@ -1,17 +1,17 @@
-//! The paper's own way to a compacting table (Alcantara et al. 2011, Section 4.4): from a set, without placing a key
-//! again.
+//! The paper's own construction of a compacting table (Alcantara et al. 2011, Section 4.4): from a set, without placing
+//! the keys again.
 //!
 //! ```text
-//! set       slots of 32 bits, built from rows in which keys repeat; a clean-up has left one slot to each key
+//! set       slots of 32 bits, built from rows with duplicate keys; a clean-up has left one slot per key
 //! flags     a one for each slot that holds a key
 //! ids       the ones before each slot: a prefix sum
 //! table     [slot of the set][id] where the flag is one, empty elsewhere: the two interleaved
 //! unique    the keys whose flag is one, in the order of the slots
 //! ```
 //!
-//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there
-//! (`scheme/cuckoo_set.rs`), so what comes out is that table: of a canonical set, bit for bit the one built from the
-//! pairs `key -> id`.
+//! A set's slot is the upper half of the corresponding word in the cuckoo table of the same keys
+//! (`scheme/cuckoo_set.rs`), so the result is that table. From a canonical set, it is bit for bit the table built from
+//! the pairs `key -> id`.
 
 use super::CompactingTable;
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
@@ -21,13 +21,13 @@ use crate::set::HashSet;
 use crate::table::{Contents, Duplicates, HashTable, Image};
 
 impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
-    /// Numbers the keys of a set in its table order: slot by slot, then the key that stands beside the image, if there
-    /// is one. Of a canonical set that is one order on every device; it changes with seed and number of slots.
+    /// Numbers the keys of a set in its table order: slot by slot, then the sentinel key, if it is in the set. For a
+    /// canonical set this order is the same on every device; it depends on the seed and the number of slots.
     ///
-    /// The table has the set's functions, seed and slots. A worn set is compacted first.
+    /// The table has the set's functions, seed and slots. A set with tombstones is compacted first.
     ///
-    /// Cost: passes over the slots in their order; no key is hashed, and none is looked up. Memory: the table, 12 bytes
-    /// a slot besides, and the set until it is done.
+    /// Cost: passes over the slots in order; no key is hashed or looked up. Memory: the table, another 12 bytes per
+    /// slot, and the set until the end.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, CuckooSet, HashSet};
@@ -52,7 +52,7 @@ impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
         let mut unique = backend.select(&taken, true, &keys)?;
         let mut outside = None;
         if let Some((key, _)) = plan.outside() {
-            // Keys are fewer than 2^32, so the last one's number fits.
+            // There are fewer than 2^32 keys, so the last one's number fits.
             outside = Some(unique.len() as u32);
             unique = backend.concat(&unique, &backend.upload(&[key])?)?;
         }

@@ -5,12 +5,12 @@
 //! ids      0  1  0  2  1          unique  [30, 10, 20]                     a buffer on the device
 //! ```
 //!
-//! A key's id is where it stands in the list of the distinct keys, so both directions are one access each, and columns
-//! that belong to keys can be arrays by id.
+//! The id of a key is its position in the list of the distinct keys, so both directions are one access each, and
+//! columns of per-key data can be arrays indexed by id.
 //!
-//! The paper takes ids from the table: it flags the slots that hold a key, and sums the flags up. So they follow the
-//! slots and change with the seed; [`from_set`](CompactingTable::from_set) does that. By default ids follow the input
-//! ([`IdOrder`](crate::IdOrder)): the same for every scheme, seed and device.
+//! The paper derives ids from the table: it flags the slots that hold a key, and sums the flags. Such ids follow the
+//! slots, and depend on the seed; [`from_set`](CompactingTable::from_set) creates them. By default ids follow the input
+//! ([`IdOrder`](crate::IdOrder)), and are the same for every scheme, seed and device.
 
 mod builder;
 mod file;
@@ -45,7 +45,7 @@ pub struct CompactingTable<B: HashBackend, S: Scheme = Cuckoo> {
     unique: B::Buffer<S::Key>,
 }
 
-/// Written for one backend so that `CompactingTable::builder(..)` needs no type; it builds on any.
+/// For one backend, so that `CompactingTable::builder(..)` needs no type annotation; the builder works with any.
 impl<S: Scheme<Value = u32>> CompactingTable<Cpu, S> {
     /// Starts a table with these parameters, for any backend; see [`CompactingBuilder`].
     pub fn builder(scheme: S) -> CompactingBuilder<S> {
@@ -54,12 +54,12 @@ impl<S: Scheme<Value = u32>> CompactingTable<Cpu, S> {
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
-    /// The number of distinct keys: ids are below it.
+    /// The number of distinct keys; all ids are less.
     pub fn len(&self) -> usize {
         self.unique.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.unique.is_empty()
     }
@@ -79,7 +79,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.backend()
     }
 
-    /// The same table on another device: bytes are copied, nothing is built again.
+    /// The same table on another device: the bytes are copied, nothing is rebuilt.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, Cuckoo, auto};
@@ -97,7 +97,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         Ok(CompactingTable { table, unique })
     }
 
-    /// The digest of the table of key -> id, of which everything else is a function.
+    /// The digest of the table of key -> id, which determines everything else.
     ///
     /// For canonical schemes it is a function of scheme, parameters, seed, and the distinct keys in the order of their
     /// ids. Cost: as [`HashTable::digest`].
@@ -124,8 +124,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.stats()
     }
 
-    /// Checks every invariant of the table ([`HashTable::audit`]), and that its ids are those of the list: each number
-    /// once, and each at its key.
+    /// Checks every invariant of the table ([`HashTable::audit`]), and that its ids agree with the list: each number
+    /// occurs once, for the key at that position.
     ///
     /// Cost: that of `HashTable::audit`, and a lookup of the list.
     ///

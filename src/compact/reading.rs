@@ -10,7 +10,7 @@ use crate::scheme::{Scheme, Violation};
 use crate::table::HashTable;
 
 impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
-    /// The distinct keys: the one with id 0, the one with id 1, ..
+    /// The distinct keys, in the order of their ids.
     ///
     /// # Errors
     /// What the device reports.
@@ -18,7 +18,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.backend().download(&self.unique)
     }
 
-    /// [`unique`](Self::unique) where it is.
+    /// [`unique`](Self::unique), on the device.
     pub fn unique_on(&self) -> &B::Buffer<S::Key> {
         &self.unique
     }
@@ -31,8 +31,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.get(keys)
     }
 
-    /// [`ids`](Self::ids) of keys on the device: the ids, 0 for a key that has none, and a bitmap of those that have
-    /// one.
+    /// [`ids`](Self::ids) of keys on the device: the ids, 0 for an absent key, and a bitmap of the keys that have one.
     ///
     /// # Errors
     /// As [`HashTable::get_on`].
@@ -40,7 +39,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.get_on(keys)
     }
 
-    /// [`ids_on`](Self::ids_on) into buffers of the caller: no transfer, no allocation.
+    /// [`ids_on`](Self::ids_on) into buffers of the caller, without transfer or allocation.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, Cuckoo, HashBackend};
@@ -63,9 +62,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.get_on_into(keys, ids, found)
     }
 
-    /// The key of each id, in the order of the ids; `None` for numbers that are no id.
+    /// The key of each id, in the order of `ids`; `None` for numbers that are not ids.
     ///
-    /// Cost: one access to memory an id; ids and keys travel to the device and back in chunks.
+    /// Cost: one random access per id. Ids and keys are transferred in chunks.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
@@ -83,7 +82,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         Ok(all)
     }
 
-    /// [`keys`](Self::keys) of ids on the device; nothing is transferred. The key is 0 where the number is no id.
+    /// [`keys`](Self::keys) of ids on the device; nothing is transferred. The key is 0 for numbers that are not ids.
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
@@ -91,8 +90,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.backend().gather(&self.unique, ids)
     }
 
-    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys are the table's: those of the column that it
-    /// was built from, or of another one with no other keys.
+    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys must be in the table, as those of the column
+    /// from which it was built are.
     ///
     /// Cost: as [`HashTable::get`].
     ///
@@ -132,7 +131,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.inverse_from(keys, 0)
     }
 
-    /// The inverse of rows that are those from `first` on.
+    /// The inverse of rows that begin with row `first`.
     fn inverse_from(&self, keys: &B::Buffer<S::Key>, first: u64) -> Result<B::Buffer<u32>> {
         let (ids, found) = self.table.get_on(keys)?;
         let unknown = self.backend().select(&found, false, keys)?;
@@ -146,8 +145,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         Err(Error::UnknownKey { key: key[0].into(), position: first + 32 * word + u64::from(bits.trailing_ones()) })
     }
 
-    /// Aggregates of the values of each key, in the order of the ids, for rows whose keys are all the table's. A key
-    /// without rows has count 0, sum 0, least `u32::MAX` and greatest 0.
+    /// Aggregates of the values of each key, in the order of the ids. All keys must be in the table. A key without rows
+    /// has count 0, sum 0, minimum `u32::MAX` and maximum 0.
     ///
     /// Cost: a lookup of each row, and a pass over the rows.
     ///
@@ -178,7 +177,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.aggregate_wide_on::<u32>(keys, values, aggregates)
     }
 
-    /// [`aggregate`](Self::aggregate) of values of any type, as [`group::wide`](crate::group::wide) has them.
+    /// [`aggregate`](Self::aggregate) of values of any type, as in [`group::wide`](crate::group::wide).
     ///
     /// ```
     /// use koel::{Aggregate, CompactingTable, Cpu, Cuckoo};
@@ -203,7 +202,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.aggregate_wide_on::<V>(&self.backend().upload(keys)?, &values, aggregates)?.download(self.backend())
     }
 
-    /// [`aggregate_wide`](Self::aggregate_wide) of columns on the device, where `values` holds the bits of values.
+    /// [`aggregate_wide`](Self::aggregate_wide) of columns on the device, where `values` contains the bits of the
+    /// values.
     ///
     /// # Errors
     /// As [`aggregate_wide`](Self::aggregate_wide).
@@ -227,7 +227,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
 pub(super) fn list_of<B: Runs<S>, S: Scheme<Value = u32>>(table: &HashTable<B, S>) -> Result<B::Buffer<S::Key>> {
     let backend = table.backend();
     let (keys, ids) = table.pairs_on()?;
-    // As many numbers as there are, all below it, are each there once: this many ones.
+    // There are as many ids as keys. If all are below that number and distinct, this many bits are set.
     let numbers = backend.mark(&ids, ids.len())?;
     let missing = backend.select(&numbers, false, &backend.iota(ids.len())?)?;
     if !missing.is_empty() {
@@ -238,7 +238,7 @@ pub(super) fn list_of<B: Runs<S>, S: Scheme<Value = u32>>(table: &HashTable<B, S
     backend.scatter(&keys, &ids, keys.len())
 }
 
-/// Checks that a list is the one of its table.
+/// Checks that a list is that of its table.
 pub(super) fn check_list<B: Runs<S>, S: Scheme<Value = u32>>(
     table: &HashTable<B, S>,
     unique: &B::Buffer<S::Key>,

@@ -17,21 +17,21 @@
 //! prototype (bucketized, 2^24 slots).
 //!
 //! **Why relaxed atomics and a plain read are enough.** A slot only grows. If a word read from it is above mine,
-//! however stale, the slot refuses me for good. If it is below mine, the exchange decides on the current word. A slot
+//! even an old one, the slot refuses me forever. If it is below mine, the exchange decides on the current word. A slot
 //! ends with the maximum, whatever the order, and no other memory is read because of a slot's word. The bytes are those
 //! of the sequential rule (`scheme/cuckoo/canonical.rs` proves that they do not depend on order).
 //!
-//! **Why the count of copies is exact** when nothing is unplaced. Take a key that came m times, the image's own pair
-//! counted. Each drop takes one of them away and counts one, so it must be shown that exactly one is left. All copies
-//! of a key have the same slot and upper half at the same age, and X is dropped at an age only for a Y >= X that was in
-//! that slot.
-//! - *At least one.* Suppose all were dropped. Of the greatest copies, take the X that was dropped at the greatest age.
-//!   It was dropped on arrival, for there is no greater copy to displace it, and the Y it met is as great and had
-//!   arrived at that age. A copy as great is dropped on arrival only, so Y was dropped at a later age than X:
-//!   impossible.
+//! **Why the count of duplicates is exact** if no pair is unplaced. Take a key that occurs m times, including the pair
+//! that is already in the image. Each drop removes one of these pairs and counts one, so it must be shown that exactly
+//! one is left. All pairs of a key have the same slot and upper half at the same age, and X is dropped at an age only
+//! because of a Y >= X that was in that slot.
+//! - *At least one.* Suppose that all were dropped. Of the greatest ones, take the X that was dropped at the greatest
+//!   age. It was dropped on arrival, because no greater duplicate exists that could displace it, and the Y that it met
+//!   is equal to it and had arrived at that age. A greatest one is only dropped on arrival, so Y was dropped at a later
+//!   age than X: impossible.
 //! - *At most one.* Let A and B be left, at ages a < b (at one age they would share one slot). B was refused or
-//!   displaced at age a, and not dropped, so by a word W whose upper half is above B's there, which is A's. The slot
-//!   has only grown since, yet A stands there: impossible.
+//!   displaced at age a without being dropped, so by a word W whose upper half is above B's there, which is also A's.
+//!   The slot has only grown since, yet it contains A: impossible.
 //!
 //! So a key is counted m - 1 times, on any number of threads, and the least key that is counted does not vary either.
 //!

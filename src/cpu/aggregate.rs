@@ -56,7 +56,7 @@ impl Cpu {
             least: atomic(all.least.words_mut()?),
             greatest: atomic(all.greatest.words_mut()?),
         };
-        // A loop for each, in which the branches on what values are have gone.
+        // A separate loop per type of number, in which the branches on that type are eliminated.
         let leftovers = self.run(|| match of {
             Numbers::Unsigned => cells.take(ids, values, |bits| Value::of(Numbers::Unsigned, bits, window)),
             Numbers::Signed => cells.take(ids, values, |bits| Value::of(Numbers::Signed, bits, window)),
@@ -86,9 +86,9 @@ impl Cpu {
     }
 }
 
-/// What a row brings.
+/// The value of a row.
 struct Value {
-    /// `None` if it is left over.
+    /// `None` if it is a leftover.
     integer: Option<i128>,
     low: u64,
     high: u64,
@@ -101,7 +101,7 @@ impl Value {
     }
 }
 
-/// What a chunk has gathered of one group. Nothing while its count is 0.
+/// The aggregates of one group in a chunk. Empty while the count is 0.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     id: u32,
@@ -124,7 +124,7 @@ impl Entry {
     }
 }
 
-/// The groups' cells; a column that is not wanted is empty.
+/// The groups' cells; a column that was not requested is empty.
 struct Cells<'a> {
     counts: &'a [AtomicU32],
     lows: &'a [AtomicU64],
@@ -134,7 +134,7 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    /// All rows. Returns those that are left over where values are added up.
+    /// Aggregates all rows. Returns the leftovers if sums are requested.
     #[inline(always)]
     fn take<V: Word>(&self, ids: &[u32], values: &[V], value: impl Fn(u64) -> Value + Sync) -> Result<Leftovers> {
         let groups = self.counts.len().max(self.lows.len()).max(self.least.len()).max(self.greatest.len());

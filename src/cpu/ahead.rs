@@ -21,7 +21,7 @@ pub(super) fn each_place(
         let (from, until) = (block * BLOCK, keys.len().min((block + 1) * BLOCK));
         let next = from.min(until)..until;
         let aimed = &mut places[block % 2];
-        // Past the last key there is room for whole lanes, filled with what was there.
+        // After the last key, the remaining lanes contain leftovers.
         aimed[..next.len()].copy_from_slice(&keys[next.clone()]);
         aimed.as_chunks_mut::<8>().0.iter_mut().take(next.len().div_ceil(8)).for_each(|lanes| {
             *lanes = aim(u32x8::new(*lanes)).to_array();

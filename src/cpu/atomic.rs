@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A word shared by threads.
 pub(super) trait Atomic: Sync {
-    /// What it holds.
+    /// The type of its content.
     type Word: Copy + Ord;
 
     fn load(&self, order: Ordering) -> Self::Word;
@@ -85,7 +85,7 @@ atomic! {
     AtomicU32, u32;
 }
 
-/// Words of the model checker, sound ones and ones that are weaker than their name: tests must tell them apart.
+/// Words of the model checker: sound ones, and ones with planted faults, which the tests must detect.
 #[cfg(all(test, loom))]
 pub(super) mod modelled {
     use super::{Atomic, Ordering};
@@ -95,7 +95,7 @@ pub(super) mod modelled {
 
     atomic! { Sound, u64; }
 
-    /// A word that the model makes, whatever its faults.
+    /// A word of the model, sound or not.
     pub(in crate::cpu) trait Modelled: Atomic<Word = u64> + Send + 'static {
         fn of(word: u64) -> Self;
     }
@@ -109,9 +109,9 @@ pub(super) mod modelled {
     /// A word with planted faults.
     pub(in crate::cpu) struct Weak<const SPLIT: bool, const BLIND: bool, const LOST: bool>(Sound);
 
-    /// Exchanges in two steps: another thread's can come between them.
+    /// Exchanges in two steps, between which another thread's exchange can happen.
     pub(in crate::cpu) type Split = Weak<true, false, false>;
-    /// Exchanges whatever the word has become since it was read.
+    /// Exchanges without checking whether the word has changed since it was read.
     pub(in crate::cpu) type Blind = Weak<false, true, false>;
     /// Sets bits in two steps.
     pub(in crate::cpu) type Lost = Weak<false, false, true>;

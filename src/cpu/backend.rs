@@ -9,7 +9,7 @@ use super::{Cpu, Memory, primitives, sort};
 use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word, bitmap_words};
 use crate::error::{Error, Result};
 
-/// `at..at + len` if a buffer of `of` words has it.
+/// The range `at..at + len`, if it is within a buffer of `of` words.
 fn range(at: usize, len: usize, of: usize) -> Result<Range<usize>> {
     match at.checked_add(len) {
         Some(end) if end <= of => Ok(at..end),

@@ -34,7 +34,7 @@ pub(super) const GREATEST_AGE: u32 = AGES as u32 - 2;
 pub(super) const NUMBER_BITS: u32 = 16;
 const _: () = assert!(CHUNK <= 1 << NUMBER_BITS);
 
-/// A batch: `keys[i]` goes with `values[i]`.
+/// A batch: `keys[i]` belongs to `values[i]`.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs<'a> {
     pub(super) keys: &'a [u32],
@@ -251,8 +251,8 @@ pub(super) struct Workspaces {
     shortages: AtomicU64,
 }
 
-/// A workspace on loan; it goes back when this is dropped. A thread keeps it for all its chunks: the queue is first in,
-/// first out, so one taken for each chunk would come from another core's cache every time.
+/// A borrowed workspace, which is returned on drop. A thread keeps it for all its chunks: the queue is first in, first
+/// out, so a workspace borrowed for each chunk would usually be in another core's cache.
 pub(super) struct Loan<'a> {
     /// Empty only while it is being given back.
     workspace: Box<[Workspace]>,
@@ -260,8 +260,8 @@ pub(super) struct Loan<'a> {
 }
 
 impl Workspaces {
-    /// Lends a workspace, which must be empty again in the end. None if there is no memory for one; that is counted,
-    /// and what the pass returns is then not looked at.
+    /// Lends a workspace, which must be empty when it is returned. `None` if there is no memory for one; the shortage
+    /// is counted, and the result of the pass is then discarded.
     pub(super) fn lend(&self) -> Option<Loan<'_>> {
         let workspace = self.free.pop().or_else(|| memory::boxed(Workspace::default()).ok());
         if workspace.is_none() {
@@ -270,8 +270,8 @@ impl Workspaces {
         Some(Loan { workspace: workspace?, to: self })
     }
 
-    /// How often memory was short so far. Passes of other threads count too: then theirs are reported more than once,
-    /// and none is missed.
+    /// The number of shortages of memory so far. It includes those of concurrent passes on other threads, so a shortage
+    /// may be reported more than once, but never missed.
     pub(super) fn shortages(&self) -> u64 {
         self.shortages.load(Relaxed)
     }

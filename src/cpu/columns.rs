@@ -8,7 +8,7 @@ use crate::scheme::cuckoo::Cell;
 use crate::scheme::slot;
 
 impl Cpu {
-    /// The pair that `pair` sees in each word.
+    /// The pairs of all words, decoded by `pair`.
     pub(super) fn decode_with(
         &self,
         words: &[u64],
@@ -17,7 +17,7 @@ impl Cpu {
         self.decode_cells(words.len(), |at| pair(at, words[at]))
     }
 
-    /// The pair that `pair` sees in each of this many cells.
+    /// The pairs of this many cells, decoded by `pair`.
     pub(super) fn decode_cells<K: Word, V: Word>(
         &self,
         cells: usize,
@@ -33,7 +33,8 @@ impl Cpu {
         Ok(columns.0)
     }
 
-    /// Empties the slots of tombstones and of pairs above age 1 in an image of canonical slots; those pairs, by `pair`.
+    /// Empties the slots of tombstones and of pairs above age 1 in an image of canonical slots. Returns these pairs,
+    /// decoded by `pair`.
     pub(super) fn lift_with(
         &self,
         slots: &mut [impl Cell],
@@ -42,7 +43,7 @@ impl Cpu {
         self.lift_words(slots, |word| slot::age(word) > 1, pair)
     }
 
-    /// Empties the slots that are to be lifted; the pairs among them, by `pair`.
+    /// Empties the slots that are to be lifted. Returns the pairs among them, decoded by `pair`.
     pub(super) fn lift_words<C: Cell>(
         &self,
         slots: &mut [C],
@@ -65,7 +66,7 @@ impl Cpu {
 
 struct Columns<K: Word, V: Word>(Decoded<Memory<K>, Memory<V>, Memory<u32>>);
 
-/// What becomes of the cells of a chunk: keys, values, and a bit for each pair.
+/// The output for the cells of a chunk: keys, values, and a bit for each pair.
 struct Part<'a, K, V>(&'a mut [K], &'a mut [V], Per<&'a mut [u32]>);
 
 impl<K: Word, V: Word> Columns<K, V> {

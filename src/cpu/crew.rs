@@ -32,30 +32,30 @@ impl Crew {
         Crew { len, next: CachePadded::default(), stop: CachePadded::default() }
     }
 
-    /// How many threads may take part.
+    /// The number of threads that may take part.
     pub(super) fn threads(&self) -> usize {
         threads().min(self.len.div_ceil(CHUNK))
     }
 
-    /// Runs `job` once on each thread that is free, and joins what they return; none for no input. A job that starts
+    /// Runs `job` once on each available thread, and joins the results; `None` if the input is empty. A job that starts
     /// late finds no chunk left.
     pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync, join: impl Fn(R, R) -> R + Sync) -> Option<R> {
         fold_with(0..self.threads(), 1, || (), |(), _, _| job(self), join)
     }
 
-    /// The next chunk that no one has.
+    /// Takes the next chunk.
     pub(super) fn take(&self) -> Option<Range<usize>> {
         let (number, chunks) = (self.next.fetch_add(1, Relaxed), self.len.div_ceil(CHUNK));
         let chunk = if number % 2 == 0 { number / 2 } else { chunks.saturating_sub(number / 2 + 1) };
         (number < chunks).then(|| chunk * CHUNK..self.len.min((chunk + 1) * CHUNK))
     }
 
-    /// Tells the other threads to stop, because the pass has failed.
+    /// Signals the other threads to stop, because the pass has failed.
     pub(super) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Whether somebody said so.
+    /// Whether [`stop`](Self::stop) was called.
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! each thread     cells of its own for every group
-//!   each chunk    the ids of its rows, in the first-level cache;  for each aggregate: row by row, to the cell of its id
+//!   each chunk    the ids of its rows, in the first-level cache;  for each aggregate: row by row, to the id's cell
 //! in the end      the cells of all threads are added up, group by group
 //! ```
 //!
@@ -289,8 +289,8 @@ mod tests {
     use super::*;
     use crate::{Aggregate, Error, IdOrder, group};
 
-    /// Few groups, all of whose keys the front of the column has or not; more than a chunk has rows; more than are
-    /// prefetched at once; and so many that they are aggregated by ids, on any number of threads or only on many.
+    /// Few groups, with all keys in the front of the column or not; more groups than a chunk has rows; more than
+    /// [`CACHED`]; and enough to be aggregated by ids, on any number of threads or only on many.
     #[test]
     fn groups_are_those_of_a_plain_loop() -> Result<()> {
         let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };

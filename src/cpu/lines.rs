@@ -15,7 +15,7 @@ use crate::scheme::bucketized::wide::slot::{self, Fields};
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, put};
 use crate::scheme::slot::EMPTY;
 
-/// Whether a key is in an image, and its place; any place of the image if it is absent.
+/// Whether a key is in an image, and its place; an arbitrary place if it is absent.
 #[derive(Clone, Copy)]
 pub(super) struct Told {
     /// The number of the key.
@@ -25,9 +25,9 @@ pub(super) struct Told {
     pub(super) found: bool,
 }
 
-/// Where the keys of a table in lines stand.
+/// Finds the keys of a table in lines.
 pub(super) trait Finds<L: Layout>: Sync {
-    /// How words are divided.
+    /// The bit fields of words.
     const FIELDS: Fields = slot::FIELDS;
     /// Reports each key at least once. The last report is final; all earlier ones were "not found".
     fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], then: impl FnMut(Told));
@@ -35,7 +35,8 @@ pub(super) trait Finds<L: Layout>: Sync {
     fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key;
 }
 
-/// A bit for each byte, which is 0 or 1. Byte i, moved up by 7 (8 - i) bits, lands on bit 56 + i, and no two meet.
+/// Packs bytes, each 0 or 1, into a bitmap. Multiplication moves byte i by 7 (8 - i) bits to bit 56 + i, without
+/// overlaps.
 pub(super) fn pack(hits: &[u8], bits: &mut [u32]) {
     let of_eight = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
     for (bits, hits) in bits.iter_mut().zip(hits.as_chunks::<32>().0) {
@@ -44,16 +45,16 @@ pub(super) fn pack(hits: &[u8], bits: &mut [u32]) {
     }
 }
 
-/// Makes values 0 whose byte is 0. In a loop of its own, because in the one that finds them a compiler makes a branch
-/// of it.
+/// Sets the values whose byte is 0 to 0. This is a separate loop, because in the search loop compilers would emit a
+/// branch for it.
 #[inline(always)]
 pub(super) fn mask<V: Word>(values: &mut [V], hits: &[u8]) {
     let mask = |hit: u8| u64::from(hit).wrapping_neg();
     values.iter_mut().zip(hits).for_each(|(value, &hit)| *value = V::low((*value).into() & mask(hit)));
 }
 
-/// Has the answers of a chunk written to an array of that length, a power of 2, in which a number modulo the length
-/// needs no check: the column itself, but at its end.
+/// Calls `write` with an array for the answers of a chunk. Its length is a power of 2, so numbers modulo the length
+/// need no bounds check. The array is the column itself, except at its end.
 #[inline(always)]
 pub(super) fn in_whole_chunks<V: Word, const N: usize>(values: &mut [V], write: impl FnOnce(&mut [V; N])) {
     if let Ok(values) = values.try_into() {
@@ -137,7 +138,7 @@ impl Cpu {
         L::Value: Shared,
     {
         let Some(values_at) = Places::<L>::new() else { return Ok(()) };
-        // Found first and written then: while lines are read, no one writes to them.
+        // All are found before any is written: lines do not change while they are read.
         let places = self.run(|| places_of::<L>(table, lines(image.words()), keys.words())).flatten()?;
         let cells = L::Value::cells(image.words_mut()?);
         self.run(|| {
@@ -166,7 +167,7 @@ impl Cpu {
         let tombstone = L::Key::low(F::FIELDS.tombstone::<L::Key>());
         let cells = L::Key::cells(image.words_mut()?);
         let words_at = Places::<L>::words();
-        // Of several with one key, one finds the word in the slot and the others the mark.
+        // Of several threads with one key, one finds the word in the slot and the others the mark.
         let pairs = self.run(|| {
             let vacated = |_, places: &[u64]| {
                 let is_first = |at: usize| L::Key::swap(&cells[at], tombstone) != tombstone;
@@ -197,7 +198,7 @@ impl Cpu {
         self.pairs_of_lines::<L>(table, image, cells, |word| F::FIELDS.is_pair::<L::Key>(word))
     }
 
-    /// Empties the slots of tombstones and of pairs above age 1; those pairs.
+    /// Empties the slots of tombstones and of pairs above age 1, and returns these pairs.
     pub(super) fn lift_from_lines<L: Layout, F: Finds<L>>(
         &self,
         table: &F,
@@ -222,7 +223,7 @@ impl Cpu {
         Ok(lifted)
     }
 
-    /// The pairs whose words are wanted.
+    /// The pairs of the selected words.
     fn pairs_of_lines<L: Layout>(
         &self,
         table: &impl Finds<L>,

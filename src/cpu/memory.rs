@@ -5,11 +5,11 @@
 //! below 2 MiB    a Vec
 //! from there     an anonymous map, advised to take huge pages: random access to a large table on 4 KiB pages
 //!                spends its time in page walks (1.2 times slower at 64 lines in flight, 1.6 times at 128)
-//! mapped file    read-only pages of a file; no `&mut` to them can be had
+//! mapped file    read-only pages of a file; `&mut` access is an error
 //! ```
 //!
-//! New maps are zero without anyone writing to them, and the kernel gives each page to the thread that first touches
-//! it. So a buffer of zeros costs nothing until it is used, and any other value is written by all threads.
+//! New maps are zero without being written, and the kernel assigns each page to the thread that first touches it. So a
+//! buffer of zeros costs nothing until it is used, and a buffer of any other value is written by all threads.
 //!
 //! This is not an allocator: each large buffer is one map, and is returned to the system when it is dropped.
 
@@ -28,7 +28,7 @@ use crate::parallel::each;
 /// The size of a huge page, and of the smallest buffer that uses them.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Memory of the CPU backend: words of one kind, owned, or mapped read-only from a file.
+/// Memory of the CPU backend: words of one type, owned, or mapped read-only from a file.
 pub struct Memory<T: Word> {
     pages: Pages<T>,
     len: usize,
@@ -37,7 +37,7 @@ pub struct Memory<T: Word> {
 
 enum Pages<T> {
     Small(Vec<T>),
-    /// The words begin at byte `start`, which is where the first huge page of the map begins.
+    /// The words begin at byte `start`, the first huge page boundary of the map.
     Large {
         map: MmapMut,
         start: usize,
@@ -55,7 +55,7 @@ impl<T: Word> Memory<T> {
         Ok(memory)
     }
 
-    /// Its first words alone. The others stay allocated, which costs nothing where no one has written to them.
+    /// Shortens the buffer. The other words stay allocated; untouched pages cost nothing.
     pub(super) fn shortened(mut self, len: usize) -> Self {
         if let Pages::Small(words) = &mut self.pages {
             words.truncate(len);
@@ -83,7 +83,7 @@ impl<T: Word> Memory<T> {
         Ok(Memory { pages, len, of: PhantomData })
     }
 
-    /// A copy of the host's data.
+    /// A copy of `data`.
     pub(super) fn of(data: &[T]) -> Result<Self> {
         let mut memory = Memory::zeroed(data.len())?;
         copy(data, memory.words_mut()?);
@@ -99,7 +99,7 @@ impl<T: Word> Memory<T> {
         }
     }
 
-    /// The words, to be written to.
+    /// The words, mutably.
     ///
     /// # Errors
     /// [`Error::Device`] if they are mapped from a file.
@@ -118,17 +118,17 @@ impl<T: Word> Memory<T> {
 }
 
 impl Memory<u64> {
-    /// The `words` 64-bit words of `file` from byte `offset_bytes` on, read when they are first used and never written.
+    /// The `words` 64-bit words of `file` from byte `offset_bytes` on. They are read on first use and never written.
     ///
     /// # Safety
-    /// Until the buffer is dropped no one, in this process or another, writes to those bytes or shortens the file. The
-    /// words are `&[u64]` to the compiler, which may assume that they stay as they are; reading past a new end ends the
-    /// process (SIGBUS). A file that is replaced by renaming a new one over it stays as it was for those who have it
-    /// mapped.
+    /// Until the buffer is dropped, no one, in this process or another, may write to those bytes or truncate the file.
+    /// To the compiler the words are `&[u64]`, which it may assume not to change; reading past a new end kills the
+    /// process (SIGBUS). Replacing the file by renaming another one over it is allowed: existing maps keep the old
+    /// contents.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] unless the offset is a multiple of 8; [`Error::LengthMismatch`] if the file ends
-    /// before the words do; [`Error::Device`] if the system refuses.
+    /// [`Error::InvalidParameter`] unless the offset is a multiple of 8; [`Error::LengthMismatch`] if the file is too
+    /// short; [`Error::Device`] if the system refuses.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn map_file(file: &File, offset_bytes: u64, words: usize) -> Result<Memory<u64>> {
         if !offset_bytes.is_multiple_of(8) {
@@ -143,8 +143,8 @@ impl Memory<u64> {
         if words == 0 {
             return Memory::zeroed(0);
         }
-        // SAFETY: the bytes are only ever seen as u64, for which every pattern is valid, and they stay as they are by
-        // this function's own contract.
+        // SAFETY: the bytes are only read as u64, for which every pattern is valid, and the caller guarantees that they
+        // do not change.
         let map = unsafe { MmapOptions::new().offset(offset_bytes).len(words * 8).map(file) };
         let map = map.map_err(|error| failed(doing, error))?;
         Ok(Memory { pages: Pages::File(map), len: words, of: PhantomData })
@@ -168,17 +168,17 @@ impl<T: Word> fmt::Debug for Memory<T> {
     }
 }
 
-/// What a failed allocation of this many bytes is.
+/// The error for a failed allocation of this many bytes.
 pub(super) fn no_room(bytes: usize) -> Error {
     Error::OutOfMemory { device: "cpu".into(), bytes: bytes as u64 }
 }
 
-/// Copies by all threads; the slices are equally long.
+/// Copies on all threads; the slices have equal lengths.
 pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
     each((to, from), CHUNK, |_, (to, from)| to.copy_from_slice(from));
 }
 
-/// The same words as atomics, for as long as no one else can see them.
+/// The same words as atomics, for the duration of the exclusive borrow.
 #[expect(unsafe_code, reason = "AtomicU64::from_mut_slice is not stable")]
 pub(crate) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
     const { assert!(align_of::<AtomicU64>() == align_of::<u64>(), "32-bit targets align u64 to less") }
@@ -187,7 +187,7 @@ pub(crate) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
     unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU64]) }
 }
 
-/// [`atomic`] for words of 32 bits. Of an image of longer words, `bytemuck` gives the halves.
+/// [`atomic`] for words of 32 bits. `bytemuck` casts an image of 64-bit words to its halves.
 #[expect(unsafe_code, reason = "AtomicU32::from_mut_slice is not stable")]
 pub(super) fn atomic_u32(words: &mut [u32]) -> &[AtomicU32] {
     const { assert!(align_of::<AtomicU32>() == align_of::<u32>()) }
@@ -197,8 +197,8 @@ pub(super) fn atomic_u32(words: &mut [u32]) -> &[AtomicU32] {
 
 /// Prefetches the cache line of `words[index]`. An index past the end is harmless.
 ///
-/// On x86 it goes to the L2 cache: an L1 cache can wait for fewer lines at once (on Zen 4, 130 million random lines a
-/// second come to L1 and 230 million to L2), and the last step, from L2, is short enough for a core to hide.
+/// On x86 it is fetched into the L2 cache, because an L1 cache supports fewer outstanding lines (on Zen 4, 130 million
+/// random lines per second into L1, and 230 million into L2), and a core hides the latency from L2.
 #[allow(unsafe_code, reason = "prefetch instructions take pointers; Miri and some processors have none")]
 #[inline(always)]
 pub(super) fn prefetch<T>(words: &[T], index: usize) {

@@ -3,7 +3,7 @@
 /// Comparators of Batcher's network for 16 words; 8 need 19 and 4 need 5.
 const MOST: usize = 63;
 
-/// The comparators of Batcher's odd-even merge sort of S words, in order, and how many they are.
+/// The comparators of Batcher's odd-even merge sort of S words, in order, and their number.
 const fn network<const S: usize>() -> ([(usize, usize); MOST], usize) {
     let (mut pairs, mut len) = ([(0, 0); MOST], 0);
     let mut run = 1;
@@ -79,7 +79,7 @@ fn exchange_all<const S: usize, const N: usize, const DESCENDING: bool>(words: &
 mod tests {
     use super::*;
 
-    /// A network that sorts all words of zeros and ones sorts everything.
+    /// A network that sorts all sequences of zeros and ones sorts all sequences (the 0-1 principle).
     fn sorts_all<const S: usize>() {
         for bits in 0..1u32 << S {
             let mut words: [u64; S] = std::array::from_fn(|i| u64::from(bits >> i & 1));

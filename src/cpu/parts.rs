@@ -1,9 +1,9 @@
 //! Partitions the pairs of a batch by the parts of a new table, so that each part can be placed in a core's cache.
 //!
 //! ```text
-//! count    the pairs of each chunk of the input in each part; prefix sums over the chunks give the position in the slice of
-//!          a part where the share of a chunk begins                 (one thread has one chunk, and does not count)
-//! deal     writes each pair to the line of its part in a buffer; a full line is copied to the slice
+//! count    the pairs of each chunk of the input in each part; prefix sums over the chunks give the position in the
+//!          slice of a part where the share of a chunk begins       (one thread has one chunk, and does not count)
+//! split    writes each pair to the line of its part in a buffer; a full line is copied to the slice
 //! ```
 //!
 //! A pair is moved as a *row*: its mixed key and its value, from which bucket, remainder and key can be recovered. The
@@ -434,8 +434,8 @@ mod tests {
         let noise: Vec<u32> = (0..150_001).map(|_| stream.next_u32()).collect();
         for cpu in [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads")) {
             for len in [1, 7, 8, 9, 4096, 4097, 70_003, 150_001] {
-                // Slices with spare capacity, with just enough on average, and too small; the last one whole, short,
-                // tiny.
+                // Slices with spare capacity, with just enough on average, and too small; the last slice is whole,
+                // short or tiny.
                 for words in [len * 2, len + len / 20 + 3, len, len * 9 / 10 + 1, 8192, 8193, 16_384 + 16] {
                     for bits in [3, 6, 13] {
                         deal_and_check(&cpu, &noise[..len], words, bits, usize::MAX).expect("dealt");

@@ -13,16 +13,16 @@ pub(super) trait Place: Sync {
     fn word(&self) -> u64;
 }
 
-/// A place that threads share. Relaxed accesses: nothing else is read on the strength of a word.
+/// A place that threads share. Accesses are relaxed: a word does not publish other memory.
 pub(super) trait Shared: Place {
     /// Writes a word.
     fn put(&self, word: u64);
 
-    /// Writes a word, and returns what stood there.
+    /// Writes a word, and returns the previous one.
     fn swap(&self, word: u64) -> u64;
 
-    /// Raises the place to `mine` at least, and returns what stood there before: an atomic maximum, spelled out because
-    /// most refusals need only the read that it begins with.
+    /// Raises the place to at least `mine`, and returns its previous content. This is an atomic maximum, written as a
+    /// loop because its initial read is enough for most refusals.
     fn raise(&self, mine: u64) -> u64;
 }
 
@@ -30,7 +30,7 @@ pub(super) trait Shared: Place {
 pub(super) trait Share: Cell {
     type Shared: Shared;
 
-    /// The same cells as atomics, for as long as no one else can see them.
+    /// The same cells as atomics, for the duration of the exclusive borrow.
     fn share(cells: &mut [Self]) -> &[Self::Shared];
 }
 
@@ -41,7 +41,7 @@ impl<C: Cell> Place for C {
     }
 }
 
-/// Both widths alike: `$cell` is what is stored of a word.
+/// Implements both widths: `$cell` is the stored part of a word.
 macro_rules! shared {
     ($atomic:ty, $cell:ty, $share:ident) => {
         impl Place for $atomic {
@@ -81,7 +81,7 @@ macro_rules! shared {
 shared!(AtomicU64, u64, atomic);
 shared!(AtomicU32, u32, atomic_u32);
 
-/// [`Shared::raise`] of what is stored.
+/// [`Shared::raise`] for the stored part of a word.
 #[inline(always)]
 pub(super) fn raise<A: Atomic>(place: &A, mine: A::Word) -> A::Word {
     let mut there = place.load(Relaxed);

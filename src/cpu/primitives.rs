@@ -25,7 +25,7 @@ pub(super) fn complement(words: &mut [u32]) {
     each(words, CHUNK, |_, chunk| chunk.iter_mut().for_each(|x| *x = !*x));
 }
 
-/// The greatest of them; 0 if there is none.
+/// The greatest word; 0 if there are none.
 pub(super) fn greatest<T: Word>(words: &[T]) -> T {
     let of_chunk = |_, chunk: &[T]| chunk.iter().copied().max();
     fold(words, CHUNK, of_chunk, Option::max).unwrap_or(T::zeroed())
@@ -43,17 +43,17 @@ pub(super) fn gather<T: Word>(from: &[T], index: &[u32], to: &mut [T]) {
     });
 }
 
-/// Which elements a bitmap keeps: counted once, for any number of columns.
+/// The elements that a bitmap keeps. They are counted once for any number of columns.
 pub(super) struct Kept<'a> {
     bits: &'a [u32],
     flip: u32,
     len: usize,
-    /// How many of each chunk.
+    /// The number of kept elements per chunk.
     counts: Vec<usize>,
 }
 
 impl<'a> Kept<'a> {
-    /// Those of `len` elements whose bit equals `keep`.
+    /// Keeps those of `len` elements whose bit equals `keep`.
     pub(super) fn new(bits: &'a [u32], keep: bool, len: usize) -> Result<Self> {
         let flip = if keep { 0 } else { u32::MAX };
         let mut kept = Kept { bits, flip, len, counts: Vec::new() };
@@ -62,15 +62,14 @@ impl<'a> Kept<'a> {
         Ok(kept)
     }
 
-    /// The kept ones of 32 elements, a bit each.
+    /// The kept elements among 32, one bit each.
     #[inline(always)]
     fn in_word(&self, word: usize) -> u32 {
         let past = 32 - (self.len - 32 * word).min(32) as u32;
         (self.bits[word] ^ self.flip) & (u32::MAX >> past)
     }
 
-    /// The kept elements of a column, in their order: the output is cut where the chunks' shares begin, and each chunk
-    /// fills its own.
+    /// The kept elements of a column, in order. Each chunk fills its own range of the output.
     pub(super) fn of<T: Word>(&self, column: &[T]) -> Result<Memory<T>> {
         let mut selected = Memory::zeroed(self.counts.iter().sum())?;
         let mut rest = selected.words_mut()?;

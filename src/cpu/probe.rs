@@ -1,4 +1,4 @@
-//! [`Probe`] for [`Cpu`]: wall time, and accesses at random places; `strided.rs` has those at strides.
+//! [`Probe`] for [`Cpu`]: wall time, and accesses at random places. `strided.rs` implements strided accesses.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -57,14 +57,14 @@ fn random_reads(words: &[u64], reads: usize) -> u64 {
     at_random_places(words, reads, |found: &mut u64, _, &word| *found ^= word, |a, b| a ^ b)
 }
 
-/// Lines of eight words at places drawn in the same way, XORed into one word.
+/// XORs lines of eight words, at places chosen in the same way.
 fn random_lines(words: &[u64], reads: usize) -> u64 {
     let lines = words.as_chunks::<8>().0;
     let visit = |found: &mut u64, _, line: &[u64; 8]| *found = line.iter().fold(*found, |all, word| all ^ word);
     at_random_places(lines, reads, visit, |a, b| a ^ b)
 }
 
-/// Raises the words at the same places to `i + 1` at least.
+/// Raises the words at the same places to at least `i + 1`.
 fn random_updates(words: &[AtomicU64], writes: usize) {
     let visit = |&mut (): &mut (), i: usize, word: &AtomicU64| {
         word.fetch_max(i as u64 + 1, Relaxed);
@@ -72,7 +72,7 @@ fn random_updates(words: &[AtomicU64], writes: usize) {
     at_random_places(words, writes, visit, |(), ()| ());
 }
 
-/// Where the numbers from `first` on are sent, a block of them.
+/// The places of a block of numbers that begins with `first`.
 #[inline(always)]
 fn random_block(slots: u32, first: usize) -> [u32; BLOCK] {
     let mut places = [0u32; BLOCK];
@@ -83,8 +83,8 @@ fn random_block(slots: u32, first: usize) -> [u32; BLOCK] {
     places
 }
 
-/// Visits `words[reduce(mix(i))]` for `i` in `0..count`; each visit asks for a line of the next block. What the chunks
-/// have found is joined.
+/// Visits `words[reduce(mix(i))]` for `i` in `0..count`; each visit prefetches a line of the next block. The results of
+/// chunks are joined.
 fn at_random_places<T: Sync, A: Default + Send>(
     words: &[T],
     count: usize,

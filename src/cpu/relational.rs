@@ -1,15 +1,15 @@
 //! [`Relational`] on the CPU: the passes of grouping and joining.
 //!
 //! ```text
-//! ranks, offsets   count each chunk, add the counts up, let each chunk go on from its own sum
-//! expand           each chunk of the list finds its first run by halving, and walks on from there
-//! accumulate       each chunk adds up in a small table of its own, one entry to a place; what has to make room there,
-//!                  and what is left at the end, goes to the group's cells by atomics
+//! ranks, offsets   count each chunk, sum the counts, continue each chunk from the sum before it
+//! expand           each chunk of the list finds its first run by binary search, and continues from there
+//! accumulate       each chunk aggregates in a small table of its own, one entry per place; evicted entries, and those
+//!                  left at the end, are added to the group's cells with atomics
 //! ```
 //!
-//! All rows of a heavy group pass through such entries, so its cells are written once a chunk, not once a row; unless
-//! another heavy group has the same entry, and they take turns. Sums,
-//! least and greatest values do not depend on the order in which they are taken.
+//! All rows of a heavy group pass through such entries, so its cells are written once per chunk instead of once per
+//! row, unless two heavy groups share an entry and evict each other. Sums, minima and maxima do not depend on the order
+//! of the rows.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -30,7 +30,7 @@ use crate::scheme::shard::ShardOf;
 const ENTRIES: usize = 256;
 
 impl Cpu {
-    /// A bitmap of the places below `len` of which `is_one` holds.
+    /// A bitmap of the places below `len` for which `is_one` is true.
     fn bits_where(&self, pass: &'static str, len: usize, is_one: impl Fn(usize) -> bool + Sync) -> Result<Memory<u32>> {
         self.ledger().kernel(pass, len);
         let mut bits = Memory::zeroed(bitmap_words(len))?;
@@ -57,7 +57,7 @@ impl Relational for Cpu {
             each(places.words(), CHUNK, |_, places| {
                 for &place in places.iter().filter(|&&place| (place as usize) < len) {
                     let (word, bit) = (&words[place as usize / 32], 1 << (place % 32));
-                    // One place a million times is one write.
+                    // A place that occurs a million times is written once.
                     if word.load(Relaxed) & bit == 0 {
                         word.fetch_or(bit, Relaxed);
                     }
@@ -100,7 +100,7 @@ impl Relational for Cpu {
             let before = running_sums::<u32>(collect(bits, CHUNK / 32, ones)?);
             let columns = (words, Per(32, bits), Per(CHUNK, &before[..]));
             each(columns, CHUNK, |_, (to, Per(_, bits), Per(_, before))| {
-                // One less from the start, wrapping: before the first one there is none.
+                // Minus one, wrapping: the rank of the first one is 0.
                 let mut rank = before[0].wrapping_sub(1);
                 for (i, to) in to.iter_mut().enumerate() {
                     rank = rank.wrapping_add(bits[i / 32] >> (i % 32) & 1);
@@ -168,7 +168,7 @@ impl Relational for Cpu {
         self.run(|| {
             let of_chunk = |_, counts: &[u32]| counts.iter().copied().map(u64::from).sum();
             let before = running_sums::<u64>(collect(counts, CHUNK, of_chunk)?);
-            // The first is 0, and the one behind each count is the sum up to it.
+            // The first offset is 0; each further one is the sum of the counts so far.
             let columns = (counts, &mut words[1..], Per(CHUNK, &before[..]));
             each(columns, CHUNK, |_, (counts, to, Per(_, before))| {
                 let mut sum = before[0];
@@ -198,7 +198,7 @@ impl Relational for Cpu {
         self.run(|| {
             each((runs, places), CHUNK, |chunk, (runs, places)| {
                 let begin = first.saturating_add((chunk * CHUNK) as u64);
-                // The last run that begins here or before; empty ones before it begin there too.
+                // The last run that begins at or before this position; empty runs before it begin at the same position.
                 let mut run = offsets.partition_point(|&offset| offset <= begin).saturating_sub(1);
                 for (at, (to_run, to_place)) in (begin..=u64::MAX).zip(runs.iter_mut().zip(places)) {
                     while run < starts.len() && offsets[run + 1] <= at {
@@ -294,7 +294,7 @@ impl Relational for Cpu {
     }
 }
 
-/// Row by row, the cell at its place, if there is one.
+/// Calls `put` with each row and the cell at its place, if there is one.
 fn put_each<T: Sync>(places: &[u32], to: &[T], put: impl Fn(usize, &T) + Sync) {
     each((places, 0..places.len()), CHUNK, |_, (places, rows)| {
         for (&place, row) in places.iter().zip(rows) {
@@ -305,7 +305,7 @@ fn put_each<T: Sync>(places: &[u32], to: &[T], put: impl Fn(usize, &T) + Sync) {
     });
 }
 
-/// The sum of all before each.
+/// Exclusive prefix sums.
 pub(super) fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut counts: Vec<T>) -> Vec<T> {
     let mut sum = T::default();
     for count in &mut counts {
@@ -314,7 +314,7 @@ pub(super) fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut co
     counts
 }
 
-/// What a chunk has gathered of one group. Nothing while its count is 0.
+/// The aggregates of one group in a chunk. Empty while the count is 0.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     id: u32,
@@ -337,7 +337,7 @@ impl Entry {
     }
 }
 
-/// The groups' cells; a column that is not wanted is empty.
+/// The groups' cells; a column that was not requested is empty.
 struct Cells<'a> {
     counts: &'a [AtomicU32],
     sums: &'a [AtomicU64],

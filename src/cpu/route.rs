@@ -1,4 +1,4 @@
-//! Selects the tables that are built one partition at a time (`tuning/route.rs`): canonical bucketized ones of many
+//! Selects the tables that are built one partition at a time (`tuning/route.rs`): canonical bucketized tables with many
 //! pairs.
 
 use std::sync::{MutexGuard, PoisonError};
@@ -8,15 +8,17 @@ use crate::backend::BuildRoute;
 use crate::error::Result;
 use crate::tuning::tuning;
 
-/// Fewer pairs a thread are placed directly: their image is in a cache anyway, and parts are too few for all threads.
+/// With fewer pairs per thread, tables are built directly: the image fits in a cache, and has too few parts for all
+/// threads.
 const FEWEST_PAIRS: usize = 1 << 16;
 
 impl Cpu {
-    /// The route that a build of this many pairs takes if its scheme has both: what [`Cpu::set_build_route`] said, or
-    /// the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs a thread.
+    /// The route of a build of this many pairs, if the scheme supports both: the one set by [`Cpu::set_build_route`],
+    /// otherwise the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), otherwise a choice by the number
+    /// of pairs per thread.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable has any other value.
     pub fn build_route(&self, pairs: usize) -> Result<BuildRoute> {
         if let Some(route) = *self.route() {
             return Ok(route);
@@ -26,8 +28,8 @@ impl Cpu {
         Ok(tuning().build_route()?.unwrap_or(by_size))
     }
 
-    /// Decides the route of builds on this device, for all clones of this handle; `None` leaves it to the number of
-    /// pairs again.
+    /// Sets the route of builds on this device, for all clones of this handle; `None` restores the choice by the number
+    /// of pairs.
     pub fn set_build_route(&self, route: Option<BuildRoute>) {
         *self.route() = route;
     }

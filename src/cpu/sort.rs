@@ -1,26 +1,26 @@
 //! A stable radix sort of pairs by key, on all threads.
 //!
-//! A pair is N words of 64 bits: one, `[key][value]`, where both have 32 bits, and otherwise a word each.
+//! A pair is N words of 64 bits: one word `[key][value]` if both have 32 bits, otherwise one word each.
 //!
 //! ```text
-//! spread(from, to):  digit = the top bits in which keys differ, as many as give buckets of some 2^14 words
-//!                    count the digits of each chunk;  prefix sums over (digit, chunk) tell where each goes;  scatter
+//! spread(from, to):  digit = the top bits in which keys differ, enough for buckets of about 2^14 words
+//!                    count the digits of each chunk;  prefix sums over (digit, chunk) are the positions;  scatter
 //!                    settle every bucket
-//! settle(bucket):    fits a core's cache:   one thread sorts it, least digit first, 11 bits a pass
-//!                    does not:              keys crowd there; it is copied, and the copy is spread over it
+//! settle(bucket):    fits in a core's cache:   one thread sorts it, least digit first, 11 bits per pass
+//!                    otherwise:                it has crowded keys; it is copied, and the copy is spread over it
 //! ```
 //!
-//! Of all passes one goes through memory, where sorting by the least digit throughout has three or four; that was half
-//! as fast (2^24 pairs, two threads). Digits are cut from the bits that differ, so that keys below 2^24, or a million
-//! equal ones, cost no more passes than they must. What is stable in each pass is stable as a whole, and a stable order
-//! is one order: chunks and threads leave no trace.
+//! Only one pass goes through memory. A sort by the least digit throughout has three or four such passes, and was half
+//! as fast (2^24 pairs, two threads). Digits are taken from the bits that differ, so keys below 2^24, or a million
+//! equal keys, need no superfluous passes. Each pass is stable, so the sort is stable, and its result does not depend
+//! on chunks or threads.
 //!
 //! Memory, in addition to the result: scratch space per thread, and a copy of each bucket with crowded keys until it
 //! has been partitioned. Its own buckets are sorted after that, so all copies together never hold a word twice: at most
 //! 8 bytes per pair.
 //!
 //! Why the scatter uses atomic stores: each place is written once, but in scattered order, which safe Rust cannot
-//! express for a slice that threads share. On the machine, a relaxed store is a plain one. The alternative, cutting the
+//! express for a slice that threads share. A relaxed store compiles to a plain one. The alternative, splitting the
 //! slice into the ranges of each chunk and digit, was a fifth slower.
 
 use std::ops::Range;
@@ -37,20 +37,20 @@ use crate::memory;
 use crate::parallel::{any, each, fold, fold_with, threads};
 use crate::scheme::sorted::search::word;
 
-/// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
+/// The base-2 logarithm of the approximate words of a bucket: with a thread's scratch space, a quarter of an L2 cache.
 const BUCKET_BITS: u32 = 14;
 /// The widest digit of a spread: more buckets than lines of an L1 cache cost more than they save.
 const SPREAD_BITS: u32 = 10;
-/// The most words that one thread sorts: with its scratch, what an L2 cache and its share of the next hold.
+/// The most words that one thread sorts: with its scratch space, they fit in an L2 cache and its share of the L3 cache.
 const SETTLED: usize = 1 << 17;
-/// Values of a digit within a bucket: two passes for what a spread of 2^24 pairs leaves.
+/// Values of a digit within a bucket: two passes for the remaining bits after a spread of 2^24 pairs.
 const COUNTS: usize = 1 << 11;
-/// The same in buckets of so few words that clearing and adding up all those counts would show.
+/// The same for small buckets, for which clearing and summing that many counts would take too long.
 const FEW_COUNTS: usize = 1 << 8;
 const FEW: usize = 1 << 11;
-/// Words that are sorted by insertion.
+/// Up to this many words are sorted by insertion.
 const INSERTED: usize = 32;
-/// Passes that keys of 32 and of 64 bits take at most.
+/// The most passes for keys of 32 and of 64 bits.
 const PASSES: usize = 4;
 const WIDE_PASSES: usize = 8;
 
@@ -60,7 +60,7 @@ fn key<const N: usize>(pair: [u64; N]) -> u64 {
     if N == 1 { pair[0] >> 32 } else { pair[0] }
 }
 
-/// Where pairs come from: two columns, or pairs.
+/// A source of pairs: two columns, or pairs.
 pub(super) trait Source<const N: usize>: Sync {
     fn len(&self) -> usize;
     fn key(&self, i: usize) -> u64;
@@ -82,7 +82,7 @@ impl Source<1> for Pairs<'_> {
     }
 }
 
-/// Columns of which one at least has 64 bits.
+/// Columns at least one of which has 64 bits.
 struct Wide<'a, K, V> {
     keys: &'a [K],
     values: &'a [V],
@@ -118,7 +118,7 @@ impl<const N: usize> Source<N> for [[u64; N]] {
     }
 }
 
-/// The pairs in ascending order of keys, pairs of one key in the order in which they come. `to` is as long as they are.
+/// Sorts pairs by key in ascending order, stably. `to` has the same length.
 pub(super) fn sort_words<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]]) -> Result<()> {
     if is_ascending(from) {
         each((0..from.len(), to), CHUNK, |_, (places, to)| {
@@ -140,7 +140,7 @@ pub(super) fn sort_pairs<K: Word, V: Word>(keys: &[K], values: &[V]) -> Result<(
     Ok((to_keys, to_values))
 }
 
-/// [`sort_words`], from columns to columns, all equally long.
+/// [`sort_words`], from columns to columns of the same length.
 pub(super) fn sort_into<K: Word, V: Word>(keys: &[K], values: &[V], to: (&mut [K], &mut [V])) -> Result<()> {
     if K::BITS == u32::BITS && V::BITS == u32::BITS {
         let pairs = Pairs { keys: cast_slice(keys), values: cast_slice(values) };
@@ -164,27 +164,27 @@ fn sorted_columns<const N: usize, K: Word, V: Word>(
     Ok(())
 }
 
-/// Whether there is nothing to do. It is soon known where there is.
+/// Whether the keys are sorted already. Stops at the first that is not.
 fn is_ascending<const N: usize, S: Source<N> + ?Sized>(from: &S) -> bool {
     !any(1..from.len().max(1), CHUNK, |_, mut pairs| pairs.any(|i| from.key(i - 1) > from.key(i)))
 }
 
 /// The bits in which keys differ.
 fn differing<const N: usize, S: Source<N> + ?Sized>(from: &S) -> u64 {
-    // The bits that are one in some key, and those that are zero in some.
+    // The bits that are one in some key, and the bits that are zero in some key.
     let of_chunk =
         |_, range: Range<usize>| range.fold((0, 0), |(ones, zeros), i| (ones | from.key(i), zeros | !from.key(i)));
     let (ones, zeros) = fold(0..from.len(), CHUNK, of_chunk, |a, b| (a.0 | b.0, a.1 | b.1));
     ones & zeros
 }
 
-/// Pairs in buckets by the top bits in which they differ, on all threads, and each bucket sorted.
+/// Partitions pairs into buckets by the top bits in which they differ, on all threads, and sorts each bucket.
 fn spread<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]]) -> Result<()> {
     let sizes = deal(from, to, differing(from))?;
     settle_each(to, sizes)
 }
 
-/// Pairs in buckets by the top of the bits in which they differ; how many pairs each bucket has.
+/// Partitions pairs into buckets by the top bits in which they differ. Returns the size of each bucket.
 fn deal<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]], differing: u64) -> Result<Vec<usize>> {
     let width = u64::BITS - differing.leading_zeros();
     let bits = from.len().max(1).ilog2().saturating_sub(BUCKET_BITS).clamp(1, SPREAD_BITS).min(width);
@@ -200,7 +200,7 @@ fn settle_each<const N: usize>(words: &mut [[u64; N]], sizes: Vec<usize>) -> Res
     fold_with(&mut buckets[..], 1, Vec::new, settle_one, Option::or).flatten().map_or(Ok(()), Err)
 }
 
-/// Every pair to the bucket of its digit, `bits` bits from `shift` on; how many pairs each bucket has.
+/// Moves every pair to the bucket of its digit, the `bits` bits from `shift` on. Returns the size of each bucket.
 fn scatter<const N: usize, S: Source<N> + ?Sized>(
     from: &S,
     to: &mut [[u64; N]],
@@ -212,7 +212,7 @@ fn scatter<const N: usize, S: Source<N> + ?Sized>(
     let digit = |i: usize| (from.key(i) >> shift) as usize & mask;
     let chunk = len.div_ceil(4 * threads()).max(CHUNK);
     let range = |number: usize| number * chunk..len.min((number + 1) * chunk);
-    // A row for each chunk.
+    // One row per chunk.
     let mut places = memory::zeroed::<usize>(len.div_ceil(chunk) * (mask + 1))?;
     each(&mut places[..], mask + 1, |number, counts| {
         range(number).for_each(|i| counts[digit(i)] += 1);
@@ -281,8 +281,8 @@ fn insert_each<const N: usize>(words: &mut [[u64; N]]) {
     }
 }
 
-/// One thread, least digit first. The digits are equally wide and cover the bits in which keys differ; each has one of
-/// `COUNTS` values at most. The scratch is as long as they are, or longer.
+/// Sorts on one thread, least digit first. The digits have equal widths, cover the bits in which keys differ, and have
+/// at most `COUNTS` values each. The scratch space is at least as long as `words`.
 fn sort_in_cache<const N: usize, const COUNTS: usize, const PASSES: usize>(
     words: &mut [[u64; N]],
     scratch: &mut [[u64; N]],
@@ -298,7 +298,7 @@ fn sort_in_cache<const N: usize, const COUNTS: usize, const PASSES: usize>(
     let bits = width.div_ceil(passes);
     let mask = ((1 << bits) - 1) & (COUNTS - 1);
     let digit = |pair: [u64; N], pass: usize| (key(pair) >> (first + pass as u32 * bits)) as usize & mask;
-    // All counts at once: which words have a digit does not depend on their order.
+    // Counts all digits in one pass: the counts do not depend on the order of the words.
     let mut tables = [[0u32; COUNTS]; PASSES];
     let tables = &mut tables[..passes as usize];
     for &word in words.iter() {

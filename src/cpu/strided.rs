@@ -9,7 +9,7 @@ use crate::parallel::each;
 
 /// Adds one to `words[k * stride % len]` for each k below `len`; by one atomic, or by a read and a write.
 pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
-    // The two kinds of word that there are.
+    // The two widths of words.
     if size_of::<T>() == size_of::<u32>() {
         let words = atomic_u32(bytemuck::cast_slice_mut(words));
         let add = |word: &AtomicU32| {
@@ -27,13 +27,13 @@ pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
     }
 }
 
-/// Visits each place in turn, and prefetches the line of the one a block later.
+/// Visits each place in turn, and prefetches the one a block later.
 fn at_strides<T: Sync>(words: &[T], stride: u32, visit: impl Fn(&T) + Sync) {
     let len = words.len() as u64;
     let place = |k: usize| (k as u64 % len * u64::from(stride) % len) as usize;
     each(0..words.len(), CHUNK, |_, range| {
         let first = range.start;
-        // One division a chunk: from each place the next is a step away, or a step and once round.
+        // One division per chunk: the next place is one step further, or one step minus the length.
         let step = place(1);
         let next = |at: usize| if at + step >= words.len() { at + step - words.len() } else { at + step };
         let (mut at, mut ahead) = (place(first), place(first + BLOCK));

@@ -10,20 +10,20 @@ use crate::error::Result;
 use crate::exact::{ExactSum, Leftovers, Window, sums_of_runs};
 use crate::parallel::{each, fold};
 
-/// What values of groups add up to.
+/// The sums and counts of groups.
 pub(super) struct Totals<S, C> {
-    /// The sum of a group, but for leftovers; of doubles in units of the window.
+    /// The sum of a group without leftovers; for doubles, in units of the window.
     pub(super) sum: S,
-    /// How many values a group has.
+    /// The number of values of a group.
     pub(super) count: C,
     pub(super) window: Window,
     pub(super) leftovers: Leftovers,
-    /// Sums of other leftovers, one a group or none.
+    /// Sums of other leftovers, one per group, or empty.
     pub(super) exact: Vec<ExactSum>,
 }
 
 impl Cpu {
-    /// Writes the sums and means that are wanted, and the first group whose sum 64 bits do not hold.
+    /// Writes the requested sums and means. Returns the first group whose sum does not fit in 64 bits.
     pub(super) fn finish_sums<S: Fn(usize) -> i128 + Sync, C: Fn(usize) -> u32 + Sync>(
         &self,
         to: &mut WideAccumulated<Cpu>,

@@ -1,4 +1,4 @@
-//! The primitives against plain Rust.
+//! The primitives compared with plain Rust.
 
 mod relational;
 
@@ -158,7 +158,7 @@ fn strided_updates_visit_each_element_once_where_nothing_divides_both() -> Resul
                 assert!(long.words().iter().all(|&word| word == 7), "{len} {stride}");
             }
         }
-        // Each element that is met is met three times; atomics lose none of them.
+        // Each word is incremented three times; atomics lose none of the increments.
         let mut words = cpu.filled(9, 0u32)?;
         cpu.strided_updates(&mut words, 3, true)?;
         assert_eq!(words.words(), [3, 0, 0, 3, 0, 0, 3, 0, 0]);

@@ -20,7 +20,7 @@ use crate::error::Result;
 /// The first bytes of a file.
 pub(crate) type Magic = [u8; 8];
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     /// A table and nothing else.
@@ -42,12 +42,12 @@ impl FileKind {
         }
     }
 
-    /// What begins with these bytes, if koel writes such files.
+    /// The kind of files that begin with these bytes, if there is one.
     pub(crate) fn of(magic: Magic) -> Option<FileKind> {
         FileKind::ALL.into_iter().find(|kind| kind.magic() == magic)
     }
 
-    /// Reads the first bytes of a section, and goes back to them. A section too short for any has none.
+    /// Reads the first bytes of a section, and seeks back to them. `None` if the section is too short.
     fn sniffed(section: &mut Section<'_>) -> Result<Option<FileKind>> {
         let mut start = Vec::with_capacity(size_of::<Magic>());
         let from = SeekFrom::Start(section.base);
@@ -60,7 +60,7 @@ impl FileKind {
     }
 }
 
-/// What a file holds beside a table.
+/// The content of a file in addition to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
     Nothing,
@@ -68,20 +68,20 @@ pub(crate) enum Beside {
     Lists {
         value_bits: u32,
     },
-    /// The tables of the other shards, this many in all; and before each, of multivalue tables, lists of values of so
-    /// many bits.
+    /// The tables of all shards, of which the first was returned; each table of a multivalue table is preceded by lists
+    /// of values of this many bits.
     Shards {
         count: u32,
         value_bits: Option<u32>,
     },
 }
 
-/// The table in a file, and what the file holds besides: behind the lists of values of a multivalue table, or the first
-/// of the shards' tables, or else all of the file, which may be no table at all.
+/// The table in a file, and the rest of the content. The table is the one after the lists of a multivalue table, the
+/// first of a sharded table, or else the whole file, which may not be a table at all.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table or
-/// one in shards and is none.
+/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if the file begins as a multivalue or
+/// sharded table, but is not a valid one.
 pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Beside)> {
     let mut section = Section::whole(path)?;
     match FileKind::sniffed(&mut section)? {

@@ -21,25 +21,25 @@ use super::section::Section;
 use crate::error::Result;
 use crate::scheme::Value;
 
-/// The version of files with values of 32 bits. It changes with any change of what stands before the table.
+/// The version of files with values of 32 bits. Any change of the layout before the table changes it.
 const VERSION: u32 = 1;
-/// The version of files with values of 64 bits, which older koels refuse by it.
+/// The version of files with values of 64 bits, so that older versions of koel refuse them.
 const WIDE_VERSION: u32 = 2;
 pub(crate) const SUM_BYTES: u64 = 32;
-/// What the table's place in the file is a multiple of.
+/// The alignment of the table in the file.
 pub(crate) const ALIGNED: u64 = 64;
 
-/// What the file of a multivalue table says of itself.
+/// The header of a multivalue table's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ListsHeader {
     magic: Magic,
     version: u32,
-    /// What values are: 0 = u32, 1 = u64.
+    /// The type of the values: 0 = u32, 1 = u64.
     value: u32,
-    /// Distinct keys: one less than starts.
+    /// The number of distinct keys, one less than the number of starts.
     keys: u64,
-    /// Pairs: values.
+    /// The number of pairs, and of values.
     pairs: u64,
     zeros: [u64; 4],
 }
@@ -77,11 +77,11 @@ impl ListsHeader {
 pub(crate) struct Lists<'a> {
     pub(crate) section: Section<'a>,
     pub(crate) header: ListsHeader,
-    /// How many.
+    /// The number of starts.
     pub(crate) starts: usize,
-    /// How many.
+    /// The number of values.
     pub(crate) values: usize,
-    /// Where the table begins in the file.
+    /// The position of the table in the file.
     pub(crate) base: u64,
 }
 
@@ -89,8 +89,8 @@ impl<'a> Lists<'a> {
     /// Reads the header of a section.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a multivalue table,
-    /// and for one too short for its lists.
+    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if this is not a file of a
+    /// multivalue table, or is too short for its lists.
     pub(crate) fn open(mut section: Section<'a>) -> Result<Lists<'a>> {
         let length = section.bytes()?;
         if length < HEADER_BYTES as u64 {
@@ -113,7 +113,7 @@ impl<'a> Lists<'a> {
         if !sizes || header != ListsHeader::of(header.is_wide(), keys, pairs) {
             return Err(section.bad(format!("{keys} keys and {pairs} pairs make no multivalue table")));
         }
-        // Small numbers now: no sum of them overflows.
+        // These numbers are small now, so their sum does not overflow.
         let columns = 4 * (keys + 1) + header.gap().len() as u64 + u64::from(header.value_bits() / 8) * pairs;
         let base = (HEADER_BYTES as u64 + columns + SUM_BYTES).next_multiple_of(ALIGNED);
         let here = |words: u64| usize::try_from(words).map_err(|_| section.bad("it is too large for this machine"));
@@ -136,7 +136,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// The table of the keys, behind all that stands here.
+    /// The table of the keys, after the lists.
     pub(crate) fn into_table(self) -> Section<'a> {
         Section { base: self.base, ..self.section }
     }

@@ -54,25 +54,25 @@ pub(crate) fn write_whole<R>(path: &Path, write: &mut dyn FnMut(&mut File) -> Re
     Ok(result)
 }
 
-/// A file that gets its name at the end, and is removed if there is none.
+/// A file that gets its name when it is finished, and is removed if it is dropped before.
 #[derive(Debug)]
 pub struct WholeFile(Option<Replacing>);
 
-/// What becomes of a part. There is none where the target is written through.
+/// The replacement of a target. Targets that are written directly have none.
 #[derive(Debug)]
 struct Replacing {
     part: Part,
     target: PathBuf,
-    /// The file that is there.
+    /// The existing file.
     old: Option<Metadata>,
 }
 
 impl WholeFile {
-    /// Opens what is written in place of the file that a path names.
+    /// Opens a file that will replace the file with this path.
     ///
     /// # Errors
-    /// The system's, of the target or of its folder, in which a file must be created. A file that may not be written is
-    /// not replaced either.
+    /// Errors of the system for the target, or for its folder, in which a file must be created. A file that may not be
+    /// written is not replaced either.
     pub fn create(path: &Path) -> io::Result<(WholeFile, File)> {
         WholeFile::create_as(path, Part::create)
     }
@@ -92,7 +92,7 @@ impl WholeFile {
             let advice = format!("there is no folder {}: create it first", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, advice));
         }
-        // No one else reads a part of a file that was not for everybody.
+        // Other users must not read a part of a file that they may not be allowed to read.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         let part = part(folder, mode)
             .map_err(|error| context("no file can be created beside it, to replace it in one step", &error))?;
@@ -100,13 +100,13 @@ impl WholeFile {
         Ok((WholeFile(Some(Replacing { part, target, old })), file))
     }
 
-    /// Gives the file its name. All that was written to it is then on the disk.
+    /// Gives the file its name, after all its data is on the disk.
     ///
     /// # Errors
-    /// The system's. The old file is then untouched, unless it was its folder that could not be synchronized.
+    /// Errors of the system. The old file is then unchanged, unless only the folder could not be synchronized.
     pub fn finish(self) -> io::Result<()> {
         let Some(Replacing { part, target, old }) = self.0 else { return Ok(()) };
-        // Writing may have taken long: what counts is the file that is there now.
+        // Writing may have taken long: use the metadata of the file that is there now.
         let old = target.metadata().ok().filter(Metadata::is_file).or(old);
         if let Some(old) = &old {
             keep_mode_and_owner(part.file(), old);
@@ -117,8 +117,8 @@ impl WholeFile {
     }
 }
 
-/// Where a file of this name is or would be created: behind all links, in its folder's own name. `None` if it cannot
-/// be, or is no plain file.
+/// Where a file with this name is or would be created, after following all links, with the folder's canonical name.
+/// `None` if it cannot be created, or is not a plain file.
 pub fn lands_at(path: &Path) -> Option<PathBuf> {
     match Target::of(path).ok()? {
         Target::Plain { path, .. } => Some(folder_of(&path).canonicalize().ok()?.join(path.file_name()?)),
@@ -140,14 +140,14 @@ fn context(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error} ({what})"))
 }
 
-/// As far as the system allows: only root gives files away, and not every file system has modes.
+/// Copies mode and owner as far as the system allows: only root can change owners, and some file systems have no modes.
 #[cfg(unix)]
 fn keep_mode_and_owner(file: &File, old: &Metadata) {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let Ok(new) = file.metadata() else { return };
     let mut mode = old.mode() & 0o777;
     if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
-        // Another group gets no more than everybody.
+        // A different group gets only the permissions of others.
         mode &= !0o070 | ((mode & 0o007) << 3);
     }
     let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
@@ -159,11 +159,11 @@ fn keep_mode_and_owner(file: &File, old: &Metadata) {
 #[cfg(not(unix))]
 fn keep_mode_and_owner(_: &File, _: &Metadata) {}
 
-/// Makes a file's new name last.
+/// Makes a file's new name durable.
 #[cfg(all(unix, not(miri)))]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // A folder may be writable and not readable, and not every file system synchronizes folders.
+        // A folder may be writable but not readable, and some file systems cannot synchronize folders.
         Err(error)
             if matches!(
                 error.kind(),
@@ -176,7 +176,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Miri cannot synchronise a folder.
+/// Miri cannot synchronize a folder.
 #[cfg(any(not(unix), miri))]
 fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())

@@ -23,7 +23,7 @@ const PREFIX: &str = ".koel-";
 const SUFFIX: &str = ".part";
 const RANDOM_LETTERS: usize = 12;
 
-/// The parts of this process that have names. Who holds the lock changes names.
+/// The named parts of this process. Names only change while this lock is held.
 static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn named_parts() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -44,7 +44,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// A part in a folder, of this mode where the system knows modes.
+    /// A part in a folder, with this mode on systems that have modes.
     pub(super) fn create(folder: &Path, mode: u32) -> io::Result<Part> {
         remove_orphans(folder);
         match Part::unnamed(folder, mode) {
@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// `None` where there are no such files, or they could not be given a name later.
+    /// `None` if the file system has no unnamed files, or could not name one later.
     #[cfg(target_os = "linux")]
     pub(super) fn unnamed(folder: &Path, mode: u32) -> Option<Part> {
         use std::os::unix::fs::OpenOptionsExt;
@@ -63,7 +63,7 @@ impl Part {
         let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
         let file = File::options().write(true).mode(mode).custom_flags(flags).open(folder).ok()?;
         open_link(&file).symlink_metadata().ok()?;
-        // Held before it has a name, so never missed.
+        // Locked before it has a name, so another process never takes it for an orphan.
         let _ = file.try_lock();
         Some(Part { file, name: None })
     }
@@ -78,10 +78,10 @@ impl Part {
         let made = names().make_in(folder, |path| {
             let file = create_new(path, mode)?;
             match file.try_lock() {
-                // It was taken for an orphan before it was locked: its name is gone, or will be.
+                // Another process took it for an orphan before it was locked: its name is gone, or will be.
                 Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(()) if !is_at(&file, path) => Err(io::ErrorKind::AlreadyExists.into()),
-                // Without locks no one takes it for an orphan.
+                // Without locks, no process takes it for an orphan.
                 Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
             }
         })?;
@@ -94,14 +94,14 @@ impl Part {
         &self.file
     }
 
-    /// Gives it the target's name, which another file may have.
+    /// Renames the part to the target, which may exist.
     pub(super) fn appear(mut self, target: &Path, replaces: bool) -> io::Result<()> {
         let mut parts = named_parts();
         let name = match self.name.take() {
             Some(name) => name,
             None if replaces => self.link_beside(target)?,
             None => match link(&self.file, target) {
-                // It came in the meantime.
+                // The target was created in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.link_beside(target)?,
                 done => return done,
             },
@@ -112,7 +112,7 @@ impl Part {
         renamed
     }
 
-    /// A name for a file without one: only names can be renamed over others.
+    /// Gives an unnamed file a name: only named files can replace others.
     fn link_beside(&self, target: &Path) -> io::Result<TempPath> {
         Ok(names().make_in(folder_of(target), |path| link(&self.file, path))?.into_temp_path())
     }
@@ -123,7 +123,7 @@ impl Drop for Part {
         if let Some(name) = self.name.take() {
             let mut parts = named_parts();
             parts.retain(|other| *other != *name);
-            // The error that led here says more than a failure to clean up would.
+            // The original error says more than a failure to clean up would.
             drop(name);
         }
     }
@@ -144,14 +144,14 @@ fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     options.write(true).create_new(true).open(path)
 }
 
-/// The link by which the system shows an open file.
+/// The link under which the system lists an open file.
 #[cfg(target_os = "linux")]
 fn open_link(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Gives a file that has no name a new one.
+/// Gives an unnamed file a new name.
 #[cfg(target_os = "linux")]
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -163,7 +163,7 @@ fn link(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Removes the parts in a folder that no process holds. Those that are not ours to remove stay.
+/// Removes the parts in a folder that no process has locked. Parts that this process may not remove are kept.
 fn remove_orphans(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -174,7 +174,7 @@ fn remove_orphans(folder: &Path) {
 }
 
 fn remove_orphan(path: &Path) {
-    // For reading too: a pipe that took the file's place would block a writer.
+    // For reading too: a pipe with the same name would otherwise block a writer.
     let Ok(file) = File::options().read(true).write(true).open(path) else { return };
     if file.try_lock().is_ok() && is_at(&file, path) {
         let _ = fs::remove_file(path);

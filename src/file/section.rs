@@ -5,24 +5,24 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What begins at a byte of an open file and goes on to its end, or to another byte. Who reads several sections reads
-/// them of one open file: by its name a second one might be what a save has put in its place.
+/// A part of an open file, from a byte to the end of the file or to another byte. All sections of a file must be read
+/// from one open file: opened by name again, it might be a newer file that a save has put in its place.
 pub(crate) struct Section<'a> {
-    /// For messages.
+    /// For error messages.
     pub(crate) path: &'a Path,
     pub(crate) file: File,
     pub(crate) base: u64,
-    /// Where it ends, if that is before the file does.
+    /// The end of the section, unless it is the end of the file.
     pub(crate) end: Option<u64>,
 }
 
 impl<'a> Section<'a> {
-    /// All of a plain file.
+    /// A whole plain file.
     pub(crate) fn whole(path: &'a Path) -> Result<Section<'a>> {
         Ok(Section { path, file: open(path)?, base: 0, end: None })
     }
 
-    /// That the file does not hold what it should.
+    /// The error for an invalid file.
     pub(crate) fn bad(&self, reason: impl Into<String>) -> Error {
         Error::BadFile { path: self.path.into(), reason: reason.into() }
     }
@@ -31,30 +31,30 @@ impl<'a> Section<'a> {
         Error::Io { path: self.path.into(), source }
     }
 
-    /// This many of its bytes as a section of their own, from `base` on. The two share the place in the file where it
-    /// is read next, so they are read one after the other.
+    /// A range of this many bytes from `base` on, as a section. Both sections share the read position of the file, so
+    /// they must be read one after the other.
     pub(crate) fn part(&self, base: u64, bytes: u64) -> Result<Section<'a>> {
         let file = self.file.try_clone().map_err(|error| self.io(error))?;
         Ok(Section { path: self.path, file, base, end: Some(base.saturating_add(bytes)) })
     }
 
-    /// Bytes of the section.
+    /// The length of the section in bytes.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let of_file = self.file_bytes()?;
         Ok(self.end.map_or(of_file, |end| end.min(of_file)).saturating_sub(self.base))
     }
 
-    /// Bytes of the file, from its beginning.
+    /// The length of the file in bytes.
     pub(crate) fn file_bytes(&self) -> Result<u64> {
         self.file.metadata().map(|metadata| metadata.len()).map_err(|error| self.io(error))
     }
 }
 
-/// Opens a plain file, or a link to one, to be read. Anything else is refused before it is opened: opening a pipe waits
-/// for a writer, and opening a device can do anything.
+/// Opens a plain file, or a link to one, for reading. Anything else is refused before it is opened: opening a pipe
+/// waits for a writer, and opening a device can have arbitrary effects.
 ///
 /// # Errors
-/// [`Error::Io`], or [`Error::BadFile`] for what is no plain file.
+/// [`Error::Io`], or [`Error::BadFile`] if it is not a plain file.
 fn open(path: &Path) -> Result<File> {
     let io = |source| Error::Io { path: path.into(), source };
     let plain = |metadata: std::fs::Metadata| {
@@ -66,7 +66,7 @@ fn open(path: &Path) -> Result<File> {
     };
     plain(path.metadata().map_err(io)?)?;
     let file = File::open(path).map_err(io)?;
-    // The name may have come to mean something else in between.
+    // The name may refer to another file by now.
     plain(file.metadata().map_err(io)?)?;
     Ok(file)
 }

@@ -23,10 +23,10 @@ use crate::memory;
 const VERSION: u32 = 1;
 const HEADER_BYTES: u64 = 64;
 
-/// The most shards of a table. Each is a table of its own, with buckets of its own.
+/// The most shards of a table. Each is a separate table.
 pub(crate) const MOST_SHARDS: usize = 4096;
 
-/// What the file of a table in shards says of itself.
+/// The header of a sharded table's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ShardsHeader {
@@ -43,7 +43,7 @@ impl ShardsHeader {
         ShardsHeader { magic: FileKind::Sharded.magic(), version: VERSION, shards: shards as u32, seed, zeros: [0; 5] }
     }
 
-    /// Reads it, and that it can be one.
+    /// Reads and validates the header.
     fn read(section: &mut Section<'_>, bytes: u64) -> Result<ShardsHeader> {
         if bytes < HEADER_BYTES {
             return Err(section.bad(format!("{bytes} bytes are too few for any table in shards")));
@@ -71,17 +71,17 @@ impl ShardsHeader {
 pub(crate) struct Shards<'a> {
     pub(crate) section: Section<'a>,
     pub(crate) header: ShardsHeader,
-    /// Bytes of each shard's file.
+    /// The length of each shard's file in bytes.
     lengths: Vec<u64>,
     sum: [u8; SUM_BYTES as usize],
 }
 
 impl<'a> Shards<'a> {
-    /// Reads what stands around the tables of a whole file.
+    /// Reads the header and the lengths of a whole file.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a table in shards,
-    /// and for one whose lengths are not its own.
+    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if this is not a file of a sharded
+    /// table, or if the lengths do not match the file.
     pub(crate) fn open(mut section: Section<'a>) -> Result<Shards<'a>> {
         let bytes = section.file_bytes()?;
         let header = ShardsHeader::read(&mut section, bytes)?;
@@ -103,7 +103,7 @@ impl<'a> Shards<'a> {
         Ok(Shards { section, header, lengths, sum })
     }
 
-    /// Where each shard's file begins, and how long it is.
+    /// The position and length of each shard's file.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64)> {
         self.lengths.iter().scan(HEADER_BYTES, |next, &length| {
             let base = *next;
@@ -112,7 +112,7 @@ impl<'a> Shards<'a> {
         })
     }
 
-    /// The first shard's table, and how many there are.
+    /// The first shard's table, and the number of shards.
     pub(crate) fn into_first(mut self) -> (Section<'a>, u32) {
         let end = HEADER_BYTES + self.lengths[0];
         self.section.base = HEADER_BYTES;
@@ -120,7 +120,7 @@ impl<'a> Shards<'a> {
         (self.section, self.header.shards)
     }
 
-    /// Refuses other bytes than zeros between a shard, which this many bytes are of, and what comes next.
+    /// Refuses nonzero bytes between a shard of this length and the next one.
     pub(crate) fn check_gap(&mut self, base: u64, length: u64) -> Result<()> {
         let mut gap = [0; ALIGNED as usize];
         let gap = &mut gap[..gap_after(length)];
@@ -133,7 +133,7 @@ impl<'a> Shards<'a> {
         Ok(())
     }
 
-    /// Refuses a file whose checksum is not that of its lengths and this digest.
+    /// Refuses a file whose checksum does not match its lengths and this digest.
     pub(crate) fn check_sum(&self, digest: &[u8]) -> Result<()> {
         if sum_of(digest, &self.lengths).as_bytes() != &self.sum {
             return Err(self.section.bad("its checksum is wrong: it was damaged after it was written"));
@@ -142,12 +142,12 @@ impl<'a> Shards<'a> {
     }
 }
 
-/// The zeros behind a shard's file of this many bytes.
+/// The number of zeros after a shard's file of this length.
 pub(crate) fn gap_after(length: u64) -> usize {
     (length.next_multiple_of(ALIGNED) - length) as usize
 }
 
-/// The checksum of a file whose table has this digest, and whose shards are so long.
+/// The checksum of a file whose table has this digest, and whose shards have these lengths.
 pub(crate) fn sum_of(digest: &[u8], lengths: &[u64]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(digest);

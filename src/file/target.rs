@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use super::folder_of;
 
-/// As many links as the systems follow.
+/// The most links that are followed, as in common systems.
 const MOST_LINKS: usize = 40;
 
-/// What a name stands for in the end. Paths are absolute.
+/// The file to which a name resolves. Paths are absolute.
 pub(super) enum Target {
     /// A plain file, or the name of a new one.
     Plain { path: PathBuf, old: Option<Metadata> },
     /// A pipe or a device.
     Special(PathBuf),
-    /// An open file of a process, as `/dev/fd` lists them.
+    /// An open file of a process, from a folder such as `/dev/fd`.
     Descriptor(PathBuf),
 }
 
 impl Target {
     pub(super) fn of(path: &Path) -> io::Result<Target> {
-        // The system refuses loops, and links that it does not follow for this user. It is the one to judge.
+        // The system refuses loops, and links that this user may not follow. Its decision applies.
         if let Err(error) = path.metadata()
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -51,26 +51,26 @@ impl Target {
     }
 }
 
-/// Whether a path is an entry of a list of open files. What such a link says cannot be followed by name.
+/// Whether a path is an entry of a folder of open files. Such links cannot be followed by name.
 fn in_descriptors(path: &Path) -> bool {
     let Some(folder) = listing(path) else { return false };
     folder == Path::new("/dev/fd") || (folder.starts_with("/proc") && folder.ends_with("fd"))
 }
 
-/// The number of this process's descriptor that a path stands for.
+/// The number of this process's descriptor to which a path refers.
 pub(super) fn own_descriptor(path: &Path) -> Option<u32> {
     let folder = listing(path)?;
     let own = ["/proc/self/fd", "/dev/fd"].iter().any(|own| fs::canonicalize(own).is_ok_and(|own| own == folder));
     path.file_name()?.to_str()?.parse().ok().filter(|_| own)
 }
 
-/// The folder of a path by its own name. Only systems with `/dev/fd` are of interest.
+/// The canonical folder of a path. Only systems with `/dev/fd` need it.
 fn listing(path: &Path) -> Option<PathBuf> {
     if cfg!(unix) { folder_of(path).canonicalize().ok() } else { None }
 }
 
-/// Opens a descriptor for writing: stdout and stderr go on where they are, others are opened anew. What their file
-/// holds stays, for it may have been opened to append to.
+/// Opens a descriptor for writing. Stdout and stderr continue at their current position, others are opened again.
+/// Existing contents are kept, because the file may have been opened for appending.
 pub(super) fn open_descriptor(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {

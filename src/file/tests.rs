@@ -1,4 +1,4 @@
-//! Saving on this system, with both kinds of parts.
+//! Saving files, with both kinds of parts.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -12,10 +12,10 @@ use super::part::Part;
 use super::{WholeFile, is_stdout, lands_at};
 use crate::{Cpu, Cuckoo, HashTable};
 
-/// How a part is made.
+/// A function that creates a part.
 type Way = fn(&Path, u32) -> io::Result<Part>;
 
-/// The ways in which a part can be made here.
+/// The functions that work on this system.
 fn ways(folder: &Path) -> Vec<Way> {
     let unnamed: Way = |folder, mode| Part::unnamed(folder, mode).ok_or(io::ErrorKind::Unsupported.into());
     let mut ways: Vec<Way> = vec![Part::named];
@@ -27,7 +27,7 @@ fn ways(folder: &Path) -> Vec<Way> {
     ways
 }
 
-/// Writes a file in such a way.
+/// Writes a file with such a function.
 fn save(path: &Path, way: Way, contents: &str) -> io::Result<()> {
     let (whole, mut file) = WholeFile::create_as(path, way)?;
     file.write_all(contents.as_bytes())?;
@@ -173,7 +173,7 @@ fn a_part_without_a_process_is_removed_and_no_other() {
     symlink("victim", at(".koel-AAAAAAAAAAAA.part")).unwrap();
     let (living, mut file) = WholeFile::create_as(&at("living"), Part::named).unwrap();
     file.write_all(b"goes on").unwrap();
-    // What a process leaves that was killed: no one holds a lock on it.
+    // The part of a process that was killed: no process has locked it.
     fs::write(at(".koel-0123456789ab.part"), "half").unwrap();
     let before = names(folder.path()).len();
 
@@ -226,7 +226,7 @@ fn a_table_that_is_mapped_through_a_link_outlives_a_save_through_it() {
     build(&[1]).save(&link).unwrap();
     let answers = mapped.get(&keys).unwrap();
     assert!(answers.iter().zip(&keys).all(|(answer, &key)| *answer == Some(key)));
-    // It is itself what is read while the file is replaced.
+    // Reads the mapped file while it is replaced.
     let digest = mapped.save(&link).unwrap();
     let again: HashTable<Cpu> = HashTable::open(&Cpu::new(), &real).unwrap();
     assert_eq!((again.digest().unwrap(), again.len()), (digest, 5000));

@@ -1,19 +1,19 @@
-//! Keys of k-mers: windows of `k` letters of DNA or RNA, two bits a letter.
+//! Keys of k-mers: windows of `k` letters of DNA or RNA, with two bits per letter.
 //!
 //! ```text
-//! Base        A C G T = 0 1 2 3; U is T; upper and lower case are one
+//! Base        A C G T = 0 1 2 3; U is T; upper and lower case are equal
 //! key         the codes of the letters, the first one most significant
-//! canonical   the lesser of a window's key and of that of its reverse complement, which is the same place on the other strand
+//! canonical   the lesser of the keys of a window and of its reverse complement, the same place on the other strand
 //!
 //! Window: for each letter of code c
 //!     key      = (key << 2 | c) without the bits above 2 k
 //!     opposite = opposite >> 2 | (3 - c) << 2 (k - 1)
-//!     give     key, or the lesser of both, once k letters stand in a row
+//!     return   key, or the lesser of both, after k consecutive letters
 //! ```
 
 use crate::error::{Error, Result};
 
-/// The most letters that a key of 64 bits holds; one of 32 holds 16.
+/// The most letters of a key of 64 bits; a key of 32 bits has at most 16.
 pub const MOST: u32 = 32;
 
 /// One of the four bases.
@@ -21,7 +21,7 @@ pub const MOST: u32 = 32;
 pub struct Base(u8);
 
 impl Base {
-    /// Of a letter; none of what is no base, or may be several.
+    /// The base of a letter; `None` if the letter is not a base or is ambiguous.
     ///
     /// ```
     /// use koel::layout::kmers::Base;
@@ -39,19 +39,19 @@ impl Base {
         }
     }
 
-    /// Its two bits.
+    /// Its code of two bits.
     #[inline]
     pub fn code(self) -> u64 {
         self.0.into()
     }
 }
 
-/// Whether a letter stands for one of several bases, or for a gap of unknown length. Genomes have them.
+/// Whether a letter denotes one of several bases, or a gap of unknown length, as occur in genomes.
 pub fn is_ambiguous(letter: u8) -> bool {
     b"NRYSWKMBDHV-".contains(&letter.to_ascii_uppercase())
 }
 
-/// The key of the reverse complement of a k-mer. Of a `k` that is not from 1 to [`MOST`] it means nothing.
+/// The key of the reverse complement of a k-mer. Unspecified if `k` is not from 1 to [`MOST`].
 ///
 /// ```
 /// use koel::layout::kmers::reverse_complement;
@@ -59,7 +59,7 @@ pub fn is_ambiguous(letter: u8) -> bool {
 /// assert_eq!(reverse_complement(0b00_00_01_10, 4), 0b01_10_11_11);
 /// ```
 pub fn reverse_complement(key: u64, k: u32) -> u64 {
-    // Pairs of bits in the other order: of bytes, of halves of a byte, and within those.
+    // Reverses the order of pairs of bits: of bytes, of halves of a byte, and within those.
     const NIBBLES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     const PAIRS: u64 = 0x3333_3333_3333_3333;
     let bytes = key.swap_bytes();
@@ -68,18 +68,18 @@ pub fn reverse_complement(key: u64, k: u32) -> u64 {
     !pairs >> (64 - 2 * k.clamp(1, MOST))
 }
 
-/// The lesser of a k-mer's key and its reverse complement's, with `k` as there.
+/// The lesser of the keys of a k-mer and its reverse complement, with `k` as in [`reverse_complement`].
 pub fn canonical(key: u64, k: u32) -> u64 {
     key.min(reverse_complement(key, k))
 }
 
-/// Which strand a window is read from.
+/// The strand from which a window is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strands {
-    /// The one that is given.
+    /// The given one.
     #[default]
     Given,
-    /// Either: the key is [`canonical`].
+    /// Either one: the key is [`canonical`].
     Both,
 }
 
@@ -100,12 +100,12 @@ pub struct Window {
     key: u64,
     /// The reverse complement.
     opposite: u64,
-    /// Letters in a row, up to `k`.
+    /// The number of consecutive letters, up to `k`.
     letters: u32,
 }
 
 impl Window {
-    /// Of `k` letters, of which none has come yet.
+    /// An empty window of `k` letters.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] unless `k` is from 1 to [`MOST`].
@@ -116,25 +116,25 @@ impl Window {
         Ok(Window { k, strands, mask: u64::MAX >> (64 - 2 * k), key: 0, opposite: 0, letters: 0 })
     }
 
-    /// Letters of a window.
+    /// The number of letters of a window.
     #[inline]
     pub fn k(&self) -> u32 {
         self.k
     }
 
-    /// Letters that stand in a row, up to `k`.
+    /// The number of consecutive letters so far, up to `k`.
     #[inline]
     pub fn letters(&self) -> u32 {
         self.letters
     }
 
-    /// Begins anew: behind what is no base, and where another sequence begins.
+    /// Restarts: after a letter that is not a base, and at the start of another sequence.
     #[inline]
     pub fn clear(&mut self) {
         self.letters = 0;
     }
 
-    /// Goes on by a letter, and gives the key of the window that ends with it.
+    /// Adds a letter, and returns the key of the window that ends with it.
     #[inline]
     pub fn push(&mut self, base: Base) -> Option<u64> {
         let code = base.code();

@@ -1,6 +1,7 @@
-//! Morton codes of 64 bits: for tables of `u64` keys, of cells of pictures with 2^32 and of boxes with 2^21 an axis.
+//! Morton codes of 64 bits, for tables of `u64` keys: cells of pictures with 2^32 cells per axis, and of boxes with
+//! 2^21.
 //!
-//! A coherent Robin Hood table keeps neighbours side by side, also where they are numbered by such codes:
+//! A coherent Robin Hood table keeps adjacent cells close to each other for such codes too:
 //!
 //! ```
 //! use koel::layout::wide::{morton3, morton3_cell};
@@ -21,13 +22,13 @@ pub fn morton2(x: u32, y: u32) -> u64 {
     spread2(x) | spread2(y) << 1
 }
 
-/// The cell `(x, y)` of a Morton code: the inverse of [`morton2`]. Every key is one.
+/// The cell `(x, y)` of a Morton code: the inverse of [`morton2`]. Every key is a valid code.
 pub fn morton2_cell(key: u64) -> (u32, u32) {
     (gather2(key), gather2(key >> 1))
 }
 
-/// The Morton code of a cell of a box with 2^21 cells an axis, of 63 bits: bit i of `x` is bit 3i, that of `y` bit
-/// 3i + 1, that of `z` bit 3i + 2. None outside.
+/// The Morton code of a cell of a box with 2^21 cells per axis, of 63 bits: bit i of `x` is bit 3i, that of `y` bit
+/// 3i + 1, that of `z` bit 3i + 2. `None` for cells outside.
 ///
 /// ```
 /// use koel::layout::wide::morton3;
@@ -38,7 +39,7 @@ pub fn morton3(x: u32, y: u32, z: u32) -> Option<u64> {
     ((x | y | z) >> MORTON3_BITS == 0).then(|| spread3(x) | spread3(y) << 1 | spread3(z) << 2)
 }
 
-/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. Keys of 64 bits have none.
+/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. `None` for keys of 64 bits.
 pub fn morton3_cell(key: u64) -> Option<(u32, u32, u32)> {
     (key >> (3 * MORTON3_BITS) == 0).then(|| (gather3(key), gather3(key >> 1), gather3(key >> 2)))
 }
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use quickcheck::quickcheck;
 
-    /// What interleaving is, a bit at a time.
+    /// Interleaves bit by bit.
     fn interleaved(coordinates: &[u32]) -> u64 {
         let dimensions = coordinates.len() as u32;
         let bit = |i: u32| u64::from(coordinates[(i % dimensions) as usize] >> (i / dimensions) & 1);
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(morton2(u32::MAX, u32::MAX), u64::MAX);
     }
 
-    /// A box of the 32-bit layout has the same codes.
+    /// Cells of the 32-bit layout have the same codes.
     #[test]
     fn codes_are_those_of_32_bits_where_both_have_one() {
         for (x, y, z) in (0..4000u32).map(|i| (i * 7 % 1024, i * 31 % 1024, i * 113 % 1024)) {

@@ -15,10 +15,10 @@ use crate::scheme::{Audit, Scheme, Value, Violation};
 use crate::threads;
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs begin one
-    /// behind the other and none is empty, and that the keys number them in ascending order.
+    /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs are
+    /// adjacent and not empty, and that they are numbered in the order of their keys.
     ///
-    /// Cost: the image, its pairs and the starts are read to the host, and looked at there.
+    /// Cost: the image, its pairs and the starts are transferred to the host, and checked there.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -34,7 +34,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(self.check_runs(&self.starts()?)?.map(|()| audit)?)
     }
 
-    /// Whether starts, values and the numbers in the table belong together.
+    /// Whether starts, values and the numbers in the table are consistent.
     pub(super) fn check_runs(&self, starts: &[u32]) -> Result<std::result::Result<(), Violation>> {
         threads::ready()?;
         let runs = self.table.len();

@@ -33,11 +33,11 @@ pub struct MultiBuilder<S: Scheme, V: Value = u32> {
     of: PhantomData<V>,
 }
 
-/// Pairs in the order of their keys.
+/// Pairs grouped by key, in ascending order.
 pub(crate) struct Grouped<B: HashBackend, K: Key, V: Value = u32> {
     /// The distinct keys, ascending.
     pub(crate) keys: B::Buffer<K>,
-    /// Where the run of each begins, followed by the number of pairs.
+    /// Where the run of each key begins, followed by the number of pairs.
     pub(crate) starts: B::Buffer<u32>,
     /// The values, run by run.
     pub(crate) values: B::Buffer<V>,
@@ -51,7 +51,7 @@ impl<S: Scheme<Value = u32>> MultiBuilder<S> {
         MultiBuilder::of(HashTable::builder(scheme))
     }
 
-    /// The same of tables whose values are `V`: `u64`, or `u32` again.
+    /// Sets the type of the values: `u64`, or `u32` again.
     ///
     /// ```
     /// use koel::{Bucketized, Cpu, MultiTable};
@@ -62,7 +62,7 @@ impl<S: Scheme<Value = u32>> MultiBuilder<S> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
-    /// The scheme's own values number the runs of values, and stay `u32`.
+    /// The scheme's own values are the numbers of runs, and remain `u32`.
     pub fn values<V: Value>(self) -> MultiBuilder<S, V> {
         MultiBuilder { table: self.table, of: PhantomData }
     }
@@ -82,10 +82,10 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
 
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.
     ///
-    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); the pairs travel to the
-    /// device. Memory there, of keys and values of 32 bits: 28 bytes a pair while it is sorted, its input among them;
-    /// then 4 bytes a pair and 4 a distinct key stay, and the table of the keys. Where keys or values have 64 bits,
-    /// three times 4 bytes more each while it is sorted, and 4 bytes a pair more stay for such values.
+    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); the pairs are transferred
+    /// to the device. Device memory for keys and values of 32 bits: 28 bytes per pair during the sort, including the
+    /// input; afterwards 4 bytes per pair, 4 per distinct key, and the table of the keys. Keys of 64 bits need 12 more
+    /// bytes per pair during the sort; so do values of 64 bits, and 4 more bytes per pair afterwards.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 pairs on; otherwise as [`TableBuilder::build`] of the
@@ -95,7 +95,7 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
         self.build_of(backend, backend.upload(keys)?, backend.upload(values)?)
     }
 
-    /// [`build_on`](Self::build_on) of buffers that are let go as soon as pairs are grouped.
+    /// [`build_on`](Self::build_on) from buffers that are dropped as soon as the pairs are grouped.
     pub(crate) fn build_of<B: Runs<S>>(
         &self,
         backend: &B,
@@ -108,7 +108,7 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
         self.build_grouped(backend, grouped)
     }
 
-    /// [`build`](Self::build) from buffers that are on the device already; nothing is transferred.
+    /// [`build`](Self::build) from buffers on the device; nothing is transferred.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
@@ -137,12 +137,12 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
         self.check()
     }
 
-    /// Refuses parameters that make no table, before there is work.
+    /// Refuses invalid parameters before any work is done.
     pub(crate) fn check(&self) -> Result<()> {
         self.table.check()
     }
 
-    /// The table of pairs that stand in the order of their keys.
+    /// The table of pairs that are grouped by key.
     pub(crate) fn build_grouped<B: Runs<S>>(
         &self,
         backend: &B,

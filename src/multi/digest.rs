@@ -20,12 +20,12 @@ use crate::threads;
 const CHUNK: usize = 8 << 20;
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// The digest of everything: keys, where their values stand, and the values.
+    /// The digest of the whole table: the keys, the positions of their values, and the values.
     ///
-    /// For canonical tables it is a function of scheme, parameters, seed, number of slots, and of each key's values in
-    /// their order. The order in which different keys came plays no part.
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots, and each key's values in
+    /// their order. It does not depend on the order of pairs with different keys.
     ///
-    /// Cost: all of it is read from the device once, in pieces of 8 MiB, and hashed by all threads.
+    /// Cost: everything is read from the device once, in pieces of 8 MiB, and hashed by all threads.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -41,7 +41,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(joined(self.sum(|_| Ok(()))?, self.table.digest()?))
     }
 
-    /// Hands header, starts and values to `sink`, piece by piece, and sums them up.
+    /// Passes header, starts and values to `sink` in pieces, and returns their checksum.
     pub(super) fn sum(&self, mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<[u8; 32]> {
         threads::ready()?;
         let mut hasher = blake3::Hasher::new();
@@ -58,7 +58,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     }
 }
 
-/// Hands the first `len` elements of a column to `take`.
+/// Passes the first `len` elements of a column to `take`.
 fn read_pieces<B: HashBackend, T: Word>(
     backend: &B,
     column: &B::Buffer<T>,
@@ -75,7 +75,7 @@ fn read_pieces<B: HashBackend, T: Word>(
     Ok(())
 }
 
-/// The sum of what stands beside a table, and the table's digest, in one.
+/// Combines the checksum of everything except the table with the table's digest.
 pub(super) fn joined(sum: [u8; 32], table: Digest) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&sum).update(&table.bytes());

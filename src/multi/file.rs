@@ -21,7 +21,7 @@ use crate::threads;
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Writes the table to a file, and returns its digest. Files are replaced as by [`HashTable::save`].
     ///
-    /// Cost: all of it is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
+    /// Cost: everything is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
     /// device they were built on.
     ///
     /// ```
@@ -36,13 +36,13 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    /// [`Error::Io`], or what the device reports. An existing file with this name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
         write_whole(path, &mut |file| Ok(self.write_to(file, path)?.0))
     }
 
-    /// Writes the table at the file's end; its path is for messages. The digest, and how many bytes it wrote.
+    /// Appends the table to the file, whose path is for messages. Returns the digest and the number of bytes written.
     pub(crate) fn write_to(&self, file: &mut File, path: &Path) -> Result<(Digest, u64)> {
         let io = |source| Error::Io { path: path.into(), source };
         let mut written = 0;
@@ -63,21 +63,21 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Cost: the file is read once into this machine's memory, hashed and audited, and uploaded.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme and of such values, is
-    /// damaged, or contradicts itself; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a multivalue table of this scheme and type of values,
+    /// is damaged, or contradicts itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self::open_with_digest(backend, Section::whole(path.as_ref())?)?.0)
     }
 
-    /// The same of a section, and the digest.
+    /// The same for a section. Also returns the digest.
     pub(crate) fn open_with_digest(backend: &B, section: Section<'_>) -> Result<(Self, Digest)> {
         let (table, sum, of_table) =
             Self::open_with(backend, section, |part| HashTable::open_with_digest(backend, part, Contents::Multi))?;
         Ok((table, joined(sum, of_table)))
     }
 
-    /// Reads and checks all but the table, which `open_table` is given. The table, the sum of what stands beside the
-    /// keys' one, and what `open_table` says of that.
+    /// Reads and checks everything but the table, whose section is passed to `open_table`. Returns the table, the
+    /// checksum of the rest, and the second result of `open_table`.
     fn open_with<T>(
         backend: &B,
         section: Section<'_>,
@@ -109,17 +109,17 @@ impl<S: Scheme<Value = u32>, V: Value> MultiTable<Cpu, S, V>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file whose table of the keys stays where it is; see [`HashTable::open_mapped`]. Starts and values are
-    /// read and checked, and with them which key has which run, by a pass over the table.
+    /// Opens a file without reading its table of keys; see [`HashTable::open_mapped`]. Starts and values are read and
+    /// checked, and so is the assignment of runs to keys, by a pass over the table.
     ///
     /// # Safety
-    /// That of [`HashTable::open_mapped`]: no one writes to the file.
+    /// As [`HashTable::open_mapped`]: no one may write to the file.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but the checksum of the table of the keys is not looked at.
+    /// As [`open`](Self::open), but the checksum of the table of keys is not verified.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees this.
         let opened = Self::open_with(backend, Section::whole(path.as_ref())?, |section| unsafe {
             Ok((HashTable::open_mapped_part(backend, section, Contents::Multi)?, ()))
         });
@@ -127,10 +127,10 @@ where
     }
 }
 
-/// The lists of a file as they are read, one after the other.
+/// The lists of a file, which are read one after the other.
 struct Source<'a> {
     lists: Lists<'a>,
-    /// Of all that was read.
+    /// The hash of everything read so far.
     hasher: blake3::Hasher,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
         Ok(Source { lists, hasher })
     }
 
-    /// The next this many elements.
+    /// Reads this many elements.
     fn column<T: bytemuck::Pod>(&mut self, len: usize) -> Result<Vec<T>> {
         let mut column = memory::zeroed(len)?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut column);
@@ -152,7 +152,8 @@ impl<'a> Source<'a> {
         Ok(column)
     }
 
-    /// The checksum, which stands behind the columns, if it is that of all before it, and zeros lead up to the table.
+    /// Reads the checksum after the columns. `None` if it does not match, or if the padding before the table is not
+    /// zero.
     fn sound_sum(&mut self) -> Result<Option<[u8; SUM_BYTES as usize]>> {
         let base = self.lists.base;
         let Section { file, .. } = &mut self.lists.section;

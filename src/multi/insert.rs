@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::scheme::{Scheme, Value};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// Adds pairs. The values of a key that is there already come behind those that it has.
+    /// Adds pairs. New values of an existing key follow its existing values.
     ///
-    /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)): collect small batches before.
-    /// Memory on the device while it works: what the build takes, and the table as it is.
+    /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)), so collect small batches
+    /// first. Memory on the device meanwhile: that of the build, and the existing table.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -30,8 +30,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then as
-    /// before.
+    /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then
+    /// unchanged.
     pub fn insert(&mut self, keys: &[S::Key], values: &[V]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
@@ -68,7 +68,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// The key of each value, in the order of the values.
     fn keys_of_values(&self) -> Result<B::Buffer<S::Key>> {
         let backend = self.backend();
-        // The last start is the place behind all values, which is passed over.
+        // The last start is the end of all values, and is ignored.
         let heads = backend.mark(&self.starts, self.pairs)?;
         backend.gather(&self.keys_on()?, &backend.ranks(&heads, self.pairs)?)
     }

@@ -14,14 +14,14 @@
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans, Word};
 use crate::error::{Error, Result};
 
-/// Elements that are made at a time when a whole listing is wanted.
+/// The number of elements that are gathered at a time for a whole listing.
 const PIECE: usize = 1 << 24;
 
 /// All runs of some queries, in the order of the queries.
 pub(crate) struct Listing<B: HashBackend> {
-    /// Where each run begins in the listing, and behind them its length.
+    /// Where each run begins in the listing, followed by its length.
     offsets: B::Buffer<u64>,
-    /// Where each run begins in what the runs are runs of.
+    /// Where each run begins in the column of all runs.
     starts: B::Buffer<u32>,
     len: u64,
 }
@@ -43,7 +43,7 @@ impl<B: Relational> Listing<B> {
         Ok(Listing { offsets, starts, len: len[0] })
     }
 
-    /// Elements.
+    /// The number of elements.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -56,7 +56,7 @@ impl<B: Relational> Listing<B> {
         &self.offsets
     }
 
-    /// Elements `first..first + len`, as many of them as there are.
+    /// Elements `first..first + len`, or fewer at the end.
     pub(crate) fn piece<V: Word>(
         &self,
         backend: &B,
@@ -84,7 +84,7 @@ impl<B: Relational> Listing<B> {
         Ok(all)
     }
 
-    /// Writes all elements over the beginning of `to`, which has room for them.
+    /// Writes all elements to the beginning of `to`, which must be long enough.
     pub(crate) fn read_all<V: Word>(&self, backend: &B, values: &B::Buffer<V>, to: &mut [V]) -> Result<()> {
         for (i, to) in to.chunks_mut(PIECE).enumerate() {
             let piece = self.piece::<V>(backend, values, (i * PIECE) as u64, to.len())?.values;
@@ -97,17 +97,17 @@ impl<B: Relational> Listing<B> {
     }
 }
 
-/// The length of a result that is wanted as a whole.
+/// The length of a result that must fit in one buffer.
 ///
 /// # Errors
-/// [`Error::TooLarge`] from 2^32 elements on, on every machine alike: such a result is better taken in pieces.
+/// [`Error::TooLarge`] from 2^32 elements on, on every machine: such results must be retrieved in pieces.
 pub(crate) fn len_at_once(len: u64) -> Result<usize> {
     let most = u32::MAX.into();
     let what = "rows to hold at once (take them in chunks)";
     usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, asked: len, most })
 }
 
-/// Where the pieces of a whole begin, one after the other.
+/// Iterates over the pieces of a whole.
 #[derive(Debug)]
 pub(crate) struct Walk {
     next: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Through `total` elements, `len` at a time (0 counts as 1).
+    /// Over `total` elements, `len` at a time (0 counts as 1).
     pub(crate) fn new(total: u64, len: usize) -> Self {
         Walk { next: 0, total, len: len.max(1) }
     }
@@ -125,7 +125,7 @@ impl Walk {
         self.total
     }
 
-    /// The piece after `passed` others that no one wants. After one that could not be made there is none.
+    /// The piece after skipping `passed` others. After one that failed, there are no more.
     pub(crate) fn piece<T>(&mut self, passed: usize, make: impl FnOnce(u64, usize) -> Result<T>) -> Option<Result<T>> {
         let len = self.len as u64;
         let first = self.next.saturating_add(len.saturating_mul(passed as u64));
@@ -140,10 +140,10 @@ impl Walk {
         Some(piece)
     }
 
-    /// How many pieces are left, as iterators tell it.
+    /// The number of pieces left, as [`Iterator::size_hint`].
     pub(crate) fn size_hint(&self) -> (usize, Option<usize>) {
         let left = usize::try_from((self.total - self.next).div_ceil(self.len as u64)).ok();
-        // An error ends it early.
+        // An error ends the iteration early.
         (usize::from(left != Some(0)), left)
     }
 }

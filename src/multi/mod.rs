@@ -45,10 +45,10 @@ use crate::error::Result;
 use crate::scheme::{Cuckoo, Scheme, Value};
 use crate::table::{HashTable, KeyType, Stats, ValueType};
 
-/// A table from keys to any number of values each, on backend `B`; the keys are found by scheme `S`, whose type of keys
-/// they have. Values are `u32`, or `u64` by [`MultiBuilder::values`].
+/// A table from keys to any number of values each, on backend `B`. Scheme `S` locates the keys and determines their
+/// type. Values are `u32`, or `u64` with [`MultiBuilder::values`].
 ///
-/// The values of a key keep the order of the input. Keys that come once, or a million times, are all the same to it.
+/// The values of a key keep the order of the input. Skewed keys need no special handling.
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -62,16 +62,16 @@ use crate::table::{HashTable, KeyType, Stats, ValueType};
 /// # Ok::<(), koel::Error>(())
 /// ```
 pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo, V: Value = u32> {
-    /// Each key's run. Its capacity, seed and so on are the multivalue table's.
+    /// Maps each key to its run. Capacity, seed and other parameters of the multivalue table are stored here.
     table: HashTable<B, S>,
-    /// One more than runs; rising, from 0 to the number of pairs.
+    /// One more than runs; ascending, from 0 to the number of pairs.
     starts: B::Buffer<u32>,
-    /// As many as pairs, and what [`with_spare`](MultiTable::with_spare) put behind them.
+    /// The values of all pairs, followed by what [`with_spare`](MultiTable::with_spare) appended.
     values: B::Buffer<V>,
     pairs: usize,
 }
 
-/// Written for one backend so that `MultiTable::builder(..)` needs no type; it builds on any.
+/// For one backend, so that `MultiTable::builder(..)` needs no type annotation; the builder works with any.
 impl<S: Scheme<Value = u32>> MultiTable<Cpu, S> {
     /// Starts a table with these parameters and values of `u32`, for any backend; see [`MultiBuilder`].
     pub fn builder(scheme: S) -> MultiBuilder<S> {
@@ -80,7 +80,7 @@ impl<S: Scheme<Value = u32>> MultiTable<Cpu, S> {
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// The number of pairs: of all values. Fewer than 2^32.
+    /// The number of pairs, fewer than 2^32.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -92,17 +92,17 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.pairs
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of distinct keys: of runs.
+    /// The number of distinct keys.
     pub fn keys_len(&self) -> usize {
         self.table.len()
     }
 
-    /// Slots for keys; see [`HashTable::slots`].
+    /// The number of slots for keys; see [`HashTable::slots`].
     pub fn slots(&self) -> usize {
         self.table.slots()
     }
@@ -135,9 +135,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.table.backend()
     }
 
-    /// The same table on another device: the bytes are copied, nothing is built again.
+    /// The same table on another device: the bytes are copied, nothing is rebuilt.
     ///
-    /// Cost: all of it is read to the host's memory, and written to the device.
+    /// Cost: everything is transferred to the host and to the device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable, auto};
@@ -155,7 +155,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(MultiTable { table: self.table.to_backend(other)?, starts, values, pairs: self.pairs })
     }
 
-    /// The table with one element more behind its values, which belongs to no key.
+    /// Appends a value that does not belong to any key.
     pub(crate) fn with_spare(mut self, value: V) -> Result<Self> {
         debug_assert_eq!(self.values.len(), self.pairs, "one is enough");
         let spare = self.backend().upload(&[value])?;

@@ -13,9 +13,9 @@ use crate::scheme::{Scheme, Value};
 pub(crate) type Numbers<B> = (<B as HashBackend>::Buffer<u32>, <B as HashBackend>::Buffer<u32>);
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.
+    /// The range of each query's values in [`values`](Self::values); empty for a key that is absent.
     ///
-    /// Cost: a lookup and two neighbouring reads a query; queries and answers travel in chunks.
+    /// Cost: a lookup and two adjacent reads per query; queries and answers are transferred in chunks.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -45,8 +45,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(ranges)
     }
 
-    /// [`get`](Self::get) of queries in a buffer on the table's device: first value and number of values, a buffer
-    /// each.
+    /// [`get`](Self::get) of queries in a buffer on the table's device: a buffer of the first values' positions, and
+    /// one of the numbers of values.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
@@ -63,7 +63,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.spans(queries, None)
     }
 
-    /// How many values each query has; 0 for a key that is absent.
+    /// The number of values of each query; 0 for a key that is absent.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -83,7 +83,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(counts)
     }
 
-    /// All values: by key, ascending, and those of one key in the order of the input.
+    /// All values: by key, ascending; those of one key in the order of the input.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -91,7 +91,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.backend().download(&self.values)
     }
 
-    /// [`values`](Self::values), where they are.
+    /// [`values`](Self::values), on the device.
     pub fn values_on(&self) -> &B::Buffer<V> {
         &self.values
     }
@@ -111,14 +111,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.backend().download(&self.starts)
     }
 
-    /// [`starts`](Self::starts), where they are.
+    /// [`starts`](Self::starts), on the device.
     pub fn starts_on(&self) -> &B::Buffer<u32> {
         &self.starts
     }
 
     /// The distinct keys, ascending.
     ///
-    /// Cost: they are read out of the table, 8 bytes a slot, and put in their order.
+    /// Cost: they are read from the table, 8 bytes per slot, and sorted.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -135,7 +135,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.backend().scatter(&keys, &runs, keys.len())
     }
 
-    /// All pairs: by key, ascending, and those of one key in the order of the input.
+    /// All pairs: by key, ascending; those of one key in the order of the input.
     ///
     /// Cost: as [`keys`](Self::keys), and the values are read.
     ///
@@ -157,12 +157,12 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(pairs)
     }
 
-    /// The run of each query; of one without a run the value at `missing`, if that is given.
+    /// The run of each query. A query without one has the value at `missing`, if that is given.
     pub(crate) fn spans(&self, queries: &B::Buffer<S::Key>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
         self.spans_of(&self.numbers(queries)?, missing)
     }
 
-    /// The same of queries whose [`numbers`](Self::numbers) are known.
+    /// The same for queries whose [`numbers`](Self::numbers) are known.
     pub(crate) fn spans_of(&self, numbers: &Numbers<B>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
         self.backend().spans(&self.starts, &numbers.0, &numbers.1, missing)
     }

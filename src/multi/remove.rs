@@ -20,11 +20,11 @@ use crate::error::Result;
 use crate::scheme::{Scheme, Value};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// Removes all values of these keys, and returns how many there were. Keys that are absent or duplicate do
-    /// nothing. The values of the rest keep their order, and the table is that of one build of the rest.
+    /// Removes all values of these keys, and returns how many were removed. Absent and duplicate keys are ignored. The
+    /// remaining values keep their order, and the table equals one built from the remaining pairs.
     ///
-    /// Cost: a lookup a key, a pass over the values that stay, and a build of the keys that stay. Memory on the device
-    /// while it works: a second table, and 12 bytes a pair that stays.
+    /// Cost: a lookup per key, a pass over the remaining values, and a build of the remaining keys. Memory on the
+    /// device meanwhile: a second table, and 12 bytes per remaining pair.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -55,7 +55,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(before.saturating_sub(self.len()))
     }
 
-    /// The table without these keys, if it has one of them, built separately.
+    /// The table without these keys, built separately; `None` if it contains none of them.
     pub(crate) fn removing_on(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Self>> {
         let backend = self.backend();
         let gone = self.runs_of(keys)?;
@@ -70,7 +70,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped).map(Some)
     }
 
-    /// A bitmap of the runs that these keys have.
+    /// A bitmap of the runs of these keys.
     fn runs_of(&self, keys: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
         self.marked(&self.numbers(keys)?)
     }
@@ -81,7 +81,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         backend.mark(&places, self.starts.len().saturating_sub(1))
     }
 
-    /// The values of all runs that are not those of queries with these numbers, by key.
+    /// The values of all runs except those of queries with these numbers, by key.
     pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<V>> {
         let backend = self.backend();
         let gone = self.marked(numbers)?;
@@ -90,7 +90,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
     }
 
-    /// The runs `kept`, one after the other; `keys` are theirs.
+    /// The runs `kept`, concatenated. `keys` are their keys.
     fn runs_kept(&self, keys: B::Buffer<S::Key>, kept: &B::Buffer<u32>) -> Result<Grouped<B, S::Key, V>> {
         let backend = self.backend();
         let all = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
@@ -99,7 +99,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         drop(counts);
         let mut len = [0];
         backend.read(&offsets, kept.len(), &mut len)?;
-        // No more than there are values.
+        // At most the number of values.
         let len = usize::try_from(len[0]).unwrap_or(usize::MAX).min(self.pairs);
         let expanded = backend.expand(&offsets, &starts, 0, len)?;
         let values = backend.gather(&self.values, &expanded.places)?;

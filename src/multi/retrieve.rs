@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::{Scheme, Value};
 
-/// The values of many queries, those of one behind those of the one before it.
+/// The values of many queries, concatenated in the order of the queries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retrieved<V = u32> {
-    /// Where the values of each query begin, followed by the number of all: one more than queries.
+    /// Where the values of each query begin, followed by the number of all values.
     pub offsets: Vec<u64>,
     /// The values.
     pub values: Vec<V>,
 }
 
 impl<V> Retrieved<V> {
-    /// The values of query `i`; none of a query that there was not.
+    /// The values of query `i`; empty if there is no such query.
     pub fn of(&self, i: usize) -> &[V] {
         let run = || {
             let offset = |i: usize| usize::try_from(*self.offsets.get(i)?).ok();
@@ -69,7 +69,7 @@ impl<V> ExactSizeIterator for RetrievedIter<'_, V> {}
 
 /// [`Retrieved`] on a device.
 pub struct RetrievedOn<B: HashBackend, V: Word = u32> {
-    /// Where the values of each query begin, followed by the number of all.
+    /// Where the values of each query begin, followed by the number of all values.
     pub offsets: B::Buffer<u64>,
     /// The values.
     pub values: B::Buffer<V>,
@@ -81,21 +81,21 @@ impl<B: HashBackend, V: Word> std::fmt::Debug for RetrievedOn<B, V> {
     }
 }
 
-/// A piece of what was retrieved: values, and the query of each.
+/// A piece of the result: values, and the query of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetrievedRows<V = u32> {
-    /// Which query each value belongs to, by its number; ascending.
+    /// The number of the query of each value; ascending.
     pub queries: Vec<u32>,
     /// The values.
     pub values: Vec<V>,
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// All values of all queries, those of one in the order of the input. A query that comes again has its values
-    /// again, and an absent key has none.
+    /// All values of all queries; those of one key in the order of the input. Duplicate queries have their values each
+    /// time, and an absent key has none.
     ///
-    /// Cost: a lookup a query, and a read and a write a value. Memory on the device: 16 bytes a query, and pieces of
-    /// the list, 8 bytes a value and the value, at most 16 M values at a time.
+    /// Cost: a lookup per query, and a read and a write per value. Memory on the device: 16 bytes per query, and pieces
+    /// of the list of at most 16 M values, with 8 bytes per value in addition to the value.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -107,8 +107,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 values on, which [`retrieve_chunks`](Self::retrieve_chunks) gives; or from 2^32
-    /// queries on; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::TooLarge`] from 2^32 values on, for which [`retrieve_chunks`](Self::retrieve_chunks) can be used, or
+    /// from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports.
     pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved<V>> {
         let listing = self.listing(queries)?;
         let mut values = memory::zeroed(len_at_once(listing.len())?)?;
@@ -117,8 +117,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     }
 
     /// [`retrieve`](Self::retrieve) into slices of the caller: `offsets` has one more element than there are queries,
-    /// `values` at least as many as there are values, which is the number that is returned. What is behind them is left
-    /// as it was. Totals of 2^32 and more are no matter here.
+    /// and `values` is at least as long as the result. Returns the number of values; elements after them are unchanged.
+    /// Totals of 2^32 and more are supported.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, Error, MultiTable};
@@ -133,7 +133,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooShort`] with the size needed, where `values` is shorter: nothing is written then, to either slice.
+    /// [`Error::TooShort`] with the required length if `values` is shorter; nothing is then written to either slice.
     /// [`Error::LengthMismatch`] for `offsets` of another length; otherwise as [`retrieve`](Self::retrieve).
     pub fn retrieve_into(&self, queries: &[S::Key], offsets: &mut [u64], values: &mut [V]) -> Result<u64> {
         Error::check_length("offsets", offsets.len(), queries.len().saturating_add(1))?;
@@ -142,13 +142,13 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         if given < needed {
             return Err(Error::TooShort { what: "the slice of values", given, needed });
         }
-        // No more than `values` is long, which a `usize` counts.
+        // At most the length of `values`, so it fits in a `usize`.
         listing.read_all::<V>(self.backend(), &self.values, &mut values[..needed as usize])?;
         self.backend().read(listing.offsets(), 0, offsets)?;
         Ok(needed)
     }
 
-    /// [`retrieve`](Self::retrieve) of queries in a buffer on the table's device, to buffers there.
+    /// [`retrieve`](Self::retrieve) of queries in a buffer on the table's device, to buffers on that device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
@@ -167,11 +167,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(RetrievedOn { offsets: listing.into_offsets(), values })
     }
 
-    /// What [`retrieve`](Self::retrieve) gives, in pieces of `len` values (the last may be shorter; 0 counts as 1): for
-    /// totals that do not fit, 2^32 values and more among them.
+    /// The result of [`retrieve`](Self::retrieve) in pieces of `len` values (the last may be shorter; 0 counts as 1),
+    /// for totals that do not fit in memory, including 2^32 values and more.
     ///
-    /// Cost: the lookups are made at once, and each piece when it is asked for. Memory on the device: 12 bytes a query
-    /// for as long as the pieces last, and of a piece 8 bytes a value and the value.
+    /// Cost: all lookups are made at once, and each piece on demand. Memory on the device: 12 bytes per query until the
+    /// iterator is dropped, and for each piece 8 bytes per value in addition to the value.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -186,7 +186,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports. Each piece may fail
-    /// for the last two reasons as well, and is then the last one.
+    /// with the last two errors as well, and is then the last one.
     pub fn retrieve_chunks(&self, queries: &[S::Key], len: usize) -> Result<RetrieveChunks<'_, B, S, V>> {
         let listing = self.listing(queries)?;
         Ok(RetrieveChunks { table: self, walk: Walk::new(listing.len(), len), listing })
@@ -212,12 +212,12 @@ pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme<Value = u32>, V: Value = u32
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> RetrieveChunks<'_, B, S, V> {
-    /// The number of values in all pieces together.
+    /// The total number of values of all pieces.
     pub fn total(&self) -> u64 {
         self.walk.total()
     }
 
-    /// Where the values of each query begin, followed by the number of all.
+    /// Where the values of each query begin, followed by the number of all values.
     ///
     /// # Errors
     /// What the device reports.
@@ -233,7 +233,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> Iterator for RetrieveChunks<'
         self.nth(0)
     }
 
-    /// Pieces that are passed over, by `skip` too, are not made.
+    /// Skipped pieces, including those skipped by `skip`, are not produced.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         let RetrieveChunks { table, listing, walk } = self;
         let backend = table.backend();

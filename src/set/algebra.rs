@@ -57,7 +57,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
 
     /// The keys of this set that are not in the other.
     ///
-    /// Cost: a lookup of this set's keys, and a build of those that stay.
+    /// Cost: a lookup of this set's keys, and a build of the remaining ones.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -72,7 +72,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.with(other, &self.among(other, false)?)
     }
 
-    /// The keys that are in one of the sets and not in both, with this one's parameters.
+    /// The keys that are in exactly one of the sets, with this one's parameters.
     ///
     /// Cost: a lookup of the keys of both, and a build.
     ///
@@ -91,7 +91,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.with(other, &self.backend().concat(&here, &there)?)
     }
 
-    /// Whether every key of this set is in the other. Cost: a lookup of this set's keys, if the other is no smaller.
+    /// Whether every key of this set is in the other. Cost: a lookup of this set's keys, unless the other set is
+    /// smaller.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -106,7 +107,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         Ok(self.len() <= other.len() && self.among(other, false)?.is_empty())
     }
 
-    /// Whether every key of the other set is in this one. Cost: a lookup of the other's keys, if it is no larger.
+    /// Whether every key of the other set is in this one. Cost: a lookup of the other's keys, unless it is larger.
     ///
     /// # Errors
     /// As [`is_subset`](Self::is_subset).
@@ -123,13 +124,13 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         Ok(smaller.among(larger, true)?.is_empty())
     }
 
-    /// This set's keys that are in the other, or those that are not.
+    /// This set's keys that are in the other if `there`, or else those that are not.
     fn among(&self, other: &Self, there: bool) -> Result<B::Buffer<S::Key>> {
         let keys = self.keys_on()?;
         self.backend().select(&other.contains_on(&keys)?, there, &keys)
     }
 
-    /// The set of these distinct keys of the two, with this one's parameters.
+    /// The set of these distinct keys of both sets, with this one's parameters.
     fn with(&self, other: &Self, keys: &B::Buffer<S::Key>) -> Result<Self> {
         let key_type = self.key_type().of_both(other.key_type());
         SetBuilder::of(self.table.builder_like()).key_type(key_type).build_on(self.backend(), keys)

@@ -35,9 +35,8 @@ impl<S: Scheme> SetBuilder<S> {
 
     /// Builds the set of these keys, which may contain duplicates.
     ///
-    /// Cost: one to two random accesses a row. If keys repeat, also a build of the distinct keys, unless a capacity was
-    /// given; and where the scheme does not keep one of each key by itself ([`Scheme::keeps_one`]) also a sort of the
-    /// rows.
+    /// Cost: one to two random accesses per row. If there are duplicates, also a build of the distinct keys, unless a
+    /// capacity was given; and a sort of the rows, unless the scheme keeps one of each key ([`Scheme::keeps_one`]).
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`].

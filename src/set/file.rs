@@ -66,11 +66,11 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
 
     /// Opens a file, checks everything in it, and puts the set on a device.
     ///
-    /// Cost: as [`HashTable::open`], and where the scheme has room for values a pass over the slots, which shows that
-    /// all are 0.
+    /// Cost: as [`HashTable::open`]; for schemes that store values, also a pass over the slots that checks that all are
+    /// 0.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no set of this scheme, is damaged, or contradicts
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a set of this scheme, is damaged, or contradicts
     /// itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         Ok(HashSet { table: open_with_digest(backend, Section::whole(path.as_ref())?)?.0 })
@@ -95,7 +95,7 @@ impl<S: Scheme> HashSet<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file without reading it; see [`HashTable::open_mapped`]. That the keys have no values is not checked.
+    /// Opens a file without reading it; see [`HashTable::open_mapped`]. It is not checked that all values are 0.
     ///
     /// # Safety
     /// As [`HashTable::open_mapped`]: no one may write to the file.
@@ -104,7 +104,7 @@ where
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a set of this scheme.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees this.
         let table = unsafe { HashTable::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Set)? };
         Ok(HashSet { table })
     }

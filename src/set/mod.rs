@@ -1,7 +1,7 @@
-//! Sets of keys: built from columns in which keys may repeat, queried, changed, and combined in bulk.
+//! Sets of keys: built from columns that may contain duplicates, queried, changed, and combined in bulk.
 //!
 //! ```text
-//! builder.rs   parameters; `table/keeping.rs` builds, in one pass if the scheme keeps one of each key by itself
+//! builder.rs   parameters; `table/keeping.rs` builds, in one pass if the scheme keeps one of each key
 //! reading.rs   contains, to_keys
 //! change.rs    insert, remove, compact, rebuild
 //! algebra.rs   union, intersection, difference, symmetric_difference, is_subset, is_disjoint
@@ -42,7 +42,7 @@ pub struct HashSet<B: HashBackend, S: Scheme = CuckooSet> {
     table: HashTable<B, S>,
 }
 
-/// Written for one backend so that `HashSet::builder(..)` needs no type; it builds on any.
+/// For one backend, so that `HashSet::builder(..)` needs no type annotation; the builder works with any.
 impl<S: Scheme> HashSet<Cpu, S> {
     /// Starts a set with these parameters, for any backend; see [`SetBuilder`].
     pub fn builder(scheme: S) -> SetBuilder<S> {
@@ -66,7 +66,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.capacity()
     }
 
-    /// Slots.
+    /// The number of slots.
     pub fn slots(&self) -> usize {
         self.table.slots()
     }
@@ -76,7 +76,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.key_type()
     }
 
-    /// Keys divided by places for keys, from 0 to 1.
+    /// The number of keys divided by the number of places for keys, from 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.table.load_factor()
     }
@@ -91,7 +91,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.backend()
     }
 
-    /// The same set on another device: the bytes are copied, nothing is built again.
+    /// The same set on another device: the bytes are copied, nothing is rebuilt.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet, auto};

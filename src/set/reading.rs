@@ -15,8 +15,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.contains(queries)
     }
 
-    /// A bitmap of which queries are in the set, from a buffer on the device: bit `i % 32` of word `i / 32` is query
-    /// `i`'s. Nothing is transferred.
+    /// A bitmap of the queries that are in the set, for queries on the device: bit `i % 32` of word `i / 32` belongs to
+    /// query `i`. Nothing is transferred.
     ///
     /// Cost and memory: as [`HashTable::contains_on`](crate::HashTable::contains_on).
     ///
@@ -35,7 +35,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.contains_on(queries)
     }
 
-    /// All keys in table order; in a canonical set that is one order on every device.
+    /// All keys in table order; for a canonical set this order is the same on every device.
     ///
     /// Cost: as [`HashTable::to_pairs`](crate::HashTable::to_pairs).
     ///

@@ -1,21 +1,21 @@
-//! What the environment decides for the whole process: which way koel goes where there are several. What comes out is
-//! the same by each.
+//! Environment variables that select strategies for the whole process. They do not affect results.
 //!
 //! ```text
-//! KOEL_BUILD_ROUTE    direct, by-parts       how pairs come into an image (route.rs)
+//! KOEL_BUILD_ROUTE    direct, by-parts       how builds place pairs in an image (route.rs)
 //! KOEL_LOOKUP_SHAPE   alone, together, runs  how work-items of OpenCL share lookups (shape.rs)
-//! KOEL_STAGING        on, off                whether long transfers of OpenCL go by way of pinned memory
-//! KOEL_CPU_LANES      compiled               no instructions but those that koel was compiled for
-//! KOEL_UNNAMED_FILES  off                    files that are written have a name from the start
+//! KOEL_STAGING        on, off                whether long transfers of OpenCL use pinned memory
+//! KOEL_CPU_LANES      compiled               use only the instructions that koel was compiled for
+//! KOEL_UNNAMED_FILES  off                    files have a name while they are written
 //! ```
 //!
-//! All are read once, when the first is needed. A wrong name in one of the first three is an error of what needs that
-//! choice, and of nothing else. The last two know one word, and any other has no effect. docs/variables.md says what
-//! koel does without them. Nothing else in the library reads the environment, but for the faults of tests (`fault.rs`).
+//! All are read once, when the first is needed. An invalid value of one of the first three is an error of the
+//! operations that need the choice, and of no others. The last two accept one word, and any other value has no effect.
+//! docs/variables.md describes the defaults. The library reads no other variables, except for injected faults in tests
+//! (`fault.rs`).
 //!
-//! What it is not: the choice of devices, which is a matter of the loader (`KOEL_OPENCL`, crates/opencl-loader); or
-//! what is set on one device, as by [`Cpu::set_build_route`](crate::Cpu::set_build_route), which goes before the
-//! environment.
+//! This module does not select devices, which is up to the loader (`KOEL_OPENCL`, crates/opencl-loader), and does not
+//! contain settings of one device, such as [`Cpu::set_build_route`](crate::Cpu::set_build_route), which take precedence
+//! over the environment.
 
 mod route;
 #[cfg(feature = "opencl")]
@@ -36,7 +36,7 @@ const CPU_LANES: &str = "KOEL_CPU_LANES";
 #[cfg(target_os = "linux")]
 const UNNAMED_FILES: &str = "KOEL_UNNAMED_FILES";
 
-/// What the variables say.
+/// The values of the variables.
 pub(crate) struct Tuning {
     build_route: Said<BuildRoute>,
     #[cfg(feature = "opencl")]
@@ -48,7 +48,7 @@ pub(crate) struct Tuning {
     named_files: bool,
 }
 
-/// What they say in this process.
+/// The values in this process.
 pub(crate) fn tuning() -> &'static Tuning {
     static TUNING: OnceLock<Tuning> = OnceLock::new();
     TUNING.get_or_init(|| Tuning::read(|variable| std::env::var_os(variable)))
@@ -72,10 +72,10 @@ impl Tuning {
         }
     }
 
-    /// How pairs come into an image, where a scheme has both ways.
+    /// How builds place pairs, for schemes that support both routes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable holds no name of a choice, as of the next two.
+    /// [`Error::InvalidParameter`] if the variable is not the name of a choice; the same holds for the next two.
     pub(crate) fn build_route(&self) -> Result<Option<BuildRoute>> {
         self.build_route.choice()
     }
@@ -86,25 +86,25 @@ impl Tuning {
         self.lookup_shape.choice()
     }
 
-    /// Whether long transfers go by way of pinned memory.
+    /// Whether long transfers use pinned memory.
     #[cfg(feature = "opencl")]
     pub(crate) fn staging(&self) -> Result<Option<bool>> {
         self.staging.choice()
     }
 
-    /// Whether the CPU's loops keep to the instructions that koel was compiled for.
+    /// Whether the CPU's loops use only the instructions that koel was compiled for.
     pub(crate) fn compiled_lanes(&self) -> bool {
         self.compiled_lanes
     }
 
-    /// Whether files that are written have a name from the start.
+    /// Whether files have a name while they are written.
     #[cfg(target_os = "linux")]
     pub(crate) fn named_files(&self) -> bool {
         self.named_files
     }
 }
 
-/// What a variable says, if it is set: a choice, or what is none.
+/// The value of a variable, if it is set: a choice, or an invalid value.
 struct Said<T> {
     variable: &'static str,
     advice: &'static str,
@@ -112,7 +112,7 @@ struct Said<T> {
 }
 
 impl<T: Copy> Said<T> {
-    /// `advice` names all choices.
+    /// `advice` lists all choices.
     fn of(
         value_of: impl Fn(&str) -> Option<OsString>,
         variable: &'static str,
@@ -139,12 +139,12 @@ impl<T: Copy> Said<T> {
 mod tests {
     use super::*;
 
-    /// With one variable set.
+    /// Reads the variables, of which one is set.
     fn with(variable: &str, value: &str) -> Tuning {
         Tuning::read(|asked| (asked == variable).then(|| value.into()))
     }
 
-    /// Names variable, value and all choices.
+    /// Checks that the error contains the variable, its value and all choices.
     fn refuses<T>(choice: Result<T>, variable: &str, value: &str, choices: &[&str]) {
         let Err(error @ Error::InvalidParameter { .. }) = choice else { panic!("{variable}={value} is no choice") };
         let said = error.to_string();
@@ -196,7 +196,7 @@ mod tests {
         assert!(!none.compiled_lanes() && !none.named_files());
     }
 
-    /// Each variable has a row of the table, with the names of its choices.
+    /// Each variable has a row in the table, with the names of its choices.
     #[test]
     #[cfg(all(feature = "opencl", target_os = "linux"))]
     fn variables_and_choices_are_those_of_the_documents() {

@@ -1,22 +1,22 @@
-//! How a table comes about: its pairs one by one in the whole image, or part by part.
+//! How a table is built: by placing pairs directly in the whole image, or one partition at a time.
 //!
 //! ```text
-//! direct    each pair is offered where it belongs, by atomics in the image           small tables
-//! by parts  pairs are dealt to the parts of the table, and each part is placed in    the others: little else is random
-//!           near memory (a GPU's local one, a core's cache) and written once
+//! direct    each pair is offered to its place in the image, with atomics                small tables
+//! by parts  pairs are partitioned by the parts of the table; each part is placed in     large tables: most other
+//!           fast memory (a GPU's local memory, a core's cache) and written once         accesses are sequential
 //! ```
 //!
-//! The bytes are the same. Which tables are small, and which schemes have both ways, is each backend's own.
+//! The bytes are the same. Each backend decides which tables are small, and which schemes support both routes.
 
 use std::fmt;
 
-/// How pairs come into an image, where a scheme has both ways. The image is the same.
+/// How builds place pairs, for schemes that support both routes. The image is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildRoute {
-    /// By atomics in the whole image.
+    /// With atomics in the whole image.
     Direct,
-    /// In local memory or a core's cache, after the pairs were dealt to the parts of the table.
+    /// In local memory or a core's cache, after the pairs were partitioned by the parts of the table.
     ByParts,
 }
 
@@ -32,7 +32,7 @@ impl BuildRoute {
         }
     }
 
-    /// The environment variable that decides for all devices.
+    /// The environment variable that selects the route for all devices.
     pub const VARIABLE: &'static str = "KOEL_BUILD_ROUTE";
 
     pub(super) const ADVICE: &'static str = "give direct or by-parts";

@@ -1,4 +1,4 @@
-//! How work-items of OpenCL share the reading of buckets. How a device comes to its shape: `opencl/passes/shape.rs`.
+//! How work-items of OpenCL share the reading of buckets. `opencl/passes/shape.rs` selects the shape of a device.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupShape {
-    /// One work-item a key.
+    /// One work-item per key.
     Alone,
-    /// As many work-items a key as its bucket has 16 bytes, through local memory.
+    /// One work-item per 16 bytes of a key's bucket, through local memory.
     Together,
     /// One work-item for 256 consecutive keys.
     Runs,
@@ -27,7 +27,7 @@ impl LookupShape {
         }
     }
 
-    /// The environment variable that decides for all devices.
+    /// The environment variable that selects the shape for all devices.
     pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
 
     pub(super) const ADVICE: &'static str = "give alone, together or runs";

@@ -1,12 +1,12 @@
-//! Pictures of which some cells are defined, for trying out tables that keep the order of keys.
+//! Pictures some of whose cells are defined, for experiments with tables that keep the order of keys.
 //!
 //! ```text
-//! strength(cell)   blobs: a few summed waves, and a dome that is highest in the middle     random: mix(index)
-//! defined          the `count` cells of the greatest strengths; of equal ones those that come first
+//! strength(cell)   blobs: the sum of a few waves, and a dome that is highest in the middle   random: mix(index)
+//! defined          the `count` cells of the greatest strengths; the first of those with equal strengths
 //! ```
 //!
-//! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no neighbours.
-//! All is integer arithmetic, so a picture is the same on every machine.
+//! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no structure.
+//! All arithmetic is on integers, so a picture is the same on every machine.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::layout::Rows2;
 use crate::scheme::hash::{SplitMix64, mix};
 
-/// A picture of which a known number of cells is defined.
+/// A picture with a given number of defined cells.
 ///
 /// ```
 /// use koel::workload::Picture;
@@ -29,14 +29,14 @@ use crate::scheme::hash::{SplitMix64, mix};
 pub struct Picture {
     rows: Rows2,
     count: u32,
-    /// Bit i % 32 of word i / 32 is cell i's, row by row.
+    /// Bit i % 32 of word i / 32 belongs to cell i, row by row.
     defined: Vec<u32>,
 }
 
 impl Picture {
-    /// Smooth shapes of exactly `count` cells, round the middle of the picture.
+    /// Smooth shapes of exactly `count` cells, around the middle of the picture.
     ///
-    /// Cost: 4 bytes and a bit for each cell while it is made, and the bit after.
+    /// Cost: 4 bytes and a bit for each cell during construction, and the bit afterwards.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if there are more than 2^32 cells, [`Error::InvalidParameter`] if fewer than `count`.
@@ -61,7 +61,7 @@ impl Picture {
         if count == 0 {
             return Ok(Picture { rows, count, defined: vec![0; (rows.cells() as usize).div_ceil(32)] });
         }
-        // Of its full size at once: collected from parts, it would be there twice.
+        // Allocated at its full size: collecting it from parts would need twice the memory.
         let mut strengths = vec![0; rows.cells() as usize];
         strengths.par_chunks_mut(rows.width() as usize).zip(0..rows.height()).for_each(|(row, y)| {
             row.iter_mut().zip(0..).for_each(|(cell, x)| *cell = strength(x, y));
@@ -88,30 +88,30 @@ impl Picture {
         Ok(Picture { rows, count, defined })
     }
 
-    /// Its size, as the layout of its cells row by row.
+    /// The size, as the row-major layout of the cells.
     pub fn rows(&self) -> Rows2 {
         self.rows
     }
 
-    /// Defined cells.
+    /// The number of defined cells.
     pub fn defined(&self) -> u32 {
         self.count
     }
 
-    /// Whether a cell is defined; none outside is.
+    /// Whether a cell is defined; false for cells outside.
     pub fn is_defined(&self, x: u32, y: u32) -> bool {
         self.rows.key(x, y).is_some_and(|at| self.defined[at as usize / 32] >> (at % 32) & 1 == 1)
     }
 }
 
-/// Whole cycles of each wave over the longer side of the picture, at most.
+/// The most whole cycles of each wave over the longer side of the picture.
 const CYCLES: [u64; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
 
 /// A dome with waves on it.
 struct Landscape {
     width: i64,
     height: i64,
-    /// For each wave: steps of its phase to the right and down, and where it begins; 2^32 is a cycle.
+    /// For each wave: the steps of its phase to the right and down, and its initial phase; 2^32 is a cycle.
     waves: [(u32, u32, u32); CYCLES.len()],
 }
 
@@ -120,7 +120,7 @@ impl Landscape {
         let mut stream = SplitMix64::new(seed);
         let cell = (1 << 32) / u64::from(width.max(height).max(1));
         let waves = CYCLES.map(|cycles| {
-            // Up to so many cycles either way, in steps of 2^-8.
+            // Up to this many cycles in either direction, in steps of 2^-8.
             let mut step = || {
                 let draw = stream.next_u32();
                 let step = ((cell * cycles * u64::from(draw >> 24)) >> 8) as u32;
@@ -142,7 +142,7 @@ impl Landscape {
             wave(phase) / order
         });
         let sum = dome + waves.sum::<i64>();
-        // Far within 32 bits; the middle of the unsigned ones is 0.
+        // The sum is far within 32 bits; 2^31 is the middle of the unsigned range.
         (sum + (1 << 31)) as u32
     }
 }
@@ -178,8 +178,8 @@ mod tests {
         assert!(matches!(Picture::random(1 << 31, 4, 1, 9), Err(Error::TooLarge { .. })));
     }
 
-    /// Of two pictures with a third defined, nearly all cells of the one have their left neighbour, and a third of the
-    /// other's.
+    /// In two pictures with a third of the cells defined, nearly all defined cells of the one have a defined left
+    /// neighbour, and a third of the other's.
     #[test]
     fn blobs_have_neighbours_and_random_cells_have_not() {
         let beside = |picture: &Picture| {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! words        [upper value] [upper value] [upper value] ..     in memory: value upper value upper ..
-//! compare      sixteen 32-bit lanes hold a line; every lane is compared with the upper half that is looked for, and the
-//!              bits of the odd lanes, which hold upper halves, are the answer: word i is bit 2 i + 1
+//! compare      sixteen 32-bit lanes hold a line; each lane is compared with the wanted upper half, and the bits of the
+//!              odd lanes, which hold upper halves, are the result: word i is bit 2 i + 1
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use crate::cpu::network;
 /// The lanes of a line that hold upper halves, as a bitmask.
 const UPPERS: u32 = 0b1010_1010_1010_1010;
 
-/// A word of an image that can be read: one at rest, or one that other threads may be changing.
+/// A word of an image that can be read: a plain one, or one that other threads may be changing.
 pub(super) trait Cell: Sync + Sized {
     fn get(&self) -> u64;
 
@@ -63,7 +63,7 @@ pub(super) fn buckets<const S: usize, C>(image: &[C]) -> &[[C; S]] {
     image.as_chunks().0
 }
 
-/// Brings the words of a bucket into descending order; one that is in order is not written to.
+/// Sorts the words of a bucket in descending order. A sorted bucket is not written to.
 #[inline(always)]
 pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
     // All pairs of neighbours are compared, without a branch between them.
@@ -73,15 +73,15 @@ pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
     network::sort_descending::<S, S>(words);
 }
 
-/// What an offer to a bucket led to.
+/// The result of an offer to a bucket.
 pub(super) enum Offered {
-    /// A word with my upper half was there; the greater of the two stays.
+    /// A word with the same upper half was there; the greater of the two is kept.
     Copy,
-    /// The least word of the bucket and mine, which does not stay; it may be an empty slot's.
+    /// The least word of the bucket and `mine`, which is not kept; it may be an empty slot.
     Out(u64),
 }
 
-/// Offers a word to a bucket in descending order, which stays so.
+/// Offers a word to a bucket in descending order, and keeps that order.
 #[inline(always)]
 pub(super) fn offer<const S: usize>(words: &mut [u64; S], mut mine: u64) -> Offered {
     let copies = u64::same_upper(words, Portable, (mine >> 32) as u32, u32::MAX);
@@ -103,7 +103,7 @@ mod tests {
     use std::array;
 
     fn sorts<const S: usize>(noise: &[u64]) -> bool {
-        // Few values, so that equal ones meet.
+        // Few values, so that equal ones occur.
         let mut words: [u64; S] = array::from_fn(|i| noise.get(i).map_or(i as u64, |word| word % 20));
         let mut expected = words;
         expected.sort_unstable_by(|a, b| b.cmp(a));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn offers<const S: usize>(noise: &[u64], mine: u64) -> bool {
-        // Distinct keys in the upper halves; empty slots behind them.
+        // Distinct keys in the upper halves, followed by empty slots.
         let mut pairs: Vec<u64> = noise.iter().take(S).map(|word| word % 9 + 1).collect();
         pairs.sort_unstable();
         pairs.dedup();
@@ -133,7 +133,7 @@ mod tests {
         let mut expected: Vec<u64> = words.iter().copied().chain([mine]).collect();
         expected.sort_unstable_by(|a, b| b.cmp(a));
         let copy = words.iter().any(|word| word >> 32 == mine >> 32);
-        // Of two with one upper half the greater comes first.
+        // Of two words with one upper half, the greater is first.
         expected.dedup_by_key(|word| if copy { *word >> 32 } else { *word | (u64::from(*word == 0) * mine) });
         expected.resize(S + 1, 0);
         match offer(&mut words, mine) {

@@ -13,35 +13,37 @@
 //! then, in parallel:   sort the words of every bucket in descending order; the cheapest pass of most builds
 //! ```
 //!
-//! **Why a scan need not be one atomic step.** A slot only grows, and what a scan saw of a slot is a lower bound for
-//! ever after.
-//! - *A refusal is final:* every word seen was above mine, so every slot is above mine from now on. It needs no fresh
-//!   sight, so relaxed loads do.
-//! - *An acceptance takes the least:* the exchange succeeds only if the slot still is what the scan saw, and the others
-//!   have not become less than that. So the bucket loses its least word, and ends with the S greatest that were offered
-//!   and not dropped, in any order of events. The bytes are those of the sequential rule
-//!   (`scheme/bucketized/canonical.rs`), once they are sorted.
+//! **Why a scan need not be one atomic step.** A slot only grows, so the word that a scan read from a slot is a lower
+//! bound from then on.
+//! - *A refusal is final:* every word that the scan read was above mine, so every slot stays above mine. This also
+//!   holds for outdated values, so relaxed loads suffice.
+//! - *An acceptance takes the least:* the exchange succeeds only if the slot still has the word that the scan read, and
+//!   the other slots have not become less. So the bucket loses its least word, and ends with the S greatest words that
+//!   were offered and not dropped, in any order of events. Once they are sorted, the bytes are those of the sequential
+//!   rule (`scheme/bucketized/canonical.rs`).
 //!
-//! **Why two threads with copies of one key cannot miss each other in a bucket.** Let A and B have one upper half, let
-//! A be exchanged for a0 in slot p and B for b0 in slot q, and let neither scan have seen a word with that upper half.
-//! If p = q, the later of the two exchanged a word that is at least the earlier and less than itself, so of that upper
-//! half: it was seen. So p and q differ.
-//! - *Each scan saw the other's slot before the other's exchange.* Then A's saw at most b0 in q, and chose p, so (a0,
-//!   p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible. **So the
-//!   least word must be chosen by one order without ties:** of equals, which are empty slots, the first in the bucket.
-//! - *A's scan saw q after B's exchange,* and no copy there: B, or what B was raised to, had been displaced. By D,
-//!   whose scan found that word the least and so p above it. Was that before A's exchange? Then a0 is above that word
-//!   and below A: of their upper half, and seen. After it? Then A's exchange comes before D's scan of p, that before
-//!   D's exchange in q, and that before A's scan of q, which comes before A's exchange: a circle.
+//! **Why two threads with duplicates of one key cannot miss each other in a bucket.** Let A and B have the same upper
+//! half, let A be exchanged for a0 in slot p and B for b0 in slot q, and suppose that neither scan read a word with
+//! that upper half. If p = q, the later thread exchanged a word that is at least the earlier thread's and less than its
+//! own, so of that upper half: its scan read it. So p and q differ.
+//! - *Each scan read the other's slot before the other's exchange.* Then A's read at most b0 in q, and chose p, so
+//!   (a0, p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible.
+//!   **So the least word must be chosen by one order without ties:** of equal words, which are empty slots, the first
+//!   in the bucket.
+//! - *A's scan read q after B's exchange,* and found no duplicate there: B, or what B was raised to, had been
+//!   displaced by some D, whose scan found that word to be the least, so the word in p was above it. If that scan read
+//!   p before A's exchange, a0 is above that word and below A, so of their upper half, and A's scan read it. If it read
+//!   p after A's exchange: A's exchange precedes D's scan of p, which precedes D's exchange in q, which precedes A's
+//!   scan of q, which precedes A's exchange: a cycle.
 //!
-//! The same with A and B changed round. The circle is one of reads and writes that depend on them, which no processor
-//! runs through; in the language's model, acquiring loads and releasing exchanges rule it out, and cost nothing on x86.
+//! The same holds with A and B exchanged. The cycle consists of reads and writes that depend on them, so no processor
+//! executes it; in the language's memory model, acquire loads and release exchanges rule it out, at no cost on x86.
 //!
-//! **So the count of copies is exact** when nothing is unplaced, by the argument in `cuckoo/canonical.rs`: whoever is
-//! dropped leaves a copy behind, so at least one is left. Let two be left, at ages a < b (at one age they would have
-//! missed each other). The second was refused or displaced at age a by words that are no copies and above it, the least
-//! of them too; the bucket has only grown, yet the first stands there: impossible. No pass over the image is needed to
-//! find copies.
+//! **So the count of duplicates is exact** if no pair is unplaced, by the argument in `cpu/acceptance.rs`: a pair is
+//! dropped only if a duplicate remains, so at least one is left. Suppose that two are left, at ages a < b (at one age
+//! they would have missed each other). The second was refused or displaced at age a by words that are above it and are
+//! not duplicates of it, including the least of the bucket; the bucket has only grown since, yet it contains the first:
+//! impossible. So no pass over the image is necessary to find duplicates.
 //!
 //! The counts are not exact if a pair is unplaced. The attempt has then failed, and only the failure is reported.
 
@@ -140,7 +142,7 @@ impl<const S: usize> Buckets<S> for Canonical<'_, S> {
     }
 }
 
-/// Adds pairs to an image, and sorts every bucket of it, also those that a `lift` or a removal has left unsorted.
+/// Adds pairs to an image, and sorts all its buckets, including those that `lift` or a removal left unsorted.
 pub(super) fn place<const S: usize>(
     functions: &Functions,
     image: &mut [u64],

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! for i in 0..pairs:   prefetch the buckets of pair i + 32
-//!                      place pair i as `scheme/bucketized/classic.rs` says; no room: stop
+//!                      place pair i by `scheme/bucketized/classic.rs`; stop if there is no free slot
 //! ```
 //!
-//! A breadth-first search for a free slot moves pairs through several buckets, and relies on what it read of them.
-//! Several threads would need locks, and the paper builds its table with one thread. The key that marks empty slots
-//! never enters the image: its value goes to [`Placed::outside`].
+//! A breadth-first search for a free slot moves pairs through several buckets, and relies on the words that it read.
+//! Several threads would need locks, and the paper builds its table with one thread. The key that marks empty slots is
+//! not stored in the image: its value goes to [`Placed::outside`].
 
 use wide::u32x8;
 
@@ -20,7 +20,7 @@ use crate::scheme::bucketized::{BucketizedPlan, Functions, LookupMode, classic};
 use crate::scheme::cuckoo::classic::{EMPTY_KEY, key};
 use crate::scheme::{Placing, Plan};
 
-/// Pairs whose buckets are on their way while one is placed.
+/// The number of pairs whose buckets are prefetched ahead.
 const AHEAD: usize = 32;
 
 /// The lists of a classic table with buckets of S words.
@@ -43,7 +43,8 @@ impl<const S: usize> Lists for Classic<'_, S> {
         (self.functions.location(age as usize - 1, keys), keys)
     }
 
-    /// An empty slot is no hit, for its own marker neither. Room ends no search: it may have come after the pair.
+    /// An empty slot is not a hit, not even for the marker itself. A free slot does not end a search, because the pair
+    /// may have been stored before that slot became free.
     #[inline(always)]
     fn judge(&self, _: u32) -> impl Fn(u32, u64) -> (bool, bool) {
         |wanted, word| ((key(word) == wanted) & (wanted != EMPTY_KEY), false)
@@ -71,7 +72,7 @@ impl<const S: usize> Buckets<S> for Classic<'_, S> {
     }
 }
 
-/// Adds pairs to an image, in their order.
+/// Adds pairs to an image, in order.
 pub(super) fn place<const S: usize>(
     plan: &BucketizedPlan,
     functions: &Functions,
@@ -86,7 +87,7 @@ pub(super) fn place<const S: usize>(
             functions.locations(ahead).for_each(|bucket| fetch(&lists, image, &[bucket]));
         }
         let copy = if key == EMPTY_KEY {
-            // Of several values one stays; the greatest, so that it does not matter which came first.
+            // The greatest value is kept, so that the result does not depend on the order.
             placed.outside = placed.outside.max(Some(value));
             std::mem::replace(&mut stands_outside, true)
         } else {

@@ -20,9 +20,9 @@
 //! until the last of them has left the store buffer, after every line that is in flight; on Intel's processors this
 //! cost more than a third of the speed. So the result of each key is written directly to its destination.
 //!
-//! **Nothing is checked twice.** A block costs as much time in instructions as in lines, so a branch that is never
-//! taken counts: numbers of keys are brought below [`CHUNK`] by a mask, into arrays of that length, where slices would
-//! be checked.
+//! **Nothing is checked twice.** A block costs as much time in instructions as in cache misses, so even a branch that
+//! is never taken costs time. Numbers of keys are masked to be below [`CHUNK`], and index arrays of that length, which
+//! needs no bounds check; slices would need one.
 //!
 //! Each key that is resolved prefetches the line of one key of the next block. Prefetching all 128 at once is slow for
 //! large tables: a core has at most a few dozen lines in flight, and would stall.
@@ -46,25 +46,25 @@ use crate::scheme::bucketized::MAX_FUNCTIONS;
 
 /// Tables whose places are buckets.
 pub(super) trait Buckets<const S: usize>: Lists {
-    /// The upper half of an empty slot, if a key can have it: no pair has it.
+    /// The upper half of an empty slot, if a query can have it: no pair has it.
     const NEVER: Option<u32>;
 
     /// [`Lists::aim`] of one key.
     fn aim_one(&self, age: u32, key: u32) -> (u32, u32);
 
-    /// Index and word of a key that was not found with the upper halves that it has at ages 1 to [`Lists::last_age`].
-    /// Only for keys whose searches did not end.
+    /// Index and word of a key that was not found with its upper halves at ages 1 to [`Lists::last_age`]. Only for keys
+    /// whose searches did not end.
     fn find_rest<C: Cell>(&self, lanes: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)>;
 
     /// Whether the buckets of all ages are prefetched at once.
     fn at_once(&self) -> bool;
 }
 
-/// The result for a key: whether it was found, and where; any word of a bucket if it was not.
+/// The result for a key: whether it was found, and where; an arbitrary word of a bucket if it was not.
 pub(super) struct Told {
     /// The number of the key.
     pub(super) number: usize,
-    /// Index of the word.
+    /// The index of the word.
     pub(super) at: usize,
     pub(super) word: u64,
     pub(super) found: bool,
@@ -93,7 +93,7 @@ impl Aimed {
     }
 }
 
-/// The index in the bucket and the word with this upper half, and whether there is one; any word if not.
+/// The index in the bucket and the word with this upper half, and whether there is one; otherwise an arbitrary word.
 #[inline(always)]
 fn ask<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,
@@ -132,7 +132,7 @@ pub(super) fn search<const S: usize, C: Cell, L: Buckets<S>>(
     }
 }
 
-/// One turn of `len` keys, either all or those on the list; returns the new length of the list.
+/// Probes `len` keys in one turn, either all or those on the list. Returns the new length of the list.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "a struct of them would be made and taken apart once a turn")]
 fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
@@ -149,7 +149,7 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
     let buckets = buckets::<S, C>(image);
     let (mut flying, mut next) = (Aimed::new(), Aimed::new());
     let mut left = 0;
-    // One block more, to resolve the last one.
+    // One extra iteration resolves the last block.
     for start in (0..len + BLOCK).step_by(BLOCK) {
         let coming = len.saturating_sub(start).min(BLOCK);
         if ALL && let Some(block) = keys.get(start..).and_then(|keys| keys.first_chunk()) {
@@ -181,7 +181,7 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
     left
 }
 
-/// As [`search`], with the buckets of all ages in flight together: one wait instead of up to four, and more lines.
+/// As [`search`], with the buckets of all ages in flight together: one wait instead of up to four, but more lines.
 #[inline(always)]
 fn search_at_once<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,

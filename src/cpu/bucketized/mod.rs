@@ -210,8 +210,8 @@ fn look_up<const S: usize>(
     });
 }
 
-/// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no part in
-/// the search for another key, so those who read the slot meanwhile are not misled.
+/// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and values do not affect the
+/// search for other keys, so concurrent readers of the slot are correct.
 fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs: Pairs<'_>) {
     each((pairs.keys, pairs.values), CHUNK, |_, (keys, values)| {
         lookup::search(Portable, lists, image, keys, |Told { number, at, word, found }| {
@@ -222,8 +222,8 @@ fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs
     });
 }
 
-/// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
-/// pair in the slot and the others the mark.
+/// Replaces the pairs of keys by `mark`, on all threads, and counts them. Of several threads with one key, one finds
+/// the pair in the slot and the others the mark.
 fn vacate<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
     let of_chunk = |_, keys: &[u32]| {
         let mut vacated = 0;

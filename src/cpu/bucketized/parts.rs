@@ -2,7 +2,7 @@
 //! writes.
 //!
 //! ```text
-//! deal      partitions the pairs into the slices of the parts                               (`cpu/parts.rs`)
+//! split     partitions the pairs into the slices of the parts                               (`cpu/parts.rs`)
 //! then, one thread per part:
 //!   arrive  each word takes the next place of its bucket 1 in a copy of the part; those beyond the last are queued
 //!   order   each bucket is sorted, and written to the slice; duplicates are adjacent in it
@@ -50,8 +50,8 @@ const MOST_BUCKETS: usize = PART_WORDS / 4;
 
 /// One pair in this many may leave its part; if more do, the table is built directly.
 const ESCAPES_SHARE: usize = 16;
-/// At most this many pairs continue one after the other, in an image whose buckets stay sorted. More pairs are placed
-/// by all threads, after which all buckets must be sorted.
+/// Up to this many pairs are placed one by one, in an image whose buckets stay sorted. More pairs are placed by all
+/// threads, after which all buckets must be sorted.
 const FEW: usize = 4096;
 const FEW_SHARE: usize = 4096;
 
@@ -82,8 +82,8 @@ fn most_escapes(pairs: usize) -> usize {
     pairs / ESCAPES_SHARE + 4096
 }
 
-/// Partitions the pairs into the slices of a new image; `None` if one part gets too many, or if memory is too short, so
-/// that another strategy must build the table.
+/// Partitions the pairs into the slices of a new image. `None` if one part has too many pairs or memory is short;
+/// another strategy must then build the table.
 pub(super) fn dealt<'a, const S: usize>(
     functions: &'a Functions,
     image: &mut [u64],
@@ -105,17 +105,17 @@ pub(super) fn dealt<'a, const S: usize>(
 }
 
 impl Parts<'_> {
-    /// Places every part; `None` as above.
+    /// Places every part; `None` if memory is short or too many pairs leave their parts.
     pub(super) fn place<const S: usize>(self, image: &mut [u64]) -> Option<Left> {
         let Parts { functions, slices, pairs, dealt } = self;
         let shift = PART_BITS - S.ilog2();
-        // At most as many threads as have scratch space within eight bytes per pair, which memory estimates count.
+        // The scratch space of all threads must fit in eight bytes per pair, which memory estimates include.
         let threads = threads().min(pairs / ROOM_WORDS).max(1);
         let leaving = AtomicUsize::new(dealt.escapes.len());
         let room = || Some((Room::new()?, Found::default()));
         let of_slice = |(room, found): &mut (Room, Found), number: usize, slice: &mut [u64], count| {
             let before = found.third.len();
-            // Each of its words may leave, once.
+            // Each word of the part leaves at most once.
             found.third.try_reserve(count + 1).ok()?;
             at_best(
                 #[inline(always)]
@@ -231,7 +231,7 @@ impl Room {
     }
 }
 
-/// Stores every word in its bucket, if a place is left, and queues the others; returns their number. There is no
+/// Stores every word in its bucket, or queues it if the bucket is full; returns the number of queued words. There is no
 /// branch, because whether a bucket is full is unpredictable.
 #[inline(always)]
 fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [(&[u64], usize); 2]) -> usize {
@@ -279,7 +279,7 @@ impl<const S: usize> Part<'_, S> {
         }
     }
 
-    /// Of words with one key the greatest is kept.
+    /// Of words with one key, keeps the greatest.
     #[cold]
     fn drop_copies(&mut self, at: usize) {
         let all = self.buckets[at];

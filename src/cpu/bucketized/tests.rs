@@ -1,4 +1,4 @@
-//! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
+//! The CPU's tables compared with the sequential reference, on one thread and on more than the machine has.
 
 mod canonical;
 mod parts;
@@ -14,7 +14,7 @@ use crate::scheme::{Bucketized, Insertion, Kind, LookupMode, Placing, Plan, Requ
 
 type Pairs = Vec<(u32, u32)>;
 
-/// Distinct keys, 0 and the greatest among them, with distinct values, 0 and the greatest among those.
+/// Distinct keys with distinct values; both include 0 and the greatest.
 fn distinct(count: usize) -> Pairs {
     (0..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0u32.wrapping_sub(i & 1), !i.wrapping_sub(1))).collect()
 }
@@ -47,7 +47,7 @@ fn built(cpu: &Cpu, plan: &BucketizedPlan, batches: &[&[(u32, u32)]]) -> (Vec<u6
     (image.words().to_vec(), counted.unwrap_or_default())
 }
 
-/// A plan under which the reference builds, and its image.
+/// A plan for which the reference builds, and its image.
 fn referenced(scheme: &Bucketized, pairs: &[(u32, u32)], slots: u64) -> (BucketizedPlan, Vec<u64>) {
     let attempt = |attempt| {
         let plan = scheme.plan(Request { slots, pairs: pairs.len() as u64, seed: 5, attempt }).expect("a plan");
@@ -220,7 +220,7 @@ fn removing_counts_each_key_once_and_leaves_the_reference_s_image() {
         let mut gone: Vec<u32> = pairs.iter().step_by(3).map(|&(key, _)| key).collect();
         let (count, mut expected) = (gone.len() as u64, image.clone());
         assert_eq!(Bucketized::remove(&plan, &mut expected, &gone), count);
-        // Keys again, next to each other and far apart, and keys that are absent.
+        // Keys repeated, adjacent and far apart, and keys that are absent.
         gone.extend(gone.clone().iter().flat_map(|&key| [key, key]));
         gone.extend((0..5000).filter(|key| Bucketized::find(&plan, &image, *key).is_none()));
         for cpu in cpus() {

@@ -3,18 +3,18 @@
 //! ```text
 //! each thread keeps up to 128 chains in flight:   loop  start chains from fresh pairs; their slots are prefetched
 //!     for each chain:   entry = swap(image[at], entry);  ends if the slot was empty
-//!                       at = the next place on the evicted key's list, prefetched for the next time around
+//!                       at = the next place on the evicted key's list, prefetched for the next iteration
 //!                       after `chain` swaps: cut; all threads stop, because the build must start again
 //! ```
 //!
-//! A chain depends on what it evicts, so one chain alone waits for one line at a time; 128 of them wait together. A
-//! swap carries its entry by value and nothing else is read on the strength of it, so relaxed order does.
+//! A chain depends on the pairs that it evicts, so one chain alone waits for one line at a time; 128 of them wait
+//! together. A swap carries its entry by value and publishes no other memory, so relaxed order suffices.
 //!
-//! Copies of a key are not seen on the way. A pass over the finished image looks every slot's key up and counts the
-//! slots that a lookup does not reach. In a set (Section 4.4) a chain that swaps a key for the same ends there, and
-//! that pass empties the slots it counts (`scheme/cuckoo_set.rs` says why the first of each key stays): then each pair
-//! that came has been counted but one of each key. The empty marker's key never enters the image: its value goes to
-//! [`Placed::outside`].
+//! Duplicates of a key are not detected meanwhile. A pass over the finished image looks up the key of every slot, and
+//! counts the slots that a lookup does not reach. In a set (Section 4.4) a chain ends if it swaps a key for the same
+//! key, and that pass empties the slots that it counts (`scheme/cuckoo_set.rs` explains why the first of each key is
+//! kept), so all pairs but one per key have been counted as duplicates. The key of the empty marker is not stored in
+//! the image: its value goes to [`Placed::outside`].
 
 use std::array;
 use std::ops::Range;
@@ -69,7 +69,7 @@ impl Lists for Classic<'_> {
     }
 }
 
-/// Adds pairs to an image. Copies are left to [`copies`], and those of a set that meet no one to [`clean_up`].
+/// Adds pairs to an image. [`copies`] counts duplicates later; [`clean_up`] removes those that remain in a set.
 pub(super) fn place<C: Share>(
     plan: &CuckooPlan,
     functions: &Functions,
@@ -91,12 +91,12 @@ pub(super) fn place<C: Share>(
     placed
 }
 
-/// Slots whose key a lookup finds in an earlier one, and the least such key.
+/// Counts the slots whose key a lookup finds in an earlier slot, and returns the least such key.
 pub(super) fn copies(lists: &Classic<'_>, image: &[impl Place], workspaces: &Workspaces) -> Placed {
     later_slots(lists, image, workspaces, |_| ())
 }
 
-/// The same slots, which are emptied.
+/// As [`copies`], and empties the slots.
 pub(super) fn clean_up(lists: &Classic<'_>, image: &[impl Shared], workspaces: &Workspaces) -> Placed {
     later_slots(lists, image, workspaces, |slot| image[slot].put(EMPTY))
 }
@@ -132,7 +132,7 @@ fn count_copy(placed: &mut Placed, key: u32) {
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
 }
 
-/// A pair on its way, and where it goes next.
+/// A pair that is being placed, and its next place.
 #[derive(Clone, Copy)]
 struct Chain {
     entry: u64,
@@ -147,7 +147,7 @@ struct Chains<'a, C: Share> {
     most: u32,
     image: &'a [C::Shared],
     flying: Vec<Chain>,
-    /// How often the empty marker's key came.
+    /// The number of occurrences of the empty marker's key.
     marked: u64,
 }
 
@@ -176,7 +176,7 @@ impl<C: Share> Chains<'_, C> {
 
     fn start(&mut self, key: u32, value: u32, placed: &mut Placed) {
         if key == EMPTY_KEY {
-            // Of several values one stays; the greatest, so that it is the same one in every run.
+            // The greatest value is kept, so that the result is the same in every run.
             self.marked += 1;
             placed.outside = placed.outside.max(Some(value));
             return;
@@ -186,7 +186,7 @@ impl<C: Share> Chains<'_, C> {
         self.flying.push(Chain { entry: entry(key, value), at, swaps: 0 });
     }
 
-    /// One swap of every chain in flight; the number of chains that were cut.
+    /// Swaps the entry of every chain in flight. Returns the number of chains that were cut.
     fn swap_each(&mut self, placed: &mut Placed) -> u64 {
         let mut cut = 0;
         self.flying.retain_mut(|chain| {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! canonical.rs  its lists for `acceptance.rs` and `search.rs`
-//! classic.rs    the same for `search.rs`;  place by atomic swap, and the passes that find copies and clean sets up
+//! classic.rs    the same for `search.rs`;  place by atomic swap, and the passes that find duplicates and clean up sets
 //! ```
 //!
 //! Tables of 64-bit keys or values: `cpu/slot_lists/`.
@@ -29,7 +29,7 @@ use crate::parallel::any;
 use crate::scheme::cuckoo::{self, Cell, CuckooImage, CuckooPlan};
 use crate::scheme::{Kind, Plan, slot};
 
-/// The slots of an image, to be written to.
+/// The slots of an image, mutably.
 fn slots_of<'a, S: CuckooImage>(plan: &CuckooPlan, image: &'a mut Memory<u64>) -> Result<&'a mut [S::Cell]> {
     Ok(S::Cell::slots_mut(image.words_mut()?, plan.slot_count()))
 }
@@ -92,7 +92,7 @@ where
     fn assign(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
         let plan = &S::cuckoo_plan(plan);
         if S::Cell::KEYS_ALONE {
-            // There is nothing to overwrite.
+            // Sets have no values to overwrite.
             return Ok(());
         }
         self.ledger().kernel("cuckoo_assign", keys.len());

@@ -1,4 +1,4 @@
-//! The CPU's sets against the sequential rule, on one thread and on more than the machine has.
+//! The CPU's sets compared with the sequential rule, on one thread and on more than the machine has.
 
 use crate::backend::set_tests;
 use crate::cpu::Cpu;

@@ -1,4 +1,4 @@
-//! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
+//! The CPU's tables compared with the sequential reference, on one thread and on more than the machine has.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ fn built(cpu: &Cpu, plan: &CuckooPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, 
     (image.words().to_vec(), placed)
 }
 
-/// The image of the sequential rule, with copies counted; none if a pair found no slot.
+/// The image of the sequential rule, and the number of duplicates; `None` if a pair found no slot.
 fn reference(plan: &CuckooPlan, pairs: &[(u32, u32)]) -> Option<(Vec<u64>, u64)> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     let mut copies = 0;
@@ -65,7 +65,7 @@ fn reference(plan: &CuckooPlan, pairs: &[(u32, u32)]) -> Option<(Vec<u64>, u64)>
     Some((image, copies))
 }
 
-/// A plan under which the reference builds, and its image.
+/// A plan for which the reference builds, and its image.
 fn referenced(scheme: &Cuckoo, pairs: &[(u32, u32)], load: f64) -> (CuckooPlan, Vec<u64>, u64) {
     let attempt = |attempt| {
         let plan = planned(scheme, pairs.len(), load, attempt);

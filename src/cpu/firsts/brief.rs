@@ -1,17 +1,17 @@
 //! Numbers the keys of a short column in one pass, on the calling thread.
 //!
 //! ```text
-//! each key     its slots, from its home on, until one has the key's number, or none
-//! none         it is new: it has the next number, for keys come in the order of their rows
-//! half full    four times as many slots, into which all numbers go anew
+//! each key     probe its slots, from its home on, until one has the key's number or is empty
+//! empty        the key is new and gets the next number, because keys are read in row order
+//! half full    move all numbers to a table of four times as many slots
 //! ```
 //!
-//! What needs several passes where threads share a table (how many keys there are, which row is the first, its rank) is
-//! there by itself if one thread goes from row to row. Slots hold numbers alone, and grow with the keys that there are,
-//! so that a column of few keys stays in the first cache.
+//! If threads share a table, the number of keys, their first rows and the ranks of these rows need a pass each. One
+//! thread that reads the rows in order gets all of them in one pass. Slots hold only numbers, and their count grows
+//! with the number of distinct keys, so the table of a column with few keys stays in the first-level cache.
 //!
-//! Keys can be chosen to share their homes. Steps are therefore counted, and with more than [`STEPS`] per row, the
-//! column is left to the algorithms that bound them.
+//! Keys can be chosen to share their homes. Steps are therefore counted: above [`STEPS`] per row, the column is left to
+//! the algorithms that bound them.
 
 use super::Memory;
 use super::hashed::mixed;
@@ -22,17 +22,17 @@ use crate::scheme::Key;
 const SEED: u64 = 0x6b6f_656c_6272_6965;
 /// Slots of the first table.
 pub(super) const SLOTS: usize = 1 << 9;
-/// Slots after its home that a key may probe, on average. If half of the slots are occupied, random keys probe half of
-/// one.
+/// The most slots after its home that a key may probe, on average. With half of the slots occupied, random keys probe
+/// half a slot.
 const STEPS: usize = 8;
 
-/// Where a key's search begins.
+/// The slot where the search for a key begins.
 #[inline(always)]
 pub(super) fn home<K: Key>(key: K) -> usize {
     mixed(key.into(), SEED) as usize
 }
 
-/// Slots of which each has a number and 1, or 0.
+/// Slots: 0 if empty, otherwise a number plus 1.
 struct Slots(Vec<u32>);
 
 impl Slots {
@@ -40,7 +40,7 @@ impl Slots {
         Ok(Slots(memory::zeroed(count)?))
     }
 
-    /// The slot of a key, and what is in it: a number and 1, or 0. `steps` gets those that were passed.
+    /// The slot of a key and its content: 0, or a number plus 1. Adds the number of slots passed to `steps`.
     #[inline(always)]
     fn of<K: Key>(&self, unique: &[K], key: K, steps: &mut usize) -> (usize, u32) {
         let mask = self.0.len() - 1;
@@ -56,8 +56,8 @@ impl Slots {
     }
 }
 
-/// The distinct keys of a column by first appearance, and the number of each row's key among them, written over `ids`,
-/// which are as many or none. None for keys that share their homes.
+/// The distinct keys of a column in order of first occurrence. Writes each row's number to `ids`, which has the length
+/// of the column or is empty. `None` if too many keys share their homes.
 pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
     let (mut slots, mut unique, mut steps) = (Slots::new(SLOTS)?, memory::reserved(keys.len())?, 0);
     let mut ids = ids.iter_mut();

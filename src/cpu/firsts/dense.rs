@@ -15,12 +15,12 @@ const CACHED: usize = 1 << 17;
 
 pub(super) struct Dense<K: Key> {
     least: K,
-    /// The cells, and behind them one that stays zero.
+    /// The cells, followed by one that is always zero.
     cells: Memory<u32>,
 }
 
 impl<K: Key> Dense<K> {
-    /// Of keys in `least..least + range`, and how many are distinct.
+    /// Indexes keys in `least..least + range`. Also returns the number of distinct keys.
     pub(super) fn of(keys: &[K], least: K, range: usize) -> Result<(Self, usize)> {
         let mut cells = Memory::zeroed(range + 1)?;
         let words = atomic_u32(cells.words_mut()?);
@@ -52,7 +52,7 @@ impl<K: Key> Dense<K> {
     pub(super) fn look(&self, queries: &[K], to: &mut [u32]) {
         let (cells, least): (_, u64) = (self.cells.words(), self.least.into());
         let last = cells.len().saturating_sub(1);
-        // A key outside goes to the cell behind all.
+        // Keys outside of the range get the last cell.
         let place = |key: K| key.into().wrapping_sub(least).min(last as u64) as usize;
         let ahead = if last > CACHED { queries.get(BLOCK / 2..).unwrap_or(&[]) } else { &[] };
         let (to_beside, to_last) = to.split_at_mut(ahead.len().min(to.len()));

@@ -1,9 +1,9 @@
 //! Estimates the number of distinct keys of a column (HyperLogLog: Flajolet, Fusy, Gandouet and Meunier 2007).
 //!
 //! ```text
-//! each key      its hash chooses a register; the zeros before the hash's first one, and 1: the register's greatest
-//! registers     2^12 bytes for each chunk while it is read; their greatest are joined in one place
-//! estimate      their harmonic mean; or, while it is small, the share of registers that no key chose
+//! each key      the hash selects a register, and raises it to the number of leading zeros plus 1
+//! registers     2^12 bytes per chunk while it is read; their maxima are then merged into one shared set
+//! estimate      the harmonic mean of the registers; if it is small, the share of unused registers (linear counting)
 //! ```
 //!
 //! The standard error is 1.6 %. Keys can be chosen so that the estimate is wrong. A table that is too small for that
@@ -17,14 +17,14 @@ use crate::cpu::lanes::at_best;
 use crate::parallel::each;
 use crate::scheme::Key;
 
-/// Few under Miri, where to initialise and add up 4,096 registers takes seconds.
+/// Few under Miri, where initializing and summing 4,096 registers takes seconds.
 const BITS: u32 = if cfg!(miri) { 6 } else { 12 };
 const REGISTERS: usize = 1 << BITS;
 const SEED: u64 = 0x6b6f_656c_2065_7374;
 
 /// At most the number of keys.
 pub(super) fn distinct<K: Key>(keys: &[K]) -> usize {
-    // Joined in place: as results of halves, registers would lie on the stack several times for each halving.
+    // Merged in place: if halves returned registers, each level of recursion would have several sets on the stack.
     let all = [const { AtomicU8::new(0) }; REGISTERS];
     each(keys, grain(keys.len()).max(16 * CHUNK), |_, keys: &[K]| {
         let mut registers = [0_u8; REGISTERS];
@@ -50,7 +50,7 @@ pub(super) fn distinct<K: Key>(keys: &[K]) -> usize {
 
 fn of_registers(registers: &[u8; REGISTERS]) -> usize {
     let m = REGISTERS as f64;
-    // 2^-register by its exponent's bits: a function of 4,096 calls would take as long as some thousands of keys.
+    // Builds 2^-register from its exponent bits: 4,096 calls of a function would take as long as thousands of keys.
     let sum: f64 = registers.iter().map(|&register| f64::from_bits((1023 - u64::from(register)) << 52)).sum();
     let estimate = 0.7213 / (1.0 + 1.079 / m) * m * m / sum;
     let unchosen = registers.iter().filter(|&&register| register == 0).count();
@@ -66,7 +66,7 @@ mod tests {
         for (len, apart) in [(0_u64, 1), (10, 1), (1_000, 1 << 40), (20_000, 7), (300_000, 0x9e37_79b9_7f4a_7c15_u64)] {
             let keys: Vec<u64> = (0..2 * len).map(|i| (i % len.max(1)).wrapping_mul(apart)).collect();
             let found = distinct(&keys) as f64;
-            // Keys at equal distances are not random.
+            // Loose bounds, because keys at equal distances are not random.
             assert!((found - len as f64).abs() <= 0.2 * len as f64 + 2.0, "{len}: {found}");
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! u32   8 slots per line, one word each:  [key][!row]           zero: free, since no row is u32::MAX
-//! u64   4 slots per line, two words each: [key] [0][!row]       a key of zero: free; the key 0 has a cell outside
+//! u64   4 slots per line, two words each: [key] [0][!row]       a key of zero: free; the key 0 has a separate cell
 //!
 //! put    the first slot of the line that is free or has the key: claimed by a compare-and-swap, or raised to !row
 //! look   all slots of the line at once; the search continues if none has the key and the last one is occupied
-//! both   a key whose search continues is listed, and its next line is prefetched; the list is processed after each chunk
+//! both   list keys whose search continues, and prefetch their next lines; process the list after each chunk
 //! ```
 //!
 //! A slot is claimed once and never changes its key, and a line is filled from its front. Threads therefore need no
@@ -92,8 +92,8 @@ impl Homes {
         (((mixed(key, self.seed) >> 32) * self.count) >> 32) as usize
     }
 
-    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched;
-    /// and `behind`, with the next line, for those for which `at_home` returns that their search continues.
+    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched,
+    /// and `behind`, with the next line, for the keys for which `at_home` returns that the search continues.
     #[inline(always)]
     fn each<K: Key, L>(
         self,

@@ -6,7 +6,7 @@
 //!           after a bitmap of the keys of the range, if that is not too long (present.rs)
 //! sorted    keys chosen against every hash that was tried: the distinct keys in order, with binary search
 //!
-//! build     each row raises the cell of its key to !row, where zero is no row, so the first row remains
+//! build     each row raises the cell of its key to !row, where zero means no row, so the first row remains
 //!           (a row reads before it writes: rows of a chunk ascend, so writes are about as rare as distinct keys)
 //! look      the cell of each query; !0 is NO_ROW
 //! renumber  replaces each first row by another number, such as the id of its key

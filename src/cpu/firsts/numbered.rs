@@ -3,11 +3,11 @@
 //! ```text
 //! bits       a bitmap of the rows, with a one at each first row;    unique = the keys there
 //! renumber   each key's first row becomes its rank: the ones of the bitmap before it
-//! ids        what each row then finds
+//! ids        the number found for each row
 //! ```
 //!
-//! A long column of few keys has all of them in its front. So that is numbered first; and if every row finds its key
-//! there, the rest of the column was read once.
+//! The front of a long column with few distinct keys usually contains all of them. So the front is numbered first; if
+//! every row then finds its key, the rest of the column is read only once.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -22,21 +22,21 @@ use crate::error::Result;
 use crate::parallel::{Per, any, collect, each};
 use crate::scheme::Key;
 
-/// Rows of a front, and how often, about, a key of it must occur there.
+/// Rows of a front, and the approximate number of times that each of its keys must occur in it.
 const FRONT: usize = 1 << 16;
 const COPIES: usize = 16;
 
-/// The distinct keys of a column by first appearance, and where the number of each is found.
+/// The distinct keys of a column in order of first occurrence, and an index of their numbers.
 pub(crate) struct Numbering<K: Key> {
     pub(crate) unique: Memory<K>,
-    /// None if all keys are distinct: then each row's number is its own.
+    /// `None` if all keys are distinct: then the number of a row is the row.
     numbers: Option<Firsts<K>>,
 }
 
 impl<K: Key> Numbering<K> {
-    /// The number of each of these rows, which begin with row `first`, of the column.
+    /// Writes the numbers of the keys of consecutive rows, of which `first` is the first.
     ///
-    /// Whether all are known. Only those of a front need not be.
+    /// Returns whether all keys are known. Only a front's numbering can lack keys.
     #[inline(always)]
     pub(in crate::cpu) fn look(&self, first: usize, keys: &[K], to: &mut [u32]) -> bool {
         match &self.numbers {
@@ -51,7 +51,7 @@ impl<K: Key> Numbering<K> {
         }
     }
 
-    /// The numbers of all rows; false if one is unknown, and then they are of no use.
+    /// Writes the numbers of all rows. Returns false if a key is unknown; the contents of `ids` are then unspecified.
     pub(crate) fn write(&self, keys: &[K], ids: &mut [u32]) -> bool {
         let unknown = AtomicBool::new(false);
         let size = grain(keys.len());
@@ -69,10 +69,10 @@ impl<K: Key> Numbering<K> {
     }
 }
 
-/// The places of a bitmap's ones among each other.
+/// Ranks of the ones of a bitmap.
 struct Rank {
     bits: Memory<u32>,
-    /// The ones before each word.
+    /// The number of ones before each word.
     before: Memory<u32>,
 }
 
@@ -94,7 +94,7 @@ impl Rank {
         Ok(Rank { bits, before })
     }
 
-    /// The ones before a place.
+    /// The number of ones before a position.
     #[inline(always)]
     fn at(&self, place: u32) -> u32 {
         let word = place as usize / 32;
@@ -132,7 +132,7 @@ impl<K: Key> Firsts<K> {
 }
 
 impl Cpu {
-    /// The distinct keys of a column by first appearance.
+    /// The distinct keys of a column in order of first occurrence.
     pub(crate) fn first_seen<K: Key>(&self, keys: &[K]) -> Result<Memory<K>> {
         if let Some(unique) = self.brief(keys, &mut [])? {
             return Ok(unique);
@@ -151,7 +151,7 @@ impl Cpu {
         .flatten()
     }
 
-    /// The same, and each row's number among them, written over `ids`, which are as many.
+    /// The same. Writes the number of each row to `ids`, which has the length of the column.
     pub(crate) fn write_numbered<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Memory<K>> {
         if let Some(unique) = self.brief(keys, ids)? {
             return Ok(unique);
@@ -167,7 +167,8 @@ impl Cpu {
         Ok(numbering.unique)
     }
 
-    /// The distinct keys of a short column and, if `ids` are as many as rows, the number of each; none of others.
+    /// The distinct keys of a short column and, if `ids` has its length, the number of each row; `None` for longer
+    /// columns.
     fn brief<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
         if !alone(keys.len()) {
             return Ok(None);
@@ -191,8 +192,8 @@ impl Cpu {
         self.run(|| firsts.numbered(keys)).flatten()
     }
 
-    /// The numbering of a column's front, if that has so few keys, so often, that there may be no others behind it.
-    /// Whoever uses it asks all rows, and takes [`numbering`](Self::numbering) if one is unknown.
+    /// The numbering of a column's front, if the front has few enough keys, each often enough, that the rest may
+    /// contain no others. Callers look up all rows, and use [`numbering`](Self::numbering) if a key is unknown.
     pub(in crate::cpu) fn front<K: Key>(&self, keys: &[K]) -> Result<Option<Numbering<K>>> {
         if keys.len() < 4 * FRONT {
             return Ok(None);

@@ -1,8 +1,8 @@
 //! A bitmap of the keys of a range: it resolves most queries that do not match in the second-level cache.
 //!
 //! ```text
-//! sift    of a block, the queries whose bit is set; these alone are looked up, and their answers put back in their places
-//!         where nearly all of a block pass, the blocks behind it are looked up as they are
+//! sift    selects the queries of a block whose bits are set, looks up only these, and moves the answers to their rows;
+//!         if nearly all queries of a block pass, the following blocks are looked up without this selection
 //! ```
 //!
 //! It is used for keys that are too far apart to be addressed directly, but whose bits fit into the cache: for example,
@@ -18,7 +18,7 @@ const MOST: u64 = 1 << 23;
 const A_ROW: u64 = 512;
 /// Queries of a block.
 const BLOCK: usize = 512;
-/// Blocks that are looked up as they are behind one of which more than this many in four pass.
+/// The number of blocks that are looked up unfiltered after one in which more than this many in four queries passed.
 const BLOCKS: usize = 15;
 const IN_FOUR: usize = 3;
 
@@ -33,9 +33,9 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// Of keys in `least..least + range`.
+    /// A bitmap of keys in `least..least + range`.
     pub(super) fn of<K: Key>(keys: &[K], least: K, range: usize) -> Result<Self> {
-        // And bits behind that stay zero, for keys outside.
+        // Further bits stay zero, for keys outside of the range.
         let (mut bits, least) = (Memory::zeroed(range / 32 + 1)?, least.into());
         let words = bits.words_mut()?;
         for &key in keys {
@@ -47,7 +47,7 @@ impl Present {
         Ok(Present { least, bits })
     }
 
-    /// Has `look` answer the queries that may be there; the others have [`NO_ROW`].
+    /// Calls `look` for the queries whose bits are set; the answer for all others is [`NO_ROW`].
     #[inline(always)]
     pub(super) fn sift<K: Key>(&self, queries: &[K], to: &mut [u32], look: impl Fn(&[K], &mut [u32])) {
         let words = self.bits.words();

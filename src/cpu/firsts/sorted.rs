@@ -11,7 +11,7 @@ use crate::scheme::Key;
 
 pub(super) struct Sorted<K: Key> {
     keys: Memory<K>,
-    /// `!row` of each.
+    /// `!row` of each key.
     rows: Memory<u32>,
 }
 

@@ -39,7 +39,7 @@ fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
         assert!(cpu.first_seen(keys)?.words() == unique, "{about}");
         let mut numbers = vec![NO_ROW; keys.len()];
         assert!(cpu.write_numbered(keys, &mut numbers)?.words() == unique && numbers == ids, "{about}");
-        // The passes of threads, also where a short column would do without them.
+        // The passes for several threads, even if the column is short enough for one.
         let numbering = cpu.numbering(keys)?;
         numbers.fill(NO_ROW);
         cpu.write_ids(&numbering, keys, &mut numbers)?;
@@ -48,7 +48,7 @@ fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Both widths: of 32 bits, the lower ones.
+/// Checks keys of 64 bits, and of their lower 32 bits.
 fn check_both(keys: &[u64], way: Option<&str>) -> Result<()> {
     check(keys, way)?;
     check(&keys.iter().map(|&key| key as u32).collect::<Vec<_>>(), way)
@@ -83,12 +83,12 @@ fn heavy_keys_and_equal_ones() -> Result<()> {
     let len = size(300_000);
     check_both(&vec![u64::MAX; len], Some("dense"))?;
     let mut stream = SplitMix64::new(3);
-    // Half of the rows have one key, and the key 0 comes late.
+    // Half of the rows have one key, and the key 0 occurs late.
     let mut keys: Vec<u64> =
         (0..len).map(|_| if stream.next_u32().is_multiple_of(2) { 77 } else { stream.next_u64() }).collect();
     keys[len - 5] = 0;
     check_both(&keys, Some("hashed"))?;
-    // Few keys, of which one comes behind all others: what the front of the column knows is not all.
+    // Few keys, one of which occurs only in the last rows, so that the front of the column lacks it.
     let mut keys: Vec<u64> = scattered(100).cycle().take(len).collect();
     check_both(&keys, None)?;
     keys[len - 1] = 0;
@@ -112,7 +112,7 @@ fn keys_of_a_range_that_is_too_long_to_be_addressed() -> Result<()> {
     let present = Some("present: true");
     check_both(&(0..len).map(|i| u64::MAX - 40 * i).collect::<Vec<_>>(), present)?;
     check_both(&(0..len * 3).map(|i| 5 + 100 * (i * 7919 % len)).collect::<Vec<_>>(), present)?;
-    // The last bit there may be, and one more: of few rows, and of many.
+    // A key at the last bit of the longest range, and one after it; for few rows and for many.
     for rows in [len / 4, len] {
         let most = (512 * (rows + 1)).min(1 << 23);
         for (range, is_present) in [(most, true), (most + 1, false)] {
@@ -123,8 +123,8 @@ fn keys_of_a_range_that_is_too_long_to_be_addressed() -> Result<()> {
     check_both(&scattered(len as usize).collect::<Vec<_>>(), Some("present: false"))
 }
 
-/// So many keys whose homes are in the first quarter of the tables of so many attempts, and rows of them for all
-/// threads.
+/// `count` keys whose homes are in the first quarter of the tables of the first `attempts` attempts, repeated to enough
+/// rows for all threads.
 fn chosen<K: Key>(attempts: usize, count: usize) -> Vec<K> {
     let mut stream = SplitMix64::new(1);
     let close = |key: u64| (1..=attempts as u64).all(|i| mixed(key, mixed(i, 0x6669_7273_7473)) >> 62 == 0);
@@ -143,7 +143,7 @@ fn keys_chosen_against_the_hash() -> Result<()> {
     check(&chosen::<u64>(hashed::ATTEMPTS, 60_000), Some("sorted"))
 }
 
-/// The column above that is sorted ends each attempt, on one thread and on several.
+/// The column that is sorted in the test above makes every attempt fail, on one thread and on several.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of keys make no table too full in small")]
 fn attempts_at_chosen_keys_end() -> Result<()> {
@@ -165,13 +165,13 @@ fn short_columns_of_keys_that_share_their_homes_are_left_to_the_bounded_ways() -
     assert!(brief::numbered(&keys, &mut [])?.is_none());
     assert!(brief::numbered(&keys[..50], &mut [])?.is_some());
     check(&keys, None)?;
-    // Few of them, of which the farthest occurs many times.
+    // Few keys, of which the farthest from home occurs many times.
     let mut again = keys[..90].to_vec();
     assert!(brief::numbered(&again, &mut [])?.is_some());
     again.resize(size(ALONE).max(2000), keys[89]);
     assert!(brief::numbered(&again, &mut [])?.is_none());
     check(&again, None)?;
-    // Behind rows that cost nothing, until the table has grown.
+    // They follow cheap rows, after which the table has grown.
     let cheap = scattered(1).cycle().take(size(20_000)).chain(keys.iter().copied());
     check_both(&cheap.chain(scattered(600)).collect::<Vec<_>>(), None)
 }

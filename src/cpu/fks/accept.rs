@@ -7,7 +7,7 @@ use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};
 use crate::scheme::fks::turn;
 use crate::scheme::slot::{AGE_BITS, MAX_AGE, upper};
 
-/// For each age the sub-table it goes to, so that no division is needed.
+/// The sub-table of each age, from a table, so that no division is needed.
 const TURNS: [u8; 1 << AGE_BITS] = {
     let mut turns = [0; 1 << AGE_BITS];
     let mut age = 1;
@@ -18,7 +18,7 @@ const TURNS: [u8; 1 << AGE_BITS] = {
     turns
 };
 
-/// Seats the pairs of a bucket, whose slots are computed. It ends at the first pair left over, unless all are to be
+/// Places the pairs of a bucket, whose slots have been computed. Stops at the first unplaced pair, unless all are to be
 /// counted.
 pub(super) fn seat(bucket: &mut Bucket, count_all: bool) -> Seated {
     debug_assert!((1..=MAX_AGE).all(|age| u32::from(TURNS[age as usize]) == turn(age)));

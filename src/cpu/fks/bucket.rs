@@ -1,13 +1,14 @@
-//! Each bucket by itself: the poster's fourth pass. A task is the eight buckets whose seed numbers share a word.
+//! Builds each bucket separately: the poster's fourth pass. A task is the eight buckets whose seed numbers share a
+//! word.
 //!
 //! ```text
 //! load      the bucket's pairs, as columns
-//! for each seed number:   aim (all slots, eight pairs at a time);   `accept.rs` or `rounds.rs`;   all seated: done
-//! write     all 576 words in one sweep, so that no one has to clear the image first
+//! for each seed number:   aim (all slots, eight pairs at a time);   `accept.rs` or `rounds.rs`;   all placed: done
+//! write     all 576 words in one sweep, so that the image need not be cleared first
 //! ```
 //!
-//! All of it is 17 KiB, half of a first-level cache; the table under construction holds numbers of pairs and not the
-//! pairs.
+//! This takes 17 KiB, half of a first-level cache, because the table under construction holds numbers of pairs instead
+//! of pairs.
 
 use std::array;
 
@@ -29,7 +30,7 @@ use crate::scheme::{Kind, Plan, slot};
 pub(super) const SLOTS: usize = BUCKET_SLOTS as usize;
 /// The most pairs of a bucket.
 pub(super) const PAIRS: usize = BUCKET_PAIRS as usize;
-/// Sub-tables.
+/// The number of sub-tables.
 pub(super) const TABLES: usize = SUBTABLES as usize;
 
 /// A bucket under construction.
@@ -38,7 +39,7 @@ pub(super) struct Bucket {
     pub(super) len: usize,
     pub(super) keys: [u32; PAIRS],
     pub(super) values: [u32; PAIRS],
-    /// For each sub-table the slot of every pair, counted from the bucket's first, and its remainder there.
+    /// For each sub-table the slot of every pair, counted from the first of the bucket, and its remainder there.
     pub(super) slots: [[u16; PAIRS]; TABLES],
     pub(super) remainders: [[u32; PAIRS]; TABLES],
     /// The contents of each slot: age and remainder (canonical), and the number of the pair.
@@ -46,19 +47,20 @@ pub(super) struct Bucket {
     pub(super) pairs: [u16; SLOTS],
 }
 
-/// What became of a bucket under one seed number.
+/// The result of placing a bucket with one seed number.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Seated {
-    /// Pairs without a slot; of a seed number that is not the last, any number above 0 means that there are such.
+    /// Pairs without a slot. Exact only for the last seed number; for others, any number above 0 if there are such
+    /// pairs.
     pub(super) unplaced: u64,
-    /// Pairs dropped because their key was there.
+    /// Pairs dropped as duplicates.
     pub(super) copies: u64,
-    /// The least of these keys.
+    /// The least key of these.
     pub(super) least_copy: Option<u32>,
 }
 
 impl Seated {
-    /// Counts a pair whose key is there.
+    /// Counts a duplicate.
     #[inline(always)]
     pub(super) fn drop_copy(&mut self, key: u32) {
         self.copies += 1;
@@ -116,8 +118,8 @@ impl Bucket {
         }
     }
 
-    /// Seats the pairs under the first seed number that does, and writes the bucket's words; if none does, what the
-    /// last one leaves is told, and the words are of no use.
+    /// Places the pairs with the first seed number that has a slot for each, and writes the bucket's words. If there is
+    /// no such number, reports the unplaced pairs of the last one; the words are then unspecified.
     fn build(&mut self, functions: &Functions, plan: &FksPlan, words: &mut [u64; SLOTS]) -> (u32, Seated) {
         let last = functions.seeds() - 1;
         let mut seated = Seated::default();
@@ -161,7 +163,7 @@ impl Bucket {
         }
     }
 
-    /// Writes all words: of each slot what its upper half, and key and value of its pair, make.
+    /// Writes all words. `made` computes a slot's word from its upper half, and the key and value of its pair.
     #[inline(always)]
     fn write(&self, words: &mut [u64; SLOTS], made: impl Fn(u32, u32, u32) -> u64) {
         for ((to, &upper), &pair) in words.iter_mut().zip(&self.uppers).zip(&self.pairs) {

@@ -1,4 +1,4 @@
-//! The three slots of a key, as the slot lists that the passes of the cuckoo table follow.
+//! The three slots of a key, as the slot lists for the passes of the cuckoo table.
 //!
 //! A probe of a later age hashes the key again and reads the seed number of its bucket, instead of storing both in the
 //! queue: one byte per bucket stays in the caches (41 KB for 2^24 pairs), and eight keys are hashed at once.
@@ -14,7 +14,7 @@ use crate::scheme::fks::{BUCKET_SLOTS, FksFamily, Functions, SUBTABLE_SLOTS, SUB
 use crate::scheme::hash::Lane;
 use crate::scheme::slot;
 
-/// The lists of an image. `CLASSIC` says what its words are.
+/// The lists of an image. `CLASSIC` selects the layout of its words.
 pub(super) struct Fks<'a, const CLASSIC: bool> {
     functions: &'a Functions,
     /// The seed number of each bucket.

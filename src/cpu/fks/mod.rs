@@ -1,15 +1,14 @@
 //! The two-level table on the CPU.
 //!
 //! ```text
-//! split.rs     fks_count, fks_scan, fks_shuffle: every pair to its bucket's range
-//! bucket.rs    fks_cuckoo: each bucket by itself, in one core's first-level cache; its words are written once
+//! split.rs     fks_count, fks_scan, fks_shuffle: moves every pair to the range of its bucket
+//! bucket.rs    fks_cuckoo: builds each bucket in one core's first-level cache, and writes its words once
 //! accept.rs    the canonical rule for one bucket
 //! rounds.rs    the poster's rounds for one bucket
-//! lists.rs     where lookups go, for the passes that the cuckoo table has
+//! lists.rs     the slots of a key, for the passes of the cuckoo table
 //! ```
 //!
-//! The passes are the poster's four, and the ledger has them by those names, so that stages can be timed on every
-//! device.
+//! The passes are the poster's four. The ledger uses the same names, so that stages can be timed on every device.
 
 mod accept;
 mod bucket;
@@ -39,7 +38,7 @@ impl Passes<Fks> for Cpu {
         let len = keys.len();
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let (functions, words) = (plan.functions(), image.words_mut()?);
-        // Two ranks a word, and one place more than there are buckets: where the last one ends.
+        // Two ranks per word; one place more than there are buckets, for the end of the last one.
         let mut ranks = Memory::<u32>::zeroed(len.div_ceil(2))?;
         let mut starts = Memory::<u64>::zeroed(functions.buckets as usize + 1)?;
         let ranks_of = bytemuck::cast_slice_mut(ranks.words_mut()?);

@@ -1,17 +1,18 @@
-//! The poster's rounds for one bucket: what `scheme/fks/classic.rs` says, following only those pairs that are not in.
+//! The poster's rounds for one bucket (`scheme/fks/classic.rs`), visiting only the pairs without a slot.
 //!
 //! ```text
 //! out = all pairs;   for sub-table 0, 1, 2, 0, ..:
-//!     each of out takes its slot; whoever was there is displaced             (the last of several stays)
-//!     of the displaced: whose key stands there all the same is a copy, and is dropped; the others are out
+//!     each of out takes its slot; the pair that was there is displaced        (the last of several stays)
+//!     of the displaced: if its own key is in the slot, it is a duplicate, and is dropped; the others are out
 //! ```
 //!
-//! Only a pair whose slot was written in this step can find that it is no longer in, so no one else need look. Copies
-//! of a key are in and out together until they meet in a slot, where all but one are dropped; so their number is exact.
+//! A pair can only lose its slot if the slot was written in this step, so all others need no check. Duplicates of a key
+//! are placed and displaced together until they meet in a slot, where all but one are dropped; so their number is
+//! exact.
 
 use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};
 
-/// Seats the pairs of a bucket, whose slots are computed. Afterwards `uppers` is 1 where a pair stands.
+/// Places the pairs of a bucket, whose slots have been computed. Afterwards `uppers` is 1 for occupied slots.
 pub(super) fn seat(bucket: &mut Bucket, iterations: u32) -> Seated {
     let Bucket { len, keys, values, slots, uppers, pairs, .. } = bucket;
     let mut seated = Seated::default();

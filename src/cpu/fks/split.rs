@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! count     rank of a pair = fetch_add(the count of its bucket)          kept in 16 bits
-//! scan      counts to where each bucket's range begins; how many pairs are beyond a bucket's most
+//! scan      turns counts into the beginnings of the ranges; counts the pairs that exceed the capacity of a bucket
 //! shuffle   pair to word  start of its bucket + rank
 //! ```
 //!
@@ -41,8 +41,8 @@ pub(super) fn buckets(functions: &Functions, keys: u32x8) -> u32x8 {
     u32x8::new(array::from_fn(|i| functions.bucket(each[i])))
 }
 
-/// Counts the keys of each bucket and gives each pair its rank there. A classic table's empty marker's key has none: of
-/// it the result says what the greatest value was, and how often it came beyond the first.
+/// Counts the keys of each bucket, and assigns each pair its rank there. The empty marker's key of a classic table has
+/// no rank: the result contains its greatest value, and the number of its duplicates.
 pub(super) fn count(
     functions: &Functions,
     plan: &FksPlan,
@@ -74,8 +74,8 @@ pub(super) fn count(
     marked
 }
 
-/// Turns counts into where ranges begin, and returns how many pairs are beyond what their buckets hold. If there are
-/// such, the counts stay as they are.
+/// Turns counts into the beginnings of ranges, and returns how many pairs exceed the capacity of their buckets. If
+/// there are any, the counts are unchanged.
 pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
     let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());
     let of_chunk = |_, chunk: &[u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());

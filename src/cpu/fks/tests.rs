@@ -1,4 +1,4 @@
-//! The CPU's two-level tables against the sequential reference, on one thread and on more than the machine has.
+//! The CPU's two-level tables compared with the sequential reference, on one thread and on more than the machine has.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
 }
 
-/// What a build makes of an image of noise.
+/// The result of a build in an image of noise.
 fn built(cpu: &Cpu, plan: &FksPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
     let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0).expect("room");
     let (keys, values) = columns(cpu, pairs);

@@ -1,7 +1,7 @@
 //! The canonical build on all threads: the passes of `scheme/horton/canonical.rs`, with a join between.
 //!
 //! ```text
-//! deal     partitions the pairs into the slices of the parts, as `[key][value]`              (`cpu/parts.rs`)
+//! split    partitions the pairs into the slices of the parts, as `[key][value]`              (`cpu/parts.rs`)
 //! parts    one thread per part, in its cache: moves every pair to its home; crowded homes get a record  (`part.rs`)
 //! settle   tokens make offers in the whole image, until all are accepted or exhausted        (`settle.rs`)
 //! close    accepted offers become pairs; all buckets, and the stash, get their final form    (`close.rs`)

@@ -113,7 +113,7 @@ fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: boo
 fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed: &mut Placed) {
     let words = build.bucket(at);
     let keys = header.keys as usize;
-    // Those after its own pairs; what is read before them is not used.
+    // The words after its own pairs; what is read from the words before them is not used.
     let from = Header { start: header.start - header.keys, ..header };
     let Some(rooms) = build.record(at, from).first_chunk::<S>() else { return };
     let mut pairs: [u64; S] =
@@ -134,7 +134,7 @@ fn type_b<const S: usize>(
     stashed: &[AtomicU64],
     placed: &mut Placed,
 ) {
-    // One more than stay, if no key comes twice.
+    // One more than remain, if there are no duplicates.
     const MOST: usize = 16;
     let (bits, stash_code) = (build.functions.bits, build.functions.stash_code());
     let record = build.record(bucket, header);
@@ -159,7 +159,7 @@ fn type_b<const S: usize>(
         staying[stay % MOST] = pair.load(Relaxed);
         stay += 1;
     }
-    // S - 1 stay; the last place is the entries'.
+    // S - 1 remain; the last place is for the entries.
     staying[S - 1] = EMPTY;
     let Some(kept) = staying.first_chunk_mut::<S>() else { return };
     sort(kept);

@@ -4,7 +4,7 @@
 //! tags      of all keys, eight at a time
 //! leasts    the least pair of each tag; all other pairs are the others
 //! record    [entries, by rank][leasts, by tag][others]
-//! surplus   the first of the others, if there are fewer tags than keys that must leave: the entries of their tags are STASH
+//! surplus   the first of the others, if there are fewer tags than keys that must leave: their tags get the entry STASH
 //! ```
 //!
 //! Duplicates of a key have one tag. So two of them meet as leasts, or are adjacent among the sorted others. Only with

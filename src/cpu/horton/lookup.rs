@@ -2,19 +2,18 @@
 //!
 //! ```text
 //! loop  aim      the homes and tags of the next 128 keys, eight at a time
-//!       first    the 128 before them: the whole bucket is compared with the key at once; no hit, Type B and an entry:
-//!                list the key. At each step one line of the next 128 is prefetched
-//!       second   those listed a block ago, whose second lines have had a block's time to arrive
+//!       first    the 128 before them: the whole bucket is compared with the key at once; without a hit, in a Type B
+//!                bucket with an entry: list the key. At each step one line of the next 128 is prefetched
+//!       second   those listed one block earlier, whose second lines had a block's time to arrive
 //!       lead     the second buckets of those just listed, eight at a time; their lines are prefetched
 //! ```
 //!
-//! Whether a key hits, and whether it is led on, is a coin toss to the branch predictor, so nothing branches on either:
-//! each key writes what it found, and its number to the end of the list, and only the
-//! list's length depends on what was found. At load 0.9 about 14 % of the hits and 5 % of the misses read a second
-//! bucket.
+//! The branch predictor cannot foresee whether a key hits, or whether it has a second bucket, so nothing branches on
+//! either: each key writes its result, and its number to the end of the list, and only the length of the list depends
+//! on the result. At load 0.9 about 14 % of the hits and 5 % of the misses read a second bucket.
 //!
-//! There are no queues by age as in the cuckoo table. A key has at most two probes, and a block has few second probes,
-//! so these need no blocks of their own, and answers are in the order of the keys.
+//! In contrast to the cuckoo table, there are no queues by age. A key has at most two probes, and a block has few
+//! second probes, so these need no blocks of their own, and answers are in the order of the keys.
 
 use wide::u32x8;
 
@@ -24,14 +23,14 @@ use crate::cpu::memory::prefetch;
 use crate::scheme::hash::Lane;
 use crate::scheme::horton::{Functions, HortonFamily, tokens};
 
-/// What a search needs to know of a plan.
+/// The parts of a plan that a search needs.
 #[derive(Clone, Copy)]
 pub(super) struct Lookup<'a> {
     pub(super) functions: &'a Functions,
     pub(super) family: HortonFamily,
 }
 
-/// Keys on their way to their homes. Arrays beyond `len` hold leftovers.
+/// Keys whose homes are in flight. Elements from `len` on are leftovers.
 struct Firsts {
     start: usize,
     len: usize,
@@ -40,16 +39,16 @@ struct Firsts {
     tags: [u32; BLOCK],
 }
 
-/// Those of a block that are led on.
+/// The keys of a block that have a second bucket.
 struct Led {
     len: usize,
-    /// Their numbers in it, ascending.
+    /// Their numbers in the block, ascending.
     numbers: [u8; BLOCK],
     /// The entry of every key of the block.
     codes: [u32; BLOCK],
 }
 
-/// Keys on their way to a second bucket.
+/// Keys whose second buckets are in flight.
 struct Seconds {
     len: usize,
     numbers: [u32; BLOCK],
@@ -57,14 +56,14 @@ struct Seconds {
     buckets: [u32; BLOCK],
 }
 
-/// What is made of the words that hold keys. In `hits`, bit `2 i + 1` is set for each word i of a bucket whose key is
-/// the one asked for, which is at most one of them in a sound image; to the empty marker's key every answer is wrong.
+/// Receives the results of comparisons. Bit `2 i + 1` of `hits` is set for each word i of a bucket whose key is the
+/// query; in a valid image at most one is. For the key of the empty marker every answer is wrong.
 pub(super) trait Answers<const S: usize> {
-    /// The answer to a key; a second one only where the first had no hit. Without hits, `value` is any word's.
+    /// The answer for a key. A second answer follows only if the first had no hit. Without hits, `value` is arbitrary.
     fn answer(&mut self, number: usize, bucket: u32, hits: u32, value: u32);
 }
 
-/// Which slot a hit is in; any, if there is none.
+/// The slot of a hit; an arbitrary one without hits.
 #[inline(always)]
 pub(super) fn slot_of<const S: usize>(hits: u32) -> usize {
     hits.trailing_zeros() as usize / 2 % S
@@ -100,7 +99,7 @@ pub(super) fn search<const S: usize>(
 }
 
 impl Firsts {
-    /// Takes the keys from `start` on, a block of them at most, and returns how many.
+    /// Takes at most a block of keys from `start` on, and returns how many.
     #[inline(always)]
     fn aim(&mut self, lookup: Lookup<'_>, keys: &[u32], start: usize) -> usize {
         let keys = &keys[start..keys.len().min(start + BLOCK)];
@@ -119,8 +118,9 @@ impl Firsts {
         self.len
     }
 
-    /// Reads every home. Who is not there and is led on is listed in `led`. For each home read, one of the next block
-    /// is asked for: 128 prefetches at once would only wait for each other, and nothing would be left to do meanwhile.
+    /// Reads every home, and lists the keys that are missing and have a second bucket in `led`. For each home it
+    /// prefetches one of the next block: 128 prefetches at once would wait for each other, with no other work to do
+    /// meanwhile.
     #[inline(always)]
     fn ask<const S: usize>(
         &self,
@@ -167,14 +167,15 @@ impl Seconds {
         for i in 0..self.len.min(BLOCK) {
             let at = self.buckets[i];
             let Some(bucket) = image.get(at as usize) else { continue };
-            // No sound image leads to a Type B bucket; of another, its entries must not be taken for a pair.
+            // In a valid image no entry leads to a Type B bucket; in an invalid one, its entries must not be read as a
+            // pair.
             let type_b = tokens::is_type_b(bucket[0], bucket[1]) & (at < functions.buckets);
             let hits = find(lanes, bucket, type_b, self.keys[i]);
             answers.answer(self.numbers[i] as usize, at, hits, bucket[slot_of::<S>(hits)] as u32);
         }
     }
 
-    /// Takes over those of a block that are led on.
+    /// Takes over the keys of a block that have a second bucket.
     #[inline(always)]
     fn lead<const S: usize>(&mut self, lookup: Lookup<'_>, image: &[[u64; S]], from: &Firsts, led: &Led) {
         self.len = led.len.min(BLOCK);
@@ -183,7 +184,7 @@ impl Seconds {
         let keys = self.keys.as_chunks_mut::<8>().0.iter_mut().zip(self.numbers.as_chunks_mut::<8>().0);
         let buckets = self.buckets.as_chunks_mut::<8>().0.iter_mut();
         for ((numbers, (keys, of_all)), buckets) in numbers.zip(keys).zip(buckets).take(lanes) {
-            // Past the end of the list are leftovers, which are numbers too.
+            // Elements after the end of the list are leftovers, which are valid numbers too.
             let of = |all: &[u32; BLOCK]| numbers.map(|i| all[usize::from(i) % BLOCK]);
             *keys = of(&from.keys);
             *of_all = numbers.map(|i| from.start as u32 + u32::from(i));
@@ -194,7 +195,7 @@ impl Seconds {
 }
 
 impl Lookup<'_> {
-    /// Homes and tags of eight keys.
+    /// The homes and tags of eight keys.
     #[inline(always)]
     fn homes(self, keys: [u32; 8]) -> ([u32; 8], [u32; 8]) {
         match self.family {
@@ -209,7 +210,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// The buckets to which entries lead eight keys.
+    /// The buckets to which their entries lead eight keys.
     #[inline(always)]
     fn led(self, keys: [u32; 8], homes: [u32; 8], tags: [u32; 8], codes: [u32; 8]) -> [u32; 8] {
         let functions = self.functions;
@@ -232,7 +233,7 @@ fn find<const S: usize>(lanes: impl Lanes, bucket: &[u64; S], type_b: bool, key:
     keys_equal(lanes, bucket, key) & !(u32::from(type_b) << (2 * S - 1))
 }
 
-/// Bit 2 i + 1 for each word i whose key, its upper half, is this one.
+/// Sets bit 2 i + 1 for each word i whose upper half is this key.
 #[inline(always)]
 fn keys_equal<const S: usize>(lanes: impl Lanes, bucket: &[u64; S], key: u32) -> u32 {
     const { assert!(S == 4 || S.is_multiple_of(8) && S <= 16) }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! build.rs    the canonical build: its working memory and the order of its passes
-//! part.rs     every pair to its home, one partition at a time
-//! group.rs    crowded homes: who may have to leave
+//! part.rs     moves every pair to its home, one partition at a time
+//! group.rs    crowded homes: the keys that may have to leave
 //! offer.rs    an offer in a word
 //! settle.rs   deferred acceptance, by compare-and-swap
 //! close.rs    offers become pairs, and buckets take their final form
@@ -38,17 +38,17 @@ use crate::parallel::{Per, each};
 use crate::scheme::horton::{HortonPlan, bucket, tokens};
 use crate::scheme::{Horton, Kind, Plan};
 
-/// Queries that a thread answers at a time. At the end of each such task nothing is on its way but its own last lines,
-/// so tasks are longer than elsewhere.
+/// Queries that a thread answers at a time. At the end of each such task only its own last lines are in flight, so
+/// tasks are longer than elsewhere.
 const TASK: usize = 4 * CHUNK;
 
 /// Keys whose places are found before any value is overwritten.
 const ASSIGNED: usize = 256 * CHUNK;
 
-/// No word of an image.
+/// Not the index of a word.
 const NOWHERE: u64 = u64::MAX;
 
-/// Calls a function with the slots of a bucket as a constant.
+/// Calls a function with the number of slots of a bucket as a constant.
 macro_rules! with_slots {
     ($slots:expr, $call:ident($($argument:expr),* $(,)?)) => {
         match $slots {
@@ -148,7 +148,7 @@ impl Passes<Horton> for Cpu {
 }
 
 impl Cpu {
-    /// Makes a canonical image of one of zeros.
+    /// Builds a canonical image in an image of zeros.
     fn horton_of_zeros(
         &self,
         plan: &HortonPlan,
@@ -191,7 +191,7 @@ fn look_up<const S: usize>(
     }
 }
 
-/// Answers as bytes that are 0 or 1, and as values, of any word where it is 0.
+/// Answers as bytes that are 0 or 1, and as values, which are arbitrary where the byte is 0.
 struct Columns<'a> {
     values: &'a mut [u32; TASK],
     hits: &'a mut [u8; TASK],
@@ -205,7 +205,7 @@ impl<const S: usize> Answers<S> for Columns<'_> {
     }
 }
 
-/// Answers as numbers of words, [`NOWHERE`] for misses.
+/// Answers as indexes of words; [`NOWHERE`] for misses.
 struct Places<'a>(&'a mut [u64]);
 
 impl<const S: usize> Answers<S> for Places<'_> {
@@ -216,8 +216,8 @@ impl<const S: usize> Answers<S> for Places<'_> {
     }
 }
 
-/// Finds all keys, then overwrites their values: the search reads whole lines at once, as no one could who has to
-/// expect others to write to them. The keys are distinct, so no two threads write to one word.
+/// Finds all keys, and then overwrites their values: the search reads whole lines at once, which would be wrong if
+/// other threads wrote to them. The keys are distinct, so no two threads write to one word.
 fn assign<const S: usize>(lookup: Lookup<'_>, image: &mut [u64], keys: &[u32], values: &[u32], places: &mut [u64]) {
     let words = &*image;
     each((keys, &mut *places), TASK, |_, (keys, places)| {

@@ -1,12 +1,12 @@
-//! A token's offer in one word, which is also all that a queue stores.
+//! A token's offer in one word; queues store only this word.
 //!
 //! ```text
 //! word      [age : 16][!home : 32][!token : 5][round : 5][rank : 6]
-//! compare   as the rule's proposals do (`tokens.rs`): no two of the words that meet have one home and token
-//! next      rank + tokens, the token's next tag; behind the last the first again, by the next function: a new round
+//! compare   as the rule's proposals do (`tokens.rs`): offers to one bucket never have the same home and token
+//! next      rank + tokens, the token's next tag; after the last the first again, with the next function: a new round
 //! ```
 //!
-//! What age and token say by divisions, round and rank say as they are.
+//! Round and rank could be computed from age and token with divisions; they are stored instead.
 
 use super::build::Header;
 use crate::scheme::horton::tokens::CYCLES;
@@ -27,7 +27,7 @@ pub(super) const NO_OFFER: u64 = 0;
 pub(super) struct Offer {
     pub(super) home: u32,
     pub(super) token: u32,
-    /// How often the token has offered all of its tags: by the function of this number, of cycles of all of them.
+    /// How often the token has offered all its tags. Selects the function, modulo the number of functions.
     pub(super) round: u32,
     /// The number of the tag among those of the home.
     pub(super) rank: u32,
@@ -44,7 +44,7 @@ impl Offer {
         }
     }
 
-    /// The function, from 1, of this many.
+    /// The function, counted from 1, out of this many.
     #[inline(always)]
     pub(super) fn function(self, functions: u32) -> u32 {
         const { assert!(CYCLES == 2) }
@@ -52,7 +52,7 @@ impl Offer {
     }
 }
 
-/// The word before the first offer of a token: `next` of it is that.
+/// The word before a token's first offer: [`next`] of it is the first offer.
 #[inline(always)]
 pub(super) fn before_first(home: u32, token: u32, tokens: u32) -> u64 {
     u64::from(!home) << HOME_SHIFT
@@ -60,8 +60,8 @@ pub(super) fn before_first(home: u32, token: u32, tokens: u32) -> u64 {
         | u64::from(token.wrapping_sub(tokens) % RANKS)
 }
 
-/// The offer after this one, of a home with this header and this many tokens, and its word; whether there is one is
-/// seen by its round.
+/// The offer after this one, of a home with this header and this many tokens, and its word. The caller checks its round
+/// to detect whether there is one.
 #[inline(always)]
 pub(super) fn next(word: u64, header: Header, tokens: u32) -> (Offer, u64) {
     let mut offer = Offer::of(word);
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::scheme::horton::tokens::{self, last_age, list_length};
 
-    /// Every token of every number of tags, against the rule.
+    /// Compares every token of every number of tags with the rule.
     #[test]
     fn offers_are_the_steps_of_the_rule() {
         for (tags, functions) in (1..=32).flat_map(|tags| [2, 6, 14].map(|functions| (tags, functions))) {

@@ -214,8 +214,8 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
     }
 }
 
-/// Makes an offer to the first `count` of these words, and returns the rejected offer: this one, the one it displaced,
-/// or none.
+/// Makes an offer to the first `count` of these words, and returns the rejected offer: this one, the displaced one, or
+/// [`NO_OFFER`] if a slot was empty.
 #[inline(always)]
 fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
     loop {

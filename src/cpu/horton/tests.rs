@@ -1,4 +1,4 @@
-//! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
+//! The CPU's tables compared with the sequential reference, on one thread and on more than the machine has.
 
 mod parts;
 
@@ -13,7 +13,7 @@ use crate::scheme::{Horton, Load, Placing, Plan, Request, Scheme};
 
 type Pairs = Vec<(u32, u32)>;
 
-/// Distinct keys, the extreme ones among them, but for the empty marker's, with values that tell them apart.
+/// Distinct keys with distinct values, including the extreme keys, except for the empty marker's.
 fn distinct(count: usize) -> Pairs {
     let random = (1..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0x5555, !i));
     let mut pairs: Pairs = random.filter(|&(key, _)| key != 0 && key < u32::MAX - 1).take(count).collect();
@@ -74,7 +74,7 @@ fn looked_up(cpu: &Cpu, plan: &HortonPlan, image: &[u64], queries: &[u32]) -> Ve
     (0..len).map(answer).collect()
 }
 
-/// Every shape of bucket and entries, each with a load that can be built.
+/// Every shape of bucket and entries, each with a feasible load.
 fn variants() -> [(Horton, f64); 9] {
     [
         (Horton::canonical(4), 0.5),
@@ -313,7 +313,7 @@ fn any_image_can_be_read() -> Result<()> {
     for scheme in schemes.chain([4, 8, 16].map(Horton::classic)).chain([4, 8, 16].map(jenkins)) {
         let plan = planned(&scheme, 3000, 0.6, 0);
         let noise: Vec<u64> = (0..plan.words()).map(|_| stream.next_u64()).collect();
-        // Keys that are there, as far as a bucket of noise goes, and some that are not.
+        // Keys that occur in the noise, and others.
         let mut queries: Vec<u32> = (0..3000).collect();
         for (at, mask) in [(0, u64::MAX), (1, 0x7_0000_ffff), (2, 0x3ff_0000_ffff)] {
             let image: Vec<u64> = noise.iter().map(|&noise| noise & mask).collect();
@@ -329,8 +329,8 @@ fn any_image_can_be_read() -> Result<()> {
     Ok(())
 }
 
-/// Pairs of each home in order, a key led on for every entry that a crowded one has: an image such as classic tables
-/// have, whatever the functions.
+/// Sorted pairs of each home, and a key with a second bucket for every entry of a crowded one: an image as classic
+/// tables have, for any functions.
 #[test]
 fn classic_lookups_follow_every_entry_in_both_families() -> Result<()> {
     for family in HortonFamily::ALL {

@@ -10,8 +10,8 @@ use crate::memory;
 use crate::scheme::Key;
 
 impl<K: Key> Right<K> {
-    /// The results of a left batch, without the right rows that come behind; and the bits of right first rows that it
-    /// has found are set, where there are `bits`. After an error they are as before.
+    /// The results of a left batch, without the unmatched right rows, which follow all batches. Sets the bits of the
+    /// right first rows that matched, if `bits` is not empty; after an error they are unchanged.
     pub(crate) fn batch(&self, left: &[K], kind: JoinKind, bits: &mut [u32]) -> Result<JoinRows> {
         let (mut firsts, mut results) = (memory::zeroed(left.len())?, 0);
         for (left, firsts) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)) {
@@ -28,7 +28,7 @@ impl<K: Key> Right<K> {
     }
 }
 
-/// The length of the result of a batch, which is held as a whole.
+/// The length of the result of a batch, which must fit in one buffer.
 ///
 /// # Errors
 /// [`Error::TooLarge`] from 2^32 rows on, on every device.

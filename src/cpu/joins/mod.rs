@@ -1,9 +1,9 @@
 //! Joins on the CPU: the index of a right column, and its matches with left columns.
 //!
 //! ```text
-//! right     first rows of the column (../firsts);   and if keys come again (runs.rs) the rows of each key in a run
+//! right     first rows of the column (../firsts);  if keys have duplicates, also the run of rows of each key (runs.rs)
 //! probe     first[i] = the first right row of left row i;   results[c] = how many results each chunk of left rows has
-//! piece     chunks and left rows before it are passed over by their counts; then, row by row, the run of each
+//! piece     skip chunks, then left rows, by their counts; then write the run of each left row
 //! ```
 //!
 //! 4 bytes per left row are stored, from which any piece of the result can be produced without the rest. Pieces are cut

@@ -3,7 +3,7 @@
 //! ```text
 //! bounds   run of the key whose first row is f:   rows[bounds[f]..bounds[f + 1]]     (empty if f is not a first row)
 //! count    each thread has a range of first rows, reads the first row of every row, and counts those of its range
-//! deal     sums of the counts are where runs begin; each thread reads all again, and puts its rows in
+//! split    prefix sums of the counts are the starts of runs; each thread reads all rows again and writes its own ones
 //! ```
 //!
 //! The runs of a thread are one range of `rows`, so threads never write to the same place, and the rows of a run
@@ -22,23 +22,23 @@ use crate::parallel::{each, threads};
 const RANGES: usize = 16;
 
 pub(super) struct Runs {
-    /// Where the run of each first row begins, and one more.
+    /// Where the run of each first row begins, and the end of the last.
     bounds: Memory<u32>,
     rows: Memory<u32>,
 }
 
-/// What one thread does.
+/// The work of one thread.
 struct Share<'a> {
-    /// Its first rows: the first of them, and of each what is behind its bound.
+    /// The first of its first rows, and the upper bound of the run of each.
     begin: u32,
     ends: &'a mut [u32],
-    /// Their stretch, and the rows before it.
+    /// The rows of its runs, and the number of rows before them.
     rows: &'a mut [u32],
     before: u32,
 }
 
 impl Runs {
-    /// Of rows with these first rows.
+    /// The runs of rows with these first rows.
     pub(super) fn of(cpu: &Cpu, firsts: &Memory<u32>) -> Result<Runs> {
         let firsts = firsts.words();
         let len = firsts.len();
@@ -69,7 +69,7 @@ impl Runs {
         Ok(Runs { bounds, rows })
     }
 
-    /// The elements of these runs together.
+    /// The total length of these runs.
     #[inline(always)]
     pub(super) fn total(&self, firsts: &[u32]) -> u64 {
         let bounds = self.bounds.words();
@@ -136,7 +136,7 @@ impl Runs {
         at
     }
 
-    /// Calls with the run of each first row that has a bit.
+    /// Calls `then` with the run of each first row whose bit is set.
     pub(super) fn each_of(&self, bits: &[u32], then: impl Fn(&[u32]) + Sync) {
         let (bounds, rows) = (self.bounds.words(), self.rows.words());
         each(0..bits.len(), grain(32 * bits.len()) / 32, |_, words: Range<usize>| {
@@ -161,7 +161,7 @@ impl Share<'_> {
         }
     }
 
-    /// Makes counts the places where runs begin, of which the first is `before`.
+    /// Replaces counts by the positions where runs begin, the first of which is `before`.
     fn begin(&mut self, before: u32) {
         let mut sum = before;
         for count in &mut *self.ends {
@@ -170,7 +170,7 @@ impl Share<'_> {
         self.before = before;
     }
 
-    /// Puts the rows in, after which the places are where runs end.
+    /// Writes the rows to the runs. Each position is then the end of its run.
     fn deal(&mut self, firsts: &[u32]) {
         for (&first, row) in firsts.iter().zip(0..) {
             if let Some(place) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {

@@ -1,4 +1,4 @@
-//! Joins against a map of vectors: every kind, whole, in pieces and batch by batch.
+//! Joins compared with a map of vectors: every kind, at once, in pieces and in batches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -126,7 +126,7 @@ fn heavy_keys_on_both_sides() -> Result<()> {
     check(&left, &right)
 }
 
-/// All rows have one key: many results of many left rows; and more results of one left row than a thread writes at a
+/// All rows have one key: many results for many left rows, and more results for one left row than a thread writes at a
 /// time.
 #[test]
 fn one_key() -> Result<()> {
@@ -134,7 +134,7 @@ fn one_key() -> Result<()> {
     check(&[5; 3], &vec![5; size(PIECE + 5000)])
 }
 
-/// A batch has at most as many results as there are rows of a column; one with more marks nothing.
+/// A batch has fewer than 2^32 results; one with more fails, and marks no rows.
 #[test]
 #[cfg_attr(miri, ignore = "a result too long to be held has many rows")]
 fn a_batch_that_is_too_long_leaves_no_mark() -> Result<()> {
@@ -150,7 +150,7 @@ fn a_batch_that_is_too_long_leaves_no_mark() -> Result<()> {
     Ok(())
 }
 
-/// Of the longest column there can be, of which a bitmap takes 512 MiB; but only its ends are touched.
+/// Uses the longest possible bitmap (512 MiB), of which only the ends are touched.
 #[test]
 #[cfg(target_pointer_width = "64")]
 #[cfg_attr(miri, ignore = "there all of it is memory")]
@@ -161,7 +161,7 @@ fn what_is_not_found_marks_no_row() -> Result<()> {
     Ok(())
 }
 
-/// A left column whose last row has the greatest number there is: none is counted behind it.
+/// A left column whose last row has the greatest possible number: counting stops there without overflow.
 #[test]
 fn the_last_of_all_rows_is_the_last() -> Result<()> {
     let cpu = Cpu::with_threads(1)?;
@@ -174,7 +174,7 @@ fn the_last_of_all_rows_is_the_last() -> Result<()> {
             let of_right = if kind.has_right() { results } else { 0 };
             let mut rows = JoinRows { left: vec![7; results], right: vec![7; of_right] };
             let row = u32::MAX - left.len() as u32;
-            // More room than results: every left row is looked at to its end.
+            // More capacity than results, so that every left row is visited to its end.
             rows.left.push(7);
             rows.right.resize(if kind.has_right() { results + 1 } else { 0 }, 7);
             assert_eq!(index.write(kind, row, &firsts, 0, &mut rows.left, &mut rows.right), results, "{kind}");

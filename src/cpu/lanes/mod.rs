@@ -1,19 +1,19 @@
 //! Selects the instructions of the hot loops at run time, in a program that was compiled for any x86-64 processor.
 //!
-//! `wide` chooses its instructions when koel is compiled, and for a portable x86-64 program those are SSE2's, which
-//! have no 32-bit product and no unsigned maximum. So the work of a chunk of keys is compiled several times, and which
-//! of them runs is asked of the processor:
+//! `wide` selects its instructions when koel is compiled. For a portable x86-64 program these are SSE2's, which have no
+//! 32-bit product and no unsigned maximum. So the work of a chunk of keys is compiled several times, and the version to
+//! run is selected by the features of the processor:
 //!
 //! ```text
-//! at_best(|| a chunk)             inlined into a function with AVX2 switched on, if the processor has it
-//!                                 inlined as it is, if not, or if koel was compiled for AVX2 anyway
-//! with_lanes!(lanes => a chunk)   the same, and into one with AVX-512; `lanes` compares 64-byte lines in each way's own
-//!                                 instructions
+//! at_best(|| a chunk)             inlined into a function with AVX2 enabled, if the processor has it;
+//!                                 inlined as it is otherwise, or if koel was compiled for AVX2
+//! with_lanes!(lanes => a chunk)   the same, and into a function with AVX-512; `lanes` compares 64-byte lines with the
+//!                                 instructions of that version
 //! ```
 //!
-//! `at_best` is for loops that hash: the types of `wide` stay pairs of 128-bit halves there, but each half is then one
-//! instruction where SSE2 needs several, and that is most of what there is to gain. Loops that compare lines gain once
-//! more by what [`Lanes`] does: a line is one register of AVX-512, and its comparison three instructions
+//! `at_best` is for loops that hash: the types of `wide` remain pairs of 128-bit halves, but each operation on a half
+//! is one instruction, where SSE2 needs several. That is most of the possible gain. Loops that compare lines gain more
+//! from [`Lanes`]: a line is one register of AVX-512, and its comparison takes three instructions
 //! (docs/performance/cpu.md).
 //!
 //! Everything that the work calls must be inlined to be compiled with these instructions, hence `#[inline(always)]` on
@@ -28,15 +28,15 @@ use wide::u32x16;
 use self::x86::{Avx2, Avx512};
 use crate::tuning::tuning;
 
-/// A way to compare a 64-byte line.
+/// Compares a 64-byte line, with some set of instructions.
 pub(super) trait Lanes: Copy {
     /// A bit for each of the sixteen 32-bit lanes of a line that equals its lane of `[wanted; 8]` in all bits of
     /// `[care; 8]`.
     fn same(self, line: &[u64; 8], wanted: u64, care: u64) -> u32;
 }
 
-/// The lanes of `wide`, in whatever instructions they are compiled to. 32-bit lanes, because every instruction set
-/// compares those, and SSE2 no wider ones.
+/// The lanes of `wide`, compiled to the instructions of the enclosing function. 32-bit lanes, because every instruction
+/// set compares these, and SSE2 does not compare wider ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
@@ -52,7 +52,7 @@ impl Lanes for Portable {
     }
 }
 
-/// Runs `work` with the best instructions that there are, but for AVX-512. Worth it for a chunk of keys, not for one.
+/// Runs `work` with the best instructions available, except for AVX-512. Worthwhile for a chunk of keys, not for one.
 #[inline(always)]
 pub(super) fn at_best<R>(work: impl FnOnce() -> R) -> R {
     match found().avx2 {
@@ -61,7 +61,7 @@ pub(super) fn at_best<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Runs `$work` with the best instructions that there are, and with `$lanes` for those.
+/// Runs `$work` with the best instructions available, and `$lanes` of these instructions.
 macro_rules! with_lanes {
     ($lanes:ident => $work:expr) => {
         match $crate::cpu::lanes::found() {
@@ -82,7 +82,7 @@ macro_rules! with_lanes {
 }
 pub(super) use with_lanes;
 
-/// What the processor has that koel uses.
+/// The features of the processor that koel uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) avx2: Option<Avx2>,
@@ -102,7 +102,7 @@ pub(super) fn found() -> Found {
     })
 }
 
-/// What they are called.
+/// Their name.
 pub(super) fn name() -> &'static str {
     let Found { avx2, avx512 } = found();
     if avx512.is_some() {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     quickcheck! {
-        /// Each implementation for this processor, compared with one lane after the other.
+        /// Each implementation for this processor, compared with a loop over the lanes.
         fn lanes_agree(noise: Vec<u64>, wanted: u64, care: u64) -> bool {
             // Lanes that differ in few bits, so that many agree.
             let line: [u64; 8] =

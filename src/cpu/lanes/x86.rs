@@ -30,12 +30,12 @@ macro_rules! proof {
         pub(in crate::cpu) struct $proof(());
 
         impl $proof {
-            /// Asks the processor.
+            /// Returns the proof if the processor has these instructions.
             pub(in crate::cpu) fn of_this_processor() -> Option<$proof> {
                 has!($($feature)*).then_some($proof(()))
             }
 
-            /// Runs `work`, compiled for such processors as far as it is inlined.
+            /// Runs `work`, compiled for these instructions as far as it is inlined.
             #[expect(unsafe_code, reason = "the compiler cannot know what the processor has")]
             #[inline(always)]
             pub(in crate::cpu) fn run<R>(self, work: impl FnOnce() -> R) -> R {
@@ -48,7 +48,7 @@ macro_rules! proof {
                 unsafe fn with_all<R>(work: impl FnOnce() -> R) -> R {
                     work()
                 }
-                // SAFETY: `self` was only made where the processor has all of them.
+                // SAFETY: `self` exists only if the processor has all of them.
                 unsafe { with_all(work) }
             }
         }
@@ -56,12 +56,12 @@ macro_rules! proof {
 }
 
 proof! {
-    /// AVX2, and what came before or with it.
+    /// AVX2, and the extensions that precede or accompany it.
     Avx2: "avx2,bmi1,bmi2,lzcnt,popcnt", "avx2" "bmi1" "bmi2" "lzcnt" "popcnt"
 }
 
 proof! {
-    /// AVX-512 as Intel's processors have it since Ice Lake and AMD's since Zen 4: older ones lower their clock for it.
+    /// AVX-512 as in Intel's processors since Ice Lake and AMD's since Zen 4: older ones lower their clock for it.
     Avx512: "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2",
     "avx2" "bmi1" "bmi2" "lzcnt" "popcnt" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vbmi2"
 }
@@ -76,14 +76,14 @@ impl Lanes for Avx2 {
         fn same(line: &[u64; 8], wanted: u64, care: u64) -> u32 {
             let (wanted, care) = (_mm256_set1_epi64x(wanted as i64), _mm256_set1_epi64x(care as i64));
             let half = |words: &[u64]| {
-                // SAFETY: 32 bytes, which is what there is in four words; any alignment will do.
+                // SAFETY: the load reads 32 bytes, the size of four words, at any alignment.
                 let words = unsafe { _mm256_loadu_si256(words[..4].as_ptr().cast::<__m256i>()) };
                 let apart = _mm256_and_si256(_mm256_xor_si256(words, wanted), care);
                 _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(apart, _mm256_setzero_si256()))) as u32
             };
             half(&line[..4]) | half(&line[4..]) << 8
         }
-        // SAFETY: `self` was only made where the processor has AVX2.
+        // SAFETY: `self` exists only if the processor has AVX2.
         unsafe { same(line, wanted, care) }
     }
 
@@ -101,12 +101,12 @@ impl Lanes for Avx512 {
         #[inline]
         #[target_feature(enable = "avx512f")]
         fn same(line: &[u64; 8], wanted: u64, care: u64) -> u32 {
-            // SAFETY: 64 bytes, which is what there is; any alignment will do.
+            // SAFETY: the load reads 64 bytes, the size of `line`, at any alignment.
             let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
             let apart = _mm512_xor_si512(line, _mm512_set1_epi64(wanted as i64));
             _mm512_testn_epi32_mask(apart, _mm512_set1_epi64(care as i64)).into()
         }
-        // SAFETY: `self` was only made where the processor has AVX-512.
+        // SAFETY: `self` exists only if the processor has AVX-512.
         unsafe { same(line, wanted, care) }
     }
 

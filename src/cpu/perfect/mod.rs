@@ -1,4 +1,4 @@
-//! The perfect spatial hash on the CPU: `lookup.rs` answers in blocks. Builds are the host's, for every backend
+//! The perfect spatial hash on the CPU: `lookup.rs` answers in blocks. Builds run on the host for every backend
 //! (`scheme/perfect/build.rs`).
 
 mod lookup;
@@ -16,11 +16,11 @@ use crate::scheme::cuckoo::classic::pair;
 use crate::scheme::perfect::build;
 use crate::scheme::{Perfect, PerfectPlan, Plan};
 
-/// Queries that a thread answers at a time: long, because at the end of each such task two rounds answer little.
+/// Queries that a thread answers at a time: many, because the last two rounds of each task have little work.
 const TASK: usize = 4 * CHUNK;
 
 impl Passes<Perfect> for Cpu {
-    /// By one thread, in the image itself.
+    /// Builds on one thread, in the image itself.
     fn place(
         &self,
         plan: &PerfectPlan,
@@ -53,8 +53,8 @@ impl Passes<Perfect> for Cpu {
         Ok(())
     }
 
-    /// Keys are distinct, so no two threads change one slot; and a value takes no part in the search for another key,
-    /// so those who read the slot meanwhile are not misled.
+    /// Keys are distinct, so no two threads change one slot; and values do not affect the search for other keys, so
+    /// concurrent readers of the slot are correct.
     fn assign(
         &self,
         plan: &PerfectPlan,

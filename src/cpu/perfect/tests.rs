@@ -1,4 +1,4 @@
-//! Lookups, overwriting and decoding on threads against the one-key functions.
+//! Lookups, overwriting and decoding on threads, compared with the one-key functions.
 
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{BLOCK, Cpu, Memory};
@@ -11,7 +11,7 @@ fn cpus() -> [Cpu; 2] {
     [1, 3].map(|threads| Cpu::with_threads(threads).expect("threads"))
 }
 
-/// A table of random keys at the first attempt that fits them.
+/// A table of random keys, by the first attempt that succeeds.
 fn table(cpu: &Cpu, scheme: Perfect, keys: &[u32], values: &[u32]) -> (PerfectPlan, Memory<u64>) {
     let (keys, values) = (cpu.upload(keys).expect("room"), cpu.upload(values).expect("room"));
     for attempt in 0..32 {

@@ -1,4 +1,4 @@
-//! [`raise`] in every order that two threads can have.
+//! [`raise`] under every interleaving of two threads.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -6,8 +6,8 @@ use loom::thread;
 use super::raise;
 use crate::cpu::atomic::modelled::{Blind, Modelled, Sound, Split};
 
-/// Two threads raise one slot, each to two words. The slot ends with the greatest, and every word but that one is
-/// either refused or displaced, once.
+/// Two threads raise one slot, each to two words. The slot ends with the greatest, and every other word is either
+/// refused or displaced, exactly once.
 fn keeps_the_greatest<A: Modelled>() {
     loom::model(|| {
         let slot = Arc::new(A::of(0));

@@ -9,8 +9,8 @@
 //!
 //! The greatest age that a key must probe is computed once, and stored in its tag above the number of the query.
 //!
-//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image; the highest
-//! bit of the word to compare says which of them a key refers to, which keys of 28 bits leave free.
+//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image. The highest
+//! bit of the value to compare selects one of them; keys of 28 bits leave it free.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -80,7 +80,7 @@ impl Cells for KeyedPairs {
     const NAMES_KEYS: bool = true;
 }
 
-/// The first key that is too wide. All wider ones are treated like it, and equal no name in a cell.
+/// The first key that is too wide. All wider keys are treated like it, and do not equal any name in a cell.
 const TOO_WIDE: u32 = 1 << cell::KEYS.name_bits;
 /// The highest bit of the value to compare: the cell is the upper half of the word.
 const UPPER_HALF: u32 = 1 << 31;
@@ -156,7 +156,7 @@ impl<C: Cells> Lists for Aged<'_, C> {
         move |upper, word| {
             let (cell, name) = (C::cell(upper, word), C::name(upper));
             let hit = (C::LAYOUT.name(cell) == name) & (C::LAYOUT.age(cell) == age);
-            // The sum rather than the field: a name that is too wide only ends a search at another place.
+            // A sum instead of a bit field: a name that is too wide only ends a search at another place.
             let mine = (u64::from(age) << C::LAYOUT.name_bits) + u64::from(name);
             (hit, !hit & (C::LAYOUT.upper(cell) < mine))
         }

@@ -1,12 +1,12 @@
-//! The second pass of a build on all threads: the maximum ages, from the ages that the cells hold.
+//! The second pass of a build on all threads: computes the maximum ages from the ages in the cells.
 //!
 //! ```text
-//! raise   each cell with a pair:  raise the code of its home in the array, by exchanging the word that it stands in
+//! raise   each cell with a pair:  raise the code of its home in the array, by exchanging the word that contains it
 //! pack    each cell that is not empty:  replace the age by the code of its place        (classic tables)
 //! ```
 //!
-//! Codes ascend with the ages, so the code of the greatest age is the greatest code, in whatever order they come. Few
-//! codes change more than once: most keys are at home, and so are the keys next to them.
+//! Codes ascend with the ages, so the code of the greatest age is the greatest code, in any order of events. Few codes
+//! change more than once: most keys are at home, and so are the keys next to them.
 
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,7 +32,7 @@ fn cells<C: Cells>(word: u64) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-/// Raises the codes in `array` to what the pairs in the words of an image need.
+/// Raises the codes in `array` to those that the pairs in the words of an image need.
 pub(super) fn raise<C: Cells>(functions: &Functions, levels: &Levels, words: &[u64], array: &[AtomicU64]) {
     let codes: [u32; 64] = array::from_fn(|age| levels.code(age as u32));
     each(words, CHUNK, |chunk, words| {

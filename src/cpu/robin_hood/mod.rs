@@ -1,7 +1,7 @@
 //! The Robin Hood table on the CPU.
 //!
 //! ```text
-//! lists.rs      where keys go, by layout and by how a lookup ends: what `acceptance.rs` and `search.rs` work on
+//! lists.rs      the slot lists of keys for `acceptance.rs` and `search.rs`, by layout and by how a lookup ends
 //! max_ages.rs   the second pass of a build
 //! ```
 //!
@@ -25,7 +25,7 @@ use crate::scheme::robin_hood::cell::{self, TOMBSTONE};
 use crate::scheme::robin_hood::max_ages::{Levels, MaxAges};
 use crate::scheme::robin_hood::{RobinHoodPlan, Rule};
 
-/// Does some work with the lists of a finished table.
+/// Evaluates an expression with the lists of a finished table.
 macro_rules! with_lists {
     ($rule:expr, $lists:ident => $work:expr) => {{
         let functions = &$rule.functions;
@@ -125,7 +125,7 @@ impl Passes<RobinHood> for Cpu {
         Ok(Removed { pairs, outside: false })
     }
 
-    /// The maximum ages stay as they are; placing the pairs again writes them anew.
+    /// The maximum ages are unchanged; placing the pairs again rewrites them.
     fn lift(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         let slots = plan.slot_count() as usize;
         self.ledger().kernel("robin_hood_lift", slots);

@@ -1,4 +1,4 @@
-//! The CPU's Robin Hood tables against the sequential reference, on one thread and on more than the machine has.
+//! The CPU's Robin Hood tables compared with the sequential reference, on one thread and on more than the machine has.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ fn every_table() -> impl Iterator<Item = RobinHood> {
     })
 }
 
-/// As much of x as this many bits hold.
+/// The low bits of x, this many.
 fn cut(x: u32, bits: u32) -> u32 {
     (u64::from(x) & ((1 << bits) - 1)) as u32
 }
 
-/// Distinct keys without order, and values that tell them apart, as wide as the table's cells take them. In 28 bits the
-/// mixed numbers come twice now and then, so those keys are scattered by a multiplication instead.
+/// Distinct keys in no order, and distinct values, as wide as the table's cells allow. In 28 bits the mixed numbers
+/// have occasional duplicates, so those keys are scattered by a multiplication instead.
 fn distinct(scheme: &RobinHood, count: usize) -> Pairs {
     let limits = scheme.limits();
     let key = |i: u32| match limits.key_bits {
@@ -51,7 +51,7 @@ fn planned(scheme: &RobinHood, slots: u64) -> RobinHoodPlan {
     scheme.plan(Request { slots, pairs: 0, seed: 5, attempt: 0 }).expect("a plan")
 }
 
-/// Slots for this many pairs at a load that every table of this sequence builds at.
+/// Slots for this many pairs, at a load at which every table of this sequence can be built.
 fn slots_for(scheme: &RobinHood, pairs: usize) -> u64 {
     let paper_random = *scheme == scheme.clone().sequence(Sequence::PaperRandom);
     let load = if paper_random { 0.7 } else { 0.9 };
@@ -67,7 +67,7 @@ fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
 }
 
-/// The image after some batches, and what the last one counted.
+/// The image after some batches, and the counts of the last one.
 fn built(cpu: &Cpu, plan: &RobinHoodPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
     let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
     let mut placed = Placed::default();
@@ -78,7 +78,7 @@ fn built(cpu: &Cpu, plan: &RobinHoodPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64
     (image.words().to_vec(), placed)
 }
 
-/// The image that the one-key-at-a-time rule builds.
+/// The image built by the one-key-at-a-time rule.
 fn referenced(plan: &RobinHoodPlan, pairs: &[(u32, u32)]) -> Vec<u64> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     assert_ne!(RobinHood::place(plan, &mut image, pairs), Placing::Unplaced, "{plan:?}");
@@ -105,7 +105,7 @@ fn looked_up(cpu: &Cpu, plan: &RobinHoodPlan, image: &[u64], queries: &[u32]) ->
     values.words().iter().enumerate().map(value).collect()
 }
 
-/// The keys of some pairs, keys near them, and noise; also such as are too wide for keys alone.
+/// The keys of some pairs, keys near them, and noise, including keys that are too wide for tables of keys alone.
 fn queries(pairs: &[(u32, u32)]) -> Vec<u32> {
     let mut stream = SplitMix64::new(3);
     let mut queries: Vec<u32> = pairs.iter().flat_map(|&(key, _)| [key, key ^ 1, key | 1 << 28, !key]).collect();
@@ -204,7 +204,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
 fn more_pairs_than_places_are_told() {
     for scheme in every_table() {
         let plan = planned(&scheme, 900);
-        // As many as there is no room for, and more of one class than its list has slots.
+        // More pairs than slots, and more keys of one class than its list has slots.
         let class: Pairs = (0..63).map(|i| (11 + i * plan.slot_count(), 0)).collect();
         for pairs in [distinct(&scheme, 1000), class] {
             let is_class = pairs.len() == 63;
@@ -272,7 +272,8 @@ fn decode_is_the_pair_of_each_cell() {
     }
 }
 
-/// Removed and lifted as the reference does it; what is placed again gives the table of the rest, the maximum ages too.
+/// Removes and lifts as the reference does. Placing the lifted pairs again gives the table of the remaining pairs,
+/// including the maximum ages.
 #[test]
 fn removing_and_compacting_give_the_table_of_the_rest() {
     for scheme in every_table().filter(|scheme| scheme.kind() == Kind::Canonical) {
@@ -301,7 +302,7 @@ fn removing_and_compacting_give_the_table_of_the_rest() {
             Kernels::<RobinHood>::place(&cpu, &plan, &mut memory, &lifted.0, &lifted.1).expect("placed");
             assert!(memory.words() == referenced(&plan, &rest), "{scheme:?}");
         }
-        // Nothing to be placed again, and yet other maximum ages.
+        // No pair must be placed again, and yet the maximum ages change.
         let cpu = Cpu::new();
         let mut memory = cpu.upload(&image).expect("room");
         let all: Vec<u32> = pairs.iter().map(|pair| pair.0).collect();

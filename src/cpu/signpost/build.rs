@@ -1,9 +1,9 @@
 //! Builds a table one partition at a time.
 //!
 //! ```text
-//! deal      the pairs to the lines of the parts                                     (`cpu/parts.rs`)
-//! parts     each part by one thread, in its cache: who leaves, who takes them in    (`part.rs`)
-//! stash     the few that found no place: a bucketized table behind the lines, on one thread
+//! split     partitions the pairs into the lines of the parts                        (`cpu/parts.rs`)
+//! parts     one thread per part, in its cache: which keys leave, and which lines accept them (`part.rs`)
+//! stash     the few keys without a place: a bucketized table after the lines, on one thread
 //! ```
 //!
 //! Guests stay in the part of their home, so parts are independent, and threads exchange only the keys of the stash,
@@ -26,7 +26,7 @@ use crate::scheme::signpost::post::Posts;
 use crate::scheme::signpost::rule::write_behind;
 use crate::scheme::{Placing, Plan};
 
-/// One line of stash for this many lines is set aside before the keys of it are counted.
+/// Memory for one line of stash per this many lines is allocated before the keys of the stash are counted.
 const LINES_A_STASH_LINE: usize = 64;
 
 impl Cpu {
@@ -51,7 +51,7 @@ impl Cpu {
         let slices = Slices::new(lines, PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
         let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.buckets, keys, values };
         let mut dealt = self.run(|| deal(rows, words, slices, keys.len()))?.ok_or_else(short)?;
-        // By their parts.
+        // In the order of their parts.
         let part_of = |&(mixed, _): &(L::Key, L::Value)| mixed.split(functions.buckets).0 >> PART_BITS;
         dealt.escapes.sort_unstable_by_key(part_of);
         let escapes = &dealt.escapes[..];

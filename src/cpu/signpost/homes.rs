@@ -1,9 +1,9 @@
 //! The homes of a part that have more keys than slots.
 //!
 //! ```text
-//! gather     sorts the keys of a home, those in its line and the late ones, by remainder; of duplicates the greatest value is
-//!            kept.  The least key of each tag may leave; `group.rs` determines how many do
-//! leave      a key is accepted elsewhere: its word becomes 0, and the entry of its tag the function
+//! gather     sorts the keys of a home, those in its line and the late ones, by remainder; of duplicates the greatest
+//!            value is kept.  The least key of each tag may leave; `group.rs` determines how many do
+//! leave      a key is accepted elsewhere: its word becomes 0, and the entry of its tag becomes the function
 //! natives    the remaining words fill the line
 //! ```
 
@@ -18,18 +18,18 @@ use crate::scheme::slot::{AGE_BITS, EMPTY};
 /// Up to this many late keys of a home are inserted one by one.
 const FEW: usize = 8;
 
-/// One of them.
+/// A home with more keys than slots.
 pub(super) struct Home {
     /// Its line in the part.
     pub(super) line: u32,
-    /// How many tags occur, and how many tokens there are.
+    /// The number of tags that occur, and the number of tokens.
     pub(super) tags: u32,
     pub(super) tokens: u32,
-    /// Those tags, ascending; elements after them are unspecified.
+    /// The tags, ascending; elements after them are unspecified.
     pub(super) tag: [u8; MOST_TAGS + 1],
     /// The place of each tag's least key.
     least: [u32; MOST_TAGS + 1],
-    /// The place of the first key, and the one behind the last.
+    /// The positions of the first key, and after the last.
     start: u32,
     end: u32,
     pub(super) entries: u128,
@@ -41,7 +41,7 @@ impl Home {
     }
 }
 
-/// Those of one part; what they send to the stash, and copies, of all parts so far.
+/// The homes of one part; and, of all parts so far, the keys for the stash and the counts of duplicates.
 pub(super) struct Homes<L: Layout> {
     /// The bucket that the part begins with.
     start: u32,
@@ -51,7 +51,7 @@ pub(super) struct Homes<L: Layout> {
     pub(super) stash: Vec<(L::Key, L::Value)>,
     pub(super) copies: u64,
     pub(super) least_copy: Option<L::Key>,
-    /// Tokens that came to nothing. It cannot be, and if it were, no pair would be lost unseen.
+    /// Tokens that were lost. This cannot happen; if it did, the lost pairs would be reported.
     pub(super) lost: u64,
 }
 
@@ -77,8 +77,8 @@ impl<L: Layout> Homes<L> {
         self.pairs.clear();
     }
 
-    /// Gathers the keys of a home, this many: those in its line, which is in order, and the late ones. The number of
-    /// its natives; if all keys are, they stand in the line.
+    /// Gathers the keys of a home: those in its line, which is sorted, and the late ones; `count` in all. Returns the
+    /// number of natives; if all keys are natives, they are in the line.
     #[inline(always)]
     pub(super) fn gather(
         &mut self,
@@ -112,7 +112,7 @@ impl<L: Layout> Homes<L> {
         Some(L::SLOTS)
     }
 
-    /// Of copies the greatest value stays.
+    /// Of duplicates, keeps the greatest value.
     #[cold]
     fn drop_copies(&mut self, functions: &SignpostFunctions<L::Key>, at: u32, start: usize) {
         self.pairs[start..].sort_unstable();
@@ -130,7 +130,7 @@ impl<L: Layout> Homes<L> {
         self.pairs.truncate(last + 1);
     }
 
-    /// Takes those gathered from `start` on, more than there are slots, for a home's.
+    /// Adds a home for the keys gathered from `start` on, which are more than its slots.
     #[inline(always)]
     fn home(&mut self, functions: &SignpostFunctions<L::Key>, line: u32, start: usize) -> Option<()> {
         let end = self.pairs.len();
@@ -161,7 +161,7 @@ impl<L: Layout> Homes<L> {
         if has_surplus { self.surplus(functions) } else { Some(()) }
     }
 
-    /// More keys of the last home leave than there are tags: some go to the stash at once.
+    /// If more keys of the last home leave than it has tags: moves some to the stash at once.
     #[cold]
     fn surplus(&mut self, functions: &SignpostFunctions<L::Key>) -> Option<()> {
         let Homes { start, homes, pairs, stash, .. } = self;
@@ -189,7 +189,7 @@ impl<L: Layout> Homes<L> {
         Some(())
     }
 
-    /// The tokens of a home that offer: none whose first tag has an entry already.
+    /// The tokens of a home that make offers: those whose first tag has no entry yet.
     #[inline(always)]
     pub(super) fn tokens(&self, number: usize) -> impl Iterator<Item = u32> {
         let offers = |home: &Home, token: u32| home.entries >> (4 * home.tag[token as usize % MOST_TAGS]) & 15 == 0;
@@ -197,7 +197,7 @@ impl<L: Layout> Homes<L> {
         home.into_iter().flat_map(move |home| (0..home.tokens).filter(move |&token| offers(home, token)))
     }
 
-    /// Word and value of the key whose offer is kept, which leaves.
+    /// Removes the key whose offer was accepted, and returns its word and value.
     #[inline(always)]
     pub(super) fn leave(&mut self, offer: Offer) -> Option<(u64, L::Value)> {
         let home = self.homes.get_mut(offer.home)?;
@@ -208,7 +208,7 @@ impl<L: Layout> Homes<L> {
         Some((std::mem::replace(word, EMPTY) + age, *value))
     }
 
-    /// A token has been turned away everywhere: the least key of its first tag goes to the stash.
+    /// Moves the least key of a token's first tag to the stash, after all its offers were rejected.
     #[cold]
     pub(super) fn exhausted(&mut self, functions: &SignpostFunctions<L::Key>, number: usize, token: u32) -> Option<()> {
         let home = self.homes.get_mut(number)?;
@@ -220,12 +220,12 @@ impl<L: Layout> Homes<L> {
         Some(())
     }
 
-    /// Fills the line of a home with the natives that are left.
+    /// Fills the line of a home with the remaining natives.
     #[inline(always)]
     pub(super) fn natives(&self, home: &Home, line: &mut Line) {
         let mut slot = 0;
         for &pair in self.pairs[home.start as usize..home.end as usize].iter().rev() {
-            // As many as there are slots have a word; behind the last, one without may come here.
+            // Only as many keys as slots have a word; after the last, one without a word may get here.
             if slot < L::SLOTS {
                 put::<L>(line, slot, pair);
             }
@@ -234,7 +234,7 @@ impl<L: Layout> Homes<L> {
     }
 }
 
-/// Inserts a pair among those from `start` on, which are in ascending order, without a branch.
+/// Inserts a pair in the ascending pairs from `start` on, without a branch.
 #[inline(always)]
 fn insert<V: Copy>(pairs: &mut Vec<(u64, V)>, start: usize, mut mine: (u64, V)) {
     for there in &mut pairs[start..] {

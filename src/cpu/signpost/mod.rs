@@ -1,10 +1,10 @@
 //! Signpost tables on the CPU.
 //!
 //! ```text
-//! build.rs    build one partition at a time: all that a home's keys do happens in its part
+//! build.rs    builds one partition at a time: all keys of a home stay in its part, except for the stash
 //! part.rs     one part: its lines
-//! homes.rs    homes that send keys away
-//! offers.rs   who is taken in where
+//! homes.rs    homes with keys that leave
+//! offers.rs   which lines accept which keys
 //! lookup.rs   lookup, a block of keys and their lines at a time
 //! ```
 
@@ -43,8 +43,8 @@ where
         self.build_signposts(plan, keys.words(), values.words())
     }
 
-    /// As a new image depends on all pairs at once, so does its length: an image that is there has the stash of other
-    /// pairs.
+    /// Builds a new image, because the length of an image depends on all pairs: an existing image has the stash of
+    /// other pairs.
     fn place(
         &self,
         plan: &SignpostPlan<LayoutOf<K, V>>,
@@ -103,5 +103,5 @@ where
     }
 }
 
-/// A new image, and what became of its pairs.
+/// A new image, and the counts of its pairs.
 type Built<L> = (Memory<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>);

@@ -3,13 +3,13 @@
 //! ```text
 //! slots     for each line, in descending order:  all ones for each native, the accepted offers, zeros
 //! queue     the tokens of all homes, each with its first offer
-//! generation after generation:  makes each offer of the queue to its line; the least one there then is rejected, and if it is
-//!                               an offer, the next one of its token is queued
+//! generation after generation:  makes each offer of the queue to its line; rejects the least one there; if it is an
+//!                               offer, the next one of its token is queued
 //! ```
 //!
 //! An offer has 32 bits that are ordered as the rule requires, `[1][position][!home][!token]`, with the full homes of
-//! the part numbered in order. The rejected offer, new or old, is one minimum, so nothing branches on it; and offers of
-//! a queue do not wait for each other, as those of one token would.
+//! the part numbered in order. The rejected offer, new or old, is a minimum, so nothing branches on it; and the offers
+//! of a queue do not wait for each other, as successive offers of one token would.
 
 use std::marker::PhantomData;
 
@@ -26,7 +26,7 @@ const POSITION_SHIFT: u32 = TOKEN_BITS + HOME_BITS;
 const OFFER: u32 = 1 << 31;
 const _: () = assert!(MOST_OFFERS < 1 << (31 - POSITION_SHIFT), "positions, and the one past the last");
 
-/// Homes of a part at most, and tags of a home.
+/// The most homes of a part, and tags of a home.
 pub(super) const MOST_HOMES: usize = 1 << HOME_BITS;
 pub(super) const MOST_TAGS: usize = 1 << TOKEN_BITS;
 
@@ -84,7 +84,7 @@ impl Steps {
 /// The offers of one part.
 pub(super) struct Offers<L> {
     queue: Vec<u32>,
-    /// As many per line as it has slots.
+    /// The slots of all lines.
     rooms: Vec<u32>,
     pub(super) steps: Steps,
     layout: PhantomData<L>,

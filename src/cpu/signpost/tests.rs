@@ -1,4 +1,4 @@
-//! Images, word for word those of the reference, and answers.
+//! Images compared word for word with those of the reference, and answers.
 
 use super::super::Cpu;
 use crate::backend::wide_table_tests::tables;
@@ -34,7 +34,7 @@ where
     pairs.sort_unstable();
     pairs.dedup_by_key(|pair| pair.0);
     if copies {
-        // A tenth of the keys once more, with other values, some before and some behind; and a crowd of one home.
+        // A tenth of the keys are duplicates with other values, some before and some after; and a crowd of one home.
         let functions = scheme.plan(Request { slots, pairs: 1, seed: 3, attempt: 0 })?.functions();
         let crowd = (0..(count / 20) as u64).map(|i| (functions.key_of(5, Word::low(i << 3)), pairs[0].1));
         let again: Vec<_> =

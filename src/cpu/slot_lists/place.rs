@@ -3,7 +3,7 @@
 //! duplicates are equal.
 //!
 //! ```text
-//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; none: done
+//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; end if none
 //!                      compute their slots, and prefetch them
 //!                      raise each slot in turn; keys that are refused, or displaced, are listed for the next age
 //! ```
@@ -56,7 +56,7 @@ where
     lists: &'a F,
     cells: &'a [<L::Key as Shared>::Cell],
     places: Places<L>,
-    /// The displaced keys, which continue.
+    /// The displaced keys, which must be offered again.
     open: Vec<Offer<F::Goal>>,
     counted: Placed<L::Key, L::Value>,
 }

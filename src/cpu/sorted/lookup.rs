@@ -11,11 +11,11 @@ use super::super::memory::prefetch;
 use crate::backend::Word;
 use crate::scheme::sorted::search::{half, key, word};
 
-/// What a cell of an image says, as a number of which the key is the upper part or all.
+/// Maps a cell of an image to a number: the key alone, or the key in the upper bits.
 pub(super) trait Says<K>: Copy {
-    /// The greatest number that a cell of this key says.
+    /// The greatest number of a cell with this key.
     fn greatest(self, key: K) -> u64;
-    /// The key of a cell that says this.
+    /// The key in this number.
     fn key(self, says: u64) -> K;
 }
 
@@ -49,8 +49,9 @@ impl<K: Word> Says<K> for Keys {
     }
 }
 
-/// Looks up to [`BLOCK`] keys up among ascending cells: for each what the cell says that stands where its own would,
-/// and its place. Nothing is found where there are no cells.
+/// Searches for up to [`BLOCK`] keys in ascending cells. Calls `answer` with the index of each key, the position and
+/// the number of the last cell that is not above it, and whether that cell has the key. Without cells, nothing is
+/// found.
 #[inline(always)]
 pub(super) fn search<T, K: Copy + PartialEq>(
     cells: &[T],
@@ -98,7 +99,7 @@ pub(super) fn answer(words: &[u64], queries: &[u32], values: &mut [u32], found: 
     }
 }
 
-/// The same where keys and values stand in columns. The values of a block are asked for before the first is read.
+/// The same for keys and values in columns. The values of a block are prefetched before the first is read.
 pub(super) fn answer_columns<K: Word, V: Word>(
     (column, values): (&[K], &[V]),
     queries: &[K],
@@ -120,7 +121,7 @@ pub(super) fn answer_columns<K: Word, V: Word>(
         found.fill(0);
         for (i, (to, &at)) in to.iter_mut().zip(&places).enumerate() {
             found[i / 32] |= u32::from(at != usize::MAX) << (i % 32);
-            // Where keys stand alone, there are no values.
+            // Sets have no values.
             *to = values.get(at).copied().unwrap_or(V::low(0));
         }
     }

@@ -20,7 +20,7 @@ use crate::scheme::sorted::search::{key, word};
 use crate::scheme::{Sorted, SortedPlan};
 
 impl Passes<Sorted> for Cpu {
-    /// Two passes through memory, and one more that looks for copies. The image serves as the sort's memory.
+    /// Two passes through memory, and one more that finds duplicates. The image serves as the sort's memory.
     fn place(
         &self,
         plan: &SortedPlan,
@@ -61,7 +61,7 @@ impl Passes<Sorted> for Cpu {
         Ok(())
     }
 
-    /// Keys are distinct, so no two threads change one word; and a value takes no part in a search.
+    /// Keys are distinct, so no two threads change one word; and values do not affect searches.
     fn assign(
         &self,
         plan: &SortedPlan,
@@ -96,7 +96,7 @@ impl Passes<Sorted> for Cpu {
     }
 }
 
-/// Cells that have the key of the one before them, and the least such key.
+/// Counts the cells whose key equals that of the previous cell, and returns the least such key.
 fn copies<T: Sync, K: Copy + PartialEq, V>(cells: &[T], key: impl Fn(&T) -> K + Sync) -> Placed<K, V> {
     let is_copy = |at: usize| at > 0 && key(&cells[at - 1]) == key(&cells[at]);
     let of_chunk = |_, range: Range<usize>| {

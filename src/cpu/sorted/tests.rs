@@ -1,4 +1,4 @@
-//! The CPU's sorted tables against the sequential reference, on one thread and on more than the machine has.
+//! The CPU's sorted tables compared with the sequential reference, on one thread and on more than the machine has.
 
 use crate::backend::wide_table_tests::{digests_of_sorted_tables, tables};
 use crate::backend::wide_tests::{every_layout, images, structures};
@@ -12,7 +12,7 @@ fn cpus() -> [Cpu; 3] {
     [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads"))
 }
 
-/// Distinct keys, the extreme ones among them.
+/// Distinct keys, including the extreme ones.
 fn distinct(count: usize) -> (Vec<u32>, Vec<u32>) {
     let load = Workload::new(count as u32 + 2, 3);
     let mut keys: Vec<u32> = load.keys().into_iter().filter(|key| ![0, u32::MAX].contains(key)).take(count).collect();
@@ -25,7 +25,7 @@ fn planned(slots: usize, pairs: usize) -> SortedPlan {
 }
 
 fn place(cpu: &Cpu, plan: &SortedPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed)> {
-    // Nothing that stood there before may be seen.
+    // The previous contents of the image must not affect the result.
     let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0u64)?;
     let placed = Kernels::<Sorted>::place(cpu, plan, &mut image, &cpu.upload(keys)?, &cpu.upload(values)?)?;
     Ok((image.words().to_vec(), placed))

@@ -25,7 +25,7 @@ where
     (K, V): Layout,
     <(K, V) as Layout>::Value: Shared,
 {
-    /// A sort in memory of its own, and one pass that looks for copies.
+    /// Sorts in separate memory, and then finds duplicates in one pass.
     fn place(
         &self,
         plan: &ColumnsPlan<(K, V)>,
@@ -39,7 +39,7 @@ where
         }
         let len = keys.len();
         self.ledger().kernel("sorted_place", len);
-        // Where keys stand alone, their values, which are all 0, go nowhere.
+        // Values of sets, which are all 0, are not stored.
         let mut nowhere = Memory::zeroed(if <(K, V)>::VALUES.is_some() { 0 } else { len })?;
         let (key_words, value_words) = columns_mut::<(K, V)>(image.words_mut()?, plan.slot_count());
         let to_keys: &mut [<(K, V) as Layout>::Key] = bytemuck::cast_slice_mut(key_words);
@@ -90,7 +90,7 @@ where
         Ok(found)
     }
 
-    /// Keys are distinct, so no two threads change one value; and values take no part in a search.
+    /// Keys are distinct, so no two threads change one value; and values do not affect searches.
     fn assign(
         &self,
         plan: &ColumnsPlan<(K, V)>,

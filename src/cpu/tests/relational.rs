@@ -4,7 +4,7 @@ use super::cpus;
 use crate::backend::{aggregate_tests as wide, relational_tests as reference};
 use crate::error::Result;
 
-/// Round the borders of words and of chunks.
+/// Lengths around the borders of words and of chunks.
 const SIZES: [usize; 9] = [0, 1, 31, 32, 33, 1000, 16_383, 16_385, 50_000];
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::BufRead;
 
 use super::{Sequences, Unread};
 
-/// Where in the text a byte stands.
+/// What a byte of the text belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     LineStart,
@@ -34,7 +34,7 @@ pub fn read<S: Sequences>(mut reader: impl BufRead, sequences: &mut S) -> Result
                     place = Place::LineStart;
                     line += 1;
                 }
-                // Alone it ends a line too, as it once did on one system; before a line feed that makes no difference.
+                // A lone carriage return ends a line (classic Mac OS); before a line feed this makes no difference.
                 (b'\r', _) => place = Place::LineStart,
                 (_, Place::Ignored) => {}
                 (byte, Place::Name) if byte.is_ascii_whitespace() => place = Place::Ignored,

@@ -3,13 +3,13 @@
 //! ```text
 //! @name description                 a line
 //! ACGTN..                           lines, up to one that begins with +
-//! +                                 a line, of which the rest is the name again or nothing
+//! +                                 a line whose rest is the name again, or empty
 //! IIII#..                           lines, until there are as many characters as letters
 //! ```
 //!
-//! A line of quality may begin with `@` or `+`, so where quality ends is known by counting its characters. Letters and
-//! quality may have any number of lines, and blank lines are ignored. Of a record only its line and these two counts
-//! are kept.
+//! A line of quality may begin with `@` or `+`, so the end of the quality is found by counting its characters. Letters
+//! and quality may have any number of lines, and blank lines are ignored. For each record, only its line number and
+//! these two counts are stored.
 
 use std::io::BufRead;
 
@@ -38,7 +38,7 @@ struct Record {
     /// The line on which it begins.
     line: u64,
     letters: u64,
-    /// Characters of its quality.
+    /// The number of characters of its quality.
     quality: u64,
 }
 
@@ -103,7 +103,7 @@ pub fn read<S: Sequences>(mut reader: impl BufRead, sequences: &mut S) -> Result
 }
 
 impl Record {
-    /// Refuses a character of quality that is none, or that is one too many.
+    /// Refuses an invalid character of quality, or one too many.
     fn check(&self, character: u8) -> Result<(), String> {
         let Record { line, letters, .. } = self;
         if !character.is_ascii_graphic() {
@@ -119,13 +119,13 @@ impl Record {
         Ok(())
     }
 
-    /// A record begins before this one has its quality.
+    /// The message if a record begins before the quality of this one.
     fn lacks_plus(&self) -> String {
         let advice = "a line `+` and the quality belong before the next `@name`";
         format!("the record of line {} has no quality: {advice}", self.line)
     }
 
-    /// Something else than a record stands where one begins.
+    /// The message if a record is followed by something else than a record.
     fn not_followed(&self) -> String {
         let Record { line, letters, .. } = self;
         if *line == 0 {
@@ -135,7 +135,7 @@ impl Record {
         format!("the record of line {line} has all {letters} characters of its quality: {advice}")
     }
 
-    /// Whether the text may end here; if not, why.
+    /// Whether the text may end here; otherwise, the reason why not.
     fn ended(&self, place: Place) -> Result<(), String> {
         let Record { line, letters, quality } = self;
         match place {

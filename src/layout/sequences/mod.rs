@@ -30,12 +30,12 @@ use std::io;
 pub use fasta::read as fasta;
 pub use fastq::read as fastq;
 
-/// Receives the records of a file, in their order.
+/// Receives the records of a file, in order.
 pub trait Sequences {
-    /// Why reading stops early.
+    /// The reason for stopping early.
     type Error;
 
-    /// A record begins.
+    /// Called at the beginning of a record.
     ///
     /// # Errors
     /// Any, which ends the reading.
@@ -55,7 +55,7 @@ pub trait Sequences {
     /// Any, which ends the reading.
     fn letter(&mut self, letter: u8, line: u64) -> Result<(), Self::Error>;
 
-    /// Part of the file was read: called every 64 KiB or so.
+    /// Called about every 64 KiB of the file.
     ///
     /// # Errors
     /// Any, which ends the reading.
@@ -64,7 +64,7 @@ pub trait Sequences {
     }
 }
 
-/// Why a file was not read to its end.
+/// The reason why a file was not read to its end.
 #[derive(Debug)]
 pub enum Unread<E> {
     /// Its bytes could not be read.
@@ -99,7 +99,7 @@ mod tests {
     /// Names and letters, or the error.
     pub(super) type Texts = Result<Vec<(String, String)>, String>;
 
-    /// Keeps all, and stops at `!`.
+    /// Stores all records, and stops at `!`.
     #[derive(Default)]
     pub(super) struct Kept(Vec<(String, String)>);
 
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// What a reader reads.
+    /// The output of a reader.
     pub(super) fn texts(read: impl FnOnce(&mut Kept) -> Result<(), Unread<u64>>) -> Texts {
         let mut kept = Kept::default();
         match read(&mut kept) {

@@ -1,4 +1,4 @@
-//! [`offer`] in every order that two threads can have.
+//! [`offer`] under every interleaving of two threads.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,13 +8,13 @@ use loom::thread;
 use super::offer;
 use crate::cpu::atomic::modelled::{Blind, Modelled, Sound, Split};
 
-/// A word whose upper half names a key.
+/// A word whose upper half identifies a key.
 fn word(key: u64, value: u64) -> u64 {
     key << 32 | value
 }
 
-/// Each of two threads offers its words to one bucket that holds `there`. Calls `check` with what the bucket holds in
-/// the end, in descending order, and with each word and what its offer returned.
+/// Each of two threads offers its words to one bucket that contains `there`. Calls `check` with the final content of
+/// the bucket in descending order, and with each word and the result of its offer.
 fn offered<A: Modelled>(there: [u64; 2], words: [Vec<u64>; 2], check: impl Fn(&[u64], &[(u64, u64)])) {
     let bucket: Arc<[A; 2]> = Arc::new(there.map(A::of));
     let offers = |words: Vec<u64>| {
@@ -42,8 +42,7 @@ fn keeps_the_greatest<A: Modelled>() {
     });
 }
 
-/// Copies of a key that meet another key on their way: the greatest is kept, and each other one is counted as a
-/// duplicate.
+/// Duplicates of a key compete with another key: the greatest is kept, and each other one is counted as a duplicate.
 fn keeps_one_copy<A: Modelled>() {
     loom::model(|| {
         let words = [vec![word(2, 7)], vec![word(3, 1), word(2, 9)]];

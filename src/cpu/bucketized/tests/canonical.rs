@@ -1,11 +1,11 @@
-//! Canonical builds: images word for word, copies, tombstones.
+//! Canonical builds: images word for word, duplicates, tombstones.
 
 use std::collections::HashMap;
 
 use super::*;
 
-/// The image with the words of each bucket in order, which is how a build leaves all of them; the reference leaves
-/// those that no pair came to as they were, with the tombstones where they are.
+/// The image with the words of each bucket sorted, as builds leave them. The reference does not change buckets that
+/// received no pairs, so their tombstones are out of order.
 fn in_order(plan: &BucketizedPlan, mut image: Vec<u64>) -> Vec<u64> {
     image.chunks_mut(plan.bucket_slots() as usize).for_each(|words| words.sort_unstable_by(|a, b| b.cmp(a)));
     image
@@ -13,7 +13,7 @@ fn in_order(plan: &BucketizedPlan, mut image: Vec<u64>) -> Vec<u64> {
 
 #[test]
 fn canonical_images_are_the_reference_word_for_word() {
-    // 2048 slots are a part; of the sizes some end with one, some a bucket before or behind.
+    // A part has 2048 slots: some sizes end at a part, some a bucket before or after.
     let cases = [(0, 0.9), (1, 0.5), (7, 0.5), (128, 0.7), (1000, 0.9), (2000, 0.97), (40_000, 0.99), (60_000, 0.93)];
     let by_slots = [2032, 2048, 2064, 4096, 4112, 20_480 - 16].map(|slots| (slots * 9 / 10, slots as u64));
     let by_load = cases.map(|(size, load)| (size, slots_for(size, load)));
@@ -35,11 +35,11 @@ fn canonical_images_are_the_reference_word_for_word() {
     }
 }
 
-/// Batches with copies, by name.
+/// Batches with duplicates, by name.
 fn batches_with_copies() -> Vec<(&'static str, Pairs)> {
     let mut stream = SplitMix64::new(1);
     let random = (0..100_000).map(|_| (stream.next_u32() % 30_000 + 17, stream.next_u32() % 3)).collect();
-    // Copies that come one after the other meet in flight, on threads that scan one bucket at once.
+    // Adjacent duplicates meet in flight, on threads that scan one bucket at the same time.
     let neighbours = distinct(20_000).iter().flat_map(|&(key, value)| (0..5).map(move |i| (key, value ^ i))).collect();
     let apart = distinct(30_000).repeat(3);
     let equal = (0..100_000).map(|i| (7, i * 3 % 100_000)).collect();
@@ -61,7 +61,7 @@ fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
         let copies = pairs.len() as u64 - times.len() as u64;
         let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for bucket_slots in [4, 8, 16] {
-            // As many slots as distinct keys need: copies that were missed would not fit.
+            // Only as many slots as distinct keys need: missed duplicates would not fit.
             let slots = slots_for(times.len(), 0.95);
             let (plan, expected) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots);
             for cpu in &cpus {
@@ -88,21 +88,21 @@ fn a_million_copies_of_one_key_are_no_trouble() {
     }
 }
 
-/// With few buckets a remainder is nearly the whole key and seldom two are alike; here keys are made that are, at all
-/// ages.
+/// With few buckets, a remainder is nearly the whole key, and two are rarely equal. This test constructs keys with
+/// equal remainders, at all ages.
 #[test]
 fn words_with_one_remainder_are_told_apart() {
     let plan = Bucketized::canonical(8).plan(Request { slots: 512, pairs: 400, seed: 1, attempt: 0 }).expect("a plan");
     let functions = plan.functions();
     for remainder in [0, 1, 77, u32::MAX >> slot::AGE_BITS] {
-        // Keys with this remainder, one a home; some remainders occur in few homes.
+        // Keys with this remainder, one per home; some remainders occur in few homes.
         let pairs: Pairs = (0..64)
             .map(|home| functions.key_at(0, home, remainder))
             .enumerate()
             .filter(|&(home, key)| functions.home(key) == (home as u32, remainder))
             .map(|(home, key)| (key, home as u32))
             .collect();
-        // Two of three of them, each at one of the ages of one of its buckets; tombstones end no search.
+        // Two of every three keys, each at an age of one of its buckets. Tombstones do not end searches.
         let mut image = vec![slot::TOMBSTONE; plan.words() as usize];
         let mut held = HashMap::new();
         for &(key, home) in pairs.iter().filter(|(_, home)| home % 3 != 0) {

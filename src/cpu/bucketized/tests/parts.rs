@@ -4,7 +4,7 @@ use super::*;
 use crate::backend::BuildRoute;
 use crate::scheme::Scheme;
 
-/// What a build by this route gives; and if it went that way to its end, how many pairs left their parts.
+/// The result of a build by this route; and, if it did not switch to another route, how many pairs left their parts.
 fn build(cpu: &Cpu, route: BuildRoute, plan: &BucketizedPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed, Option<u64>) {
     let (keys, values) = columns(cpu, pairs);
     cpu.set_build_route(Some(route));
@@ -31,7 +31,7 @@ fn with_copies(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
 
 #[test]
 fn images_are_the_reference_word_for_word() {
-    // A part has 32,768 slots: one, one and a bit, some and a half, and some whole ones.
+    // A part has 32,768 slots: one part, slightly more than one, two and a half, and several whole ones.
     let slots = [16, 30_000, 32_768, 32_784, 80_000, 3 * 32_768, 5 * 32_768 + 48];
     for (slots, bucket_slots) in
         slots.into_iter().flat_map(|slots| [4, 8, 16].map(|bucket_slots| (slots, bucket_slots)))
@@ -50,7 +50,7 @@ fn images_are_the_reference_word_for_word() {
     }
 }
 
-/// So full that more pairs leave their parts than one thread follows.
+/// At such a load that more pairs leave their parts than one thread places.
 #[test]
 fn crowds_that_leave_their_parts_are_placed_by_all_threads() {
     for (bucket_slots, load) in [(4, 0.98), (8, 0.995), (16, 0.998)] {
@@ -71,8 +71,8 @@ fn copies_are_counted_exactly_on_any_number_of_threads() {
     for every in [1, 2, 3, 50, 9_999] {
         let (batch, counted) = with_copies(&pairs, every);
         for bucket_slots in [4, 8, 16] {
-            // Copies take no room: as many slots as distinct keys need. Slices have no more, so of many copies too many
-            // escape, and then the other way is taken.
+            // Duplicates need no slots: the table has only as many as distinct keys need. The slices have the same
+            // capacity, so with many duplicates too many pairs escape, and the table is built directly.
             let (plan, expected) = referenced(&Bucketized::canonical(bucket_slots), &batch, slots_for(120_000, 0.95));
             for cpu in many_cpus() {
                 let (image, placed, left) = build(&cpu, BuildRoute::ByParts, &plan, &batch);
@@ -106,7 +106,7 @@ fn copies_where_there_is_room_for_all_of_them_stay_in_the_parts() {
     }
 }
 
-/// A few thousand of one key are within what may escape; more are built directly.
+/// A few thousand duplicates of one key are within the limit for escapes; with more, the table is built directly.
 #[test]
 fn crowds_of_one_key_are_told_whichever_way_is_taken() {
     let pairs = distinct(100_000);

@@ -27,7 +27,7 @@ pub(super) struct Open<L: Layout> {
     pub(super) value: L::Value,
 }
 
-/// Places them, and returns the counts of these and of those before.
+/// Places these pairs, and returns `placed` with their counts added.
 pub(super) fn finish<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &mut [u64],

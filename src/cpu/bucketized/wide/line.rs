@@ -6,17 +6,17 @@ use crate::cpu::network::{sort_descending, sort_pairs_descending};
 use crate::scheme::bucketized::wide::{Layout, Line, pair, put};
 use crate::scheme::slot::EMPTY;
 
-/// Slots of a line at most.
+/// The most slots of a line.
 const MOST_SLOTS: usize = 16;
 
-/// Puts the pairs of a line in descending order of their words; whether there are copies among them.
+/// Sorts the pairs of a line by their words in descending order. Returns whether there are duplicates among them.
 #[inline(always)]
 pub(in crate::cpu) fn sort<L: Layout>(line: &mut Line) -> bool {
     let (mut words, mut values) = ([0; MOST_SLOTS], [L::Value::default(); MOST_SLOTS]);
     (0..L::SLOTS).for_each(|i| (words[i], values[i]) = pair::<L>(line, i));
     let value_bits = if L::VALUES.is_some() { L::Value::BITS } else { 0 };
     if L::Key::BITS + value_bits <= u64::BITS {
-        // One word of 64 bits holds both, and half as much is exchanged.
+        // One word of 64 bits holds both, which halves the number of exchanges.
         (0..L::SLOTS).for_each(|i| words[i] = words[i] << value_bits | values[i].into());
         match L::SLOTS {
             4 => sort_descending::<4, _>(&mut words),
@@ -38,15 +38,15 @@ pub(in crate::cpu) fn sort<L: Layout>(line: &mut Line) -> bool {
     (1..L::SLOTS).fold(false, |any, i| any | ((words[i - 1] == words[i]) & (words[i] != EMPTY)))
 }
 
-/// What an offer to a line led to.
+/// The result of an offer to a line.
 pub(super) enum Offered<V> {
-    /// My word was there; of the two values the greater stays.
+    /// The word was there; the greater of the two values is kept.
     Copy,
-    /// The pair with the least word of the line and mine, which does not stay; it may be an empty slot's.
+    /// The pair with the least word of the line and `mine`, which is not kept; it may be an empty slot.
     Out((u64, V)),
 }
 
-/// Offers a pair to a line in descending order, which stays so.
+/// Offers a pair to a line in descending order, and keeps that order.
 #[inline(always)]
 pub(super) fn offer<L: Layout>(line: &mut Line, mut mine: (u64, L::Value)) -> Offered<L::Value> {
     if (0..L::SLOTS).fold(false, |same, i| same | (L::word(line, i) == mine.0)) {
@@ -62,7 +62,7 @@ pub(super) fn offer<L: Layout>(line: &mut Line, mut mine: (u64, L::Value)) -> Of
     Offered::Out(mine)
 }
 
-/// Of a word's value in the line and mine the greater stays.
+/// Raises the value of a word in the line.
 #[cold]
 fn raise<L: Layout>(line: &mut Line, (word, value): (u64, L::Value)) {
     if let Some(i) = (0..L::SLOTS).find(|&i| L::word(line, i) == word) {

@@ -26,7 +26,7 @@ use crate::scheme::bucketized::wide::slot::{self, SlotKey};
 use crate::scheme::bucketized::wide::{Layout, Line, LineFunctions};
 use crate::scheme::slot::MAX_AGE;
 
-/// The functions that a table has.
+/// The number of functions of a table.
 const TURNS: usize = 3;
 
 /// The ages that belong to a function, one bit per age.
@@ -104,7 +104,7 @@ fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remain
     let of_turn = |i| ages >> slot::age::<L::Key>(L::word(line, i)) & 1 == 1;
     let same = same_remainder::<L>(lanes, line, remainder);
     let mut at = ((same.trailing_zeros() / stride::<L>()) as usize).min(L::SLOTS - 1);
-    // Another key with the same remainder, which was stored by another function.
+    // The first match may be another key with the same remainder, stored by another function.
     if same & same.wrapping_sub(1) != 0 {
         at = (at..L::SLOTS).find(|&i| same >> (i as u32 * stride::<L>()) & 1 == 1 && of_turn(i)).unwrap_or(at);
     }
@@ -114,8 +114,8 @@ fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remain
     (at, found, open)
 }
 
-/// One turn of `len` keys, all in the first turn, and then those on the list; returns the new length of the list. The
-/// first key has the number `first`.
+/// Probes `len` keys in one turn: all in the first turn, and later those on the list. Returns the new length of the
+/// list. `first` is the number of the first key.
 #[inline(always)]
 fn turn<L: Layout, const TURN: usize>(
     lanes: impl Lanes,
@@ -131,7 +131,7 @@ fn turn<L: Layout, const TURN: usize>(
     let (mut flying, mut next) = (&mut Aimed::<L::Key>::new(), &mut Aimed::new());
     let mut asked = [L::Key::low(0); BLOCK];
     let mut left = 0;
-    // One block more, to resolve the last one.
+    // One extra iteration resolves the last block.
     for start in (0..len + BLOCK).step_by(BLOCK) {
         let coming = len.saturating_sub(start).min(BLOCK);
         let (before, here) = start.checked_sub(BLOCK).map_or((0, 0), |before| (before, (len - before).min(BLOCK)));

@@ -5,12 +5,12 @@
 //! parts.rs    build a large table one partition at a time, in the caches
 //! escapes.rs  pairs that have left their parts, in the whole image
 //! place.rs    words, by scan and compare-exchange on all threads
-//! values.rs   values, to where their words came to stand
+//! values.rs   values, moved to the slots of their words
 //! lookup.rs   lookup, a block of keys and their lines at a time
 //! ```
 //!
-//! A batch that comes into an image with pairs leaves the image as it was until all its words are placed: a displaced
-//! pair's value is found in the old image, by its key.
+//! When a batch is added to an image with pairs, the old image is kept until all words are placed: the value of a
+//! displaced pair is found in the old image, by its key.
 
 mod escapes;
 pub(in crate::cpu) mod line;
@@ -34,15 +34,15 @@ use crate::scheme::{BucketizedOf, Plan};
 
 /// Integers of lines that threads share.
 pub(in crate::cpu) trait Shared: Word {
-    /// One of them.
+    /// The atomic type.
     type Cell: Atomic<Word = Self>;
-    /// All of an image, counted in integers of this width.
+    /// The integers of an image, in this width.
     fn cells(image: &mut [u64]) -> &[Self::Cell];
-    /// The greater of what is there and this.
+    /// Raises a cell to at least `to`.
     fn raise(cell: &Self::Cell, to: Self);
-    /// Overwrites it.
+    /// Overwrites a cell.
     fn set(cell: &Self::Cell, to: Self);
-    /// Overwrites it, and returns what was there.
+    /// Overwrites a cell, and returns the previous content.
     fn swap(cell: &Self::Cell, to: Self) -> Self;
 }
 
@@ -71,10 +71,10 @@ macro_rules! shared {
 shared!(u64, AtomicU64, |image| atomic(image));
 shared!(u32, AtomicU32, |image| atomic_u32(bytemuck::cast_slice_mut(image)));
 
-/// A new image, and what became of its pairs.
+/// A new image, and the counts of its pairs.
 type Built<L> = (Memory<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>);
 
-/// Integers of this width in a line.
+/// The number of integers of this width in a line.
 pub(in crate::cpu) const fn per_line<T: Word>() -> usize {
     LINE_WORDS * (u64::BITS / T::BITS) as usize
 }
@@ -204,7 +204,7 @@ impl Cpu {
         Ok(Some((image, placed)))
     }
 
-    /// Adds pairs to an image, whose pairs so far are those of `old`.
+    /// Adds pairs to an image, whose existing pairs are those of `old`.
     fn add_to_lines<L: Layout>(
         &self,
         plan: &LinePlan<L>,

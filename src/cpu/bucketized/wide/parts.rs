@@ -2,7 +2,7 @@
 //! writes, and values move with their words.
 //!
 //! ```text
-//! deal      partitions the pairs into the lines of the parts, as many per line as it has slots   (`cpu/parts.rs`)
+//! split     partitions the pairs into the lines of the parts, as many per line as it has slots   (`cpu/parts.rs`)
 //! then, one thread per part:
 //!   arrive  each pair takes the next slot of its line 1 in a copy of the part; those beyond the last are queued
 //!   order   each line is sorted, and written to the slice; duplicates are adjacent in it
@@ -152,8 +152,8 @@ fn most_escapes(pairs: usize) -> usize {
     pairs / ESCAPES_SHARE + 4096
 }
 
-/// Partitions the pairs into the lines of an image of zeros; `None` if one part gets too many, or if memory is too
-/// short, so that another strategy must build the table.
+/// Partitions the pairs into the lines of an image of zeros. `None` if one part has too many pairs or memory is short;
+/// another strategy must then build the table.
 pub(super) fn dealt<'a, L: Layout>(
     functions: &'a LineFunctions<L::Key>,
     image: &mut [u64],
@@ -168,10 +168,11 @@ pub(super) fn dealt<'a, L: Layout>(
 }
 
 impl<L: Layout> Parts<'_, L> {
-    /// Places every part; `None` as above.
+    /// Places every part; `None` if memory is short or too many pairs leave their parts.
     pub(super) fn place(self, image: &mut [u64]) -> Option<Left<L>> {
         let Parts { functions, slices, pairs, dealt } = self;
-        // At most as many threads as have scratch space within most of what memory estimates count: another image.
+        // The scratch space of all threads must fit in three quarters of an image; memory estimates include a second
+        // image.
         let threads = threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
         let leaving = AtomicUsize::new(dealt.escapes.len());
         let room = || Some((Room::<L>::new()?, Found::default()));
@@ -233,7 +234,7 @@ struct Room<L: Layout> {
 }
 
 impl<L: Layout> Room<L> {
-    /// Its approximate size.
+    /// The approximate size in bytes.
     const BYTES: usize = 65 * PART_LINES + (10 + size_of::<L::Value>()) * MOST_PAIRS;
 
     fn new() -> Option<Self> {
@@ -257,7 +258,7 @@ impl<L: Layout> Room<L> {
     }
 }
 
-/// Stores every pair in a slot of its line, if one is left, and queues the others; returns their number. There is no
+/// Stores every pair in its line, or queues it if the line is full; returns the number of queued pairs. There is no
 /// branch, because whether a line is full is unpredictable.
 #[inline(always)]
 fn arrive<L: Layout>(

@@ -1,7 +1,7 @@
 //! Words, on all threads at once: the rule and the proofs of `../canonical.rs`, with words alone.
 //!
 //! ```text
-//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; none: done
+//! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; end if none
 //!                      compute their lines, and prefetch them
 //!                      make each offer in turn; those that are refused, or displaced, are listed for the next age
 //! ```
@@ -75,7 +75,7 @@ where
 {
     functions: &'a LineFunctions<L::Key>,
     cells: &'a [<L::Key as Shared>::Cell],
-    /// The displaced ones, which continue.
+    /// The displaced pairs, which must be offered again.
     open: Vec<Offer<L::Key>>,
     counted: Placed<L::Key, L::Value>,
 }

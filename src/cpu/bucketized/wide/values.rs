@@ -33,7 +33,7 @@ pub(in crate::cpu) struct Places<L> {
 }
 
 impl<L: Layout> Places<L> {
-    /// Of values; `None` if there are none.
+    /// Of values; `None` if the table has none.
     pub(in crate::cpu) fn new() -> Option<Self> {
         let (first, stride) = L::VALUES?;
         Some(Places { line: per_line::<L::Value>(), first, stride, layout: PhantomData })

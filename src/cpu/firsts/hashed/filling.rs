@@ -67,7 +67,7 @@ impl Filling<'_> {
     fn put<K: Key>(&self, line: &[AtomicU64; LINE], key: u64, row: u32) -> Put {
         if K::BITS == u64::BITS && key == 0 {
             raise(self.zero, row, self.alone);
-            // The cell outside is counted at the end.
+            // The separate cell of the key 0 is counted at the end.
             return Put::Known;
         }
         // The first word of each slot; of 32 bits, the key's half.

@@ -1,11 +1,11 @@
-//! Tables of keys that are chosen: how far from home a key may stand, and what ends an attempt.
+//! Tables of chosen keys: how far from home a key may be stored, and what makes an attempt fail.
 
 use super::*;
 use crate::backend::join_rows::NO_ROW;
 use crate::cpu::Cpu;
 use crate::scheme::hash::SplitMix64;
 
-/// Keys for which a table has some more than [`FEW`] lines.
+/// An expected number of keys slightly above [`FEW`].
 const EXPECTED: usize = 4200;
 const SEED: u64 = 0x6669_7273_7473;
 
@@ -37,9 +37,9 @@ fn found<K: Key>(table: &Hashed<K>, queries: &[K]) -> Vec<u32> {
     rows
 }
 
-/// A key that stands far from home and comes in every row costs its way, and not the table.
+/// A key that is far from home and occurs in every row costs time, but does not make the attempt fail.
 fn far_key<K: Key>() -> Result<()> {
-    // The last one stands twelve lines behind home.
+    // The last key is stored twelve lines after its home.
     let front = at_front::<K>(12 * slots::<K>() + 1);
     let far = front[front.len() - 1];
     let keys: Vec<K> = front.iter().copied().chain(std::iter::repeat_n(far, 20 * CHUNK)).collect();
@@ -59,10 +59,10 @@ fn a_far_key_that_comes_again_is_no_reason_to_give_up() -> Result<()> {
     far_key::<u64>()
 }
 
-/// As many keys of one home as stand within reach, and one more.
+/// As many keys with one home as fit within reach, and one more.
 fn reach<K: Key>() -> Result<()> {
     let most = REACH * slots::<K>();
-    // Others far behind them, so that new keys stand near on average.
+    // Other keys far from them, so that the average distance of new keys is small.
     let (front, others) = (at_front::<K>(most + 1), keys_of::<K>(|hash| hash >> 63 == 1, 1000));
     let keys = [&front[..most], &others].concat();
     for threads in [1, 2] {

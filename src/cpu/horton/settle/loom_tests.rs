@@ -1,7 +1,7 @@
-//! Settling in every order that two threads can have: the whole pass over a table of a few buckets.
+//! Settling under every interleaving of two threads: the whole pass over a table of a few buckets.
 //!
-//! Two crowded homes have tokens for the same buckets, which have room for fewer of them. What the buckets and the
-//! entries of the homes hold in the end must be what one thread leaves there.
+//! Two crowded homes have tokens for the same buckets, which have capacity for fewer of them. The final contents of the
+//! buckets and the entries of the homes must equal the result of one thread.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,8 +17,8 @@ use crate::scheme::{Horton, Request, Scheme};
 
 const S: usize = 4;
 
-/// What the parts leave to settle: the functions, and a header for each bucket. Of the one block the first words are
-/// the rooms of bucket 2, and the entries of home 0 and of home 1 stand behind them.
+/// The input of settling: the functions, and a header for each bucket. The one block begins with the free slots of
+/// bucket 2, followed by the entries of home 0 and of home 1.
 struct Start {
     functions: Functions,
     headers: [AtomicU64; 3],
@@ -26,7 +26,7 @@ struct Start {
 
 impl Start {
     /// Three buckets. Homes 0 and 1 are crowded, with a token for each of these tags, and bucket 2 has `keys` of its
-    /// own. Two functions send home 0 to buckets 1 and 2, and home 1 to buckets 2 and 0.
+    /// own. Two functions lead home 0 to buckets 1 and 2, and home 1 to buckets 2 and 0.
     fn new(tags: u32, keys: u32) -> Start {
         let request = Request { slots: 0, pairs: 0, seed: 1, attempt: 0 };
         let plan = Horton::canonical(S as u32).plan(request).expect("a plan");
@@ -82,8 +82,8 @@ fn one_slot<A: Modelled>() {
     ends_as_one_thread::<A>(0b1, S as u32 - 1);
 }
 
-/// Two tokens for each home and one free slot. Whoever displaces a token carries it on, so both threads can bring
-/// tokens of one home to the stash.
+/// Two tokens for each home and one free slot. A thread that displaces a token makes its next offer, so both threads
+/// can move tokens of one home to the stash.
 fn two_tokens<A: Modelled>() {
     ends_as_one_thread::<A>(0b11, S as u32 - 1);
 }

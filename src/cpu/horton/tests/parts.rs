@@ -1,4 +1,4 @@
-//! Builds of several parts against the reference: on one thread a part has 2^15 words, on more of them fewer.
+//! Builds of several parts compared with the reference: a part has 2^15 words on one thread, and fewer on several.
 
 use super::*;
 
@@ -6,14 +6,14 @@ fn many_cpus() -> [Cpu; 4] {
     [1, 2, 5, 16].map(|threads| Cpu::with_threads(threads).expect("threads"))
 }
 
-/// A new table, which is also what an image that is there becomes.
+/// A new table. Placing the pairs in an existing image gives the same ([`built`]).
 fn new(cpu: &Cpu, plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
     let (keys, values) = columns(cpu, pairs);
     let (image, placed) = Kernels::<Horton>::build(cpu, plan, &keys, &values).expect("built");
     (image.words().to_vec(), placed)
 }
 
-/// The image of these pairs, in some order, on any number of threads, twice.
+/// Checks the image of these pairs, in some order, on any number of threads, twice.
 fn assert_reference(plan: &HortonPlan, pairs: &Pairs, context: &str) {
     let (expected, placing) = reference(plan, pairs);
     assert_eq!(placing, Placing::Placed, "{context}");
@@ -29,7 +29,7 @@ fn assert_reference(plan: &HortonPlan, pairs: &Pairs, context: &str) {
 #[test]
 fn images_of_several_parts_are_the_reference_word_for_word() {
     for (scheme, load) in variants() {
-        // Words of the table: a part and a bucket, two and some, and four but for a bucket.
+        // Words of the table: a part and a bucket; more than two parts; four parts less a bucket.
         for slots in [(1 << 15) + 16, 75_008, (1 << 17) - 16] {
             let pairs = distinct((slots as f64 * load) as usize);
             let plan = scheme.plan(Request { slots, pairs: 0, seed: 5, attempt: 0 }).expect("a plan");
@@ -65,7 +65,7 @@ fn the_greatest_loads_are_the_reference_word_for_word() {
     }
 }
 
-/// Every part but one is empty, and more pairs come to that one than it has slots.
+/// Every part but one is empty, and that one has more pairs than slots.
 #[test]
 fn pairs_that_find_no_room_in_the_slice_of_their_part_are_placed() {
     for slots in [4, 8, 16] {
@@ -86,8 +86,8 @@ fn pairs_that_find_no_room_in_the_slice_of_their_part_are_placed() {
     }
 }
 
-/// Crowds in the first bucket, at the border of parts, and in the last bucket: with a surplus of keys of one tag, and
-/// so many that a home is overfull.
+/// Crowds in the first bucket, at the border of two parts, and in the last bucket: with a surplus of keys of one tag,
+/// and with enough keys to overfill a home.
 #[test]
 fn crowds_of_any_part_are_built_and_when_too_great_refused() {
     for slots in [4, 8, 16] {
@@ -114,7 +114,7 @@ fn crowds_of_any_part_are_built_and_when_too_great_refused() {
     }
 }
 
-/// Copies with the same value and with others: of keys of homes at ease and of crowded ones; and of the marker's key.
+/// Duplicates with equal and with different values: of keys of normal and of crowded homes, and of the marker's key.
 #[test]
 fn copies_of_any_part_are_counted_exactly() {
     for slots in [4, 8, 16] {

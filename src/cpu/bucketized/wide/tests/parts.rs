@@ -1,4 +1,4 @@
-//! Tables of lines built one partition at a time against the scheme's own rule, and against the direct way.
+//! Tables of lines built one partition at a time, compared with the scheme's rule and with direct builds.
 
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{BuildRoute, DeviceBuffer, HashBackend, Kernels, Placed};
@@ -38,7 +38,7 @@ where
     scheme::<K, V>().plan(Request { slots: slots as u64, pairs: 0, seed: 3, attempt })
 }
 
-/// An image, what became of the pairs, and if parts were all it took, how many pairs left theirs.
+/// An image, the counts of its pairs, and, if it was built one partition at a time, how many pairs left their parts.
 struct Built<L: Layout> {
     image: Vec<u64>,
     placed: Placed<L::Key, L::Value>,
@@ -71,7 +71,7 @@ where
 /// A plan and an image.
 type Table<L> = (LinePlan<L>, Vec<u64>);
 
-/// The first attempt under which the rule builds, and its image.
+/// The first attempt for which the rule builds, and its image.
 fn referenced<K: Column, V: Column>(slots: usize, columns: &Columns<BucketizedOf<K, V>>) -> Result<Table<(K, V)>>
 where
     (K, V): Layout,
@@ -113,7 +113,7 @@ fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
     every_layout!(images())
 }
 
-/// So full that many pairs leave their parts: more than one block of them goes on in the whole image.
+/// At such a load that many pairs leave their parts: more than one block of them is placed in the whole image.
 fn leavers<K: Column, V: Column>(per_thousand: usize) -> Result<()>
 where
     (K, V): Layout,
@@ -147,7 +147,7 @@ where
 {
     let distinct = pairs(&scheme::<K, V>(), 60_000, 1);
     let others = pairs(&scheme::<K, V>(), 60_002, 9).1;
-    // One key and many; far from each other and next to each other; room for all, or for little more than the distinct.
+    // Duplicates of one key and of many, adjacent and far apart; capacity for all pairs, or only for the distinct keys.
     for (every, times, load) in [(60_000, 1, 0.9), (9_999, 1, 0.95), (50, 1, 0.95), (3, 1, 0.8), (1, 2, 0.9)] {
         for apart in [false, true] {
             let (mut rows, mut again) = (Vec::new(), Vec::new());
@@ -187,7 +187,7 @@ where
     (K, V): Layout,
     Cpu: Kernels<BucketizedOf<K, V>>,
 {
-    // A third of one key: its part is too small for them, and so is what may escape. A few thousand are within that.
+    // A third of the rows has one key: too many for its part and for the escapes. A few thousand are within the limit.
     for (len, crowd, by_parts) in [(300_000, 3, false), (120_000, 40, true)] {
         let mut columns = pairs(&scheme::<K, V>(), len, 1);
         let one = columns.0[0];
@@ -204,7 +204,7 @@ where
         }
     }
 
-    // More pairs than slots, a few more or many more: the same are left over.
+    // More pairs than slots, by a few or by many: the same pairs are unplaced.
     for slots in [50_000, 49_700, 45_000] {
         let columns = pairs(&scheme::<K, V>(), 50_000, 1);
         let plan = plan::<K, V>(slots, 0)?;
@@ -223,7 +223,7 @@ fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
     every_layout!(crowds())
 }
 
-/// Such tables also number columns with duplicate keys.
+/// Such builds also number columns with duplicate keys.
 #[test]
 fn rows_are_numbered_by_the_greatest_value() -> Result<()> {
     for cpu in cpus()? {
