@@ -10,9 +10,9 @@
 //! **Keys may occur more than once**, unlike in the basic table, and one of each is kept:
 //!
 //! ```text
-//! canonical   two duplicates offer a slot the same 32 bits: the second finds an equal slot and is dropped, exactly counted
-//! classic     each thread swaps its key in, 32 bits at a time, and carries on with the key that was there. It stops if the
-//!             slot was empty, or if it has swapped two duplicates: one of them stays, the other is dropped.
+//! canonical   two duplicates offer a slot the same 32 bits: the second finds an equal slot, is dropped and counted
+//! classic     each thread swaps its key in, 32 bits at a time, and continues with the key that was there. It stops if
+//!             the slot was empty, or if it has swapped two duplicates: one of them stays, the other is dropped.
 //!             Duplicates may remain in several slots of their key. So a clean-up follows, after all threads have
 //!             stopped: it empties every slot whose key a lookup finds in an earlier slot of the key.
 //! ```
