@@ -59,8 +59,7 @@ fn reads_at_load_nine_tenths() {
     assert_eq!(stats.keys_by_reads.iter().sum::<u64>(), 1 << 17);
 }
 
-/// So many duplicates of a few keys that they fill all of their buckets, and pairs of duplicates that end in different
-/// ones.
+/// Enough duplicates of a few keys to fill all of their buckets, and pairs of duplicates that end in different ones.
 #[test]
 fn copies_are_found_wherever_they_end_up() {
     for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {

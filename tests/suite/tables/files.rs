@@ -84,7 +84,7 @@ fn a_link_is_followed_and_threads_may_save_to_one_name() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no parts are left");
 }
 
-/// A number of attempts that no build could finish is rejected, whoever wrote it.
+/// A number of attempts that no build could finish is rejected, even with a valid checksum.
 #[test]
 fn endless_attempts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
