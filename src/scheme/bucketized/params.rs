@@ -6,8 +6,8 @@ use crate::scheme::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Insertion {
-    /// The candidate with the most free slots; the key breaks ties. Every function is used equally, so a hit reads (f +
-    /// 1) / 2 buckets.
+    /// The candidate with the most free slots; the key breaks ties. Hits read (f + 1) / 2 buckets, because every
+    /// function is used equally.
     #[default]
     LoadBalancing,
     /// The first candidate with a free slot: fewer reads per hit, and longer chains at high loads.

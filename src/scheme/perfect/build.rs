@@ -35,8 +35,8 @@ struct Point {
 /// Builds an image of the pairs `keys[i] -> values[i]`. Its earlier contents are ignored. `had_outside` is whether the
 /// table already has a sentinel pair.
 ///
-/// Of duplicates the greatest value is kept. Cost: a few passes over the pairs, and for a cell with k points about `(1
-/// - load)^-k` offsets, of which k reads of the map test 64. An attempt ends after too many tries (`canonical.rs`).
+/// Of duplicates the greatest value is kept. Cost: a few passes over the pairs, and about `(1 - load)^-k` offsets for a
+/// cell with k points, of which k reads of the map test 64. An attempt ends after too many tries (`canonical.rs`).
 /// Memory: [`working_bytes`].
 ///
 /// # Errors

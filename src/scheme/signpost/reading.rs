@@ -117,7 +117,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     }
 
     /// Checks that lookups find all pairs in these cells, that every signpost leads to a pair, and that unused bits are
-    /// 0. Does not check that the greatest offers were kept, or which keys had to go to the stash.
+    /// not set. Does not check that the greatest offers were kept, or which keys had to go to the stash.
     ///
     /// # Errors
     /// The first violation.

@@ -8,9 +8,9 @@
 //! place at age a = (home of r + o_a) mod m                 the walk o_1 = 0, o_2, ..: `robin_hood/functions.rs`
 //! ```
 //!
-//! **58 bits suffice for 64 slots or more.** x is below 2^64, so x / m is below 2^64 / m, which is at most 2^58 for m
-//! >= 64. The same holds for 32-bit keys with 32 and 26. The smallest such prime is 67, as in 32-bit tables, because
-//! both words use six bits for the age.
+//! **58 bits suffice for 64 slots or more.** x is below 2^64, so x / m is below 2^64 / m, which is at most 2^58 if m is
+//! at least 64. The same holds for 32-bit keys with 32 and 26. The smallest such prime is 67, as in 32-bit tables,
+//! because both words use six bits for the age.
 //!
 //! **At one place, key and (age, quotient) determine each other.** Place and age give home = place - o_a mod m, the
 //! home gives r (c1 has an inverse, because m is prime), and x = quotient m + r with r below m inverts the division;
