@@ -1,12 +1,12 @@
 //! `named`: the first byte selects the format of the others: a table of named columns, as the command reads it.
 //!
 //! ```text
-//! CSV, TSV        small chunks are read as one large one is; the rows are written as CSV, and read again as the same
+//! CSV, TSV        small chunks give the same rows as one large one; written as CSV, they are read back unchanged
 //! .npy, Arrow IPC, Parquet      read, or rejected
 //! ```
 //!
-//! Compressed data may expand beyond the memory (`SECURITY.md`): Parquet has no limit here, and mutated gzip and zstd
-//! streams are not used as inputs.
+//! Compressed data may expand beyond the memory (`SECURITY.md`): Parquet has no limit here, and gzip and zstd inputs
+//! are skipped.
 
 use koel_cli::tables::memory::{csv_of, write};
 

@@ -30,7 +30,7 @@ pub fn sharded(data: &[u8]) {
                 opened(table);
             }
             (Ok(_), Err(error)) => panic!("opened, and yet: {error}"),
-            // Files of other kinds and widths must be identified too.
+            // The file is damaged, or contains something else.
             (Err(error), info) => {
                 assert!(matches!(error, Error::BadFile { .. }), "{error}");
                 match info {

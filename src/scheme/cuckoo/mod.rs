@@ -70,9 +70,9 @@ impl Scheme for Cuckoo {
         }
     }
 
-    /// The thresholds of random graphs: above them some keys have fewer slots than keys, whatever the constants (0.5
-    /// for two functions, Pagh and Rodler 2004; 0.9179, 0.9768, 0.9924 for three to five, Fountoulakis and Panagiotou
-    /// 2012).
+    /// The thresholds of random graphs: above them, some set of keys shares fewer slots than it has keys, whatever the
+    /// constants (0.5 for two functions, Pagh and Rodler 2004; 0.9179, 0.9768, 0.9924 for three to five, Fountoulakis
+    /// and Panagiotou 2012).
     fn gives_up_above(&self) -> Option<Load> {
         let most = match self.functions {
             0..=2 => 500_000,
