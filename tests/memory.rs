@@ -1,11 +1,11 @@
-//! Memory that runs short in the middle of an operation: a typed error, and the table is as before.
+//! Memory that runs out during an operation: a typed error is returned, and the table is unchanged.
 //!
-//! The program's allocator refuses the n-th allocation of [`LARGE`] bytes or more, for each n in turn until the
-//! operation no longer makes so many. What is smaller is always given: rayon and crossbeam allocate blocks of up to 2
-//! KiB for themselves, in ways that cannot fail. Buffers of the CPU from 2 MiB on are maps of the system and no
-//! allocations; `src/cpu/memory.rs` tests that their absence is an error.
+//! The program's allocator refuses the n-th allocation of [`LARGE`] bytes or more, for each n in turn, until the
+//! operation makes fewer than n. Smaller allocations always succeed: rayon and crossbeam allocate blocks of up to 2 KiB
+//! for themselves, with functions that cannot fail. Buffers of the CPU from 2 MiB on are mapped rather than allocated;
+//! `src/cpu/memory.rs` tests that a failure to map them is an error.
 //!
-//! And threads that do not start.
+//! Threads that do not start are tested as well.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Debug;
@@ -21,14 +21,14 @@ use koel::{
     JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, Sharded, group, sharded,
 };
 
-/// Bytes of the allocations that may be refused.
+/// The minimum size of allocations that may be refused.
 const LARGE: usize = 4 << 10;
-/// Pairs: more than one thread sorts at once, and several chunks.
+/// Pairs: enough for several threads to sort at once, and for several chunks.
 const PAIRS: u32 = 20_000;
 /// More large allocations than any operation here makes.
 const MOST: i64 = 2000;
 
-/// Large allocations that are still given; the next one is refused, and those behind it are given again.
+/// The number of large allocations that still succeed. The next one is refused, and later ones succeed again.
 static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
 
 struct Refusing;
@@ -41,7 +41,7 @@ fn refused(bytes: usize) -> bool {
 }
 
 #[expect(unsafe_code, reason = "allocators are")]
-// SAFETY: all work is the system's allocator's; a null pointer says that there is no memory.
+// SAFETY: all work is done by the system's allocator; a null pointer means that there is no memory.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -64,14 +64,14 @@ unsafe impl GlobalAlloc for Refusing {
     }
 }
 
-/// One test at a time has the allocator.
+/// Only one test at a time uses the allocator.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on what `make` makes, with each large allocation of it refused in turn. After an error `check` looks at
-/// what is left of it. How often memory was refused.
+/// Runs `work` on the result of `make`, with each of its large allocations refused in turn. After an error `check`
+/// checks what is left. Returns how often memory was refused.
 fn sweep<T, R: Debug>(
     what: &str,
     make: impl FnMut() -> T,
@@ -81,7 +81,7 @@ fn sweep<T, R: Debug>(
     sweep_of(what, make, work, |result| format!("{result:?}"), check)
 }
 
-/// The same for results that do not print what they hold.
+/// The same for results without `Debug`.
 fn sweep_of<T, R>(
     what: &str,
     mut make: impl FnMut() -> T,
@@ -103,7 +103,7 @@ fn sweep_of<T, R>(
                 check(&it);
             }
             Err(error) => panic!("{what}, allocation {n}: {error}"),
-            // A thread that finds another way is as good as an error, if nothing is missing.
+            // A thread may fall back to another strategy instead of failing, if the result is complete.
             Ok(result) => {
                 assert!(shown(&result) == expected, "{what}, allocation {n}: another result");
                 if !was_refused {
@@ -131,7 +131,7 @@ where
     let build = || keep.build(&cpu, &keys, &values).expect("room");
     let table = build();
     table.save(&path).expect("a file");
-    // Where the pairs of a classic table stand depends on the schedule of its build.
+    // The places of the pairs of a classic table depend on the schedule of its build.
     let state = |table: &HashTable<Cpu, S>| {
         let mut pairs = table.to_pairs().expect("room");
         pairs.sort_unstable();
@@ -142,7 +142,7 @@ where
     let twice = [&keys[..], &keys[..100]].concat();
     let (more, many) = (Workload::new(500, 9).keys(), vec![7; PAIRS as usize + 100]);
 
-    // Fresh threads and devices too: the workspaces of passes are made there.
+    // Fresh threads and devices too, because the workspaces of passes are created there.
     let fresh = || Cpu::with_threads(2).expect("threads");
     let shown = |table: &HashTable<Cpu, S>| format!("{:?}", state(table));
     let built = sweep_of(&what("build"), fresh, |cpu| builder.build(cpu, &keys, &values), shown, |_| ());
@@ -214,7 +214,7 @@ fn structures_survive_every_refusal() {
                 let index = || ColumnIndex::build(&cpu, right);
                 sweep("a join", || (), |()| index()?.join(&keys, kind)?.collect(), |()| ());
                 let index = index().expect("room");
-                // One that fails leaves no mark.
+                // A failed one leaves no mark.
                 let alone = |matched: &Matched| assert_eq!(index.unmatched(matched).expect("room").len(), right.len());
                 let none = || index.matched().expect("room");
                 let refused = sweep("a batch", none, |matched| index.probe(&keys, kind, matched), alone);
@@ -250,12 +250,12 @@ fn structures_survive_every_refusal() {
     sweep_of("an intersection", || (), |()| one.intersection(&other), members, |()| ());
 }
 
-/// So few groups that each thread has cells of its own, of which a column is a large allocation.
+/// So few groups that each thread has separate cells, in which a column is a large allocation.
 #[test]
 fn groups_of_few_keys_survive_every_refusal() {
     let _alone = alone();
     let fresh = || Cpu::with_threads(2).expect("threads");
-    // A short column, and one that is numbered from its front.
+    // A short column, and one that is numbered from its first rows.
     for rows in [PAIRS as usize, 270_000] {
         let keys: Vec<u64> = (0..rows as u64).map(|i| (i * 7919 % 3000) << 40).collect();
         let ids: Vec<u32> = keys.iter().map(|key| (key >> 40) as u32).collect();
@@ -297,17 +297,18 @@ fn columns_over_devices_survive_every_refusal() {
     }
 }
 
-/// Tells the child of the test below that it is one.
+/// Marks the child process of the test below.
 const CHILD: &str = "KOEL_TEST_NO_THREADS";
 
-/// In a process that asks for a stack as large as the address space: no thread starts, and all other memory is there.
+/// In a process whose threads request a stack as large as the address space, no thread starts, but other memory is
+/// available.
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn threads_that_do_not_start_are_an_error() {
     if std::env::var_os(CHILD).is_some() {
         let starting = |error: &Error| matches!(error, Error::Device { doing, .. } if doing == "starting threads");
         assert!(Cpu::with_threads(2).is_err_and(|error| starting(&error)));
-        // The global pool: the device can be had, and says so at each use.
+        // The global pool: the device can be created, and returns an error at each use.
         for _ in 0..2 {
             let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &[4, 5, 6]);
             assert!(table.is_err_and(|error| starting(&error)));
@@ -315,10 +316,10 @@ fn threads_that_do_not_start_are_an_error() {
         }
         return;
     }
-    // What a child says may be more than `LARGE`.
+    // The output of a child may be larger than `LARGE`.
     let _alone = alone();
     let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
-    // With one thread the tests run on the first one, which is there.
+    // With one thread the tests run on the main thread, which exists.
     child.args(["threads_that_do_not_start", "--test-threads=1", "--nocapture"]);
     let output = child.env(CHILD, "1").env("RUST_MIN_STACK", (1u64 << 47).to_string()).output().expect("a child");
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,16 +1,15 @@
-//! Writes an empty OpenCL library, for the linker's eyes only.
+//! Writes an empty OpenCL library for the linker.
 //!
-//! cl-sys asks the linker for `-lOpenCL`, which fails where no OpenCL development package is
-//! installed, and ties the binary to libOpenCL where one is. Cargo hands the search path printed
-//! here to every link that this crate takes part in, ahead of the system's folders, so the request
-//! is met by an archive without members. zig's linker takes nothing but a shared library for it, or
-//! a script in the place of one. The functions themselves come from src/functions.rs.
+//! cl-sys links with `-lOpenCL`, which fails if no OpenCL development package is installed, and otherwise makes the
+//! binary depend on libOpenCL. Cargo passes the search path printed here to every link that includes this crate, before
+//! the system's folders, so an archive without members satisfies `-lOpenCL`. zig's linker accepts only a shared library
+//! for it, or a linker script. The functions are defined in src/functions.rs.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// The smallest complete static library: the magic, then one member, the symbol index, whose content
-/// is a big-endian count of symbols: none. The layout is common to Unix and Windows archives.
+/// The smallest complete static library: the magic, then one member, the symbol index, which contains a big-endian
+/// count of symbols: 0. The layout is common to Unix and Windows archives.
 const EMPTY_ARCHIVE: &[u8; 72] = b"!<arch>\n\
     /               0           0     0     0       4         `\n\
     \0\0\0\0";
@@ -29,14 +28,14 @@ fn main() {
     };
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(folder.join(name), EMPTY_ARCHIVE).expect("OUT_DIR is writable");
-    // Only there: a folder of build scripts is among those that `cargo run` has libraries looked for in.
+    // Only for zig: `cargo run` searches the folders of build scripts for libraries at run time.
     if linked_by_zig() {
         fs::write(folder.join("libOpenCL.so"), "INPUT(libOpenCL.a)\n").expect("OUT_DIR is writable");
     }
     println!("cargo::rustc-link-search=native={}", folder.display());
 }
 
-/// Whether cargo was told to link by zig, as `maturin --zig` and `cargo zigbuild` tell it.
+/// Whether cargo links by zig, as `maturin --zig` and `cargo zigbuild` do.
 fn linked_by_zig() -> bool {
     let triple = env::var("TARGET").unwrap_or_default().to_uppercase().replace('-', "_");
     let linker = format!("CARGO_TARGET_{triple}_LINKER");

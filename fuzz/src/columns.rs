@@ -1,14 +1,14 @@
-//! `columns`: the first byte says how, the others are CSV or TSV.
+//! `columns`: the first byte selects the options, the others are CSV or TSV.
 //!
-//! A second reader takes the text apart a byte at a time and holds all of it. The two must read the same, or both
-//! refuse.
+//! A second reader parses the text byte by byte and keeps all of it in memory. Both must read the same, or reject the
+//! input.
 
 use koel_cli::input::{Header, ReadOptions, Want};
 use koel_cli::number::Number;
 
 use crate::input::{Read, are_of_one_type, is_told_by_its_bytes, packed, read};
 
-/// How a text is read, by the bits of a byte.
+/// The options for reading a text, by the bits of a byte.
 struct Ways {
     name: &'static str,
     options: ReadOptions,
@@ -36,7 +36,7 @@ pub fn columns(data: &[u8]) {
     let Some((&bits, text)) = data.split_first() else { return };
     let ways = Ways::of(bits);
     let pairs = read(ways.name, text, &ways.options, ways.want);
-    // A FASTA file, or none of text.
+    // A FASTA file, or a format other than text.
     let unmarked = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let is_other = unmarked.trim_ascii_start().starts_with(b">") || text.contains(&0) || is_told_by_its_bytes(text);
     if is_other {
@@ -70,7 +70,7 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
     let is_name = |field: &Vec<u8>| !field.first().is_some_and(|byte| b"0123456789+-.".contains(byte));
     let are_k = |field: &[u8]| k == Some(field.len()) && field.iter().all(u8::is_ascii_alphabetic);
     let names = rows.first().is_some_and(|row| {
-        // What koel calls a column of keys is not a k-mer of three letters.
+        // The header `key` is not a k-mer of three letters.
         let is_kmer = row[0] != b"key" && (k.is_some() && letters(&row[0]) || are_k(&row[0]));
         row.iter().all(is_name) && row.iter().any(|field| !field.is_empty()) && !is_kmer
     });
@@ -84,7 +84,7 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
         let text = std::str::from_utf8(field).ok()?;
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_number = !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_digit());
-        // Longer ones than 128 bits hold are no numbers of 64 bits either, but for zeros in front.
+        // Numbers of more than 128 bits do not fit 64 bits either, except for leading zeros.
         let digits = digits.trim_start_matches('0');
         let magnitude = if digits.is_empty() { Some(0) } else { digits.parse::<Number>().ok() };
         let number =
@@ -111,11 +111,11 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
     is_legal.then_some(rows)
 }
 
-/// The fields of all rows, without blank space around them; nothing if a quote is open at the end.
+/// The fields of all rows, without surrounding spaces; `None` if a quote is open at the end.
 fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
     let mut rows = Vec::new();
     let (mut row, mut field) = (Vec::new(), Vec::new());
-    // Whether the field began with a quote; whether one is open; whether anything of the row is there.
+    // Whether the field began with a quote; whether a quote is open; whether the row has begun.
     let (mut is_quoted, mut is_open, mut is_begun) = (false, false, false);
     let mut bytes = text.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -148,7 +148,7 @@ fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
     if is_open { None } else { Some(rows) }
 }
 
-/// Texts with headers, quotes and letters, each under the ways that it is meant for.
+/// Texts with headers, quotes and letters, each with the options that it is meant for.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     let texts: [(u8, &str); 16] = [
         (0, "1,2\n3,4\n4294967295,0\n"),

@@ -1,7 +1,7 @@
-//! `fasta`: the first byte says how, the others are FASTA.
+//! `fasta`: the first byte selects the options, the others are FASTA.
 //!
-//! A second reader cuts the text into lines and records, and looks at every window of every record. The two must read
-//! the same, or both refuse.
+//! A second reader splits the text into lines and records, and checks every window of every record. Both must read the
+//! same, or reject the input.
 
 use koel_cli::input::{OtherLetters, ReadOptions, Want};
 use koel_cli::number::Number;
@@ -48,7 +48,7 @@ fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
         pairs.extend(windows.filter_map(|(window, place)| Some((packed(window)?, place))));
         place += record.len() as Number;
     }
-    // Records without a key are an error, and no records are none.
+    // Records without a key are an error, but an input without records is valid.
     Some(pairs).filter(|pairs| records.is_empty() || !pairs.is_empty())
 }
 

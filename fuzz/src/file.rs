@@ -1,4 +1,4 @@
-//! What the targets of files share.
+//! Shared by the targets of files.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use koel::{Cpu, Error};
 
 /// Bytes before the image of a table.
 const HEADER: usize = 128;
-/// The fewest bytes behind it: four numbers and a checksum.
+/// The minimum number of bytes after it: four numbers and a checksum.
 const SETTINGS: usize = 48;
 /// Bytes of a checksum.
 const SUM: usize = 32;
@@ -17,17 +17,17 @@ const MULTI_HEADER: usize = 64;
 /// Bytes before the tables of shards.
 const SHARDS_HEADER: usize = 64;
 
-/// One device for all inputs: two threads, because races are a part of what is tested.
+/// One device for all inputs: two threads, because races are tested too.
 pub(crate) fn cpu() -> Cpu {
     static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads(2).expect("two threads"));
     DEVICE.clone()
 }
 
-/// Gives the bytes of a table's file the checksum that `open` wants, so that it goes on to the plan and the image. The
-/// table's digest, unless it is too short for any.
+/// Writes the checksum that `open` expects to the bytes of a table's file, so that the plan and the image are read too.
+/// Returns the table's digest, unless the file is too short.
 fn reseal_table(bytes: &mut [u8]) -> Option<blake3::Hash> {
     let latest = bytes.len().checked_sub(SETTINGS)?;
-    // Where the header says that the image ends, if that can be.
+    // The end of the image according to the header, if that is possible.
     let words = usize::try_from(number(bytes, 32)).unwrap_or(usize::MAX);
     let end = words.saturating_mul(8).saturating_add(HEADER).min(latest);
     let (digest, sum_at) = (blake3::hash(&bytes[..end]), bytes.len() - SUM);
@@ -37,13 +37,12 @@ fn reseal_table(bytes: &mut [u8]) -> Option<blake3::Hash> {
     Some(digest)
 }
 
-/// The number at this place; 0 behind the end.
+/// The number at this position; 0 past the end.
 fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")))
 }
 
-/// The same for any file: those of multivalue tables and of tables in shards have tables in them, and checksums of
-/// their own.
+/// Does the same for any file: those of multivalue tables and of sharded tables contain tables and separate checksums.
 pub(crate) fn reseal(bytes: &mut [u8]) {
     if bytes.starts_with(b"koelmult") {
         let _ = reseal_multi(bytes);
@@ -54,7 +53,7 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// Of all shards, and of the whole, where the lengths behind them are possible.
+/// Reseals all shards, and the whole, if the lengths after them are possible.
 fn reseal_shards(bytes: &mut [u8]) -> Option<()> {
     let lengths = usize::try_from(number(bytes, 8) >> 32).ok()?.checked_mul(8)?;
     let sum_at = bytes.len().checked_sub(SUM)?;
@@ -76,7 +75,7 @@ fn reseal_shards(bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Of the lists, and of the table behind them; the digest of both, if they are long enough for any.
+/// Reseals the lists, and the table after them. Returns the digest of both, if they are long enough.
 fn reseal_multi(bytes: &mut [u8]) -> Option<blake3::Hash> {
     let (is_wide, keys, pairs) = (number(bytes, 8) & 0xff == 2, number(bytes, 16), number(bytes, 24));
     let starts = keys.checked_add(1)?.checked_mul(4)?;
@@ -98,7 +97,7 @@ fn reseal_multi(bytes: &mut [u8]) -> Option<blake3::Hash> {
     Some(whole.finalize())
 }
 
-/// A file that is deleted with it, in memory where there is such a folder.
+/// A file that is deleted on drop, in memory if there is such a folder.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -122,12 +121,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing was saved if the input was refused.
+        // The file does not exist if the input was rejected before it was saved.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Keys that are not among `held`: their neighbours, their complements and the extremes.
+/// Keys that are not in the table: neighbours and complements of its keys, and the extremes.
 pub(crate) fn absent_keys(held: impl Fn(u32) -> bool, keys: impl Iterator<Item = u32>) -> Vec<u32> {
     let near = keys.take(200).flat_map(|key| [key.wrapping_add(1), key.wrapping_sub(1), !key]);
     let mut absent: Vec<u32> = near.chain([0, 1, u32::MAX, u32::MAX - 1, 1 << 31]).filter(|&key| !held(key)).collect();
@@ -136,8 +135,8 @@ pub(crate) fn absent_keys(held: impl Fn(u32) -> bool, keys: impl Iterator<Item =
     absent
 }
 
-/// Whether a change that was refused may be: because the pairs found no places or are too wide, or the table would be
-/// too large. What a file holds can make a device fail in no other way.
+/// Whether a change may be rejected with this error: the pairs found no places or are too wide, or the table would be
+/// too large. Contents of a file must not make a device fail in any other way.
 pub(crate) fn may_refuse(error: &Error) -> bool {
     !matches!(error, Error::Io { .. } | Error::Device { .. } | Error::Damaged(_) | Error::BadFile { .. })
 }

@@ -1,14 +1,14 @@
-//! Fuzz targets: functions that take any bytes as a file of users and must neither panic, hang, nor take memory that
-//! the file does not account for.
+//! Fuzz targets: functions that read arbitrary bytes as a user's file, and must neither panic, hang, nor use more
+//! memory than the file justifies.
 //!
 //! ```text
 //! table.rs     table files of every scheme
 //! multi.rs     files of sets, compacting tables and multivalue tables
-//! sharded.rs   files of tables in shards
-//! file.rs      what these need: right checksums, a file for the bytes, keys to query
-//! npy.rs, columns.rs, fasta.rs      inputs of the command, each beside a second reader that is too simple to be wrong
+//! sharded.rs   files of sharded tables
+//! file.rs      shared by these: valid checksums, a file for the bytes, keys to query
+//! npy.rs, columns.rs, fasta.rs      inputs of the command, each compared with a second, simpler reader
 //! named.rs     tables of named columns, in every format that the command reads
-//! input.rs     what the other inputs need
+//! input.rs     shared by the input targets
 //! memory.rs    the limit on memory
 //! seeds.rs     small valid inputs of each target; `cargo run --bin seeds` writes them to corpus/
 //! mutate.rs    changed inputs for the smoke test
@@ -41,7 +41,7 @@ pub use table::table;
 pub struct Target {
     /// The name of its function, of its file in `fuzz_targets/` and of its folder in `corpus/`.
     pub name: &'static str,
-    /// Panics if the library breaks a promise for these bytes.
+    /// Panics if the library violates a guarantee for these bytes.
     pub run: fn(&[u8]),
     /// Small valid inputs, by name.
     pub seeds: fn() -> Vec<(String, Vec<u8>)>,

@@ -1,13 +1,13 @@
-//! A limit on the memory that an input may take, because a hostile file must not make the library ask for more than
-//! the file accounts for.
+//! A limit on the memory for one input, because a hostile file must not make the library allocate more than the file
+//! justifies.
 //!
-//! The allocator counts the bytes in use and remembers the most. Images of 2 MiB and more are mapped and not allocated:
-//! targets add them by [`used`].
+//! The allocator counts the bytes in use and remembers the maximum. Images of 2 MiB and more are mapped rather than
+//! allocated; targets add them by [`used`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The most that an input of some KiB may take.
+/// The maximum for an input of some KiB.
 pub const MOST: usize = 64 << 20;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -18,7 +18,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call is passed on to the system's allocator as it is; the counters touch no memory of callers.
+// SAFETY: every call is passed on to the system's allocator unchanged; the counters do not touch memory of callers.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         took(layout.size());
@@ -43,7 +43,7 @@ fn took(bytes: usize) {
     PEAK.fetch_max(IN_USE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
 }
 
-/// Runs `work`, and panics if the process took more than [`MOST`] meanwhile.
+/// Runs `work`, and panics if the process took more than [`MOST`] during it.
 pub(crate) fn limited<R>(work: impl FnOnce() -> R) -> R {
     let before = IN_USE.load(Relaxed);
     PEAK.store(before, Relaxed);
@@ -52,7 +52,7 @@ pub(crate) fn limited<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Panics if so many bytes are more than an input may take.
+/// Panics if this number of bytes exceeds the limit for one input.
 pub(crate) fn used(bytes: usize) {
     assert!(bytes <= MOST, "{bytes} bytes of memory for a file of some KiB");
 }

@@ -1,7 +1,7 @@
-//! `multi`: the bytes are a file of a set, a compacting table, a multivalue table or the index of a join.
+//! `multi`: the bytes are a file of a set, a compacting table, a multivalue table or a join index.
 //!
-//! What is opened must be what its own columns say: the same answers, digests that stay, and the same again after a
-//! change, a save and an open. Files of plain tables are the matter of `table`.
+//! An opened structure must agree with its own columns: the same results, stable digests, and the same again after a
+//! change, a save and an open. Files of plain tables are tested by `table`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -52,7 +52,7 @@ fn opened<T>(result: koel::Result<T>) -> Option<T> {
     result.map_err(|error| assert!(matches!(error, Error::BadFile { .. }), "{error}")).ok()
 }
 
-/// Saves something, opens it again, and compares digests.
+/// Saves a structure, opens it again, and compares digests.
 fn reopened<T, D: PartialEq + Debug>(
     save: impl FnOnce(&Scratch) -> koel::Result<D>,
     open: impl FnOnce(&Scratch) -> koel::Result<T>,
@@ -163,7 +163,7 @@ fn check_multi(mut table: MultiTable<Cpu, AnyScheme>) {
     );
 }
 
-/// The row numbers of an index are 0, 1, .., each at one key, and in the order of rows there.
+/// Checks that the row numbers of an index are 0, 1, .., each at one key, in ascending order per key.
 fn check_index(index: &JoinIndex<Cpu, AnyScheme>) {
     let rows = index.join(&[], JoinKind::Right).expect("a join").collect().expect("few rows");
     assert_eq!(rows.left, vec![NO_ROW; index.len()]);

@@ -1,4 +1,4 @@
-//! Changed inputs: the same sequence in every run, so that a failure can be had again.
+//! Mutated inputs: the same sequence in every run, so that a failure can be reproduced.
 
 /// SplitMix64.
 pub struct Random(u64);
@@ -18,13 +18,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.word() % end as u64) as usize }
     }
 }
 
-/// What fields at the edges of their ranges hold.
+/// Values of fields at the edges of their ranges.
 const EDGES: [u64; 16] = [
     0,
     1,
@@ -49,7 +49,7 @@ const EDGES: [u64; 16] = [
 pub fn mutated(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..1 + random.below(3) {
-        // Half of all changes go to the first bytes and the last ones, where headers and settings are.
+        // Half of all changes are made to the first and last bytes, which contain headers and settings.
         let len = bytes.len();
         let at = match random.below(4) {
             0 => random.below(len.min(160)),
@@ -82,7 +82,7 @@ pub fn mutated(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Writes `piece` over the bytes from `at` on, as far as there are some.
+/// Overwrites the bytes from `at` on with `piece`, up to the end.
 fn put(bytes: &mut [u8], at: usize, piece: &[u8]) {
     bytes.iter_mut().skip(at).zip(piece).for_each(|(byte, &new)| *byte = new);
 }

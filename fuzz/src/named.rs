@@ -1,18 +1,18 @@
-//! `named`: the first byte says which format the others are: a table of named columns, as the command reads it.
+//! `named`: the first byte selects the format of the others: a table of named columns, as the command reads it.
 //!
 //! ```text
-//! CSV, TSV        read in small pieces as in one; what is read is written as CSV, and read again as the same
-//! .npy, Arrow IPC, Parquet      read, or refused
+//! CSV, TSV        small chunks give the same rows as one large one; written as CSV, they are read back unchanged
+//! .npy, Arrow IPC, Parquet      read, or rejected
 //! ```
 //!
-//! What is packed may hold more than memory does (`SECURITY.md`): Parquet has no limit here, and what of gzip and zstd
-//! is changed is no input.
+//! Compressed data may expand beyond the memory (`SECURITY.md`): Parquet has no limit here, and gzip and zstd inputs
+//! are skipped.
 
 use koel_cli::tables::memory::{csv_of, write};
 
 use crate::memory;
 
-/// The names of files, by the bits of the first byte.
+/// File names, by the bits of the first byte.
 const NAMES: [&str; 6] = ["x.csv", "x.tsv", "x.npy", "x.arrow", "x.arrows", "x.parquet"];
 
 /// Reads the bytes as a table.
@@ -31,7 +31,7 @@ pub fn named(data: &[u8]) {
         let size = 1 + usize::from(bits) / NAMES.len();
         let pieces = read(Some(size));
         assert_eq!(shown(&pieces), shown(&table), "in pieces of {size}");
-        // Columns of text keep the types that their fields fit; what other formats call text may look like numbers.
+        // Columns of text keep the types that their fields fit; text in other formats may look like numbers.
         if let Ok(csv) = &table {
             let again = csv_of("x.csv", csv, None).map_err(|failure| failure.to_string());
             assert_eq!(shown(&again), shown(&table), "written, and read again");
@@ -44,7 +44,7 @@ fn shown(table: &Result<Vec<u8>, String>) -> Result<String, &str> {
     table.as_ref().map(|csv| csv.escape_ascii().to_string()).map_err(String::as_str)
 }
 
-/// Tables in every format, and texts with quotes, blank lines and types that do not go together.
+/// Tables in every format, and texts with quotes, blank lines and incompatible types.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     let texts = [
         "a,b\n1,2\n3,4\n",
@@ -60,7 +60,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
         "a,b\n1\n",
     ];
     let of_text = texts.iter().enumerate().flat_map(|(i, text)| {
-        // Pieces of 1, 3 and 8 bytes.
+        // Chunks of 1, 3 and 8 bytes.
         [(0, "whole"), (12, "three"), (42, "eight")]
             .map(|(bits, what)| (format!("text-{i}-{what}"), [&[bits], text.as_bytes()].concat()))
     });
@@ -71,7 +71,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     {
         for (bits, name) in NAMES.iter().enumerate().skip(2) {
             let path = folder.join(name);
-            // Arrays have no nulls and no text.
+            // Arrays contain neither nulls nor text.
             if write(csv.as_bytes(), &path).is_ok() {
                 let bytes = std::fs::read(&path).expect("a file");
                 seeds.push((format!("{}-{i}", &name[2..]), [&[bits as u8], &bytes[..]].concat()));

@@ -1,7 +1,7 @@
 //! `npy`: the bytes are an array's file.
 //!
-//! What is read must be what a second reader says, which searches the header for its parts and holds all of the file;
-//! and it must be read again from a simple file of the same numbers.
+//! The result must be that of a second reader, which searches the header for its parts and keeps all of the file in
+//! memory. A simple file written from the result must be read back as the same numbers.
 
 use koel_cli::input::{ReadOptions, Want};
 use koel_cli::number::Number;
@@ -21,7 +21,7 @@ pub fn npy(data: &[u8]) {
     assert_eq!(read("x.npy", &rendered(&pairs), &options, Want::Pairs), Some(pairs), "written and read again");
 }
 
-/// The rows of a file that is known to be whole, and whether they can be pairs.
+/// The rows of a file that is known to be complete, and whether they can be pairs.
 fn slowly(data: &[u8]) -> (Vec<(Number, Number)>, bool) {
     let two = usize::from(u16::from_le_bytes([data[8], data[9]]));
     let (start, length) = match data[6] {
@@ -54,7 +54,7 @@ fn slowly(data: &[u8]) -> (Vec<(Number, Number)>, bool) {
     (rows.collect(), true)
 }
 
-/// Rows of records: their first field with a name, and their second one, if it is the last.
+/// Rows of records: their first named field, and their second one if it is the last.
 fn of_records(strings: &[String], rows: usize, elements: &[u8]) -> (Vec<(Number, Number)>, bool) {
     let (mut width, mut fields) = (0, Vec::new());
     for field in strings.chunks(2) {
@@ -72,7 +72,7 @@ fn of_records(strings: &[String], rows: usize, elements: &[u8]) -> (Vec<(Number,
     (rows.collect(), fields.len() == 1 || value.is_some())
 }
 
-/// What stands in quotes, up to the end of a list or, where there is none, of the first string.
+/// The quoted strings up to the end of a list or, without a list, of the first string.
 fn strings(text: &str) -> Vec<String> {
     let mut strings = Vec::new();
     let mut letters = text.chars();
@@ -113,7 +113,7 @@ fn number(code: &str, element: &[u8]) -> Number {
     if is_negative { unsigned - (1 << (8 * bytes.len())) } else { unsigned }
 }
 
-/// A simple file of these pairs, which are of one type.
+/// A simple file of these pairs, which have one type.
 fn rendered(pairs: &[(Number, Number)]) -> Vec<u8> {
     let numbers = pairs.iter().flat_map(|pair| [pair.0, pair.1]);
     let code = if numbers.clone().all(|number| number >= 0) { "<u8" } else { "<i8" };
@@ -145,7 +145,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
             let header = format!("{{'descr': '{code}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
             let version = 1 + ((i + j) % 3) as u8;
             let bytes = file(version, &header, (1..=6).flat_map(element));
-            // What is refused is compared with nothing: a reader that refused these would pass.
+            // Rejected inputs are not compared, so a reader that rejected these would pass otherwise.
             let is_read = read("x.npy", &bytes, &ReadOptions::default(), Want::Pairs).is_some();
             assert_eq!(is_read, code != "<f8", "version {version}: {header}");
             seeds.push((format!("{i}-{j}"), bytes));

@@ -10,7 +10,7 @@ use koel::{
 
 use crate::file::{Scratch, cpu};
 
-/// Keys of a seed: few, so that a mutation hits something that matters, and the key that marks empty slots.
+/// The keys of a seed: few, so that a mutation hits something that matters, and the key that marks empty slots.
 const KEYS: [u32; 13] = [0, 1, 2, 3, 7, 8, 64, 977, 1954, 70_000, 1 << 20, 3 << 21, u32::MAX];
 
 type Named = (String, Vec<u8>);
@@ -81,7 +81,7 @@ fn of_shards(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
     seeds.push((name(scheme, "shards"), file(|to| table.save(to.path()))));
     table.remove(&keys[..3]).expect("keys to remove");
     seeds.push((name(scheme, "worn"), file(|to| table.save(to.path()))));
-    // The key that marks empty slots, and a shard with nothing in it or two.
+    // The key that marks empty slots, and one or two empty shards.
     let few = Sharded::builder(scheme.clone(), 4).capacity(9).build(&[cpu()], &keys[10..], &values[10..]);
     seeds.push((name(scheme, "capacity"), file(|to| few.expect("a table").save(to.path()))));
 }
@@ -101,8 +101,8 @@ fn of_structures_in_shards(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
     seeds.push((name(scheme, "index"), file(|to| index.save(to.path()))));
 }
 
-/// A table whose keys fail every attempt before the salted ones: for each of them nine whose buckets are all among two
-/// of four slots.
+/// A table whose keys fail every attempt before the salted ones: for each of them nine keys whose buckets are all among
+/// two of four slots.
 fn salted() -> Named {
     let (scheme, slots, seed) = (Bucketized::canonical(4), 128, 14);
     let crowd = |attempt| {
@@ -129,13 +129,13 @@ pub fn tables() -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Files of sets, compacting tables, multivalue tables and indices of joins.
+/// Files of sets, compacting tables, multivalue tables and join indices.
 pub fn structures() -> Vec<(String, Vec<u8>)> {
     of_every_scheme(of_structures)
 }
 
-/// Files of tables in shards: as built, with keys removed, and with shards that are empty; and of sets, multivalue
-/// tables and indices of joins.
+/// Files of sharded tables: as built, with keys removed, and with empty shards; and of sharded sets, multivalue tables
+/// and join indices.
 pub fn shards() -> Vec<(String, Vec<u8>)> {
     let mut seeds = of_every_scheme(of_shards);
     seeds.extend(of_every_scheme(of_structures_in_shards));

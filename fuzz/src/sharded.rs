@@ -1,7 +1,7 @@
-//! `sharded`: the bytes are a file of a table, a set, a multivalue table or an index of a join in shards.
+//! `sharded`: the bytes are a file of a sharded table, set, multivalue table or join index.
 //!
-//! What is opened, on one device or on two, must be what it decodes to: lookups, digest, save and open, upsert, remove,
-//! compact, rebuild. A change is made in all shards or in none.
+//! An opened table, on one device or on two, must equal the pairs it decodes to: lookups, digest, save and open,
+//! upsert, remove, compact, rebuild. A change is made in all shards or in none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::memory;
 
 type Table = Sharded<Cpu, AnyScheme>;
 
-/// Opens the bytes as a table in shards of whatever scheme.
+/// Opens the bytes as a sharded table of any scheme.
 pub fn sharded(data: &[u8]) {
     let mut bytes = data.to_vec();
     reseal(&mut bytes);
@@ -30,7 +30,7 @@ pub fn sharded(data: &[u8]) {
                 opened(table);
             }
             (Ok(_), Err(error)) => panic!("opened, and yet: {error}"),
-            // Of a file of another kind, or of another width, it is told as well.
+            // The file is damaged, or contains something else.
             (Err(error), info) => {
                 assert!(matches!(error, Error::BadFile { .. }), "{error}");
                 match info {
@@ -173,7 +173,7 @@ fn opened(mut table: Table) {
     reopened(&table);
 }
 
-/// Compares a table with the pairs that it must hold; some keys that are not there.
+/// Compares a table with the pairs that it must contain. Returns some absent keys.
 fn check(table: &Table, model: &BTreeMap<u32, u32>, at: &str) -> Vec<u32> {
     memory::used(table.shards().iter().map(|shard| 8 * shard.image().len()).sum());
     assert_eq!(table.len(), model.len(), "{at}: pairs");
@@ -190,7 +190,7 @@ fn check(table: &Table, model: &BTreeMap<u32, u32>, at: &str) -> Vec<u32> {
     absent
 }
 
-/// Saves a table, and opens what was saved on one device.
+/// Saves a table, and opens the saved file on one device.
 fn reopened(table: &Table) {
     let saved = Scratch::new();
     let digest = table.save(saved.path()).expect("room for a small file");

@@ -1,7 +1,7 @@
 //! `table`: the bytes are a table file.
 //!
 //! ```text
-//! mapped    header and plan are checked, the image is not: any answers, no crash
+//! mapped    header and plan are checked, the image is not: results are arbitrary, but nothing crashes
 //! opened    checked and audited. From here on the table must be a map of the pairs it decodes to:
 //!           lookups, digest, save and open, upsert, insert, remove, compact, rebuild
 //! ```
@@ -15,7 +15,7 @@ use koel::{AnyScheme, Cpu, Error, HashTable};
 use crate::file::{Scratch, absent_keys, cpu, may_refuse, reseal};
 use crate::memory;
 
-/// Opens the bytes as a table of whatever scheme.
+/// Opens the bytes as a table of any scheme.
 pub fn table(data: &[u8]) {
     let mut bytes = data.to_vec();
     reseal(&mut bytes);
@@ -58,7 +58,8 @@ fn opened(file: &Scratch) {
     let news = absent_keys(|key| known.model.contains_key(&key), known.model.keys().copied());
     let some = &news[..news.len().min(9)];
     known.change("upsert", some.iter().chain(known.keys(2).iter()).copied().collect(), 7);
-    // Of a table that was empty all of them are there by now, and its file may say that the first of several stays.
+    // In a table that was empty, all of them are present by now, and its file may request that the first duplicate be
+    // kept.
     let others = news.iter().rev().copied().filter(|key| !known.model.contains_key(key)).take(5).collect();
     known.change("insert", others, 1);
     known.remove(known.keys(3));
@@ -68,7 +69,7 @@ fn opened(file: &Scratch) {
     known.reopen();
 }
 
-/// A table, and the pairs that it must hold.
+/// A table, and the pairs that it must contain.
 struct Known {
     table: HashTable<Cpu, AnyScheme>,
     model: BTreeMap<u32, u32>,
@@ -95,7 +96,7 @@ impl Known {
         table.audit().unwrap_or_else(|error| panic!("{at}: {error}"));
     }
 
-    /// Adds new keys, or overwrites the values of those that are there.
+    /// Adds new keys, or overwrites the values of existing ones.
     fn change(&mut self, what: &str, keys: Vec<u32>, value: u32) {
         let value = value.min(self.table.scheme().limits().greatest_value());
         let values = vec![value; keys.len()];
@@ -121,7 +122,7 @@ impl Known {
         self.check("remove");
     }
 
-    /// Makes a table whole again, which changes no pair.
+    /// Runs a compaction or rebuild, which must not change any pair.
     fn restore(&mut self, what: &str, restore: impl FnOnce(&mut HashTable<Cpu, AnyScheme>) -> koel::Result<()>) {
         match restore(&mut self.table) {
             Ok(()) => assert!(!self.table.is_worn(), "{what}"),
@@ -130,7 +131,7 @@ impl Known {
         self.check(what);
     }
 
-    /// Saves the table and opens what was saved.
+    /// Saves the table and opens the saved file.
     fn reopen(&self) {
         let saved = Scratch::new();
         let digest = self.table.save(saved.path()).expect("room for a small file");

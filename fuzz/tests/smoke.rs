@@ -1,7 +1,7 @@
-//! Every target over its corpus and over mutations of it, on stable Rust.
+//! Runs every target on its corpus and on mutations of it, on stable Rust.
 //!
-//! `KOEL_FUZZ_INPUTS` is the number of mutations a target (default 4,000); they are the same in every run. `cargo fuzz`
-//! searches further, guided by what the inputs reach.
+//! `KOEL_FUZZ_INPUTS` is the number of mutations per target (default 4,000), which are the same in every run. `cargo
+//! fuzz` searches further, guided by coverage.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,14 +14,14 @@ use koel_fuzz::{TARGETS, Target};
 
 const INPUTS: usize = 4000;
 
-/// After so long, an input that takes milliseconds hangs.
+/// Inputs take milliseconds, so one that takes longer than this hangs.
 const LONGEST: Duration = Duration::from_secs(30);
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files of a folder, in the order of their names; none if there is no such folder.
+/// The files of a folder, by name; empty if the folder does not exist.
 fn files_of(folder: &Path) -> Vec<Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a name").path()).collect();
@@ -43,14 +43,14 @@ fn run(target: &Target) {
     println!("{}: {} inputs of the corpus and {count} mutations", target.name, corpus.len());
 }
 
-/// Runs an input, and keeps it where it fails.
+/// Runs an input, and keeps it if it fails.
 fn checked(target: &Target, input: &[u8]) {
     let (done, waits) = mpsc::channel::<()>();
     let outcome = std::thread::scope(|scope| {
         scope.spawn(move || {
             if waits.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
                 keep(target, input, "hangs");
-                // A thread that hangs cannot be ended.
+                // A hanging thread cannot be stopped.
                 std::process::exit(1);
             }
         });
@@ -64,7 +64,7 @@ fn checked(target: &Target, input: &[u8]) {
     }
 }
 
-/// Writes an input to a file, and says so past the test's own output, which is lost where the process ends at once.
+/// Writes an input to a file, and reports it outside of the captured output, which is lost if the process ends at once.
 fn keep(target: &Target, input: &[u8], what: &str) {
     let folder = here().join("artifacts").join(target.name);
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -74,13 +74,13 @@ fn keep(target: &Target, input: &[u8], what: &str) {
     let _ = writeln!(std::io::stderr(), "{} {what} for {}:\n{hex}", target.name, path.display());
 }
 
-/// One test for all targets, because the limit on memory is that of the process.
+/// One test for all targets, because the limit on memory applies to the whole process.
 #[test]
 fn no_input_breaks_a_target() {
     TARGETS.iter().for_each(run);
 }
 
-/// An input that was kept: `KOEL_FUZZ_INPUT=artifacts/table/smoke-.. cargo test -- --nocapture kept_input`.
+/// Runs a kept input: `KOEL_FUZZ_INPUT=artifacts/table/smoke-.. cargo test -- --nocapture kept_input`.
 #[test]
 fn kept_input() {
     let Ok(path) = std::env::var("KOEL_FUZZ_INPUT") else { return };

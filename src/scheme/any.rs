@@ -2,8 +2,8 @@
 //!
 //! [`AnyScheme`] is a scheme of `u32` keys and values, [`AnySchemeOf`] one of 64-bit keys or values. A table of either
 //! is built by the scheme inside, byte for byte, and `HashTable::<_, AnyScheme>::open` opens the file of any such
-//! table. Programs that learn the scheme from a file or an option are compiled once for each pair of widths, and not
-//! once for each scheme. The scheme is matched once per batch, so builds and lookups cost the same.
+//! table. A program that learns the scheme from a file or an option is compiled once for each pair of widths, rather
+//! than once for each scheme. The scheme is matched once per batch, so builds and lookups cost the same.
 //!
 //! They are not separate schemes: they have no scheme number, and their images are those of the scheme inside.
 
@@ -259,7 +259,7 @@ macro_rules! any_scheme {
             /// The scheme of this name, with the default parameters of a kind.
             ///
             /// # Errors
-            /// [`Error::InvalidParameter`] if there is none of that name, or none of that kind.
+            /// [`Error::InvalidParameter`] if there is no scheme of that name, or it does not have that kind.
             pub fn by_name(name: &str, kind: Kind) -> Result<AnyScheme> {
                 match name {
                     $($name if super::$scheme::KINDS.contains(&kind) => Ok(super::$scheme::of_kind(kind).into()),)*
@@ -312,11 +312,11 @@ pub enum AnyPlanOf<K: Column, V: Column>
 where
     (K, V): Layout + Posted,
 {
-    /// Of [`BucketizedOf`]
+    /// Plan of [`BucketizedOf`]
     Bucketized(LinePlan<(K, V)>),
-    /// Of [`RobinHoodOf`]
+    /// Plan of [`RobinHoodOf`]
     RobinHood(RobinHoodLinePlan<(K, V)>),
-    /// Of [`SignpostOf`]
+    /// Plan of [`SignpostOf`]
     Signpost(SignpostPlan<LayoutOf<K, V>>),
 }
 

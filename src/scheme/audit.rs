@@ -1,18 +1,18 @@
 //! The result of an audit: counts, or the first invariant that the image violates.
 
-/// What an audit counted.
+/// The counts of an audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
     /// Pairs in the image.
     pub pairs: u64,
-    /// Tombstones in the image: slots whose pair was removed and that no one takes until the table is compacted.
+    /// Tombstones in the image: slots whose pair was removed, unusable until the table is compacted.
     pub tombstones: u64,
     /// The greatest age among the pairs.
     pub greatest_age: u32,
 }
 
 impl Audit {
-    /// The counts of two parts of one image together.
+    /// The sum of the counts of two parts of one image.
     pub fn join(self, other: Audit) -> Audit {
         Audit {
             pairs: self.pairs + other.pairs,
@@ -22,44 +22,44 @@ impl Audit {
     }
 }
 
-/// An invariant that an image breaks.
+/// An invariant that an image violates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// The image is not as long as its plan says.
+    /// The length of the image does not match its plan.
     #[error("the image holds {found} words where the plan says {expected}")]
     Length {
-        /// Words by the plan.
+        /// Words according to the plan.
         expected: u64,
-        /// Words there are.
+        /// Words of the image.
         found: u64,
     },
-    /// A word that no pair has.
+    /// A word that does not encode a pair.
     #[error("slot {slot} holds {word:#018x}, which is no pair's word")]
     Word {
-        /// Where.
+        /// The slot.
         slot: u64,
-        /// What.
+        /// The word.
         word: u64,
     },
     /// A pair in a slot that is not on its key's list.
     #[error("slot {slot} holds key {key}, whose list does not lead there")]
     Misplaced {
-        /// Where.
+        /// The slot.
         slot: u64,
-        /// Whose.
+        /// The key.
         key: u64,
     },
     /// A pair that is stored at a later place although an earlier one would have accepted it.
     #[error("slot {slot} holds key {key} at age {age}, but its place at age {earlier} should have kept it")]
     Blocking {
-        /// Where.
+        /// The slot.
         slot: u64,
-        /// Whose.
+        /// The key.
         key: u64,
-        /// Its age there.
+        /// The age of the pair.
         age: u32,
-        /// The earlier age at which it was stronger than what stands there.
+        /// The earlier age, at which it was stronger than the pair stored there.
         earlier: u32,
     },
     /// One key in two slots.
@@ -69,40 +69,40 @@ pub enum Violation {
         slot: u64,
         /// The slot that a lookup finds.
         other: u64,
-        /// Whose.
+        /// The key.
         key: u64,
     },
     /// Words of a bucket that are not sorted.
     #[error("the words of bucket {bucket} do not stand in order")]
     Unsorted {
-        /// Which.
+        /// The bucket.
         bucket: u64,
     },
     /// A bucket that contradicts the pairs elsewhere.
     #[error("bucket {bucket}: {reason}")]
     Bucket {
-        /// Which.
+        /// The bucket.
         bucket: u64,
-        /// How.
+        /// The contradiction.
         reason: &'static str,
     },
-    /// Ids of keys that are not 0, 1, .., each once and in its place.
+    /// Key numbers that are not 0, 1, .., each once and in its place.
     #[error("{number} is an id, and the table and the list of its keys do not agree on one key that has it")]
     Number {
-        /// The least such id.
+        /// The smallest such number.
         number: u32,
     },
-    /// The image does not hold as many pairs, or tombstones, as the table says.
+    /// The number of pairs, or tombstones, differs from the one that the table states.
     #[error("the table says {expected} {what} and its image holds {found}")]
     Count {
-        /// Of what.
+        /// What was counted.
         what: &'static str,
-        /// By the header.
+        /// The number in the header.
         expected: u64,
-        /// Counted.
+        /// The number in the image.
         found: u64,
     },
-    /// A key in another shard than its own.
+    /// A key in the wrong shard.
     #[error("shard {shard} holds key {key}, which is another's")]
     Stray {
         /// The shard.
@@ -110,13 +110,13 @@ pub enum Violation {
         /// The key.
         key: u64,
     },
-    /// Constants that were not drawn from the keys.
+    /// Constants that were not derived from the keys.
     #[error("the table's salt is not that of its keys")]
     Salt,
-    /// A structure of which the table is a part, and that contradicts it.
+    /// The structure that contains the table contradicts it.
     #[error("what stands beside the table contradicts it: {reason}")]
     Beside {
-        /// How.
+        /// The contradiction.
         reason: &'static str,
     },
 }

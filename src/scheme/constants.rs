@@ -6,16 +6,15 @@
 //!                     salt = first 16 bytes of BLAKE3( "koel salt" | seed | bits of a key | keys | the keys, ascending )
 //! ```
 //!
-//! Who knows the seed knows the constants of attempts 0 to 7, and can choose keys that crowd into a few slots under
-//! each of them. A salt depends on every key: whoever changes one key to fit the constants changes the constants. It is
+//! Anyone who knows the seed knows the constants of attempts 0 to 7, and can choose keys that crowd into a few slots
+//! under each of them. A salt depends on every key: changing one key to fit the constants changes the constants. It is
 //! a function of the set of keys, so it is the same on every device and for every order of the input.
 //!
-//! What it is not: a secret. Who knows all keys and the seed can compute the salt. It takes 2^k tries to find a set
-//! whose salted attempt fails if random constants fail once in 2^k, and every further attempt multiplies that.
+//! A salt is not a secret. Anyone who knows all keys and the seed can compute it. If random constants fail once in 2^k,
+//! it takes 2^k tries to find a set of keys whose salted attempt fails, and every further attempt multiplies that.
 //!
-//! What goes into the hash has a fixed width, and each scheme has a fixed list of numbers, so that two different inputs
-//! never give the same bytes. Nothing there depends on values, on the pair outside the image, or on the number of
-//! pairs.
+//! The inputs of the hash have a fixed width, and each scheme has a fixed list of numbers, so that two different inputs
+//! never have the same bytes. None of them depends on values, on the sentinel pair, or on the number of pairs.
 
 use std::fmt;
 
@@ -24,7 +23,7 @@ use bytemuck::NoUninit;
 use super::hash::{MixKeys, MixKeys64, SplitMix64};
 use super::{Key, Plan};
 
-/// The first attempt whose constants are drawn from a salt, in schemes that take part ([`Plan::takes_salt`]).
+/// The first attempt whose constants are drawn from a salt, in schemes that use salts ([`Plan::takes_salt`]).
 pub const FIRST_SALTED: u32 = 8;
 
 /// A hash of all keys of a table, from which the constants of attempts from [`FIRST_SALTED`] on are drawn.
@@ -33,12 +32,12 @@ pub const FIRST_SALTED: u32 = 8;
 pub struct Salt([u8; Salt::BYTES]);
 
 impl Salt {
-    /// Bytes of a salt.
+    /// The number of bytes of a salt.
     pub const BYTES: usize = 16;
     /// The salt in the plan of a table without one.
     pub(super) const NONE: Salt = Salt([0; Salt::BYTES]);
 
-    /// The salt of these keys, which are distinct and ascend.
+    /// The salt of these keys, which must be distinct and ascending.
     pub fn of<K: Key>(seed: u64, keys: &[K]) -> Salt {
         debug_assert!(keys.windows(2).all(|two| two[0] < two[1]), "keys ascend, each once");
         let mut hasher = blake3::Hasher::new();
@@ -52,12 +51,12 @@ impl Salt {
         Salt(bytes)
     }
 
-    /// A salt that was stored. Zeros are none.
+    /// A stored salt; `None` for zeros.
     pub(crate) fn from_bytes(bytes: [u8; Salt::BYTES]) -> Option<Salt> {
         Some(Salt(bytes)).filter(|&salt| salt != Salt::NONE)
     }
 
-    /// The bytes that files and digests hold.
+    /// The bytes in files and digests.
     pub fn bytes(&self) -> [u8; Salt::BYTES] {
         self.0
     }
@@ -69,16 +68,16 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// The stream of one attempt's constants.
+/// The stream of the constants of one attempt.
 pub enum Constants {
     Seeded(SplitMix64),
-    /// Boxed, because a reader is 30 times as large as a state.
+    /// Boxed because a reader is 30 times as large as the other variant.
     Salted(Box<blake3::OutputReader>),
 }
 
 impl Constants {
-    /// The constants of a plan. `numbers` are its scheme, kind, parameters and slots: all that its functions depend on,
-    /// and as many for every plan of the scheme.
+    /// The constants of a plan. `numbers` are its scheme, kind, parameters and slots: everything that its functions
+    /// depend on, and equally many for every plan of the scheme.
     pub(super) fn of(plan: &impl Plan, numbers: &[u32]) -> Constants {
         let Some(salt) = plan.salt() else {
             return Constants::Seeded(SplitMix64::for_attempt(plan.seed(), plan.attempt()));
@@ -103,7 +102,7 @@ impl Constants {
         }
     }
 
-    /// The next keys of a mixer of 64 bits.
+    /// The keys of the next 64-bit mixer.
     pub(super) fn next_mix_keys_64(&mut self) -> MixKeys64 {
         let [before, times, between] = [(); 3].map(|()| self.next_u64());
         MixKeys64::new(before, times, between)
@@ -114,7 +113,7 @@ impl Constants {
         (self.next_u64() >> 32) as u32
     }
 
-    /// The next mixer's keys.
+    /// The keys of the next mixer.
     pub(super) fn next_mix_keys(&mut self) -> MixKeys {
         let (xors, times) = (self.next_u64(), self.next_u32());
         MixKeys::of_draws(xors, times)
@@ -154,7 +153,7 @@ mod tests {
         draws.extend([draw(plan(100, 8, None), &[1, 2]), draw(plan(100, 9, None), &[1, 2])]);
         let distinct: std::collections::BTreeSet<_> = draws.iter().collect();
         assert_eq!(distinct.len(), draws.len());
-        // Without a salt it is the seed's stream, at any attempt.
+        // Without a salt it is the stream of the seed, at any attempt.
         assert_eq!(draws[7], SplitMix64::for_attempt(2026, 9).next_u64());
     }
 }

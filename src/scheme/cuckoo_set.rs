@@ -4,29 +4,26 @@
 //! slot        the upper half of the word that the cuckoo table of the same keys, with the value 0, has in this slot:
 //!   canonical   [age 4][remainder 28];  0 empty, 0xF0000000 a tombstone
 //!   classic     [key 32];               0xFFFFFFFF empty, and that key is stored in the plan
-//! image       two slots to a word, the first in the lower half; the half behind an odd last slot stays empty
+//! image       two slots per word, the first in the lower half; the half after an odd last slot stays empty
 //! ```
 //!
-//! **Keys may occur more than once**, unlike in the basic table, and one of each stays:
+//! **Keys may occur more than once**, unlike in the basic table, and one of each is kept:
 //!
 //! ```text
-//! canonical   two copies of a key offer a slot the same 32 bits: the second finds its own and drops out, exactly counted
-//! classic     each thread swaps its key in, 32 bits at a time, and carries on with the key that was there. It stops when the
-//!             slot was empty, or when it has swapped two copies of one key: one of them stays, the other is dropped.
-//!             Several copies may have come to rest in several slots of their key. So a clean-up follows, when all threads
-//!             have stopped: every slot whose key a lookup finds in an earlier one of its slots is emptied.
+//! canonical   two duplicates offer a slot the same 32 bits: the second finds an equal slot, is dropped and counted
+//! classic     each thread swaps its key in, 32 bits at a time, and continues with the key that was there. It stops if
+//!             the slot was empty, or if it has swapped two duplicates: one of them stays, the other is dropped.
+//!             Duplicates may remain in several slots of their key. So a clean-up follows, after all threads have
+//!             stopped: it empties every slot whose key a lookup finds in an earlier slot of the key.
 //! ```
 //!
-//! No key is lost in the race: each key is in the table or held by a thread, and a thread drops a key only if it leaves
-//! a duplicate of it in the table. The clean-up may read slots that are being emptied. It never empties the first slot
-//! that contains a key, and lookups stop at that slot.
+//! No key is lost in the race: each key is in the table or carried by a thread, and a thread drops a key only if it
+//! leaves a duplicate of it in the table. The clean-up may read slots that are being emptied. It never empties the
+//! first slot that contains a key, and lookups stop at that slot.
 //!
 //! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So
-//! a set becomes the table of its keys with any values by writing these next to them, which is how the paper makes
-//! compacting tables. The rules themselves are those of `scheme/cuckoo/`, which are written for both sorts of slot
-//! (`Cell`).
-//!
-//! This is not a third rule: the set is a cuckoo table without values.
+//! writing values next to the keys of a set turns it into a table, which is how the paper creates compacting tables.
+//! The rules are those of `scheme/cuckoo/`, which are generic over the slot (`Cell`).
 
 use std::ops::Range;
 
@@ -37,9 +34,10 @@ use super::{
 };
 use crate::error::Result;
 
-/// The parameters of a set of 32-bit keys: those of the [`Cuckoo`] table that it leaves the values out of.
+/// The parameters of a set of 32-bit keys: those of the [`Cuckoo`] table with the same keys.
 ///
-/// Half the bytes of that table, the same loads and reads. Every value is 0. Keys may occur more than once.
+/// A set takes half the bytes of that table, with the same loads and reads. Every value is 0. Keys may occur more than
+/// once.
 ///
 /// ```
 /// use koel::{Cpu, CuckooSet, HashTable};
@@ -65,17 +63,17 @@ impl CuckooSet {
         Cuckoo::classic(functions).into()
     }
 
-    /// As [`Cuckoo::family`].
+    /// See [`Cuckoo::family`].
     pub fn family(self, family: HashFamily) -> Self {
         self.cuckoo.family(family).into()
     }
 
-    /// As [`Cuckoo::reinsertion`].
+    /// See [`Cuckoo::reinsertion`].
     pub fn reinsertion(self, reinsertion: Reinsertion) -> Self {
         self.cuckoo.reinsertion(reinsertion).into()
     }
 
-    /// As [`Cuckoo::chain`].
+    /// See [`Cuckoo::chain`].
     pub fn chain(self, swaps: u32) -> Self {
         self.cuckoo.chain(swaps).into()
     }
@@ -103,7 +101,7 @@ impl From<Cuckoo> for CuckooSet {
     }
 }
 
-/// The integers that fix the image of a [`CuckooSet`]: those of the cuckoo table with the same slots.
+/// The integers that determine the image of a [`CuckooSet`]: those of the cuckoo table with the same slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CuckooSetPlan(CuckooPlan);
 
@@ -143,7 +141,7 @@ impl Plan for CuckooSetPlan {
     fn cells(&self) -> u64 {
         self.slots()
     }
-    /// An empty slot, twice.
+    /// Two empty slots.
     fn empty_word(&self) -> u64 {
         let slot = self.0.empty_word();
         slot | slot >> u32::BITS
@@ -282,7 +280,7 @@ impl Scheme for CuckooSet {
         kinds::remove(&plan.0, u32::slots_mut(image, plan.0.slot_count()), keys)
     }
 
-    /// As in the cuckoo table; and the half after an odd last slot is empty.
+    /// As in the cuckoo table. In addition, the half after an odd last slot must be empty.
     fn audit(plan: &CuckooSetPlan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
         let end = cells.end;
         let audit = kinds::audit(&plan.0, slots(plan, image), cells)?;
@@ -322,7 +320,7 @@ mod tests {
         CuckooSet::audit(plan, image, 0..plan.cells()).map(|audit| audit.pairs)
     }
 
-    /// Each slot is the upper half of the cuckoo table's with values 0, also after removals.
+    /// Each slot is the upper half of that of the cuckoo table with values 0, also after removals.
     #[test]
     fn slots_are_the_upper_halves_of_the_table_of_pairs() {
         for functions in 2..=5 {
@@ -372,7 +370,7 @@ mod tests {
         }
     }
 
-    /// If keys are in all of their slots, only the ones that lookups find are left.
+    /// If keys are in all of their slots, only those that lookups find remain.
     #[test]
     fn the_clean_up_leaves_the_first_of_each_key() {
         let plan = plan_of(&CuckooSet::classic(4), 101);

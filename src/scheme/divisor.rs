@@ -8,15 +8,15 @@
 //! remainder  = c x - quotient n              below 2 n, so one subtraction corrects both
 //! ```
 //!
-//! Why it is never more than one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the
-//! exact quotient c x / n is above `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1.
-//! The same holds with 64 in the place of 32 ([`LongDivisor`]).
+//! The quotient is at most one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the
+//! exact quotient c x / n exceeds `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1. The
+//! same holds with 64 instead of 32 ([`LongDivisor`]).
 //!
-//! The functions for 32 bits work on several numbers at once ([`Lane`]). Their OpenCL twin is cl/divisor.clh.
+//! The functions for 32 bits work on several numbers at once ([`Lane`]). The OpenCL version is cl/divisor.clh.
 
 use super::hash::{Lane, wrapped};
 
-/// A divisor, at least 1, and what replaces the division.
+/// A divisor, at least 1, and the constants that replace the division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     /// The divisor.
@@ -26,10 +26,10 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// The greatest divisor that [`Divisor::divide`] takes.
+    /// The greatest divisor for [`Divisor::divide`].
     pub const MOST: u32 = 1 << 31;
 
-    /// Division by `n`; 0 is taken for 1.
+    /// Division by `n`; 0 counts as 1.
     pub const fn new(n: u32) -> Self {
         let n = if n == 0 { 1 } else { n };
         Divisor { n, reciprocal: u32::MAX / n }
@@ -47,7 +47,7 @@ impl Divisor {
     pub fn divide<L: Lane>(self, x: L) -> (L, L) {
         let (n, quotient) = (L::splat(self.n), self.estimate(x));
         let rest = x.minus(quotient.times(n));
-        // The rest is below 2 n <= 2^32: minus n its highest bit tells whether it was below n.
+        // The rest is below 2 n <= 2^32, so the highest bit of rest - n is set exactly if the rest was below n.
         let less = rest.minus(n);
         (quotient.plus(L::splat(1)).minus(less.shifted::<31>()), rest.lesser(less))
     }
@@ -58,7 +58,7 @@ impl Divisor {
     }
 }
 
-/// A divisor of 32 bits for numbers of 64: the same with 64 in the place of 32.
+/// A 32-bit divisor for 64-bit numbers: the same with 64 instead of 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongDivisor {
     /// The divisor, at least 1.
@@ -68,7 +68,7 @@ pub struct LongDivisor {
 }
 
 impl LongDivisor {
-    /// Division by `n`; 0 is taken for 1.
+    /// Division by `n`; 0 counts as 1.
     pub const fn new(n: u32) -> Self {
         let n = if n == 0 { 1 } else { n };
         LongDivisor { n, reciprocal: u64::MAX / n as u64 }
@@ -79,15 +79,15 @@ impl LongDivisor {
     pub fn divide(self, x: u64) -> (u64, u32) {
         let n = u64::from(self.n);
         let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
-        // Below 2 n, which has room here whatever n is.
+        // Below 2 n, which fits 64 bits for every n.
         let rest = x - quotient * n;
         let one_less = u64::from(rest >= n);
         (quotient + one_less, (rest - one_less * n) as u32)
     }
 }
 
-/// A constant factor modulo n, and what replaces the division. n is given with each product: who has several factors
-/// has one n.
+/// A constant factor modulo n, and the constants that replace the division. Products take n as an argument, because
+/// several factors share one n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
     /// The factor, below n.

@@ -1,7 +1,8 @@
-//! The arithmetic of hashing, written once: seeds, mixers, range reduction, the papers' hash families.
+//! The arithmetic of hashing: seeds, mixers, range reduction, and the hash families of the papers.
 //!
-//! Every function here is generic over a [`Lane`], so the same lines serve one key (`u32`) and eight keys at once
-//! (`wide::u32x8`). `cl/scheme.clh` is the one twin in OpenCL C; `opencl/mirror/mod.rs` compares the two bit for bit.
+//! Every function here is generic over a [`Lane`], so the same code computes one key (`u32`) or eight keys at once
+//! (`wide::u32x8`). `cl/scheme.clh` is the only other implementation, in OpenCL C; `opencl/mirror/mod.rs` compares the
+//! two bit for bit.
 //!
 //! ```text
 //! seed, attempt --SplitMix64--> keys of mixer 1, 2, .., H          (from attempt 8 on: `constants.rs`)
@@ -10,18 +11,18 @@
 //! range:    bucket = high half of x * n,   remainder source = low half of x * n
 //! ```
 //!
-//! A mixer is a bijection of the 32-bit integers (`times` is odd), so bucket and remainder together give the key back
-//! ([`unmix`]). Without keys it is MurmurHash3's public 32-bit finaliser, which gives it known answers from outside.
+//! A mixer is a bijection of the 32-bit integers (`times` is odd), so bucket and remainder together determine the key
+//! ([`unmix`]). Without keys it is MurmurHash3's public 32-bit finaliser, so it can be tested against published values.
 //!
-//! What it is not, and why it has three secret numbers:
-//! - One mixer with another seed XOR-ed in front for each function: two keys whose XOR is that of two seeds then swap
-//!   their buckets (`h1(k) = h2(k')` and the reverse), and tables of two functions stop building. `between` breaks that
-//!   symmetry.
-//! - The finaliser with `before` and `between` alone: its first step XORs the halves of a key, so keys whose halves
-//!   agree (or differ by a constant) keep 16 bits of 32, and 40% of tables of 20,000 such keys with two functions at
-//!   load 0.45 could not be built, some lacking 7,500 slots. `times` in front spreads them first: over 26 patterns of
-//!   keys (counters, strides, reversed bits, grids, floats, Morton order, ..) and 300 seeds each the tables then fail
-//!   as rarely as with random keys (0 to 1%).
+//! A mixer has three secret numbers because simpler ones fail:
+//! - One mixer with a different seed XOR-ed in first for each function: two keys whose XOR equals that of two seeds
+//!   swap their buckets (`h1(k) = h2(k')` and the reverse), and tables of two functions fail to build. `between` breaks
+//!   that symmetry.
+//! - The finaliser with `before` and `between` alone: its first step XORs the halves of a key, so keys whose halves are
+//!   equal (or differ by a constant) keep 16 bits of 32, and 40% of tables of 20,000 such keys with two functions at
+//!   load 0.45 could not be built, some lacking 7,500 slots. `times` spreads them first: over 26 patterns of keys
+//!   (counters, strides, reversed bits, grids, floats, Morton order, ..) and 300 seeds each, the tables then fail as
+//!   rarely as with random keys (0 to 1%).
 
 use std::ops::{BitXor, Mul};
 
@@ -36,7 +37,7 @@ pub const MIX_SHIFTS: [u32; 3] = [16, 13, 16];
 /// The prime p of Alcantara 2011, Section 4.3.1.1, for `(a k + b) mod p mod m`.
 pub const ALCANTARA_PRIME: u32 = 334_214_459;
 
-/// 2^32 divided by the golden ratio, an odd number: multiples of it by neighbouring integers lie far apart.
+/// 2^32 divided by the golden ratio, made odd: its multiples by adjacent integers are far apart.
 pub const GOLDEN: u32 = 0x9e37_79b9;
 
 /// The inverse of [`MIX_FIRST`] modulo 2^32.
@@ -46,7 +47,7 @@ pub const MIX_SECOND_INVERSE: u32 = inverse(MIX_SECOND);
 
 /// The inverse of an odd number modulo 2^32, by Newton's iteration (each step doubles the correct bits).
 const fn inverse(odd: u32) -> u32 {
-    // Right to three bits to begin with.
+    // Correct to three bits at first.
     let mut x = odd;
     let mut step = 0;
     while step < 4 {
@@ -56,7 +57,7 @@ const fn inverse(odd: u32) -> u32 {
     x
 }
 
-/// One or several 32-bit unsigned integers that are computed with in step, modulo 2^32.
+/// One or several 32-bit unsigned integers, with arithmetic per lane modulo 2^32.
 pub trait Lane: Copy + BitXor<Output = Self> {
     /// The same number in every lane.
     fn splat(x: u32) -> Self;
@@ -66,7 +67,7 @@ pub trait Lane: Copy + BitXor<Output = Self> {
     fn plus(self, other: Self) -> Self;
     /// The difference modulo 2^32.
     fn minus(self, other: Self) -> Self;
-    /// The lesser of each two.
+    /// The lesser number in each lane.
     fn lesser(self, other: Self) -> Self;
     /// The lowest `bits` bits; at most 31.
     fn low_bits(self, bits: u32) -> Self;
@@ -162,7 +163,7 @@ pub struct MixKeys {
 }
 
 impl MixKeys {
-    /// Keys of a mixer; the lowest bit of `times` is set if it was not.
+    /// Keys of a mixer. The lowest bit of `times` is set.
     pub const fn new(before: u32, times: u32, between: u32) -> Self {
         let times = times | 1;
         MixKeys { before, times, back: inverse(times), between }
@@ -175,7 +176,7 @@ impl MixKeys {
 }
 
 impl Default for MixKeys {
-    /// Keys that do nothing.
+    /// Keys that leave the number unchanged before the finaliser.
     fn default() -> Self {
         MixKeys::new(0, 1, 0)
     }
@@ -204,19 +205,19 @@ pub fn unmix(y: u32, keys: MixKeys) -> u32 {
 
 /// The multipliers of a mixer of 64 bits, in order: those of MurmurHash3's public 64-bit finaliser.
 pub const MIX_64: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
-/// Every shift of a mixer of 64 bits.
+/// The shift of each step of a 64-bit mixer.
 pub const MIX_64_SHIFT: u32 = 33;
 /// The inverses of [`MIX_64`] modulo 2^64.
 pub const MIX_64_INVERSE: [u64; 2] = [inverse_64(MIX_64[0]), inverse_64(MIX_64[1])];
 
 /// The inverse of an odd number modulo 2^64.
 const fn inverse_64(odd: u64) -> u64 {
-    // The lower half is known; one more step doubles its bits.
+    // The lower half is correct; one more step doubles the number of correct bits.
     let x = inverse(odd as u32) as u64;
     x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)))
 }
 
-/// The three secret numbers of one mixer of 64 bits; as [`MixKeys`].
+/// The three secret numbers of one 64-bit mixer, like [`MixKeys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixKeys64 {
     /// XOR-ed in first.
@@ -230,14 +231,14 @@ pub struct MixKeys64 {
 }
 
 impl MixKeys64 {
-    /// Keys of a mixer; the lowest bit of `times` is set if it was not.
+    /// Keys of a mixer. The lowest bit of `times` is set.
     pub const fn new(before: u64, times: u64, between: u64) -> Self {
         let times = times | 1;
         MixKeys64 { before, times, back: inverse_64(times), between }
     }
 }
 
-/// A seeded bijection of the 64-bit integers: [`mix`] with the constants of 64 bits.
+/// A seeded bijection of the 64-bit integers: [`mix`] with 64-bit constants.
 #[inline(always)]
 pub fn mix_64(x: u64, keys: MixKeys64) -> u64 {
     let x = (x ^ keys.before).wrapping_mul(keys.times);
@@ -255,13 +256,13 @@ pub fn unmix_64(y: u64, keys: MixKeys64) -> u64 {
     (y ^ (y >> MIX_64_SHIFT)).wrapping_mul(keys.back) ^ keys.before
 }
 
-/// Maps a mixed key to `0..n` by the high half of a multiplication: even for any `n`, and no division.
+/// Maps a mixed key to `0..n` by the high half of a product: uniform for any `n`, without a division.
 #[inline(always)]
 pub fn reduce<L: Lane>(x: L, n: u32) -> L {
     x.halves(L::splat(n)).0
 }
 
-/// `x mod n` for `x < 2 n`, without a division or a branch: of `x` and `x - n` the one that did not wrap is the lesser.
+/// `x mod n` for `x < 2 n`, without a division or a branch: the lesser of `x` and `x - n` is the one that did not wrap.
 #[inline(always)]
 pub fn wrapped<L: Lane>(x: L, n: L) -> L {
     x.lesser(x.minus(n))
@@ -270,8 +271,8 @@ pub fn wrapped<L: Lane>(x: L, n: L) -> L {
 /// `((a k + b) mod p) mod m` as the papers' CUDA code computes it: the sum wraps modulo 2^32 **before** the first
 /// `mod`.
 ///
-/// That wrap is not a mistake to be fixed. In wider arithmetic all keys equal modulo p would share every function,
-/// and a set with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve
+/// The wrap is intended. In wider arithmetic all keys that are equal modulo p would share every function, and a set
+/// with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve such
 /// companions.
 #[inline(always)]
 pub fn linear_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
@@ -284,7 +285,7 @@ pub fn xor_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
     (a ^ key).wrapping_add(b) % p % m
 }
 
-/// SplitMix64: the fixed stream from which the constants of a table come, unless they are salted (`constants.rs`).
+/// SplitMix64: the fixed stream from which the constants of a table are drawn, unless they are salted (`constants.rs`).
 #[derive(Clone, Debug)]
 pub struct SplitMix64 {
     state: u64,
@@ -299,7 +300,7 @@ impl SplitMix64 {
         SplitMix64 { state: seed }
     }
 
-    /// The stream of constants for one attempt at a build: output number `attempt` of the seed's stream seeds it.
+    /// The stream of constants of one attempt, seeded with output number `attempt` of the seed's stream.
     pub fn for_attempt(seed: u64, attempt: u32) -> Self {
         let skipped = STEP.wrapping_mul(u64::from(attempt));
         let first = SplitMix64::new(seed.wrapping_add(skipped)).next_u64();
@@ -315,7 +316,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// The next mixer's keys.
+    /// The keys of the next mixer.
     pub fn next_mix_keys(&mut self) -> MixKeys {
         let (xors, times) = (self.next_u64(), self.next_u32());
         MixKeys::of_draws(xors, times)
@@ -332,7 +333,7 @@ mod tests {
     use super::*;
     use quickcheck::quickcheck;
 
-    /// MurmurHash3_x86_32 of the empty string with seed s is its finaliser of s; these three are the public vectors.
+    /// MurmurHash3_x86_32 of the empty string with seed s is its finaliser of s; these three are public test vectors.
     #[test]
     fn without_keys_the_mixer_is_murmur3_finaliser() {
         let none = MixKeys::default();
@@ -380,7 +381,7 @@ mod tests {
         let key = 0xdead_beef;
         let wrapped = ((u64::from(a) * u64::from(key) + u64::from(b)) % (1 << 32)) % u64::from(p) % u64::from(m);
         assert_eq!(u64::from(linear_family(key, a, b, p, m)), wrapped);
-        // Two keys that are equal modulo p must not always meet: in wider arithmetic they would.
+        // Two keys that are equal modulo p need not collide; in wider arithmetic they would.
         assert_ne!(linear_family(5, a, b, p, p), linear_family(5 + p, a, b, p, p));
         assert_eq!(xor_family(7, 3, 5, p, 1_000), 9);
     }
@@ -397,7 +398,7 @@ mod tests {
         }
 
         fn wrapping_is_a_modulo(x: u32, n: u32) -> bool {
-            // Sums of two numbers below n, where they fit.
+            // Sums of two numbers below n that do not overflow.
             let n = (n / 2).max(1);
             let x = (u64::from(x) % (2 * u64::from(n))) as u32;
             wrapped(x, n) == x % n && wrapped(u32x8::splat(x), u32x8::splat(n)) == u32x8::splat(x % n)

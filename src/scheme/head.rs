@@ -3,13 +3,13 @@
 //! ```text
 //! head!(kind)        kind, seed, attempt: three fields
 //! head!()            seed, attempt, in schemes of one kind
-//! outside!(key)      the pair outside the image, whose key marks empty slots: the fields outside, outside_value
-//! outside!(classic)  the same where canonical slots have a word that is no pair (slot.rs), so that only classic
+//! outside!(key)      the sentinel pair, whose key marks empty slots: the fields outside, outside_value
+//! outside!(classic)  the same if empty canonical slots have a word that is not a pair (slot.rs), so that only classic
 //!                    tables have such a key
 //! ```
 //!
-//! There is no common struct at the start of each plan, because files have stored these fields at different places in
-//! each scheme from the start.
+//! There is no common struct at the start of each plan, because each scheme stores these fields at different offsets in
+//! files.
 
 macro_rules! head {
     (kind) => {

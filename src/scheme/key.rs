@@ -12,8 +12,8 @@ use crate::backend::Word;
     note = "cast other integers: `key as u32` and `key as u64` keep keys of 32 and 64 bits distinct"
 )]
 pub trait Key: Word + Hash + Default + fmt::Display {
-    /// The table by which keys of a column are told apart and numbered: a row number for each. Its builds leave a key
-    /// that comes again in one cell, with the greatest of its values.
+    /// The table that detects and numbers the distinct keys of a column: a row number for each key. Its builds keep one
+    /// cell per duplicated key, with the greatest of its values.
     type Rows: Scheme<Key = Self, Value = u32> + Default;
 }
 

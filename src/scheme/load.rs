@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// A load factor, kept as parts in a million so that every size is computed in integers.
+/// A load factor, stored in millionths so that sizes are computed in integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Load(u32);
 
@@ -21,7 +21,7 @@ impl Load {
         Ok(Load(millionths as u32))
     }
 
-    /// A load written down in millionths; for constants and stored files.
+    /// A load in millionths, for constants and stored files.
     pub(crate) const fn from_millionths(millionths: u32) -> Load {
         Load(millionths)
     }
@@ -35,8 +35,7 @@ impl Load {
         f64::from(self.0) / MILLION as f64
     }
 
-    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. The one place where sizes come
-    /// from.
+    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. All sizes are computed here.
     pub fn slots_for(self, pairs: u64) -> u64 {
         let slots = (u128::from(pairs) * u128::from(MILLION)).div_ceil(u128::from(self.0.max(1)));
         u64::try_from(slots).unwrap_or(u64::MAX)

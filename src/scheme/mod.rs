@@ -195,7 +195,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn asked_slots(&self) -> u64 {
         self.slots()
     }
-    /// The most pairs that the image can hold, whatever their hashes.
+    /// The maximum number of pairs of the image, whatever their hashes.
     fn room(&self) -> u64 {
         self.slots()
     }
@@ -423,17 +423,17 @@ impl Limits {
         Limits { key_bits: K::BITS, value_bits: V::BITS, pairs: u64::MAX }
     }
 
-    /// The greatest `u32` key: as many ones.
+    /// The greatest `u32` key: `key_bits` ones.
     pub fn greatest_key(self) -> u32 {
         greatest(self.key_bits)
     }
 
-    /// The greatest `u32` value: as many ones.
+    /// The greatest `u32` value: `value_bits` ones.
     pub fn greatest_value(self) -> u32 {
         greatest(self.value_bits)
     }
 
-    /// The limits that both allow.
+    /// The limits that satisfy both.
     pub fn and(self, other: Limits) -> Limits {
         Limits {
             key_bits: self.key_bits.min(other.key_bits),
@@ -473,10 +473,10 @@ pub struct Model {
 /// The result of placing pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing<K = u32> {
-    /// Each has a slot, and so has every pair that it displaced.
+    /// Each pair has a slot, and so does every pair that it displaced.
     Placed,
-    /// All have a slot, except for duplicates: this is the smallest duplicate key. One pair of each key is stored in
-    /// the image.
+    /// All pairs have a slot, except for duplicates: this is the smallest duplicate key. One pair of each key is stored
+    /// in the image.
     Copy(K),
     /// A pair has no slot left to try: the attempt has failed, and the image must not be used.
     Unplaced,

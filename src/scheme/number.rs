@@ -3,27 +3,27 @@
 //! ```text
 //! bits 0 to 15    the scheme                 as in the registry
 //!     16 to 19    keys                       0 = u32, 1 = u64
-//!     20 to 23    values                     0 = u32, 1 = u64, 2 = there are none
+//!     20 to 23    values                     0 = u32, 1 = u64, 2 = no values
 //! ```
 //!
-//! Tables of 32 bits keep their original numbers, and older readers refuse all others by their number.
+//! Tables of 32 bits keep their original numbers. Older readers reject all others by their number.
 
 use std::fmt;
 
 use super::AnyScheme;
 
-/// What the number of a scheme says.
+/// The meaning of a scheme number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchemeNumber {
     pub(crate) name: &'static str,
     /// 32 or 64.
     pub(crate) key_bits: u32,
-    /// 32 or 64; 0 where there are no values.
+    /// 32 or 64; 0 without values.
     pub(crate) value_bits: u32,
 }
 
 impl SchemeNumber {
-    /// What this number says, if it is one that this koel knows. Not each that it describes has tables.
+    /// The meaning of this number, if this version knows it. Not every combination has tables.
     pub(crate) fn of(number: u32) -> Option<SchemeNumber> {
         let name = AnyScheme::name_of(number & 0xffff)?;
         let key_bits = *[32, 64].get((number >> 16 & 0xf) as usize)?;

@@ -1,20 +1,20 @@
-//! A table with one place for each key: n pairs in n^2 slots, the collision-free table that FKS perfect hashing puts
-//! into each of its buckets (its second level: Fredman, Komlos and Szemeredi 1984; the background of Alcantara's 2009
-//! poster), here for a whole set. A baseline: one read a lookup, and far too many slots.
+//! A collision-free table with one place for each key: n pairs in n^2 slots, the second level of FKS perfect hashing
+//! (Fredman, Komlos and Szemeredi 1984; the background of Alcantara's 2009 poster), here for a whole set. It is a
+//! baseline: one read per lookup, and far too many slots.
 //!
 //! ```text
-//! c      = pairs it is made for             what capacity and load count
+//! c      = maximum number of pairs         the unit of capacity and load
 //! image  = c^2 slots, [age = 1][remainder][value]      (`slot.rs`)
-//! place:   slot, rem = function of the key;  empty: it is mine;  another key's: the attempt has failed
+//! place:   slot, rem = function of the key;  empty: store the pair there;  another key: the attempt has failed
 //! find:    one slot
 //! ```
 //!
-//! Of n(n - 1)/2 pairs of keys each meets with probability 1/c^2, so an attempt at load 1 works with probability
-//! e^(-1/2) = 0.61, whatever n, and 32 attempts fail once in 10^13 builds.
+//! Each of the n(n - 1)/2 pairs of keys collides with probability 1/c^2, so an attempt at load 1 succeeds with
+//! probability e^(-1/2) = 0.61, whatever n, and 32 attempts fail once in 10^13 builds.
 //!
-//! It needs no code of its own on devices: it is a canonical cuckoo table with a single function (`CuckooImage`). A
-//! key that finds its slot taken has no other list to go on with, so it is left over; two copies of a key meet in their
-//! slot, as everywhere, and the greater stays.
+//! Devices need no code for this scheme: it is a canonical cuckoo table with a single function (`CuckooImage`). A key
+//! whose slot is occupied has no further place, so it is unplaced. Duplicates meet in their slot, as in other schemes,
+//! and the greater value is kept.
 //!
 //! The table is not meant for large sets. It needs 128 MiB at [`MOST_PAIRS`]; a two-level table needs fewer than three
 //! slots for two pairs.
@@ -31,16 +31,16 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The most pairs a table may be made for: their slots take 128 MiB.
+/// The maximum number of pairs of a table. Its slots take 128 MiB.
 pub const MOST_PAIRS: u32 = 1 << 12;
-/// The fewest, so that c^2 slots leave a remainder that tells keys apart.
+/// The minimum, so that the remainders in c^2 slots distinguish all keys.
 const FEWEST_PAIRS: u32 = 4;
 const _: () = assert!(FEWEST_PAIRS * FEWEST_PAIRS >= slot::MIN_BUCKETS);
 
-/// The table of c^2 slots for c pairs. It has no parameters.
+/// A table of c^2 slots for c pairs. It has no parameters.
 ///
-/// Capacity and load count pairs, not slots: at the default load of 1 a table of n pairs has n^2 slots, each of eight
-/// bytes. At most [`MOST_PAIRS`]; canonical only, as nothing in it is ever displaced.
+/// Capacity and load count pairs, not slots: at the default load of 1 a table of n pairs has n^2 slots of eight bytes
+/// each. At most [`MOST_PAIRS`]. Canonical only, because no pair is ever displaced.
 ///
 /// ```
 /// use koel::{Cpu, HashTable, Quadratic};
@@ -52,7 +52,7 @@ const _: () = assert!(FEWEST_PAIRS * FEWEST_PAIRS >= slot::MIN_BUCKETS);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quadratic;
 
-/// The integers that fix the image of a [`Quadratic`] table.
+/// The integers that determine the image of a [`Quadratic`] table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct QuadraticPlan {
@@ -63,7 +63,7 @@ pub struct QuadraticPlan {
 }
 
 impl QuadraticPlan {
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     fn checked(self) -> std::result::Result<Self, String> {
         made_by(&Quadratic, self, 0)
     }
@@ -175,7 +175,7 @@ impl Scheme for Quadratic {
         Cuckoo::remove(&Self::cuckoo_plan(plan), image, keys)
     }
 
-    /// As in a cuckoo table; and no pair has come to its slot a second time, which happens in attempts that fail.
+    /// As in a cuckoo table. In addition, no pair may have an age above 1, which only occurs in attempts that fail.
     fn audit(plan: &QuadraticPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
         let is_old = |word: u64| slot::is_pair(word) && slot::age(word) > 1;
         let end = words.clone().find(|&at| is_old(image[at as usize])).unwrap_or(words.end);
@@ -195,7 +195,7 @@ mod tests {
         Quadratic.plan(Request { slots: pairs, pairs, seed: 3, attempt }).expect("a plan")
     }
 
-    /// The first attempt that takes these pairs, and its image.
+    /// The first attempt that succeeds with these pairs, and its image.
     fn built(pairs: &[(u32, u32)]) -> (QuadraticPlan, Vec<u64>) {
         (0..64)
             .find_map(|attempt| {
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// An attempt fails exactly if two keys have one slot: decided here by the slots alone.
+    /// An attempt fails exactly if two keys share a slot, which this test computes from the slots alone.
     #[test]
     fn an_attempt_fails_by_the_first_two_keys_that_meet() {
         let mut failed = 0;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shard(key) = high half of x * P        x: 32-bit keys mixed, or the upper half of 64-bit keys mixed,
-//!                                           by mixers of its own, from the seed and no attempt
+//!                                           by separate mixers, from the seed and no attempt
 //! ```
 //!
 //! The table of a shard uses other mixers, so the choice of the shard does not affect the distribution of keys within
@@ -14,25 +14,25 @@ use crate::file::MOST_SHARDS;
 use crate::scheme::Key;
 use crate::scheme::hash::{MixKeys, MixKeys64, SplitMix64, mix, mix_64, reduce};
 
-/// The stream of constants of shards: that of an attempt that no table makes.
+/// The stream of constants of shards: that of an attempt that no table reaches.
 const STREAM: u32 = u32::MAX;
 
-/// Which shard each key is in, of this many.
+/// Maps keys to shards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShardOf {
     pub(crate) shards: usize,
     pub(crate) seed: u64,
-    /// Of keys of 32 bits.
+    /// The mixer of 32-bit keys.
     pub(crate) narrow: MixKeys,
-    /// Of keys of 64 bits.
+    /// The mixer of 64-bit keys.
     pub(crate) wide: MixKeys64,
 }
 
 impl ShardOf {
-    /// That of this many shards and this seed.
+    /// The map of keys to this many shards, for this seed.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for none, or more than there can be.
+    /// [`Error::InvalidParameter`] for 0 shards, or more than the maximum.
     pub(crate) fn new(shards: usize, seed: u64) -> Result<ShardOf> {
         if !(1..=MOST_SHARDS).contains(&shards) {
             return Err(Error::parameter("the number of shards", shards, "give 1 to 4096"));

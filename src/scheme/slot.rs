@@ -1,35 +1,35 @@
 //! A slot of a canonical table: one 64-bit word `[age][remainder][value]` that loses no bit of key or value.
 //!
 //! ```text
-//! x      = mix_i(key)                        a bijection, so x is as good as the key
-//! bucket = high half of x * n                the place says part of x ..
-//! rem    = low half of x * n, >> AGE_BITS    .. and this says the rest
+//! x      = mix_i(key)                        a bijection, so x determines the key
+//! bucket = high half of x * n                the place implies part of x ..
+//! rem    = low half of x * n, >> AGE_BITS    .. and the word stores the rest
 //! word   = age << 60 | rem << 32 | value     age 1, 2, 3, ..; an empty slot is 0
-//! back:    x = ceil((bucket << 32 | rem << AGE_BITS) / n),  key = unmix_i(x)
+//! inverse: x = ceil((bucket << 32 | rem << AGE_BITS) / n),  key = unmix_i(x)
 //! ```
 //!
-//! Why the bits dropped from the low half do no harm: for one bucket the low halves of different x are at least n
+//! The bits dropped from the low half are not needed: for one bucket the low halves of different x are at least n
 //! apart, so with `n >= 2^AGE_BITS` they still differ after the shift. Tables are padded to [`MIN_BUCKETS`] for that
 //! reason.
 //!
-//! A word alone does not identify its key. That takes its bucket and its function, which follows from its age.
+//! A word alone does not identify its key: that also takes its bucket and its function, which follows from its age.
 //! Comparing only remainders gives wrong answers.
 //!
-//! Words compare as integers, which is the whole rule of a canonical table: the older proposal wins, then the larger
-//! remainder, then the larger value.
+//! The order of words as integers is the whole rule of a canonical table: the greater age wins, then the greater
+//! remainder, then the greater value.
 
 use super::hash::Lane;
 
-/// The bits of a slot that hold the age.
+/// The number of bits of the age.
 pub const AGE_BITS: u32 = 4;
-/// The shift that brings the age down.
+/// The shift of the age.
 pub const AGE_SHIFT: u32 = 64 - AGE_BITS;
-/// The largest age a living pair may reach: 14. The next one, all ones, is the tombstone's.
+/// The greatest age of a pair: 14. Age 15, all ones, marks a tombstone.
 pub const MAX_AGE: u32 = (1 << AGE_BITS) - 2;
-/// The word of a slot whose pair was removed. It is above every pair's, so nothing displaces it, and a lookup that
-/// meets it goes on: slots still only grow.
+/// The word of a slot whose pair was removed. It is greater than any pair, so nothing displaces it, and lookups skip
+/// it. Slots still only grow.
 pub const TOMBSTONE: u64 = ((MAX_AGE + 1) as u64) << AGE_SHIFT;
-/// The fewest buckets for which remainders stay distinct.
+/// The minimum number of buckets for which remainders are distinct.
 pub const MIN_BUCKETS: u32 = 1 << AGE_BITS;
 /// The word of an empty slot. No pair's word is 0, because ages start at 1.
 pub const EMPTY: u64 = 0;
@@ -41,7 +41,7 @@ pub fn split<L: Lane>(x: L, buckets: u32) -> (L, L) {
     (bucket, low.shifted::<AGE_BITS>())
 }
 
-/// The mixed key that [`split`] into `bucket` and `remainder`; nonsense in, nonsense out, but never a panic.
+/// The mixed key that [`split`] into `bucket` and `remainder`. Arbitrary for invalid arguments, but never panics.
 #[inline(always)]
 pub fn join(bucket: u32, remainder: u32, buckets: u32) -> u32 {
     let numerator = (u64::from(bucket) << 32) | u64::from(remainder << AGE_BITS);
@@ -66,7 +66,7 @@ pub fn age(word: u64) -> u32 {
     (word >> AGE_SHIFT) as u32
 }
 
-/// Whether a word is a pair's: neither an empty slot nor a tombstone.
+/// Whether a word is a pair: neither an empty slot nor a tombstone.
 #[inline(always)]
 pub fn is_pair(word: u64) -> bool {
     (1..=MAX_AGE).contains(&age(word))

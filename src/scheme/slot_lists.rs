@@ -4,7 +4,7 @@
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  slot, rem = place of key at age;  mine = [age][rem];  there = word of slot
-//!          there == mine:  the same key: the greater value is kept, the other is dropped                          (a duplicate)
+//!          there == mine:  the same key: the greater value is kept, the other is dropped               (a duplicate)
 //!          there < mine:   exchange it for mine and my value; done if it was empty; else continue with the displaced pair
 //!          age += 1;  past the greatest age: unplaced, the attempt has failed
 //! find(key):   for turn in 0..turns:  slot, rem = place of key at age turn + 1
@@ -273,8 +273,8 @@ macro_rules! rule_of_slot_lists {
 }
 pub(super) use rule_of_slot_lists;
 
-/// The items that all such plans share, for `impl Plan` of a struct with a field `numbers` that has `slots`, `seed` and
-/// `attempt`, and with a method `lines`.
+/// The items that all such plans share, for the `impl Plan` of a struct with a method `lines` and a field `numbers`
+/// that has `slots`, `seed` and `attempt`.
 macro_rules! plan_of_slot_lists {
     () => {
         fn kind(&self) -> Kind {

@@ -1,19 +1,18 @@
-//! Storing plans: as their bytes, without the salt. Plans are validated when they are read.
+//! Stores plans as their bytes, without the salt, and validates plans that are read.
 //!
 //! ```text
 //! plan -> bytes    the fields in order, which is `repr(C)` without padding
 //! bytes -> plan    the fields, if the plan is the one that its parameters create; otherwise a sentence that says why not
 //! ```
 //!
-//! Every plan was therefore made by [`Scheme::plan`], or equals one that it could have made. Passes and arithmetic rely
-//! on this, and do not check plans. No plan implements a trait of `bytemuck` that could create one from arbitrary
-//! bytes.
+//! So every plan was created by [`Scheme::plan`], or equals one that it could create. Passes and arithmetic rely on
+//! this, and do not check plans. No plan implements a trait of `bytemuck` that could create one from arbitrary bytes.
 
 use bytemuck::AnyBitPattern;
 
 use super::{Plan, Request, Scheme};
 
-/// The number of bytes for a plan in the header of files, before the salt.
+/// The maximum number of bytes of a plan in the header of files, before the salt.
 pub(crate) const MOST_STORED: usize = 64;
 
 /// The storage of a plan: an item list for its `impl Plan`, with the fields that are stored. With `salted`, the plan
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
     use crate::scheme::{Kind, Salt};
 
-    /// The plan for 100 slots at an attempt.
+    /// The plan for 100 slots at this attempt.
     fn plan<S: Scheme>(scheme: &S, attempt: u32) -> S::Plan {
         scheme.plan(Request { slots: 100, pairs: 4, seed: 1, attempt }).expect("a plan")
     }

@@ -1,4 +1,4 @@
-//! The steering wheel of driver/opencl.rs, from the side of the tests.
+//! Controls driver/opencl.rs from the tests.
 
 #![expect(unsafe_code, reason = "calls functions of a library")]
 
@@ -10,17 +10,17 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// The code that fails an operation: one that koel meets nowhere in ordinary life.
+/// The code that fails an operation: one that koel never receives otherwise.
 pub const KNOWN: i32 = -59;
-/// A code that neither OpenCL nor ocl-core has.
+/// A code that is unknown to OpenCL and ocl-core.
 pub const UNKNOWN: i32 = -7777;
-/// CL_MEM_OBJECT_ALLOCATION_FAILURE, after which koel gives back what it keeps, and tries again.
+/// CL_MEM_OBJECT_ALLOCATION_FAILURE, on which koel frees cached memory and tries again.
 pub const NO_MEMORY: i32 = -4;
 
-/// Compiles the library, and tells where it is.
+/// Compiles the library, and returns its path.
 pub fn compile() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/driver/opencl.rs");
-    // Every process that compiles has a file of its own, so that none loads half a library.
+    // Every process compiles to its own file, so that none loads an incomplete library.
     let name = format!("failing_opencl_{}.so", std::process::id());
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
@@ -47,7 +47,7 @@ fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let name = std::env::var_os(koel_opencl_loader::VARIABLE).expect("the parent names the library");
-        // SAFETY: it is the one that `compile` made, which has no initialisers.
+        // SAFETY: the library is the one that `compile` made, which has no initialisers.
         unsafe { Library::new(name) }.expect("the library opens")
     })
 }
@@ -68,7 +68,7 @@ pub fn arm(function: &str, first: u32, count: u32, code: i32) {
     call!(faults_arm(name.as_ptr() => *const c_char, first => u32, count => u32, code => i32));
 }
 
-/// Ends all faults; how many there were.
+/// Ends all faults. Returns how many calls failed.
 pub fn disarm() -> u32 {
     call!(faults_disarm() -> u32)
 }
@@ -76,7 +76,7 @@ pub fn disarm() -> u32 {
 /// The number of calls of each function so far.
 pub fn calls() -> BTreeMap<String, u32> {
     extern "C" fn add(to: *mut c_void, name: *const c_char, len: usize, calls: u32) {
-        // SAFETY: `to` is the map below, and the name has so many bytes.
+        // SAFETY: `to` is the map below, and the name has this many bytes.
         let (to, name) =
             unsafe { (&mut *to.cast::<BTreeMap<String, u32>>(), std::slice::from_raw_parts(name.cast::<u8>(), len)) };
         to.insert(String::from_utf8_lossy(name).into_owned(), calls);
@@ -95,22 +95,22 @@ pub fn references() -> References {
     References { contexts, queues, memory, programs, kernels, events }
 }
 
-/// Releases of what koel had no reference of.
+/// Releases of objects to which koel had no reference.
 pub fn wrong_releases() -> u32 {
     call!(faults_wrong_releases() -> u32)
 }
 
-/// Transfers that koel does not know to be over.
+/// Transfers that koel has not waited for.
 pub fn pending() -> u32 {
     call!(faults_pending() -> u32)
 }
 
-/// Uses of host memory in which a transfer is pending.
+/// Uses of host memory with a pending transfer.
 pub fn hazards() -> u32 {
     call!(faults_hazards() -> u32)
 }
 
-/// Plants a wrong release.
+/// Injects a wrong release.
 pub fn release_twice() {
     call!(faults_release_twice());
 }

@@ -1,18 +1,18 @@
-//! Every call to OpenCL fails once, and koel answers with an error: no panic, no hang, no leak, no wrong answer.
+//! Every call to OpenCL fails once, and koel returns an error: no panic, no hang, no leak, no wrong result.
 //!
 //! ```text
-//! driver/opencl.rs   a library between koel and the real OpenCL that fails where it is told to, and counts
-//! driver.rs          its steering wheel
-//! operations.rs      what koel is to do: build, insert, upsert, remove, get, join, group, ..
+//! driver/opencl.rs   a library between koel and the real OpenCL that fails on request, and counts
+//! driver.rs          controls it
+//! operations.rs      the operations: build, insert, upsert, remove, get, join, group, ..
 //! sweep.rs           for each function that an operation calls: its first, a middle and its last call fail
 //! opening.rs         the same while devices are listed and opened
-//! transfers.rs       two failures at once, while transfers are under way
-//! tester.rs          a leak and a wrong release are found when they are planted
+//! transfers.rs       two failures at once, while transfers are pending
+//! tester.rs          an injected leak and a wrong release are detected
 //! ```
 //!
-//! Each test runs in a process of its own, which has the library for its OpenCL. This process waits for it, and ends it
-//! if it hangs. What is a leak: references that are there after an operation and were not before it, where the device's
-//! kept memory was given back both times. Programs, slots and queues that a device makes once are made in a warm-up.
+//! Each test runs in a child process, whose OpenCL is this library. The parent waits for it, and kills it if it hangs.
+//! A leak is a reference that exists after an operation and did not exist before, after the device's cached memory was
+//! freed both times. Programs, slots and queues that a device creates once are created in a warm-up.
 
 #![cfg(all(feature = "opencl", target_os = "linux"))]
 #![allow(unreachable_pub, reason = "modules of a program")]
@@ -33,10 +33,10 @@ use std::time::{Duration, Instant};
 
 use koel::OpenCl;
 
-/// The implementation that is tested: others may have limits of their own.
+/// The tested implementation. Others may have different limits.
 const PLATFORM: &str = "Portable Computing Language";
 const CHILD: &str = "KOEL_TEST_CHILD";
-/// A child that runs longer hangs. It takes a fraction of a minute where two cores have nothing else to do.
+/// A child that runs longer hangs. It takes a fraction of a minute on two otherwise idle cores.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 fn device() -> OpenCl {
@@ -48,8 +48,8 @@ fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Whether there is the implementation to test. `KOEL_REQUIRE_OPENCL` makes it an error that there is none, if it names
-/// that one, or any where no device is listed.
+/// Whether the implementation is installed. Panics if it is not, but `KOEL_REQUIRE_OPENCL` names it, or is 1 and no
+/// device is listed.
 fn is_there() -> bool {
     let listed = koel::opencl::devices();
     let there = listed.iter().any(|device| device.refused.is_none() && device.info.driver.contains(PLATFORM));
@@ -60,12 +60,12 @@ fn is_there() -> bool {
     there
 }
 
-/// Runs a test of this program again, in a process with the failing library; what it wrote to stdout. `None` where
-/// there is no PoCL.
+/// Runs a test of this program again, in a process with the failing library, and returns its stdout. `None` without
+/// PoCL.
 fn in_child(test: &str, variables: &[(&str, &str)]) -> Option<String> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     let Some(library) = LIBRARY.get_or_init(|| is_there().then(driver::compile)) else {
-        // Past cargo's capture.
+        // Bypasses cargo's capture.
         let _ = writeln!(std::io::stderr(), "skipped: {test}: there is no {PLATFORM}");
         return None;
     };
@@ -86,7 +86,7 @@ fn in_child(test: &str, variables: &[(&str, &str)]) -> Option<String> {
     }
 }
 
-/// How it ended; `None` if it had to be killed.
+/// The exit status; `None` if the process had to be killed.
 fn wait(mut command: Command) -> Option<ExitStatus> {
     let mut child = command.spawn().expect("a process");
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Devices are listed and opened while a call fails.
+//! Lists and opens devices while a call fails.
 
 use koel::opencl::devices;
 
@@ -7,10 +7,10 @@ use crate::operations::{Open, Operation};
 use crate::sweep::{NOTHING, positions, settled, sweep};
 use crate::{in_child, is_child};
 
-/// Names a function, a call and a code.
+/// The function, the call and the code.
 const FAULT: &str = "KOEL_TEST_FAULT";
 
-/// Functions that only opening a device calls; sweep.rs has the others.
+/// Functions that only opening a device calls; sweep.rs tests the others.
 fn of_opening(function: &str) -> bool {
     let prefixes = ["clCreateContext", "clCreateCommandQueue", "clCreateProgram", "clBuildProgram", "clGetProgram"];
     let others =
@@ -28,7 +28,7 @@ fn every_call_of_opening_can_fail() {
     in_child("opening::every_call_of_opening_can_fail", &[]);
 }
 
-/// Devices are listed once in a process, so each fault has a process of its own.
+/// Devices are listed once per process, so each fault has its own process.
 #[test]
 fn every_call_of_listing_can_fail() {
     const NAME: &str = "opening::every_call_of_listing_can_fail";
@@ -52,7 +52,7 @@ fn every_call_of_listing_can_fail() {
     assert!(reached >= 12, "only {reached} faults");
 }
 
-/// Tells how often each function is called.
+/// Reports how often each function is called.
 fn list() {
     assert!(!devices().is_empty());
     for (function, calls) in driver::calls() {

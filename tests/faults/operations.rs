@@ -1,4 +1,4 @@
-//! What koel is to do while a call fails.
+//! The operations that koel runs while a call fails.
 
 use koel::backend::Probe;
 use koel::group::{group_by, wide};
@@ -9,14 +9,14 @@ use koel::{
 
 /// Pairs of a table: enough for several work-groups, and no more.
 const PAIRS: u32 = 600;
-/// Queries and words that go through pinned slots: in more than four pieces, so that all four lanes are used.
+/// Queries and words that are transferred through pinned slots: more than four pieces, so that all four lanes are used.
 const MANY: u32 = 600_000;
 
-/// Something to do, again and again. A step that fails leaves all as it was.
+/// A repeatable operation. A failed run leaves everything as it was.
 pub trait Operation: Sized {
-    /// What is needed, made on a device that does not fail.
+    /// Creates the inputs, on a device that does not fail.
     fn prepare(device: &OpenCl) -> Result<Self>;
-    /// Does it; whether the result is right.
+    /// Runs the operation. Returns whether the result is right.
     fn run(&mut self) -> Result<bool>;
     /// Whether everything is as before `run`.
     fn unchanged(&self) -> Result<bool>;
@@ -30,7 +30,7 @@ fn values(from: u32, len: u32) -> Vec<u32> {
     (from..from + len).map(|i| i.wrapping_mul(7) & 0xffff).collect()
 }
 
-/// Whether the table holds those pairs and as many.
+/// Whether the table contains these pairs and no others.
 fn holds(table: &HashTable<OpenCl, Cuckoo>, keys: &[u32], values: &[u32]) -> Result<bool> {
     let got = table.get(keys)?;
     Ok(table.len() == keys.len() && got.iter().zip(values).all(|(got, &value)| *got == Some(value)))
@@ -125,7 +125,7 @@ on_a_table! {
     };
 }
 
-/// A batch into a table in shards, of which this device has every second one and the CPU the others.
+/// A batch for a sharded table, of which every second shard is on this device and the others on the CPU.
 pub struct Shards(Sharded<Any, Bucketized>, Digest);
 
 impl Operation for Shards {
@@ -147,7 +147,7 @@ impl Operation for Shards {
         Ok(got.into_iter().eq(expected))
     }
 
-    /// The batch is in all shards, where a later step failed, or in none.
+    /// The batch is in all shards, if a later step failed, or in none.
     fn unchanged(&self) -> Result<bool> {
         let whole = [PAIRS as usize, PAIRS as usize + 191].contains(&self.0.len());
         self.0.audit()?;
@@ -155,7 +155,7 @@ impl Operation for Shards {
     }
 }
 
-/// Values out of a multivalue table in shards, likewise, and others in their place.
+/// Values removed from a sharded multivalue table, and others added.
 pub struct ShardsOfLists(ShardedMulti<Any, Bucketized>, Digest);
 
 impl Operation for ShardsOfLists {
@@ -177,7 +177,7 @@ impl Operation for ShardsOfLists {
         Ok(found.offsets == [0, 1, 2] && found.values == [values(PAIRS - 10, 1), values(0, 1)].concat())
     }
 
-    /// Each change is in all shards, where a later step failed, or in none.
+    /// Each change is in all shards, if a later step failed, or in none.
     fn unchanged(&self) -> Result<bool> {
         let (len, before) = (self.0.len(), PAIRS as usize);
         self.0.audit()?;
@@ -185,7 +185,7 @@ impl Operation for ShardsOfLists {
     }
 }
 
-/// A long transfer each way.
+/// A long transfer in each direction.
 pub struct Transfer(OpenCl);
 
 impl Operation for Transfer {
@@ -244,7 +244,7 @@ impl Operation for Group {
     }
 }
 
-/// Sums of doubles, in runs that are one block and in one of many.
+/// Sums of doubles, in runs of one block and of many.
 pub struct GroupDoubles(OpenCl);
 
 impl Operation for GroupDoubles {
@@ -267,7 +267,7 @@ impl Operation for GroupDoubles {
     }
 }
 
-/// Opens a device, which compiles all it needs, and works with it.
+/// Opens a device, which compiles all kernels it needs, and uses it.
 pub struct Open;
 
 impl Operation for Open {
@@ -286,7 +286,7 @@ impl Operation for Open {
     }
 }
 
-/// Whether an error says what it should: one of the device, with the driver's number if nobody else knows it.
+/// Whether an error is of an expected type. A device error must contain the driver's code if OpenCL does not define it.
 pub fn is_right(error: &Error, unknown: bool) -> bool {
     match error {
         Error::Device { message, .. } => !unknown || message.contains("-7777"),

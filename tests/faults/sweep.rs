@@ -1,4 +1,4 @@
-//! For each function of OpenCL that an operation calls: its first, a middle and its last call fail.
+//! Fails the first, a middle and the last call of each OpenCL function that an operation calls.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,18 +12,18 @@ use crate::operations::{
 };
 use crate::{device, in_child, is_child};
 
-/// Faults that must have been reached.
+/// The minimum number of faults that must be reached.
 const FEWEST: u32 = 500;
 
-/// Lets the device give back all memory that it keeps, but for one buffer.
+/// Makes the device free all cached memory except one buffer.
 pub fn give_back(device: &OpenCl) {
     arm("clEnqueueFillBuffer", 1, 1, NO_MEMORY);
-    // It may fail, where nothing was kept that could be given back.
+    // May fail if there was nothing to free.
     let _ = device.filled(64, 0u32);
     disarm();
 }
 
-/// What must be so between two operations.
+/// Checks the conditions that must hold between two operations.
 pub fn settled(before: References) -> Result<(), String> {
     let (now, wrong, pending, hazards) =
         (driver::references(), driver::wrong_releases(), driver::pending(), driver::hazards());
@@ -36,7 +36,7 @@ pub fn settled(before: References) -> Result<(), String> {
     Ok(())
 }
 
-/// The calls that each function gets from an operation.
+/// The number of calls of each function during an operation.
 fn calls_of(run: impl FnOnce()) -> BTreeMap<String, u32> {
     let before = driver::calls();
     run();
@@ -75,7 +75,7 @@ fn prepared<O: Operation>(device: &OpenCl) -> O {
     made
 }
 
-/// Lets the functions that `chosen` takes fail during an operation; how many faults were reached.
+/// Fails the functions selected by `chosen` during an operation. Returns the number of faults reached.
 pub fn sweep<O: Operation>(prepare: impl Fn() -> O, rest: impl Fn(), chosen: impl Fn(&str) -> bool) -> u32 {
     let name = std::any::type_name::<O>().rsplit("::").next().unwrap_or_default();
     for _ in 0..2 {
@@ -93,7 +93,7 @@ pub fn sweep<O: Operation>(prepare: impl Fn() -> O, rest: impl Fn(), chosen: imp
     for (function, &calls) in calls.iter().filter(|(function, _)| chosen(function)) {
         for (call, code) in positions(calls).into_iter().flat_map(|call| [(call, KNOWN), (call, UNKNOWN)]) {
             let which = format!("{name}: call {call} of {calls} of {function} fails with {code}");
-            // Whoever finds this process hanging or dead sees where.
+            // Shows the current fault if this process hangs or dies.
             println!("{which}");
             let _ = std::io::stdout().flush();
             let mut made = prepare();
@@ -104,7 +104,7 @@ pub fn sweep<O: Operation>(prepare: impl Fn() -> O, rest: impl Fn(), chosen: imp
                 assert!(is_right(error, code == UNKNOWN), "{which}: {error:?}");
                 assert!(made.unchanged().expect("no fault is left"), "{which}: something has changed");
             } else {
-                // koel has got over it, by another way or another attempt.
+                // koel has recovered, by another strategy or another attempt.
                 assert!(matches!(done, Ok(true)), "{which}: a wrong result");
                 made = prepare();
             }
@@ -148,5 +148,5 @@ fn every_call_of_every_operation_can_fail() {
     assert!(reached.parse::<u32>().expect("a number") >= FEWEST, "only {reached} faults were reached");
 }
 
-/// The references of a process that has no device open.
+/// The references of a process that has no open device.
 pub const NOTHING: References = References { contexts: 0, queues: 0, memory: 0, programs: 0, kernels: 0, events: 0 };

@@ -1,5 +1,5 @@
-//! Two failures at once, while transfers are under way: the memory of a transfer is neither used nor freed before the
-//! transfer is known to be over.
+//! Two failures at once, while transfers are pending: the memory of a transfer is neither used nor freed before the
+//! transfer is known to have ended.
 
 use koel::Error;
 
@@ -7,8 +7,8 @@ use crate::driver::{self, KNOWN, UNKNOWN, arm, disarm};
 use crate::operations::{GetMany, GetPinned, Operation, Transfer};
 use crate::{device, in_child, is_child};
 
-/// Lets several functions fail during an operation, at the same time: from which call on, and how many of them. Then
-/// the operation runs again without a fault.
+/// Fails several functions during an operation at the same time: from which call on, and how many of them. Then the
+/// operation runs again without a fault.
 fn failing<O: Operation>(faults: &[(&str, u32, u32)]) {
     println!("{} {faults:?}", std::any::type_name::<O>());
     let device = device();
@@ -19,10 +19,10 @@ fn failing<O: Operation>(faults: &[(&str, u32, u32)]) {
             arm(function, first, count, code);
         }
         let failed = made.run();
-        // Slots may go back with a transfer under way; the caller's memory may not.
+        // Slots may be returned with a pending transfer; the caller's memory may not.
         let pending = driver::pending();
         assert!(disarm() > 0, "no fault was reached");
-        // What may have been a lack of memory is tried again.
+        // Operations are retried after a possible lack of memory.
         let recovered = code == UNKNOWN && matches!(failed, Ok(true));
         assert!(recovered || matches!(failed, Err(Error::Device { .. })), "{failed:?}");
         if std::any::type_name::<O>() == std::any::type_name::<GetPinned>() {
@@ -33,7 +33,7 @@ fn failing<O: Operation>(faults: &[(&str, u32, u32)]) {
     }
 }
 
-/// A process for each case, because koel may leave memory to a driver that does not say that it is done with it.
+/// A process for each case, because koel may leak memory to a driver that does not report the end of a transfer.
 macro_rules! cases {
     ($($test:ident: $operation:ty, $faults:expr;)*) => {$(
         #[test]

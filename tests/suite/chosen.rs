@@ -1,6 +1,6 @@
-//! Keys chosen by somebody who knows the seed: for each of some attempts a crowd, more keys than the few places that
-//! all of them share. Constants that are drawn from the seed alone can be computed by anybody; mixers are bijections,
-//! so half of the search is for nothing.
+//! Keys chosen by an attacker who knows the seed: for each of some attempts a crowd, more keys than the few places that
+//! all of them share. Constants that are drawn from the seed alone can be computed by anyone, and mixers are
+//! bijections, so half of the search is free.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use rayon::prelude::*;
 
 use crate::common::reference;
 
-/// The seed that is known.
+/// The known seed.
 pub const SEED: u64 = 14;
 
-/// A scheme, and keys that fail attempts 0 to 7 of [`SEED`] in a table of so many slots.
+/// A scheme, and keys that fail attempts 0 to 7 of [`SEED`] in a table of this many slots.
 pub struct Attack {
     pub scheme: AnyScheme,
     pub slots: u64,
@@ -25,8 +25,7 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// `crowd` says for an attempt's plan which keys are too many for their places. The marker of empty slots comes
-    /// along.
+    /// `crowd` returns, for an attempt's plan, keys that are too many for their places. The sentinel key is added.
     pub fn new<S>(scheme: S, slots: u64, crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync) -> Self
     where
         S: Scheme<Key = u32, Value = u32> + Into<AnyScheme>,
@@ -45,14 +44,14 @@ impl Attack {
         HashTable::builder(self.scheme.clone()).seed(SEED).slots(self.slots as usize)
     }
 
-    /// Values for some keys; others with another factor.
+    /// Values for these keys; different factors give different values.
     pub fn values(&self, keys: &[u32], factor: u32) -> Vec<u32> {
         let greatest = self.scheme.limits().greatest_value();
         keys.iter().map(|&key| (key ^ 5).wrapping_mul(factor) & greatest).collect()
     }
 }
 
-/// Keys with a crowd for each of these attempts, in no order that a table would like.
+/// Keys with a crowd for each of these attempts, in an arbitrary order.
 pub fn chosen<S: Scheme<Key = u32, Value = u32>>(
     scheme: &S,
     slots: u64,
@@ -75,13 +74,13 @@ pub fn plan_of<S: Scheme<Key = u32, Value = u32>>(scheme: &S, slots: u64, seed: 
 pub fn cuckoo_crowd(functions: &Functions) -> Vec<u32> {
     let (count, slots) = (functions.count, functions.slots);
     let is_low = |key: u32| (1..count as usize).all(|i| reduce(mix(key, functions.keys[i]), slots) < count);
-    // Of the first function it is known which images lie there: the lowest ones.
+    // The keys that the first function maps there are known: the inverses of the lowest mixed keys.
     let low = (u64::from(count) << 32) / u64::from(slots);
     let keys = (0..low as u32).map(|image| unmix(image, functions.keys[0])).filter(|&key| is_low(key));
     keys.take(count as usize + 1).collect()
 }
 
-/// The first keys for which this holds.
+/// The first keys that satisfy this condition.
 pub fn first(count: usize, holds: impl Fn(u32) -> bool) -> Vec<u32> {
     (0..u32::MAX).filter(|&key| holds(key)).take(count).collect()
 }

@@ -1,4 +1,4 @@
-//! What the tests share: the devices, the sizes, the models to compare with.
+//! Shared by the tests: devices, sizes, and reference models.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::cell::RefCell;
@@ -15,8 +15,8 @@ use koel::{AnyScheme, Cpu, HashTable};
 
 /// Every backend of this machine: the CPU with one thread and with three, and each usable OpenCL device.
 ///
-/// A machine without OpenCL is told so on stderr; with `KOEL_REQUIRE_OPENCL` set (to a part of a platform's or device's
-/// name, or to 1 for any) its absence is a failure.
+/// On a machine without OpenCL it prints a message to stderr. If `KOEL_REQUIRE_OPENCL` is set (to a part of a
+/// platform's or device's name, or to 1 for any), missing devices are a failure.
 pub fn devices() -> Vec<Any> {
     cpus().chain(opencl_devices()).collect()
 }
@@ -30,8 +30,8 @@ fn cpus() -> impl Iterator<Item = Any> {
     [1, 3].into_iter().map(|threads| Any::Cpu(Cpu::with_threads(threads).expect("a thread pool")))
 }
 
-/// Each usable OpenCL device. They stay open from the first call on, because a device that is closed forgets what it
-/// compiled.
+/// Each usable OpenCL device. They stay open from the first call on, because a closed device loses its compiled
+/// kernels.
 pub fn opencl_devices() -> Vec<Any> {
     static OPEN: OnceLock<Vec<Any>> = OnceLock::new();
     OPEN.get_or_init(open_devices).clone()
@@ -57,8 +57,8 @@ fn open_devices() -> Vec<Any> {
     found
 }
 
-/// The OpenCL devices for tests of one scheme, which compile kernels for each set of parameters: that takes a CPU
-/// minutes, so there are none unless `KOEL_REQUIRE_OPENCL` is set. Tests of every scheme run on [`opencl_devices`].
+/// The OpenCL devices for tests of one scheme, which compile kernels for each set of parameters. That takes minutes on
+/// a CPU, so the list is empty unless `KOEL_REQUIRE_OPENCL` is set. Tests of every scheme run on [`opencl_devices`].
 pub fn opencl_for_schemes() -> Vec<Any> {
     if std::env::var_os("KOEL_REQUIRE_OPENCL").is_none() {
         skip("parameters of schemes with OpenCL", "set KOEL_REQUIRE_OPENCL=1 to compile kernels for all of them");
@@ -67,7 +67,7 @@ pub fn opencl_for_schemes() -> Vec<Any> {
     opencl_devices()
 }
 
-/// Says on stderr, where the test runner does not swallow it, what is not tested and why; once.
+/// Prints once, to stderr outside of the test runner's capture, what is not tested and why.
 pub fn skip(what: &str, why: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().expect("nobody panics here").insert(what.to_owned()) {
@@ -75,8 +75,8 @@ pub fn skip(what: &str, why: &str) {
     }
 }
 
-/// Whether tables of this scheme have room for the numbers of some thousand keys, which is what they hold in `what`;
-/// says so where they have not.
+/// Whether values of this scheme can be the numbers of some thousand keys, which `what` needs. Otherwise prints that
+/// they cannot.
 pub fn holds_numbers(what: &str, scheme: &AnyScheme) -> bool {
     let bits = scheme.limits().value_bits;
     if bits < 16 {
@@ -88,12 +88,12 @@ pub fn holds_numbers(what: &str, scheme: &AnyScheme) -> bool {
     bits >= 16
 }
 
-/// Bytes behind the image of a table's file: four numbers and a checksum.
+/// Bytes after the image of a table's file: four numbers and a checksum.
 pub const TRAILER: usize = 48;
-/// The same where keys are more than numbers: their types stand before the checksum.
+/// The same if keys are more than numbers: their types precede the checksum.
 pub const LONG_TRAILER: usize = 112;
 
-/// Gives a table's file that was changed a right checksum, as an attacker would.
+/// Writes a valid checksum to a changed file of a table, as an attacker would.
 pub fn reseal(bytes: &mut [u8]) {
     reseal_behind(bytes, bytes.len() - TRAILER);
 }
@@ -107,12 +107,12 @@ pub fn reseal_behind(bytes: &mut [u8], end: usize) {
     bytes[check..].copy_from_slice(&sum);
 }
 
-/// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second for what a CPU does in a millisecond.
+/// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second where a CPU takes a millisecond.
 pub fn size(large: u32, small: u32) -> u32 {
     sizes(large, large, small)
 }
 
-/// The same for tests that take long: `full` under `KOEL_TEST_FULL` only, which nightly sets, and otherwise `large`.
+/// The same for long tests: `full` only under `KOEL_TEST_FULL`, which nightly runs set, and otherwise `large`.
 pub fn sizes(full: u32, large: u32, small: u32) -> u32 {
     let set = |name| std::env::var_os(name).is_some();
     match (set("KOEL_TEST_SMALL"), set("KOEL_TEST_FULL")) {
@@ -141,13 +141,13 @@ where
     table.backend().download(table.image()).expect("readable")
 }
 
-/// A check that holds of every scheme.
+/// A check that applies to every scheme.
 pub trait Check {
     fn run(&self, scheme: &AnyScheme);
 }
 
-/// Runs a check for every scheme and kind in the registry. It is compiled once, with [`AnyScheme`], whose tables are
-/// those of the schemes: `any_scheme.rs` compares them.
+/// Runs a check for every scheme and kind in the registry. It is compiled once, with [`AnyScheme`], whose tables equal
+/// those of the schemes, as `any_scheme.rs` tests.
 pub fn for_every_kind(check: &impl Check) {
     for name in AnyScheme::NAMES {
         for scheme in Kind::ALL.into_iter().filter_map(|kind| AnyScheme::by_name(name, kind).ok()) {
@@ -161,7 +161,7 @@ thread_local! {
     static CURRENT: RefCell<Option<AnyScheme>> = const { RefCell::new(None) };
 }
 
-/// The scheme that [`for_every_kind`] is at: quickcheck takes function pointers, which carry nothing.
+/// The current scheme of [`for_every_kind`], for quickcheck, which takes function pointers without captures.
 pub fn current() -> AnyScheme {
     CURRENT.with_borrow(|scheme| scheme.clone().expect("inside a check"))
 }
@@ -171,7 +171,7 @@ pub fn label(scheme: &AnyScheme, device: &Any) -> String {
     format!("{} {} on {}", scheme.name(), scheme.kind(), device.info())
 }
 
-/// Every question a table can be asked, against a map.
+/// Runs every query on a table and compares the results with a map.
 pub fn holds_exactly<S: Scheme<Key = u32, Value = u32>>(table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
 where
     Any: Runs<S>,
@@ -193,13 +193,13 @@ where
     assert!(table.len() <= table.capacity() && load <= 1.0, "{at}: {} of {}", table.len(), table.capacity());
 }
 
-/// As many distinct pairs of the workload as tables of this scheme can hold, `n` at most; the extremes of keys and
-/// values are among them.
+/// As many distinct pairs of the workload as tables of this scheme can hold, at most `n`, including the extremes of
+/// keys and values.
 pub fn workload(scheme: &AnyScheme, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
     let n = n.min(most_pairs(scheme));
     let load = Workload::new(n, 5);
     let (mut keys, mut values) = (load.keys(), load.values());
-    // The extremes of keys and values, each with each.
+    // All combinations of the extremes of keys and values.
     for (at, (key, value)) in [(0, u32::MAX), (u32::MAX, 0)].into_iter().enumerate() {
         if let Some(replaced) = keys.get_mut(at) {
             *replaced = key;
@@ -212,10 +212,10 @@ pub fn workload(scheme: &AnyScheme, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32
     (keys, values, model)
 }
 
-/// A number of pairs that every suite may build tables of: what the scheme allows, and where its images grow faster
-/// than their pairs, what takes a suite no longer than other schemes.
+/// The number of pairs for which every test may build tables: limited by the scheme and, if its images grow faster than
+/// their pairs, by the time that other schemes take.
 pub fn most_pairs(scheme: &AnyScheme) -> u32 {
-    // Under a simulator 128 pairs of the quadratic scheme; of every other scheme more than any test then takes.
+    // Under a simulator 128 pairs of the quadratic scheme; of every other scheme more than any test uses there.
     let most_words = size(1 << 20, 1 << 14).into();
     let words = |pairs: u32| {
         let slots = scheme.default_load().slots_for(pairs.into());
@@ -226,7 +226,7 @@ pub fn most_pairs(scheme: &AnyScheme) -> u32 {
     halved.find(|&pairs| words(pairs) <= most_words).expect("some pairs are few enough")
 }
 
-/// As much of a value as tables of this scheme hold.
+/// The bits of a value that fit tables of this scheme.
 pub fn fitting(scheme: &AnyScheme, value: u32) -> u32 {
     value & scheme.limits().greatest_value()
 }
@@ -236,15 +236,15 @@ pub fn one_thread() -> Any {
     Any::Cpu(Cpu::with_threads(1).expect("a thread"))
 }
 
-/// Runs this inside the one thread of such a device: tens of thousands of builds would spend most of their time waking
-/// it.
+/// Runs a function inside the one thread of such a device. Tens of thousands of builds would otherwise spend most of
+/// their time waking it.
 pub fn in_one_thread<R: Send>(run: impl FnOnce(&Any) -> R + Send) -> R {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread"));
     let device = Any::Cpu(Cpu::from_pool(Arc::clone(&pool)));
     pool.install(|| run(&device))
 }
 
-/// No build of a tiny table fails at the default load: n = 1..64, so many seeds each.
+/// No build of a tiny table fails at the default load: n = 1..64, with this many seeds each.
 pub fn tiny_tables<S: Scheme<Key = u32, Value = u32>>(device: &Any, scheme: &S, seeds: u64)
 where
     Any: Runs<S>,
@@ -271,16 +271,16 @@ pub fn open_mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
 where
     Cpu: Runs<S>,
 {
-    // SAFETY: the files of tests lie in folders of their own.
+    // SAFETY: each test writes to its own folder.
     unsafe { HashTable::open_mapped(&Cpu::new(), path) }
 }
 
-/// Maps the file of a structure that is more than a table; the rule of [`open_mapped`] holds.
+/// Maps the file of a structure other than a table, under the same rule as [`open_mapped`].
 macro_rules! mapped {
     ($name:ident, $structure:ident) => {
         #[expect(unsafe_code, reason = "what is tested")]
         pub fn $name(path: &Path) -> koel::Result<koel::$structure<Cpu, AnyScheme>> {
-            // SAFETY: the files of tests lie in folders of their own.
+            // SAFETY: each test writes to its own folder.
             unsafe { koel::$structure::open_mapped(&Cpu::new(), path) }
         }
     };

@@ -1,10 +1,10 @@
-//! docs/papers.md: what it counts, and what it names.
+//! Checks the numbers and names in docs/papers.md.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Number, koel's part and tests of each row.
+/// The number, koel's part and the tests of each row.
 fn rows(text: &str) -> Vec<(String, String, String)> {
     let is_number = |cell: &str| {
         let (letter, digits) = cell.split_at_checked(1).unwrap_or_default();
@@ -48,7 +48,7 @@ fn the_summary_of_the_papers_is_the_count_of_their_rows() {
     assert_eq!(summary, expected);
 }
 
-/// Files that moved, and tests with other names, would only be missed by somebody who looks for them.
+/// Moved files and renamed tests would otherwise only be noticed by a reader who looks for them.
 #[test]
 fn what_the_papers_rows_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,14 +1,14 @@
-//! What the library promises, asked through its public interface on every device.
+//! Tests of the library's guarantees through its public interface, on every device.
 //!
-//! One program for all of it, because a program of its own compiles every scheme for every backend anew:
-//! `cargo test --test suite removal::` runs a part.
+//! All tests are in one program, because a separate program would compile every scheme for every backend again: `cargo
+//! test --test suite removal::` runs a part.
 #![allow(clippy::unwrap_used)]
 
 mod chosen;
 mod common;
 mod documents;
 
-/// What holds of tables of any scheme.
+/// Tests of tables for every scheme.
 mod tables {
     mod any_scheme;
     mod capacity;
@@ -25,7 +25,7 @@ mod tables {
     mod v2;
 }
 
-/// What holds of tables of one scheme.
+/// Tests of tables of one scheme.
 mod schemes {
     mod bucketized;
     mod cuckoo;
@@ -39,7 +39,7 @@ mod schemes {
     mod sorted;
 }
 
-/// What is made of tables: sets, ids, groups, lists of values, joins.
+/// Structures built from tables: sets, ids, groups, lists of values, joins.
 mod structures {
     mod chosen;
     mod columns;
@@ -53,7 +53,7 @@ mod structures {
     mod set;
 }
 
-/// Devices that must be refused, and the detector of races.
+/// Devices that must be refused, and the race detector.
 #[cfg(feature = "opencl")]
 mod devices {
     mod oclgrind;

@@ -1,7 +1,7 @@
-//! Calls OpenCL the way ocl-core does, through cl-sys, with and without a library behind it.
+//! Calls OpenCL as ocl-core does, through cl-sys, with and without a library.
 //!
-//! The choice of a library is made once in a process, so each test runs its body in a process of
-//! its own: this test program, started again for that one test with another environment.
+//! The library is chosen once per process, so each test runs its body in a child process: this test program, started
+//! again for that one test with another environment.
 
 #![cfg(not(target_os = "macos"))]
 #![expect(unsafe_code, reason = "calls C functions")]
@@ -37,7 +37,7 @@ fn in_child(test: &str, variable: Option<&OsStr>, body: fn()) {
     assert!(stdout.contains("1 passed"), "no test of the name {test}: {stdout}");
 }
 
-/// Asks for the number of platforms. The count starts out wrong, so it has to be written.
+/// Queries the number of platforms. The count is initially wrong, so it must be written.
 fn count_platforms() -> (i32, u32) {
     let mut count = 4711;
     let status = unsafe { cl_sys::clGetPlatformIDs(0, null_mut(), &mut count) };
@@ -49,7 +49,7 @@ fn fake_library() -> &'static OsStr {
     static FILE: OnceLock<OsString> = OnceLock::new();
     FILE.get_or_init(|| {
         if env::var_os(CHILD).is_some() {
-            return OsString::new(); // the parent has passed it on already
+            return OsString::new(); // the parent has already passed it on
         }
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/opencl.rs");
         let file = format!("fake_opencl{}", env::consts::DLL_SUFFIX);
@@ -85,7 +85,7 @@ fn unusable_libraries_are_named() {
 }
 
 #[test]
-#[cfg(all(target_os = "linux", target_env = "gnu"))] // where that name is sure to exist
+#[cfg(all(target_os = "linux", target_env = "gnu"))] // where that name certainly exists
 fn libraries_of_other_kinds_are_refused() {
     in_child("libraries_of_other_kinds_are_refused", Some("libc.so.6".as_ref()), || {
         assert_eq!(count_platforms(), (0, 0));
@@ -94,7 +94,7 @@ fn libraries_of_other_kinds_are_refused() {
     });
 }
 
-/// Runs on whatever this machine has, which may be nothing.
+/// Runs with the OpenCL of this machine, if there is one.
 #[test]
 fn the_default_does_not_fail() {
     in_child("the_default_does_not_fail", None, || {
@@ -122,7 +122,7 @@ fn calls_without_a_library_fail_softly() {
     });
 }
 
-/// With no place for the count, success would promise platforms that were never written.
+/// Without a place for the count, success would promise platforms that were never written.
 #[test]
 fn zero_platforms_need_a_count() {
     in_child("zero_platforms_need_a_count", Some("off".as_ref()), || {
@@ -150,13 +150,13 @@ fn calls_reach_the_library() {
         assert!(cl_sys::clCreateUserEvent(handle(1), &mut code).is_null());
         assert_eq!(code, cl_sys::CL_INVALID_PLATFORM);
 
-        // The library answers CL_PLATFORM_NOT_FOUND_KHR.
+        // The library returns CL_PLATFORM_NOT_FOUND_KHR.
         assert_eq!(count_platforms(), (0, 0));
         assert_eq!(cl_sys::clGetPlatformIDs(1, dangling_mut(), null_mut()), NOT_FOUND);
     });
 }
 
-/// On these answers ocl-core panics.
+/// ocl-core panics on these results.
 #[test]
 #[cfg_attr(target_feature = "crt-static", ignore = "a static program loads no library")]
 fn what_ocl_core_cannot_take_is_replaced() {

@@ -1,5 +1,5 @@
-//! Writes the seeds of every target to `corpus/TARGET/`, where `cargo fuzz` and the smoke test start from. Files that
-//! are there under other names stay.
+//! Writes the seeds of every target to `corpus/TARGET/`, from which `cargo fuzz` and the smoke test start. Other files
+//! there are kept.
 
 use std::path::Path;
 

@@ -3,12 +3,12 @@
 //! ```text
 //! tables.rs       one table: every scheme of `u32` keys, and of 64-bit keys or values
 //! structures.rs   sets, ids, multivalue tables, groups and joins
-//! shards.rs       the same in shards over two devices, and files of shards
+//! shards.rs       the same, sharded over two devices, and files of sharded structures
 //! ```
 //!
 //! These tests are for tools that check memory accesses: Miri, with a few keys, and ThreadSanitizer, with 20,000 pairs
-//! (`.ci/nightly`). `KOEL_TEST_THREADS` is the number of threads in the pool. They are in this package, and not in the
-//! library's suite, because they depend on nothing but the library, and these tools instrument every dependency.
+//! (`.ci/nightly`). `KOEL_TEST_THREADS` is the number of threads in the pool. They are in this package rather than in
+//! the library's suite because these tools instrument every dependency, and here the library is the only one.
 
 mod shards;
 mod structures;
@@ -24,11 +24,10 @@ use koel::scheme::hash::SplitMix64;
 use koel::scheme::{Limits, Scheme};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// The number of pairs of a table. Under Miri chunks are short (`CHUNK` in `src/cpu/mod.rs`), and half of these are
-/// two.
+/// The number of pairs of a table. Under Miri chunks are short (`CHUNK` in `src/cpu/mod.rs`), and half of these pairs
+/// are two.
 const PAIRS: usize = if cfg!(miri) { 72 } else { 20_000 };
-/// The number of rows of a column. Half of them are more than one thread would process alone (`ALONE` in
-/// `src/cpu/firsts/mod.rs`).
+/// The number of rows of a column. Half of them are more than one thread would process alone (`ALONE` in `src/cpu`).
 const ROWS: usize = if cfg!(miri) { 72 } else { 150_000 };
 
 /// The pool of all tests.

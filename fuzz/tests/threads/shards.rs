@@ -1,4 +1,4 @@
-//! Structures in shards over two devices on one pool, and their files.
+//! Structures sharded over two devices on one pool, and their files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ fn devices() -> [Cpu; 2] {
     [new_cpu(), new_cpu()]
 }
 
-/// Every operation on a table in shards, its replicas, and its file: open, closed, and built from spilled rows.
+/// Every operation on a sharded table, its replicas, and its file: opened, closed, and built from spilled rows.
 fn table<S: Scheme>(scheme: &S, test: &str)
 where
     Cpu: Runs<S>,
@@ -147,7 +147,7 @@ where
         let expected: [Vec<u64>; 2] = [rows.left, rows.right].map(|rows| rows.into_iter().map(wide).collect());
         let all = index.join(&left, kind).expect("rows");
         assert_eq!([all.left, all.right], expected, "{kind}");
-        // One device that shares the host's memory joins by left rows, two by an index in shards.
+        // One device that shares the host's memory joins by left rows, two by a sharded index.
         for devices in [&devices[..1], &devices] {
             let all = sharded::join(devices, &left, &right, kind).expect("rows");
             assert_eq!([all.left, all.right], expected, "{kind}, {} devices", devices.len());

@@ -1,6 +1,6 @@
-//! Structures that are made of tables, and groups and joins of columns, on one device.
+//! Structures built from tables, and groups and joins of columns, on one device.
 //!
-//! They depend on the scheme through its tables alone, so one scheme of each key type is enough.
+//! They depend on the scheme only through its tables, so one scheme per key type is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 

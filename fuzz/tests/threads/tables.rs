@@ -51,7 +51,8 @@ fn answers<K: Ord, V: Copy>(model: &BTreeMap<K, V>, keys: &[K]) -> Vec<Option<V>
     keys.iter().map(|key| model.get(key).copied()).collect()
 }
 
-/// Builds a table and adds a batch to it, both by parts, and compares it with one that is built directly.
+/// Builds a table and adds a batch to it, both one partition at a time, and compares it with one that is built
+/// directly.
 fn by_parts<S: Scheme>(scheme: &S)
 where
     Cpu: Runs<S>,

@@ -3,8 +3,8 @@
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  mine = [age][rem][value];   bucket = the one that function (age - 1) mod 3 names
-//!          a word there has my age and my rem:  it is my key: the greater word stays, the other is dropped  (a copy)
-//!          the least word there < mine:  mine takes its place; done if that was empty; else go on as that pair
+//!          a word there has my age and my rem: the same key: the greater word is kept, the other dropped (a duplicate)
+//!          the least word there < mine: replace it by mine; done if it was empty; else continue with the displaced one
 //!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
 //! find(key):   for i in 1..=3:  bucket = the one that function i - 1 names
 //!          found if a word there has my rem and an age that belongs to function i - 1
@@ -16,9 +16,9 @@
 //! within its bucket would depend on it, so **a build ends by sorting the words of each bucket in descending order**.
 //! The least word is then the last, and one read shows whether a search may end.
 //!
-//! **Duplicates.** In a sequential build, as here, duplicates drop out when they meet, as in the cuckoo table: they
-//! share one list, and a slot that refuses the greater also refuses the lesser. Threads that scan one bucket at the
-//! same time can miss each other's words. A backend must prevent that, or search the finished image for duplicates. An
+//! **Duplicates.** In a sequential build, as here, duplicates are dropped when they meet, as in the cuckoo table: they
+//! share one list, and a slot that rejects the greater also rejects the lesser. Threads that scan one bucket at the
+//! same time can miss each other's words. A backend must prevent that, or search the complete image for duplicates. An
 //! image that contained duplicates at any time is invalid, because they took slots from other pairs.
 //!
 //! **Removing** replaces the word in its slot by a tombstone, the greatest possible word. Slots still only grow, so
@@ -29,7 +29,7 @@ use std::ops::Range;
 use super::{BucketizedPlan, Functions};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
-/// Buckets read, and where and as what the key stands.
+/// The number of buckets read, and the slot and word of the key.
 pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> (u32, Option<(u64, u64)>) {
     let (home, rem) = functions.home(key);
     for turn in 0..3 {
@@ -56,7 +56,7 @@ pub fn pair(functions: &Functions, bucket: u32, word: u64) -> Option<(u32, u32)>
     slot::is_pair(word).then(|| (key(), slot::value(word)))
 }
 
-/// Puts the words of every bucket in descending order, which ends a build. Tombstones come first then, so that the
+/// Sorts the words of every bucket in descending order, which ends a build. Tombstones are then first, so that the
 /// least word is the last again.
 pub fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
     for bucket in image.chunks_exact_mut(plan.bucket_slots as usize) {
@@ -64,7 +64,7 @@ pub fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
     }
 }
 
-/// Adds one pair, following it and all whom it displaces to the end, without regard to the order within buckets.
+/// Adds one pair, and moves displaced pairs to their next places until none is left. Does not keep buckets sorted.
 pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32, value: u32) -> Placing {
     let (mut key, mut value, mut age) = (key, value, 1);
     while age <= slot::MAX_AGE {
@@ -87,7 +87,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
     Placing::Unplaced
 }
 
-/// Puts a tombstone where the key's pair stands.
+/// Replaces the key's pair by a tombstone.
 pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32) -> bool {
     let (_, stands) = search(plan, functions, image, key);
     if let Some((at, _)) = stands {
@@ -96,7 +96,8 @@ pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], k
     stands.is_some()
 }
 
-/// Every pair on its list at its age, every earlier bucket full of stronger words, no key twice, every bucket in order.
+/// Checks that every pair is on its list at its age, that every earlier bucket is full of stronger words, that keys are
+/// unique, and that every bucket is sorted.
 pub fn audit(
     plan: &BucketizedPlan,
     functions: &Functions,
@@ -122,7 +123,7 @@ pub fn audit(
             audit.pairs += 1;
             audit.greatest_age = audit.greatest_age.max(age);
         }
-        // A tombstone stays where its pair stood.
+        // A tombstone stays where its pair was.
         if !words.iter().filter(|&&word| word != slot::TOMBSTONE).is_sorted_by(|a, b| a >= b) {
             return Err(Violation::Unsorted { bucket });
         }
@@ -231,7 +232,7 @@ mod tests {
             changes.iter().for_each(|&(at, word)| copy[at as usize] = word);
             audit_all(&plan, &copy)
         };
-        // A pair in the first slot of its bucket, at age 1, whose second bucket has room.
+        // A pair in the first slot of its bucket, at age 1, whose second bucket has a free slot.
         let (at, rem, value, second) = (0..plan.words())
             .step_by(8)
             .find_map(|at| {
@@ -251,7 +252,7 @@ mod tests {
         let copy = slot::word(2, rem, value);
         let twice = damaged(&[(second, copy)]);
         assert!(matches!(twice, Err(Violation::Twice { .. } | Violation::Blocking { .. })), "{twice:?}");
-        // The pair gone from its first bucket, the rest moved up.
+        // The pair is removed from its first bucket, and the others moved up.
         let mut changes: Vec<_> = (at..at + 7).map(|i| (i, image[i as usize + 1])).collect();
         changes.extend([(at + 7, slot::EMPTY), (second, copy)]);
         let moved = damaged(&changes);

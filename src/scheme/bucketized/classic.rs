@@ -3,9 +3,9 @@
 //! ```text
 //! place:   load-balancing: the candidate with the most free slots, ties decided by the key
 //!          first-fit:      the first candidate with a free slot
-//!          all full:       search, breadth first from the candidates, for a bucket with a free slot;
+//!          all full:       breadth-first search, from the candidates, for a bucket with a free slot;
 //!                          a bucket leads to the other buckets of its pairs; at most `reach` buckets are visited;
-//!                          then every pair on the way found moves on by one, from its far end
+//!                          then every pair on the path moves by one bucket, from the far end
 //! find:    bandwidth-optimized: candidate by candidate, until the key is found;  latency-optimized: all of them
 //! ```
 //!
@@ -39,14 +39,14 @@ pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], wante
     (functions.count, None)
 }
 
-/// The candidate that takes a new pair, if one has room.
+/// The candidate for a new pair; `None` if all are full.
 pub fn candidate(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> Option<u32> {
     let free = |bucket: u32| plan.bucket(image, bucket).iter().filter(|&&word| word == EMPTY).count();
     match plan.insertion() {
         Insertion::FirstFit => functions.locations(key).find(|&bucket| free(bucket) > 0),
         Insertion::LoadBalancing => {
             let first = functions.first_choice(key);
-            // Of equals `max_by_key` takes the last, so the order is turned round.
+            // Among equals `max_by_key` returns the last, so the order is reversed.
             let order =
                 (0..functions.count).rev().map(|i| functions.location(((first + i) % functions.count) as usize, key));
             order.max_by_key(|&bucket| free(bucket)).filter(|&bucket| free(bucket) > 0)
@@ -54,10 +54,10 @@ pub fn candidate(plan: &BucketizedPlan, functions: &Functions, image: &[u64], ke
     }
 }
 
-/// A bucket reached by moving one pair of another there.
+/// A bucket reached by moving one pair of another bucket to it.
 struct Step {
     bucket: u32,
-    /// The step before, and the word of the image that would move from its bucket to this one.
+    /// The previous step, and the word of the image that would move from its bucket to this one.
     from: Option<(usize, u64)>,
 }
 
@@ -80,7 +80,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ne
     }
 }
 
-/// Frees a slot in a candidate of the key by moving others on, along the shortest way there is.
+/// Frees a slot in a candidate of the key by moving other pairs along a shortest path.
 fn make_room(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key_in: u32) -> Option<u32> {
     let slots = u64::from(plan.bucket_slots);
     let free = |image: &[u64], bucket: u32| plan.bucket(image, bucket).iter().position(|&word| word == EMPTY);
@@ -102,8 +102,8 @@ fn make_room(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
         }
         at += 1;
     };
-    // From the far end: each pair moves to where a slot has just become free. The first way that is found breadth first
-    // comes through no bucket twice, or a shorter one would have been found before it.
+    // From the far end: each pair moves to the slot that has just become free. The first path of a breadth-first search
+    // contains no bucket twice, because a shorter one would have been found before it.
     let mut step = end;
     while let Some((before, word)) = steps[step].from {
         let to = free(image, steps[step].bucket)?;
@@ -123,13 +123,13 @@ pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], g
     stands.is_some()
 }
 
-/// Which of its functions (from 1) leads a pair to its bucket; 0 for an empty slot.
+/// The function (from 1) that maps a pair to its bucket; 0 for an empty slot.
 pub fn age(functions: &Functions, bucket: u32, word: u64) -> u32 {
     let first = || functions.locations(key(word)).position(|location| location == bucket);
     pair(word).and_then(|_| first()).map_or(0, |i| i as u32 + 1)
 }
 
-/// Every pair in one of its buckets, and in one slot only.
+/// Checks that every pair is in one of its buckets, and that keys are unique.
 pub fn audit(
     plan: &BucketizedPlan,
     functions: &Functions,
@@ -183,7 +183,7 @@ mod tests {
     fn the_papers_reads_of_both_policies() {
         let (plan, image, placing) = built(&Bucketized::classic(2, 8), 60_000, 0.9);
         assert_eq!(placing, Placing::Placed);
-        // 1.5 buckets a hit, because both functions are used alike.
+        // 1.5 buckets per hit, because both functions are used equally.
         assert!((reads_per_hit(&plan, &image) - 1.5).abs() < 0.02);
         let first_fit = Bucketized::classic(2, 8).insertion(Insertion::FirstFit);
         let (plan, image, placing) = built(&first_fit, 60_000, 0.9);

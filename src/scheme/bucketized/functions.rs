@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! canonical   x = mix_0(key);  bucket 1 and remainder = split(x)                         (`slot.rs`)
-//!             bucket 2 = bucket 1 moved on within its part by 1 + a hash of (remainder, part)
-//!             bucket 3 = bucket 1 moved on within the table by 1 + a hash of (remainder)
-//!             back: subtract the same, so one mixer and one remainder serve all three
+//!             bucket 2 = bucket 1 moved within its part by 1 + a hash of (remainder, part)
+//!             bucket 3 = bucket 1 moved within the table by 1 + a hash of (remainder)
+//!             inverse: subtract the same, so one mixer and one remainder serve all three
 //! classic     bucket i = reduce(mix_i(key)), f independent functions
 //! ```
 //!
@@ -18,24 +18,24 @@ use crate::scheme::constants::Constants;
 use crate::scheme::hash::{GOLDEN, Lane, MixKeys, mix, reduce, unmix, wrapped};
 use crate::scheme::{Bucketized, Scheme, slot};
 
-/// Slots of a part: 16 KiB, half of the local memory that any device for this work has.
+/// The slots of a part: 16 KiB, half of the local memory that every supported device has.
 pub const PART_SLOTS: u32 = 2048;
 
-/// The most functions a table may have.
+/// The maximum number of functions of a table.
 pub const MAX_FUNCTIONS: usize = 4;
 
 /// The functions of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Functions {
-    /// How many buckets a key has.
+    /// The number of buckets of a key.
     pub count: u32,
-    /// Buckets of the table.
+    /// The number of buckets of the table.
     pub buckets: u32,
-    /// Slots of a bucket.
+    /// The number of slots of a bucket.
     pub bucket_slots: u32,
     /// The base-2 logarithm of the buckets of a part (canonical).
     pub part_bits: u32,
-    /// One mixer a function (canonical: of the key, of remainder and part, of the remainder).
+    /// One mixer per function (canonical: of the key, of remainder and part, of the remainder).
     pub keys: [MixKeys; MAX_FUNCTIONS],
 }
 
@@ -81,10 +81,10 @@ impl Functions {
         }
     }
 
-    /// Bucket 1 of a key that function `turn` sends to `bucket`: what [`Functions::bucket`] undoes.
+    /// Bucket 1 of a key that function `turn` maps to `bucket`: the inverse of [`Functions::bucket`].
     #[inline(always)]
     pub fn home_of(&self, turn: usize, bucket: u32, remainder: u32) -> u32 {
-        // Of a difference and the difference moved up by the range, the one that did not wrap is the lesser.
+        // The lesser of a difference and the difference plus the range is the one that did not wrap.
         let back =
             |from: u32, step: u32, range: u32| from.wrapping_sub(step).min(from.wrapping_sub(step).wrapping_add(range));
         match turn {
@@ -103,7 +103,7 @@ impl Functions {
         unmix(slot::join(self.home_of(turn, bucket, remainder), remainder, self.buckets), self.keys[0])
     }
 
-    /// First bucket and number of buckets of the part that a bucket lies in. The last part may be narrower.
+    /// The first bucket and the number of buckets of the part that contains a bucket. The last part may be narrower.
     #[inline(always)]
     fn part<L: Lane>(&self, bucket: L) -> (L, L) {
         let start = bucket.minus(self.offset(bucket));
@@ -116,17 +116,17 @@ impl Functions {
         bucket.low_bits(self.part_bits)
     }
 
-    /// How far bucket 2 lies behind bucket 1, around the part; at least 1.
+    /// The distance from bucket 1 to bucket 2, around the part; at least 1.
     #[inline(always)]
     fn step_in_part<L: Lane>(&self, bucket: L, width: L, remainder: L) -> L {
-        // A part's number times its buckets is as good a number as the part's own.
+        // The first bucket of a part identifies it as well as its number does.
         let start = bucket.minus(self.offset(bucket));
         // The product spreads the numbers of parts.
         let mixed = mix(remainder.plus(start.times(L::splat(GOLDEN))), self.keys[1]);
         L::splat(1).plus(mixed.halves(width.minus(L::splat(1))).0)
     }
 
-    /// How far bucket 3 lies behind bucket 1, around the table; at least 1.
+    /// The distance from bucket 1 to bucket 3, around the table; at least 1.
     #[inline(always)]
     fn step_anywhere<L: Lane>(&self, remainder: L) -> L {
         L::splat(1).plus(reduce(mix(remainder, self.keys[2]), self.buckets.wrapping_sub(1)))
@@ -145,7 +145,8 @@ impl Functions {
         (0..self.count as usize).map(move |i| self.location(i, key))
     }
 
-    /// Which candidate is looked at first where several have as much room: a hash of the key that no bucket depends on.
+    /// The candidate that is preferred if several have equally many free slots: a hash of the key, independent of its
+    /// buckets.
     #[inline(always)]
     pub fn first_choice(&self, key: u32) -> u32 {
         reduce(mix(!key, self.keys[0]), self.count)
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_key_comes_back_from_each_of_its_buckets() {
-        // Widths of the last part: whole, one bucket, and between.
+        // Widths of the last part: a whole one, one bucket, and between.
         for (bucket_slots, buckets) in [(4, 16), (8, 257), (8, 512), (16, 128 * 3 + 77), (4, 1 << 20), (8, 0x0fff_ffff)]
         {
             let f = functions(bucket_slots, buckets);

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! canonical  every pair is offered to its buckets in turn; a bucket keeps its S greatest words    (`canonical.rs`)
-//! classic    Breslow et al. 2016, Section 3: load-balancing or first-fit, and a breadth-first search for room
+//! classic    Breslow et al. 2016, Section 3: load-balancing or first-fit, and a breadth-first search for a free slot
 //!                                                                                                (`classic.rs`)
 //! ```
 //!
@@ -31,13 +31,13 @@ use super::cuckoo::classic as slots_of_pairs;
 use super::{Audit, Kind, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot};
 use crate::error::{Error, Result};
 
-/// The bucket sizes there are.
+/// The supported numbers of slots of a bucket.
 pub const BUCKET_SLOTS: [u32; 3] = [4, 8, 16];
 
-/// The farthest reach: it bounds the memory and the time that one pair may take.
+/// The greatest reach, which bounds the memory and the time for one pair.
 const MOST_REACH: u32 = 1 << 16;
 
-/// The most buckets: more than 2^32 keys have no use for.
+/// The maximum number of buckets: 2^32 keys need no more.
 pub(super) const MOST_BUCKETS: u64 = 1 << 30;
 
 impl Scheme for Bucketized {
@@ -112,7 +112,7 @@ impl Scheme for Bucketized {
                 most: MOST_BUCKETS * u64::from(self.bucket_slots),
             });
         }
-        // What only the classic table has must not make two canonical tables differ.
+        // Parameters of classic tables must not make two canonical plans differ.
         let (insertion, mode, reach) = match self.kind {
             Kind::Canonical => (0, 0, 0),
             Kind::Classic => (self.insertion as u32, self.mode as u32, self.reach),
@@ -139,8 +139,8 @@ impl Scheme for Bucketized {
         Bucketized { kind: plan.kind(), bucket_slots, functions, insertion, mode, reach }
     }
 
-    /// Where the table is built one partition at a time: the pairs once more, in coarse regions (OpenCL), or the room
-    /// in which each thread places a part (CPU, which takes no more threads than that allows); and a list of those that
+    /// If the table is built one partition at a time: the pairs a second time, in coarse regions (OpenCL), or the space
+    /// in which each thread places a part (CPU, which limits its threads accordingly); and a list of the pairs that
     /// leave their part.
     fn scratch_bytes(plan: &BucketizedPlan, pairs: u64) -> u64 {
         match plan.kind() {

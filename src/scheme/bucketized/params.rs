@@ -1,16 +1,16 @@
-//! The parameters: kind, slots of a bucket, and for classic tables functions, insertion, lookup, search.
+//! The parameters: kind, slots of a bucket, and for classic tables functions, insertion, lookup mode and search.
 
 use crate::scheme::Kind;
 
-/// Which of its buckets takes a new pair of a classic table (Breslow 2016, Section 3.3).
+/// The bucket for a new pair of a classic table (Breslow 2016, Section 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Insertion {
-    /// The candidate with the most free slots, ties decided by the key: every function is used alike, so a hit reads
-    /// (f + 1) / 2 buckets.
+    /// The candidate with the most free slots; the key breaks ties. Hits read (f + 1) / 2 buckets, because every
+    /// function is used equally.
     #[default]
     LoadBalancing,
-    /// The first candidate that has room: fewer reads a hit, and longer chains near full.
+    /// The first candidate with a free slot: fewer reads per hit, and longer chains at high loads.
     FirstFit,
 }
 
@@ -24,19 +24,19 @@ impl Insertion {
     }
 }
 
-/// How a classic table is searched (Breslow 2016, Section 3.2). The answers are the same.
+/// The lookup mode of a classic table (Breslow 2016, Section 3.2). All modes return the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum LookupMode {
-    /// One candidate after the other, until the key is found: the fewest bytes.
+    /// One candidate after the other, until the key is found: reads the fewest bytes.
     #[default]
     BandwidthOptimized,
-    /// All candidates at once: one wait.
+    /// All candidates at once: waits only once.
     LatencyOptimized,
 }
 
 impl LookupMode {
-    /// Every way.
+    /// Every mode.
     pub const ALL: [LookupMode; 2] = [LookupMode::BandwidthOptimized, LookupMode::LatencyOptimized];
 
     /// The name on the command line.
@@ -47,9 +47,9 @@ impl LookupMode {
 
 /// The parameters of a bucketized cuckoo table (BCHT).
 ///
-/// Canonical tables have three functions, of which the second stays near the first, and 4, 8 or 16 slots a bucket:
+/// Canonical tables have three functions, of which the second stays near the first, and 4, 8 or 16 slots per bucket:
 ///
-/// | slots a bucket | default load | builds to load |
+/// | slots per bucket | default load | builds to load |
 /// |---|---|---|
 /// | 4 | 0.85 | 0.98 |
 /// | 8 (the default: one line of 64 bytes) | 0.90 | 0.99 |
@@ -79,7 +79,7 @@ impl Default for Bucketized {
     }
 }
 
-/// The buckets that the search for a free slot may visit, unless the user says otherwise.
+/// The default number of buckets that the search for a free slot may visit.
 const DEFAULT_REACH: u32 = 1 << 12;
 
 impl Bucketized {
@@ -100,19 +100,19 @@ impl Bucketized {
         Bucketized { kind: Kind::Classic, functions, reach: DEFAULT_REACH, ..Bucketized::canonical(bucket_slots) }
     }
 
-    /// Which of its buckets takes a new pair (classic tables; canonical ones always offer a pair to its first).
+    /// Sets the bucket for a new pair (classic tables; canonical ones always start with the first bucket of a pair).
     pub fn insertion(self, insertion: Insertion) -> Self {
         Bucketized { insertion, ..self }
     }
 
-    /// How the table is searched (classic tables).
+    /// Sets the lookup mode (classic tables).
     pub fn lookup_mode(self, mode: LookupMode) -> Self {
         Bucketized { mode, ..self }
     }
 
-    /// The most buckets that a classic build visits in search of room for one pair, before it starts again with new
-    /// constants, 1 to 65536; 4096 if nothing is said. On devices that build in parallel: the most pairs that one pair
-    /// moves.
+    /// Sets the maximum number of buckets that a classic build visits in search of a free slot for one pair before it
+    /// restarts with new constants, 1 to 65536; the default is 4096. On devices that build in parallel: the maximum
+    /// number of pairs that one pair moves.
     pub fn reach(self, buckets: u32) -> Self {
         Bucketized { reach: buckets, ..self }
     }

@@ -7,7 +7,7 @@ use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
-/// The integers that fix a bucketized image.
+/// The integers that determine a bucketized image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct BucketizedPlan {
@@ -31,27 +31,27 @@ impl BucketizedPlan {
         Functions::new(self)
     }
 
-    /// f: the buckets a key has.
+    /// f: the number of buckets of a key.
     pub fn function_count(&self) -> u32 {
         self.functions
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub fn buckets(&self) -> u32 {
         self.buckets
     }
 
-    /// Which bucket takes a new pair (classic).
+    /// The bucket for a new pair (classic).
     pub fn insertion(&self) -> Insertion {
         Insertion::ALL[self.insertion as usize % Insertion::ALL.len()]
     }
 
-    /// How the table is searched (classic).
+    /// The lookup mode (classic).
     pub fn lookup_mode(&self) -> LookupMode {
         LookupMode::ALL[self.mode as usize % LookupMode::ALL.len()]
     }
 
-    /// The most buckets that are visited in search of room for one pair (classic).
+    /// The maximum number of buckets that are visited in search of a free slot for one pair (classic).
     pub fn reach(&self) -> u32 {
         self.reach
     }
@@ -62,13 +62,13 @@ impl BucketizedPlan {
         &image[bucket as usize * slots..][..slots]
     }
 
-    /// The words of a bucket, to be written to.
+    /// The words of a bucket, mutable.
     pub(super) fn bucket_mut<'a>(&self, image: &'a mut [u64], bucket: u32) -> &'a mut [u64] {
         let slots = self.bucket_slots as usize;
         &mut image[bucket as usize * slots..][..slots]
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("insertion policy", self.insertion, &Insertion::ALL)?;

@@ -1,24 +1,26 @@
-//! The canonical rule: deferred acceptance with one word a slot.
+//! The canonical rule: deferred acceptance with one word per slot.
 //!
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  slot, rem = function (age - 1) mod H of key;  mine = [age][rem][value];  there = image[slot]
-//!          there has my age and my rem:  it is my key: the greater word stays, the other is dropped       (a copy)
-//!          there < mine:  image[slot] = mine;  done if the slot was empty;  otherwise go on as the pair that was there
+//!          there has my age and my rem:  the same key: the greater word is kept, the other is dropped    (a duplicate)
+//!          there < mine:  image[slot] = mine;  done if the slot was empty;  otherwise continue with the displaced pair
 //!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
 //! find(key):   for i in 1..=H:  slot, rem = function i - 1 of key
 //!          found if rem is equal and the age there belongs to function i - 1
 //!          absent if [age][rem] there is below [i][rem]: the key would have displaced it
 //! ```
 //!
-//! Why the image does not depend on order: a key's proposals are a fixed list of (slot, word), a slot ends with the
-//! greatest word ever offered to it, and a word is offered exactly when the one before it on its list was refused or
-//! displaced. That is Gale and Shapley's deferred acceptance, whose outcome is one whatever the order of proposals.
-//! Ages rise along a list, so a pair that was refused often grows strong, and lists that name a slot twice still end.
+//! **The image does not depend on the order.** A key's proposals are a fixed list of (slot, word), a slot ends with the
+//! greatest word that was ever offered to it, and a word is offered exactly when the one before it on its list was
+//! rejected or displaced. That is Gale and Shapley's deferred acceptance, whose result is the same for every order of
+//! proposals. Ages increase along a list, so a pair that was rejected often becomes strong, and lists that contain a
+//! slot twice still end.
 //!
-//! Why a dropped copy changes nothing: copies have one list, and at each place the greatest copy is the strongest of
-//! them, so whatever a lesser copy would have won, the greatest wins. Every lesser copy meets one that beats it, so the
-//! number of drops is exact. And no two *different* keys ever differ in the value alone, so values never decide who
+//! **Dropped duplicates change nothing.** Duplicates have one list, and at each place the greatest of them is the
+//! strongest, so it wins whatever a lesser one would have won. Every lesser duplicate meets one that beats it, so the
+//! number of drops is exact. No two *different* keys ever differ in the value alone, so values never decide which key
+//! keeps a slot.
 //! stays where.
 
 use std::ops::Range;
@@ -26,7 +28,7 @@ use std::ops::Range;
 use super::{Cell, Functions};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
-/// Reads and value of a lookup.
+/// The number of reads and the value of a lookup.
 pub fn search<C: Cell>(functions: &Functions, image: &[C], key: u32) -> (u32, Option<u32>) {
     for i in 0..functions.count as usize {
         let (at, rem) = functions.probe(i, key);
@@ -50,7 +52,7 @@ pub fn pair(functions: &Functions, at: u32, word: u64) -> Option<(u32, u32)> {
     Some((key, slot::value(word)))
 }
 
-/// Adds one pair, following it and all whom it displaces to the end.
+/// Adds one pair, and moves displaced pairs to their next places until none is left.
 pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut value: u32) -> Placing {
     let mut age = 1;
     while age <= slot::MAX_AGE {
@@ -72,8 +74,8 @@ pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut 
     Placing::Unplaced
 }
 
-/// Puts a tombstone where the key's pair stands. Slots still only grow, so the rule above holds for what follows, in
-/// which the slot is as if taken.
+/// Replaces the key's pair by a tombstone. Slots still only grow, so the rule above applies to later operations, for
+/// which the slot is occupied.
 pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool {
     let stands = (0..functions.count as usize)
         .map(|i| functions.probe(i, key).0)
@@ -84,7 +86,8 @@ pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool
     stands.is_some()
 }
 
-/// Every pair on its list at its age, every earlier place held by a stronger word, no key twice.
+/// Checks that every pair is on its list at its age, that every earlier place has a stronger word, and that keys are
+/// unique.
 pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in slots {
@@ -192,7 +195,7 @@ mod tests {
         assert!(matches!(twice, Err(Violation::Twice { .. })), "{twice:?}");
         let moved = damaged(&[(second, copy), (at, slot::EMPTY)]);
         assert!(matches!(moved, Err(Violation::Blocking { age: 2, earlier: 1, .. })), "{moved:?}");
-        // Remainders below n / 16 apart do not all belong to a key: find one that leads elsewhere.
+        // Not every remainder in a slot belongs to a key: find a word that decodes to a key of another slot.
         let stray = (0..1 << 10)
             .map(|r| slot::word(1, (r << 18) + 1, 0))
             .find(|&word| matches!(damaged(&[(at, word)]), Err(Violation::Misplaced { .. })));

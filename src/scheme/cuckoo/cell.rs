@@ -1,40 +1,41 @@
-//! How a slot is stored: as a whole word, or as the upper half of one where keys stand alone.
+//! The stored form of a slot: a whole word, or its upper half in sets.
 //!
 //! ```text
-//! u64   [upper half][value]     tables of pairs: a word of the image is a slot
-//! u32   [upper half]            sets: the same word with the value 0, and that half left out; two slots to a word of the
-//!                               image, the first in the lower half
+//! u64   [upper half][value]     tables of pairs: one slot per word of the image
+//! u32   [upper half]            sets: the same word with the value 0, without the lower half; two slots per word of
+//!                               the image, the first in the lower half
 //! ```
 //!
-//! The upper half says which key stands there, in both kinds of table, and an empty slot and a tombstone are told by it
-//! alone. So every rule is written once, for words, and a set is the table of its keys with the value 0: the same
+//! The upper half determines the key, in both kinds of table, and marks empty slots and tombstones. So every rule is
+//! written once, for words, and a set is the table of its keys with the value 0: the same functions, the same slots,
+//! half the bytes.
 //! functions, the same slots, half the bytes.
 
-/// What a slot is stored as: `u64` or `u32`.
+/// The stored form of a slot: `u64` or `u32`.
 pub trait Cell: bytemuck::Pod + PartialEq + Send + Sync {
-    /// The bits of a slot.
+    /// The number of bits of a slot.
     const BITS: u32 = u8::BITS * size_of::<Self>() as u32;
-    /// Whether the value is left out.
+    /// Whether the value is not stored.
     const KEYS_ALONE: bool = Self::BITS < u64::BITS;
 
-    /// The whole word.
+    /// The word of a slot.
     fn word(self) -> u64;
 
-    /// What is stored of a word.
+    /// The slot of a word.
     fn of(word: u64) -> Self;
 
-    /// Words of an image with this many slots.
+    /// The number of words of an image with this many slots.
     fn words(slots: u64) -> u64 {
         slots.div_ceil(u64::from(u64::BITS / Self::BITS))
     }
 
-    /// The slots of an image; fewer if it is shorter than it should be.
+    /// The slots of an image; fewer if the image is too short.
     fn slots(image: &[u64], slots: u32) -> &[Self] {
         let all = bytemuck::cast_slice(image);
         all.get(..slots as usize).unwrap_or(all)
     }
 
-    /// The slots of an image, to be written to.
+    /// The slots of an image, mutable.
     fn slots_mut(image: &mut [u64], slots: u32) -> &mut [Self] {
         let all: &mut [Self] = bytemuck::cast_slice_mut(image);
         let len = all.len().min(slots as usize);

@@ -4,8 +4,8 @@
 //! place:   entry = [key][value];  location = function 1 of key
 //!          at most `chain` times:  entry = exchange(image[location], entry);  done if its key is EMPTY_KEY
 //!                                  location = the place after this one on the evicted key's list (`Reinsertion`)
-//!          otherwise: unplaced, everything starts again with new constants
-//! find:    the first of the H slots whose key is mine
+//!          otherwise: unplaced, the build restarts with new constants
+//! find:    the first of the H slots that contains the key
 //! ```
 //!
 //! As in the paper, the key 0xFFFFFFFF marks empty slots. It is still a valid key: its pair is stored in the plan, and
@@ -25,15 +25,15 @@ pub const EMPTY_KEY: u32 = u32::MAX;
 /// An empty slot: the paper's special item with the key of all ones and the value zero (Section 4.3.1.2).
 pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 
-/// The load from which H = 2, 3, 4, 5 random functions can place no more random keys (Dietzfelbinger et al. 2010, the
+/// The load above which H = 2, 3, 4, 5 random functions cannot place random keys (Dietzfelbinger et al. 2010, the
 /// paper's reference 5).
 pub const THRESHOLDS: [f64; 4] = [0.5, 0.918, 0.977, 0.992];
 
-/// The most swaps of a chain: the paper's 7 lg N, which is right for four functions in 1.25 N and more.
+/// The maximum number of swaps of a chain: the paper's 7 lg N, which suits four functions at 1.25 N and more.
 ///
-/// Nearer to the load at which H functions stop placing random keys ([`THRESHOLDS`]), chains
-/// grow as the distance shrinks; the limit grows with its square, up to 64 times (with its first power, random
-/// re-insertion of three functions in 1.15 N failed 32 attempts). The paper leaves that case open ("it depends on both
+/// Near the load above which H functions cannot place random keys ([`THRESHOLDS`]), chains become longer. The limit
+/// therefore grows with the inverse square of the distance to that load, up to 64 times (with its first power, random
+/// re-insertion of three functions at 1.15 N failed 32 attempts). The paper leaves that case open ("it depends on both
 /// the table size and the number of items").
 pub fn default_chain(functions: u32, pairs: u64, slots: u64) -> u32 {
     // Rounded up.
@@ -52,7 +52,7 @@ pub fn key(entry: u64) -> u32 {
     (entry >> 32) as u32
 }
 
-/// An entry of key and value.
+/// An entry with this key and value.
 #[inline(always)]
 pub fn entry(key: u32, value: u32) -> u64 {
     (u64::from(key) << 32) | u64::from(value)
@@ -64,7 +64,7 @@ pub fn pair(entry: u64) -> Option<(u32, u32)> {
     (key(entry) != EMPTY_KEY).then_some((key(entry), entry as u32))
 }
 
-/// Where a pair goes that was evicted from `from` after `swaps` swaps of its chain.
+/// The next slot of a pair that was evicted from `from` after `swaps` swaps of its chain.
 #[inline(always)]
 pub fn next_location(functions: &Functions, rule: Reinsertion, key: u32, from: u32, swaps: u32) -> u32 {
     let count = functions.count as usize;
@@ -72,7 +72,8 @@ pub fn next_location(functions: &Functions, rule: Reinsertion, key: u32, from: u
         let draw = mix(key, MixKeys::new(swaps, 1, from));
         return functions.location(reduce(draw, functions.count) as usize, key);
     }
-    // Listing 4.1: the earliest function that points here; a pair that none leads here starts again at the first.
+    // Listing 4.1: the earliest function that maps to this slot. A pair that no function maps here restarts at the
+    // first.
     let here = (0..count).find(|&i| functions.location(i, key) == from).unwrap_or(count - 1);
     let after = |step: usize| functions.location((here + step) % count, key);
     if rule == Reinsertion::AsPublished {
@@ -101,7 +102,7 @@ pub fn place<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) 
     place_counted(plan, image, new, value).0
 }
 
-/// The same, and how many slots were tried: iterations of the listing's loop. A copy of a key tries none.
+/// Like [`place`], and returns the number of slots tried: the iterations of the listing's loop. A duplicate tries none.
 pub fn place_counted<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) -> (Placing, u32) {
     if new == EMPTY_KEY || search(plan, image, new).1.is_some() {
         return (Placing::Copy(new), 0);
@@ -120,8 +121,8 @@ pub fn place_counted<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, valu
     (Placing::Unplaced, plan.chain())
 }
 
-/// Empties the slot of the key's pair, if the image holds one: no lookup ends at an empty slot, so nothing else need
-/// know.
+/// Empties the slot of the key's pair, if the image contains one. Lookups do not stop at empty slots, so no tombstone
+/// is needed.
 pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], gone: u32) -> bool {
     if gone == EMPTY_KEY {
         return false;
@@ -133,7 +134,7 @@ pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], gone: u32) -> boo
     stands.is_some()
 }
 
-/// Which of its functions (from 1) leads the pair in a slot there; 0 if the slot is empty.
+/// The function (from 1) that maps the pair in a slot to it; 0 if the slot is empty.
 pub fn age(functions: &Functions, at: u32, entry: u64) -> u32 {
     if key(entry) == EMPTY_KEY {
         return 0;
@@ -141,7 +142,7 @@ pub fn age(functions: &Functions, at: u32, entry: u64) -> u32 {
     functions.locations(key(entry)).position(|location| location == at).map_or(0, |i| i as u32 + 1)
 }
 
-/// Every pair in one of its slots, and in one only.
+/// Checks that every pair is in one of its slots, and that keys are unique.
 pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in slots {
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn as_published_skips_functions_that_share_a_slot_and_the_cure_does_not() {
-        // A key whose first two functions agree and whose third differs: the published rule sends it back to the same
+        // A key whose first two functions agree and whose third differs: the published rule returns it to the same
         // slot.
         let plan = plan(&Cuckoo::classic(3), 8, 8);
         let functions = plan.functions();

@@ -5,14 +5,14 @@ use crate::scheme::constants::Constants;
 use crate::scheme::hash::{self, ALCANTARA_PRIME, Lane, MixKeys, linear_family, xor_family};
 use crate::scheme::{Cuckoo, Scheme, slot};
 
-/// The H functions of one plan, ready to compute with.
+/// The H functions of one plan, with all constants precomputed.
 #[derive(Clone, Debug)]
 pub struct Functions {
-    /// Constants of each function: a mixer's keys, or the papers' `a` as `before` and `b` as `between`.
+    /// Constants of each function: the keys of a mixer, or the papers' `a` as `before` and `b` as `between`.
     pub keys: [MixKeys; MAX_FUNCTIONS],
     /// H.
     pub count: u32,
-    /// Slots of the table.
+    /// The number of slots of the table.
     pub slots: u32,
     family: HashFamily,
     /// The function of each age, so that no division is needed.
@@ -23,7 +23,7 @@ impl Functions {
     pub(super) fn new(plan: &CuckooPlan) -> Self {
         let count = plan.functions.clamp(1, MAX_FUNCTIONS as u32);
         let family = plan.family();
-        // Sets and quadratic tables have these functions too: a set becomes a cuckoo table with the same constants.
+        // Sets and quadratic tables share these functions: a set becomes a cuckoo table with the same constants.
         let numbers = [Cuckoo::ID, plan.kind, plan.family, plan.functions, plan.slots];
         let mut stream = Constants::of(plan, &numbers);
         let keys = std::array::from_fn(|_| match family {
@@ -70,7 +70,7 @@ impl Functions {
     }
 }
 
-/// `a` in `1..p` and `b` in `0..p`. A multiplier of 0 would send every key to one slot, so it is drawn again.
+/// `a` in `1..p` and `b` in `0..p`. A multiplier of 0 would map every key to one slot, so it is drawn again.
 fn family_constants(stream: &mut Constants) -> MixKeys {
     loop {
         let (a, b) = (stream.next_u32() % ALCANTARA_PRIME, stream.next_u32() % ALCANTARA_PRIME);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Cell, CuckooPlan, canonical, classic};
 use crate::scheme::{Audit, Kind, Placing, Plan, Violation, slot};
 
-/// Reads and value of a lookup.
+/// The number of reads and the value of a lookup.
 pub fn search<C: Cell>(plan: &CuckooPlan, slots: &[C], key: u32) -> (u32, Option<u32>) {
     match plan.kind() {
         Kind::Canonical => canonical::search(&plan.functions(), slots, key),
@@ -41,7 +41,7 @@ pub fn place<C: Cell>(plan: &CuckooPlan, slots: &mut [C], pairs: &[(u32, u32)]) 
     })
 }
 
-/// Takes the pairs of these keys out, and counts them.
+/// Removes the pairs of these keys, and counts them.
 pub fn remove<C: Cell>(plan: &CuckooPlan, slots: &mut [C], keys: &[u32]) -> u64 {
     let functions = plan.functions();
     let mut remove = |&key: &u32| match plan.kind() {

@@ -1,10 +1,10 @@
 //! The single-level cuckoo table (Alcantara et al. 2011): H functions give each key H slots; it is in one of them.
 //!
 //! ```text
-//! canonical  slot = [age][remainder][value], `slot.rs`; a slot keeps the greatest word offered to it; the loser goes to its
-//!            next function, one age older; past MAX_AGE the attempt has failed            (`canonical.rs`)
-//! classic    slot = [key][value]; a pair is swapped in and carries on with what was there, round-robin through the
-//!            functions, for at most `chain` swaps; then everything starts again with new constants      (`classic.rs`)
+//! canonical  slot = [age][remainder][value], `slot.rs`; a slot keeps the greatest word offered to it; the rejected pair
+//!            is offered to its next function, one age older; past MAX_AGE the attempt has failed      (`canonical.rs`)
+//! classic    slot = [key][value]; a pair is swapped in, and the evicted one goes to its next function, round-robin,
+//!            for at most `chain` swaps; then the build restarts with new constants                    (`classic.rs`)
 //! ```
 //!
 //! `params.rs` has the parameters, `plan.rs` the stored integers, `functions.rs` the hash functions and `cell.rs` the
@@ -33,17 +33,17 @@ use super::hash::ALCANTARA_PRIME;
 use super::{Audit, Kind, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot};
 use crate::error::{Error, Result};
 
-/// The most functions a table may have.
+/// The maximum number of functions of a table.
 pub const MAX_FUNCTIONS: usize = 5;
 
-/// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself,
-/// what is one with a single function, and the set of keys alone.
+/// Schemes whose images are those of a cuckoo table, and are filled and read by its passes: the cuckoo table itself,
+/// the quadratic table with its single function, and the set of keys without values.
 pub(crate) trait CuckooImage: Scheme<Key = u32, Value = u32> {
-    /// What a slot is stored as.
+    /// The stored form of a slot.
     type Cell: Cell;
 
-    /// The plan of the cuckoo table with the same slots. Its functions may be one, which [`Cuckoo::check`] refuses; and
-    /// the image has this many slots of this scheme, so that passes that reduce to them stay in bounds.
+    /// The plan of the cuckoo table with the same slots. It may have one function, which [`Cuckoo::check`] rejects. The
+    /// image has this many slots of this scheme, so passes that reduce to them stay in bounds.
     fn cuckoo_plan(plan: &Self::Plan) -> CuckooPlan;
 }
 
@@ -70,9 +70,9 @@ impl Scheme for Cuckoo {
         }
     }
 
-    /// The thresholds of random graphs: above them more keys than slots crowd together, whatever the constants (0.5 for
-    /// two functions, Pagh and Rodler 2004; 0.9179, 0.9768, 0.9924 for three to five, Fountoulakis and Panagiotou
-    /// 2012).
+    /// The thresholds of random graphs: above them, some set of keys shares fewer slots than it has keys, whatever the
+    /// constants (0.5 for two functions, Pagh and Rodler 2004; 0.9179, 0.9768, 0.9924 for three to five, Fountoulakis
+    /// and Panagiotou 2012).
     fn gives_up_above(&self) -> Option<Load> {
         let most = match self.functions {
             0..=2 => 500_000,
@@ -113,7 +113,8 @@ impl Scheme for Cuckoo {
         Ok(())
     }
 
-    /// The paper's 1.25 N for three and four functions, and loads at which even tiny tables build for two and five.
+    /// The paper's 1.25 N for three and four functions, and loads at which even tiny tables can be built for two and
+    /// five.
     fn default_load(&self) -> Load {
         Load::from_millionths(match self.functions {
             0..=2 => 450_000,
@@ -141,7 +142,7 @@ impl Scheme for Cuckoo {
                 most: u64::from(ALCANTARA_PRIME),
             });
         }
-        // What only the classic race has must not make two canonical tables differ.
+        // Parameters of classic tables must not make two canonical plans differ.
         let (chain, reinsertion) = match self.kind {
             Kind::Canonical => (0, Reinsertion::SkipSameSlot),
             Kind::Classic => {
@@ -166,7 +167,8 @@ impl Scheme for Cuckoo {
     }
 
     fn from_plan(plan: &CuckooPlan) -> Self {
-        // The chain in a file is what the build used, not what its user chose: batches to come use the default again.
+        // The chain in a file is the one that the build used, not the user's choice: later batches use the default
+        // again.
         Cuckoo {
             kind: plan.kind(),
             functions: plan.functions,

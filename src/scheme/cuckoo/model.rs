@@ -1,7 +1,7 @@
 //! The model of Section 4.5.3 of the paper: the number of slots that a build tries, and the time it takes.
 //!
 //! ```text
-//! p_k      = (k - 1) / m                                  the share of m slots that is taken when pair k comes
+//! p_k      = (k - 1) / m                                  the share of m slots that is occupied before pair k
 //! attempts = sum over k = 1 .. N of 1 / (1 - p_k)         about -m ln(1 - N / m)
 //! T        = attempts * T_uncoalesced                     a read and a write at a random place each
 //!          + (m + N) * T_coalesced                        clearing the slots, and reading the pairs
@@ -11,67 +11,67 @@
 //! concurrent insertions as sequential ones. The number of functions, and the load at which they fail, do not occur in
 //! it; near that load, builds cost more than it predicts. It describes the race of the paper, the kind `classic`.
 
-/// What accesses to a device's memory cost, in seconds.
+/// The cost of accesses to a device's memory, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// A read and a write of a slot at a random place.
     pub uncoalesced: f64,
-    /// A read or a write of a slot or a pair, one after the other.
+    /// A read or a write of a slot or a pair, in sequence.
     pub coalesced: f64,
 }
 
 impl Costs {
-    /// Those that the paper reads off its strided benchmark on a GTX 480 (Figure 4.7, left).
+    /// Read off the paper's strided benchmark on a GTX 480 (Figure 4.7, left).
     pub const GTX_480: Costs = Costs { uncoalesced: 1.5e-9, coalesced: 0.05e-9 };
 
-    /// Pairs a second that no table built by random updates can exceed: one update for each.
+    /// An upper bound of the pairs per second of any table built by random updates: one update per pair.
     pub fn bound(self) -> f64 {
         1.0 / self.uncoalesced
     }
 }
 
-/// What the data sheet of a device says of its memory.
+/// The memory of a device according to its data sheet.
 ///
-/// Each method is an upper bound on accesses a second at random places, and knows nothing of the others: the least of
-/// them counts, and what is measured is less. On a GTX 480 the paper measured 1.3 G accesses.
+/// Each method is an independent upper bound on random accesses per second. The least of them applies, and measurements
+/// are lower: on a GTX 480 the paper measured 1.3 G accesses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataSheet {
-    /// Bytes a second through the pins.
+    /// Bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Bytes of the least transaction.
+    /// Bytes of the smallest transaction.
     pub transaction: f64,
-    /// Chips, each with pages of its own.
+    /// The number of chips, each with its own pages.
     pub chips: f64,
-    /// Pages that a chip may open in one window of time.
+    /// The number of pages that a chip may open in one time window.
     pub pages: f64,
-    /// That window, in seconds.
+    /// The time window, in seconds.
     pub window: f64,
 }
 
 impl DataSheet {
-    /// The paper's (Section 4.5.3): 177.4 GB/s, transactions of 32 bytes, 12 chips with 32 pages in 184 ns.
+    /// The values of the paper (Section 4.5.3): 177.4 GB/s, transactions of 32 bytes, 12 chips with 32 pages in 184 ns.
     pub const GTX_480: DataSheet =
         DataSheet { bandwidth: 177.4e9, transaction: 32.0, chips: 12.0, pages: 32.0, window: 184e-9 };
 
-    /// Accesses of this many bytes a second if they lay next to each other.
+    /// Accesses of this many bytes per second if they were adjacent.
     pub fn by_pins(self, bytes: f64) -> f64 {
         self.bandwidth / bytes
     }
 
-    /// Accesses a second if each is a transaction of its own.
+    /// Accesses per second if each is a separate transaction.
     pub fn by_transactions(self) -> f64 {
         self.bandwidth / self.transaction
     }
 
-    /// Accesses a second if each opens a page.
+    /// Accesses per second if each opens a page.
     pub fn by_pages(self) -> f64 {
         self.chips * self.pages / self.window
     }
 }
 
-/// How many slots are tried, by all pairs together, until `pairs` of them are stored in `slots`: `-m ln(1 - N / m)`.
+/// The number of slots that all pairs together try until `pairs` of them are stored in `slots`: `-m ln(1 - N / m)`.
 ///
-/// Infinite in as many slots as pairs, and not a number in fewer.
+/// Infinite if there are as many slots as pairs, and NaN if there are fewer.
 ///
 /// ```
 /// use koel::scheme::cuckoo::model::attempts;
@@ -87,7 +87,7 @@ pub fn construction_time(pairs: f64, slots: f64, costs: Costs) -> f64 {
     attempts(pairs, slots) * costs.uncoalesced + (slots + pairs) * costs.coalesced
 }
 
-/// Pairs a second of such a build. It depends on `slots / pairs` alone.
+/// Pairs per second of such a build. It depends on `slots / pairs` only.
 pub fn construction_rate(pairs: f64, slots: f64, costs: Costs) -> f64 {
     pairs / construction_time(pairs, slots, costs)
 }
@@ -99,7 +99,7 @@ mod tests {
     use crate::scheme::hash::{MixKeys, mix};
     use crate::scheme::{Cuckoo, Placing, Plan, Request, Scheme};
 
-    /// Of the bound, at this many slots a pair.
+    /// The share of the bound at this number of slots per pair.
     fn share(space: f64) -> f64 {
         construction_rate(1e7, space * 1e7, Costs::GTX_480) / Costs::GTX_480.bound()
     }
@@ -115,8 +115,8 @@ mod tests {
         assert_eq!(attempts(0.0, 10.0), 0.0);
     }
 
-    /// Section 4.5.3: 0.67 G updates a second; half of the bound in 1.3 N; the best in 4.5 N. Of the bound that is 76%
-    /// by the constants that the paper prints, which says 78%.
+    /// Section 4.5.3: 0.67 G updates per second; half of the bound at 1.3 N; the best at 4.5 N. By the constants that
+    /// the paper prints, the best is 76% of the bound, whereas the paper states 78%.
     #[test]
     fn the_papers_numbers() {
         assert!((Costs::GTX_480.bound() / 0.67e9 - 1.0).abs() < 0.01);
@@ -131,7 +131,7 @@ mod tests {
         );
     }
 
-    /// Section 4.5.3: 22.2, 5.5 and 2.1 G accesses a second; 1.3 G were measured, which is two for each update.
+    /// Section 4.5.3: 22.2, 5.5 and 2.1 G accesses per second; 1.3 G were measured, two per update.
     #[test]
     fn the_papers_limits_of_memory() {
         let sheet = DataSheet::GTX_480;
@@ -142,7 +142,7 @@ mod tests {
         assert!(all.into_iter().all(|limit| limit > 2.0 * Costs::GTX_480.bound()));
     }
 
-    /// The paper's table, pair after pair: with four functions the model is within a few percent up to 1.25 N.
+    /// The paper's table, built sequentially: with four functions the model is within a few percent up to 1.25 N.
     #[test]
     fn a_classic_table_is_as_the_model_says() {
         const PAIRS: u32 = 100_000;

@@ -2,11 +2,11 @@
 
 use crate::scheme::Kind;
 
-/// Where a key's slots come from.
+/// The hash functions of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum HashFamily {
-    /// Seeded bijective mixers, and a multiplication to reduce to the table (both kinds; the default).
+    /// Seeded bijective mixers, reduced to the table by a multiplication (both kinds; the default).
     #[default]
     Mixer,
     /// `(a k + b) mod p mod m`, p = 334214459, in wrapping 32-bit arithmetic (Section 4.3.1.1; classic tables).
@@ -25,16 +25,16 @@ impl HashFamily {
     }
 }
 
-/// Where an evicted pair of a classic table goes (Section 4.3.1.2).
+/// The next slot of a pair evicted from a classic table (Section 4.3.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reinsertion {
-    /// Listing 4.1: the function after the first one that points at the slot. When two functions of a key agree it
-    /// never reaches the later ones, which matters in tables of a few hundred slots.
+    /// Listing 4.1: the function after the first one that maps to the slot. If two functions of a key agree, the later
+    /// ones are never reached, which matters in tables of a few hundred slots.
     AsPublished,
-    /// The paper's first cure: on to the next function that does not point at the same slot.
+    /// The paper's first fix: the next function that does not map to the same slot.
     SkipSameSlot,
-    /// The paper's second cure: a function picked at random (from key and chain length, so that runs repeat).
+    /// The paper's second fix: a function chosen pseudo-randomly from key and chain length, so that runs repeat.
     RandomFunction,
 }
 
@@ -51,15 +51,15 @@ impl Reinsertion {
 
 /// The parameters of a cuckoo table.
 ///
-/// | functions | default load | builds to load | reads a hit, a miss, at the default |
+/// | functions | default load | builds to load | reads per hit, per miss, at the default |
 /// |---|---|---|---|
 /// | 2 | 0.45 | 0.45 | 1.29, 1.31 |
 /// | 3 | 0.80 | 0.90 | 1.91, 1.98 |
 /// | 4 (the default) | 0.80 | 0.95 | 2.01, 2.01 |
 /// | 5 | 0.90 | 0.99 | 2.56, 2.56 |
 ///
-/// The reads are those of canonical tables, measured (`docs/canonical-layout.md`); classic tables read up to H slots on
-/// a miss.
+/// The reads are those of canonical tables, measured (`docs/canonical-layout.md`). Classic tables read up to H slots
+/// per miss.
 ///
 /// ```
 /// use koel::{Cuckoo, HashFamily};
@@ -94,23 +94,24 @@ impl Cuckoo {
         }
     }
 
-    /// The paper's table with `functions` (2 to 5) places for each key; mixers, and [`Reinsertion::SkipSameSlot`].
+    /// The paper's table with `functions` (2 to 5) places for each key, with mixers and [`Reinsertion::SkipSameSlot`].
     pub fn classic(functions: u32) -> Self {
         Cuckoo { kind: Kind::Classic, ..Cuckoo::canonical(functions) }
     }
 
-    /// The hash functions. Canonical tables need [`HashFamily::Mixer`], because a slot holds only the rest of a key.
+    /// Sets the hash functions. Canonical tables need [`HashFamily::Mixer`], because a slot stores only the remainder
+    /// of a key.
     pub fn family(self, family: HashFamily) -> Self {
         Cuckoo { family, ..self }
     }
 
-    /// Where evicted pairs go; it means nothing to canonical tables, which evict by the word alone.
+    /// Sets where evicted pairs go. Canonical tables do not use it: their words decide.
     pub fn reinsertion(self, reinsertion: Reinsertion) -> Self {
         Cuckoo { reinsertion, ..self }
     }
 
-    /// The most swaps one pair may cause before a classic build starts again; otherwise
-    /// [`super::classic::default_chain`]. It means nothing to canonical tables.
+    /// Sets the maximum number of swaps for one pair before a classic build restarts; the default is
+    /// [`super::classic::default_chain`]. Canonical tables do not use it.
     pub fn chain(self, swaps: u32) -> Self {
         Cuckoo { chain: Some(swaps), ..self }
     }

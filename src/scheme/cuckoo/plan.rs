@@ -7,7 +7,7 @@ use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
-/// The integers that fix a cuckoo image.
+/// The integers that determine a cuckoo image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct CuckooPlan {
@@ -59,22 +59,22 @@ impl CuckooPlan {
         HashFamily::ALL[self.family as usize % HashFamily::ALL.len()]
     }
 
-    /// The rule of re-insertion; it means something in classic tables.
+    /// The rule of re-insertion, which only classic tables use.
     pub fn reinsertion(&self) -> Reinsertion {
         Reinsertion::ALL[self.reinsertion as usize % Reinsertion::ALL.len()]
     }
 
-    /// The most swaps a chain may have (classic).
+    /// The maximum number of swaps of a chain (classic).
     pub fn chain(&self) -> u32 {
         self.chain
     }
 
-    /// Slots, which always fit 32 bits.
+    /// The number of slots, which always fits 32 bits.
     pub fn slot_count(&self) -> u32 {
         self.slots
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("hash family", self.family, &HashFamily::ALL)?;

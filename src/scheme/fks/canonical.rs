@@ -1,34 +1,34 @@
-//! The canonical rule: deferred acceptance within each bucket, under the least seed number that seats all of its pairs.
+//! The canonical rule: deferred acceptance within each bucket, under the least seed number that places all of its
+//! pairs.
 //!
 //! ```text
-//! bucket:   for s = 0, 1, .., 255:   free all slots; offer each pair;  all have a slot:  s is the seed number
+//! bucket:   for s = 0, 1, .., 255:   empty all slots; offer each pair;  all have a slot:  s is the seed number
 //!           no such s:  the bucket cannot be built, and the attempt has failed
 //! offer:    age = 1
 //!   loop:   i = (age - 1) mod 3;  slot, rem = function i under s of key;  mine = [age][rem][value]
 //!           there = the word in that slot of sub-table i
-//!           there has my age and my rem:  it is my key: the greater word stays, the other is dropped       (a copy)
-//!           there < mine:  mine takes the slot;  done if it was empty;  otherwise go on as the pair that was there
-//!           age += 1;  past MAX_AGE: s does not do
+//!           there has my age and my rem:  the same key: the greater word is kept, the other is dropped   (a duplicate)
+//!           there < mine:  mine takes the slot;  done if it was empty;  otherwise continue with the displaced pair
+//!           age += 1;  past MAX_AGE: s fails
 //! ```
 //!
-//! Why the image does not depend on order: under one seed number this is the rule of `scheme/cuckoo/canonical.rs` with
-//! three lists of slots instead of one, so its outcome, and whether it seats all, are functions of the set of pairs;
-//! and the least of the numbers that seat all is one number. Nothing depends on other buckets. A sub-table has 192
-//! slots, more than the 16 from which on a word loses nothing of its key.
+//! **The image does not depend on the order.** Under one seed number this is the rule of `scheme/cuckoo/canonical.rs`
+//! with three lists of slots instead of one, so its result, and whether it places all pairs, are functions of the set
+//! of pairs; and so is the least seed number that places all. Nothing depends on other buckets. A sub-table has 192
+//! slots, more than the 16 that a word needs to lose nothing of its key.
 //!
-//! Why copies change nothing but their count: as there. In a bucket that is built each copy but one has met a greater
-//! one and was dropped, whatever the seed number. Copies do count when a bucket is found to be overfull; the attempt
-//! has failed then, and it is found out elsewhere that keys occur more than once.
+//! **Duplicates change only their count**, for the same reason. In a complete bucket each duplicate but one has met a
+//! greater one and was dropped, whatever the seed number. Duplicates do count towards an overfull bucket; the attempt
+//! fails then, and duplicates are detected elsewhere.
 //!
-//! What it is not: usable word by word. A word names its key only together with its sub-table and the bucket's seed
-//! number.
+//! A word alone does not identify its key: that also takes its sub-table and the seed number of its bucket.
 
 use std::ops::Range;
 
 use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, SEEDS_OF_WORD, SUBTABLES, Standing, dealt, turn, tweak};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
-/// Reads and value of a lookup.
+/// The number of reads and the value of a lookup.
 pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<u32>) {
     let bucket = functions.bucket(key);
     let tweak = tweak(functions.seed(image, bucket));
@@ -59,7 +59,7 @@ pub fn pair_at(functions: &Functions, image: &[u64], word: u64) -> Option<(u32, 
     pair(functions, functions.seed(image, bucket), subtable, at, *image.get(word as usize)?)
 }
 
-/// Builds the image of these pairs, whatever it held before.
+/// Builds the image of these pairs. Its earlier contents are ignored.
 pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     image.fill(slot::EMPTY);
     let buckets = dealt(functions, pairs.iter().copied());
@@ -76,7 +76,7 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
     least.map_or(Placing::Placed, Placing::Copy)
 }
 
-/// Builds one bucket: its seed number, and whether keys came more than once.
+/// Builds one bucket. Returns its seed number and whether there were duplicates.
 pub fn build(functions: &Functions, bucket: &mut [u64], pairs: &[(u32, u32)]) -> Option<(u32, Placing)> {
     if pairs.len() > BUCKET_PAIRS as usize {
         return None;
@@ -93,7 +93,7 @@ pub fn accept(functions: &Functions, seed: u32, bucket: &mut [u64], pairs: &[(u3
     Placing::of_each(pairs, |key, value| offer(functions, seed, bucket, key, value))
 }
 
-/// Adds one pair to a bucket, following it and all whom it displaces to the end.
+/// Adds one pair to a bucket, and moves displaced pairs to their next places until none is left.
 fn offer(functions: &Functions, seed: u32, bucket: &mut [u64], mut key: u32, mut value: u32) -> Placing {
     let mut age = 1;
     while age <= slot::MAX_AGE {
@@ -117,8 +117,8 @@ fn offer(functions: &Functions, seed: u32, bucket: &mut [u64], mut key: u32, mut
     Placing::Unplaced
 }
 
-/// Every pair in its bucket, on its list at its age, every earlier place held by a stronger word, no key twice; every
-/// seed number the least that does.
+/// Checks that every pair is in its bucket, on its list at its age, that every earlier place has a stronger word, that
+/// keys are unique, and that every seed number is the least that works.
 pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in words {
@@ -159,7 +159,7 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
     Ok(audit)
 }
 
-/// The seed numbers in one word, each against the pairs of its bucket.
+/// Checks each seed number in one word against the pairs of its bucket.
 fn audit_seeds(functions: &Functions, image: &[u64], word: u64) -> Result<(), Violation> {
     let mut scratch = [slot::EMPTY; BUCKET_SLOTS as usize];
     for bucket in buckets_of(functions, image, word)? {
@@ -177,7 +177,7 @@ fn audit_seeds(functions: &Functions, image: &[u64], word: u64) -> Result<(), Vi
     Ok(())
 }
 
-/// The buckets whose seed numbers a word holds; what is left of the word is 0.
+/// The buckets whose seed numbers are in a word. The rest of the word must be 0.
 pub(super) fn buckets_of(functions: &Functions, image: &[u64], slot: u64) -> Result<Range<u32>, Violation> {
     let first = (slot - functions.slots() as u64) as u32 * SEEDS_OF_WORD;
     let last = functions.buckets.min(first + SEEDS_OF_WORD);

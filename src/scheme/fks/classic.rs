@@ -1,23 +1,23 @@
 //! The poster's own build (Alcantara et al. 2009; as code in Sahu 2015): all pairs of a bucket in step.
 //!
 //! ```text
-//! bucket:    for each seed number:   free all slots; no pair is in;  repeat `iterations` times:
-//!                for sub-table i = 0, 1, 2:   each pair that is not in writes its key into its slot there, and is in
-//!                    (all wait)               each pair in sub-table i whose key does not stand there is not in
-//!                    (all wait)
-//!                all are in:  this is the seed number; each pair writes key and value into its slot
+//! bucket:    for each seed number:   empty all slots; no pair is placed;  repeat `iterations` times:
+//!                for sub-table i = 0, 1, 2:   each unplaced pair writes its key into its slot of sub-table i
+//!                    (barrier)                a pair of sub-table i is placed exactly if its key is in its slot
+//!                    (barrier)
+//!                all are placed:  this is the seed number; each pair writes key and value into its slot
 //!            no such number:  the attempt has failed
-//! find:      the first of the three slots whose key is mine
+//! find:      the first of the three slots that contains the key
 //! ```
 //!
 //! If several pairs write one slot, the device determines which one remains; here it is the last. The bytes therefore
 //! differ between devices and, with several threads, between runs.
 //!
 //! As in the classic cuckoo table, the key 0xFFFFFFFF marks empty slots, and its pair is stored in the plan. Duplicates
-//! of a key move in step, because they see the same keys in the same slots: they end in one slot, and are counted when
-//! all pairs write their key and value.
+//! move in step, because they see the same keys in the same slots: they end in one slot, and are counted when all pairs
+//! write their key and value.
 //!
-//! Sahu's listing has faults; what is done instead is in `docs/papers.md`.
+//! Sahu's listing has errors; `docs/papers.md` describes what koel does instead.
 
 use std::ops::Range;
 
@@ -40,14 +40,14 @@ pub fn search(plan: &FksPlan, image: &[u64], wanted: u32) -> (u32, Option<u32>) 
     (SUBTABLES, None)
 }
 
-/// The words of the image that may hold a key, in the order in which a lookup reads them.
+/// The words of the image that may contain a key, in the order in which a lookup reads them.
 fn words_of(functions: &Functions, image: &[u64], key: u32) -> impl Iterator<Item = usize> {
     let bucket = functions.bucket(key);
     let seed = functions.seed(image, bucket);
     (0..SUBTABLES).map(move |i| Functions::word(bucket, i, functions.location(i, seed, key)))
 }
 
-/// Builds the image of these pairs, whatever it held before.
+/// Builds the image of these pairs. Its earlier contents are ignored.
 pub fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     let functions = plan.functions();
     image.fill(EMPTY);
@@ -64,7 +64,7 @@ pub fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing
     least.map_or(Placing::Placed, Placing::Copy)
 }
 
-/// Builds one bucket of free slots: its seed number, and the least key that came more than once.
+/// Builds one bucket of empty slots. Returns its seed number and the smallest duplicate key.
 pub fn build(
     functions: &Functions,
     iterations: u32,
@@ -86,7 +86,7 @@ pub fn build(
     Some((seed, least))
 }
 
-/// Where each pair of a bucket stands after the rounds under one seed number, if all are in.
+/// The slot of each pair of a bucket after the rounds under one seed number, if all are placed.
 fn rounds(functions: &Functions, iterations: u32, seed: u32, pairs: &[(u32, u32)]) -> Option<Vec<usize>> {
     let slots_of = |&(key, _): &(u32, u32)| {
         std::array::from_fn(|i| Functions::word(0, i as u32, functions.location(i as u32, seed, key)))
@@ -109,17 +109,17 @@ fn rounds(functions: &Functions, iterations: u32, seed: u32, pairs: &[(u32, u32)
             return is_in.into_iter().collect();
         }
     }
-    // No pair needs no round.
+    // Without pairs no round is needed.
     pairs.is_empty().then(Vec::new)
 }
 
-/// The sub-table (from 1) of the pair in a word; 0 if there is none.
+/// The sub-table (from 1) of the pair in a word; 0 if there is no pair.
 pub fn age(functions: &Functions, image: &[u64], word: u64) -> u32 {
     let there = image.get(word as usize).copied().and_then(pair);
     functions.standing(word).filter(|_| there.is_some()).map_or(0, |standing| standing.subtable + 1)
 }
 
-/// Every pair in one of its slots, and in one only; seed numbers that there are.
+/// Checks that every pair is in one of its slots, that keys are unique, and that seed numbers are in range.
 pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in words {
@@ -148,7 +148,7 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
     Ok(audit)
 }
 
-/// The seed numbers in one word.
+/// Checks the seed numbers in one word.
 fn audit_seeds(functions: &Functions, image: &[u64], word: u64) -> Result<(), Violation> {
     for bucket in buckets_of(functions, image, word)? {
         if functions.seed(image, bucket) >= functions.seeds() {

@@ -4,23 +4,23 @@ use super::{BUCKET_PAIRS, FksPlan, Functions, SUBTABLES};
 use crate::memory;
 use crate::scheme::{Crowd, Plan};
 
-/// The fullest bucket, if it holds more than it may; else the first bucket in which, under every seed number, some keys
-/// share all three slots and are more than three. Random keys never do; Sahu's twenty seeds can be defeated on purpose.
-/// Without memory to look for one, none is named.
+/// The fullest bucket, if it has more keys than the maximum; otherwise the first bucket in which, under every seed
+/// number, more than three keys share all three slots. That does not happen with random keys, but Sahu's twenty seeds
+/// can be defeated on purpose. Without memory to search for a crowd, none is reported.
 pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     let functions = plan.functions();
     let inside = || keys.iter().copied().filter(|&key| Some(key) != plan.outside_key());
-    // Counted before anything is gathered: an overfull bucket is the usual reason, and only its number is reported.
+    // Counts first: an overfull bucket is the usual reason, and only its number is reported.
     let mut ends = memory::zeroed::<u32>(functions.buckets as usize).ok()?;
     inside().for_each(|key| ends[functions.bucket(key) as usize] += 1);
-    // Of the fullest ones the first.
+    // The first of the fullest ones.
     let keys = ends.iter().copied().max()?;
     let number = ends.iter().position(|&count| count == keys)?;
     if keys > BUCKET_PAIRS {
         let which = format!("in bucket {number} of {} under the first-level function", functions.buckets);
         return Some(Crowd { which, keys: keys.into(), most: BUCKET_PAIRS.into() });
     }
-    // Counts become the places where the buckets begin, and those, while keys are put there, where they end.
+    // Counts become the starts of the buckets and, while keys are written there, their ends.
     let mut total = 0;
     for end in &mut ends {
         total += std::mem::replace(end, total);
@@ -49,7 +49,7 @@ pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     })
 }
 
-/// The most keys of a bucket that have the same slot in every sub-table.
+/// The greatest number of keys of a bucket that have the same slot in every sub-table.
 fn most_sharing(functions: &Functions, seed: u32, keys: &[u32]) -> usize {
     let slots_of =
         |&key: &u32| -> [u32; SUBTABLES as usize] { std::array::from_fn(|i| functions.location(i as u32, seed, key)) };

@@ -11,9 +11,9 @@
 //! more constants than one. Two keys whose XOR equals the XOR of two tweaks exchange their places between two seed
 //! numbers. This is harmless, because a bucket has one seed number.
 //!
-//! Sahu's sums and products wrap modulo 2^32 **before** `mod p`, like those of Alcantara 2011 (`hash.rs` says why that
-//! must not be fixed), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that
-//! makes a multiplier 0 modulo 2^16 is drawn again: under it a function would see half of the key's bits, or none.
+//! Sahu's sums and products wrap modulo 2^32 **before** `mod p`, like those of Alcantara 2011 (`hash.rs` explains why
+//! that must stay), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that makes
+//! a multiplier 0 modulo 2^16 is drawn again, because the function would use half of the key's bits, or none.
 
 use super::{BUCKET_SLOTS, FksFamily, FksPlan, SEEDS, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES};
 use crate::scheme::constants::Constants;
@@ -22,39 +22,40 @@ use crate::scheme::{Fks, Scheme, slot};
 
 /// The prime p of Sahu 2015.
 pub const SAHU_PRIME: u32 = 1_900_813;
-/// Seeds in Sahu's list.
+/// The number of seeds in Sahu's list.
 pub const SAHU_SEEDS: usize = 20;
-/// What a seed is XOR-ed with to make c_0, d_0, c_1, d_1, c_2, d_2 (Sahu 2015, Section 0.4).
+/// The numbers that are XOR-ed with a seed to compute c_0, d_0, c_1, d_1, c_2, d_2 (Sahu 2015, Section 0.4).
 pub const SAHU_XORS: [u32; 6] = [0xffff, 0xcba9, 0x7531, 0xbeef, 0xd9f1, 0x337a];
 
-/// What a key is XOR-ed with under a seed number (mixers). Those of neighbouring numbers differ in many bits.
+/// The number that is XOR-ed with a key under a seed number (mixers). Those of adjacent seed numbers differ in many
+/// bits.
 #[inline(always)]
 pub fn tweak<L: Lane>(seed: L) -> L {
     seed.times(L::splat(GOLDEN))
 }
 
-/// The sub-table (from 0) that an offer of this age goes to.
+/// The sub-table (from 0) of an offer of this age.
 #[inline(always)]
 pub fn turn(age: u32) -> u32 {
     age.wrapping_sub(1) % SUBTABLES
 }
 
-/// Where a slot is.
+/// The position of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Its bucket.
+    /// The bucket.
     pub bucket: u32,
-    /// Its sub-table, from 0.
+    /// The sub-table, from 0.
     pub subtable: u32,
-    /// Its number there.
+    /// The slot within the sub-table.
     pub at: u32,
 }
 
-/// The functions of one plan, ready to compute with.
+/// The functions of one plan, with all constants precomputed.
 #[derive(Clone, Debug)]
 pub struct Functions {
-    /// Constants of the first-level function and of the three sub-tables' mixers; with Sahu's functions only the first
-    /// counts, with his `a` as `before` and `b` as `between`.
+    /// Constants of the first-level function and of the three sub-tables' mixers. Sahu's functions use only the first,
+    /// with his `a` as `before` and `b` as `between`.
     pub keys: [MixKeys; 1 + SUBTABLES as usize],
     /// Sahu's list of seeds, sign-extended; zeros with mixers.
     pub list: [u32; SAHU_SEEDS],
@@ -72,7 +73,7 @@ impl Functions {
             let keys = std::array::from_fn(|_| stream.next_mix_keys());
             return Functions { keys, list: [0; SAHU_SEEDS], buckets, family };
         }
-        // An odd multiplier: an even one would send keys that differ in the highest bit to one bucket.
+        // An odd multiplier, because an even one would map keys that differ only in the highest bit to one bucket.
         let (a, b) = (stream.next_u32() | 1, stream.next_u32());
         let mut keys = [MixKeys::default(); 1 + SUBTABLES as usize];
         keys[0] = MixKeys::new(a, 1, b);
@@ -108,7 +109,7 @@ impl Functions {
         hash::unmix(mixed, self.keys[1 + (i % SUBTABLES) as usize]) ^ tweak(seed)
     }
 
-    /// The slot of a key in sub-table `i` under a seed number. Past the end of Sahu's list the last one counts.
+    /// The slot of a key in sub-table `i` under a seed number. Past the end of Sahu's list the last seed is used.
     #[inline(always)]
     pub fn location(&self, i: u32, seed: u32, key: u32) -> u32 {
         if self.family == FksFamily::Mixer {
@@ -120,7 +121,7 @@ impl Functions {
         linear_family(key, c, d, SAHU_PRIME, SUBTABLE_SLOTS)
     }
 
-    /// How many seed numbers a bucket can have.
+    /// The number of seed numbers of a bucket.
     pub fn seeds(&self) -> u32 {
         match self.family {
             FksFamily::Mixer => SEEDS,
@@ -128,7 +129,7 @@ impl Functions {
         }
     }
 
-    /// Slots of the image; the seed numbers begin behind them.
+    /// The number of slots of the image, which the seed numbers follow.
     pub fn slots(&self) -> usize {
         self.buckets as usize * BUCKET_SLOTS as usize
     }
@@ -141,7 +142,7 @@ impl Functions {
         image.get(word).map_or(0, |word| (word >> shift) as u32 & (SEEDS - 1))
     }
 
-    /// Writes the seed number of a bucket over the one that was there.
+    /// Overwrites the seed number of a bucket.
     pub(super) fn set_seed(&self, image: &mut [u64], bucket: u32, seed: u32) {
         let shift = 8 * (bucket % SEEDS_OF_WORD);
         if let Some(word) = image.get_mut(self.slots() + (bucket / SEEDS_OF_WORD) as usize) {
@@ -149,7 +150,7 @@ impl Functions {
         }
     }
 
-    /// Where a slot of the image is; none for words that hold seed numbers.
+    /// The position of a slot of the image; `None` for words that contain seed numbers.
     #[inline(always)]
     pub fn standing(&self, word: u64) -> Option<Standing> {
         let word = u32::try_from(word).ok().filter(|&word| (word as usize) < self.slots())?;
@@ -157,14 +158,14 @@ impl Functions {
         Some(Standing { bucket, subtable: slot / SUBTABLE_SLOTS, at: slot % SUBTABLE_SLOTS })
     }
 
-    /// The words of the image for a slot of a bucket's sub-table.
+    /// The word of the image for a slot of a bucket's sub-table.
     #[inline(always)]
     pub fn word(bucket: u32, subtable: u32, at: u32) -> usize {
         bucket as usize * BUCKET_SLOTS as usize + (subtable * SUBTABLE_SLOTS + at) as usize
     }
 }
 
-/// A seed of Sahu's, sign-extended.
+/// The next of Sahu's seeds, sign-extended.
 fn sahu_seed(stream: &mut Constants) -> u32 {
     loop {
         let seed = (stream.next_u32() >> 16) as u16 as i16 as u32;

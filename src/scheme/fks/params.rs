@@ -2,11 +2,11 @@
 
 use crate::scheme::Kind;
 
-/// Where a key's bucket and slots come from.
+/// The hash functions of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum FksFamily {
-    /// Seeded bijective mixers, and multiplications to reduce to the table; 256 seed numbers a bucket (both kinds; the
+    /// Seeded bijective mixers, reduced to the table by multiplications; 256 seed numbers per bucket (both kinds; the
     /// default).
     #[default]
     Mixer,
@@ -25,13 +25,13 @@ impl FksFamily {
     }
 }
 
-/// Rounds through the three sub-tables that a classic bucket makes under one seed number, by default: Sahu's 100.
+/// The default number of rounds of a classic bucket under one seed number, through the three sub-tables: Sahu's 100.
 pub const DEFAULT_ITERATIONS: u32 = 100;
-/// The most such rounds: a bound on how long a bucket can take that no function fits, whoever chose the number.
+/// The maximum number of such rounds. It bounds the time of a bucket that cannot be built, also for untrusted files.
 pub const MAX_ITERATIONS: u32 = 1000;
 
-/// The parameters of a two-level table. At its default load of 0.71 a bucket has 409 pairs on average and 512 at most;
-/// 0.889 would fill every bucket to the last, and no build comes near it.
+/// The parameters of a two-level table. At its default load of 0.71 a bucket has 409 pairs on average and 512 at most.
+/// A load of 0.889 would fill every bucket completely, and no build reaches it.
 ///
 /// ```
 /// use koel::scheme::{Fks, FksFamily};
@@ -63,13 +63,14 @@ impl Fks {
         Fks { kind: Kind::Classic, ..Fks::canonical() }
     }
 
-    /// The hash functions. Canonical tables need [`FksFamily::Mixer`], because a slot holds only the rest of a key.
+    /// Sets the hash functions. Canonical tables need [`FksFamily::Mixer`], because a slot stores only the remainder of
+    /// a key.
     pub fn family(self, family: FksFamily) -> Self {
         Fks { family, ..self }
     }
 
-    /// Rounds through the three sub-tables before a classic bucket takes its next seed number, 1 to 1000. It means
-    /// nothing to canonical tables.
+    /// Sets the rounds through the three sub-tables before a classic bucket tries its next seed number, 1 to 1000.
+    /// Canonical tables do not use it.
     pub fn iterations(self, iterations: u32) -> Self {
         Fks { iterations, ..self }
     }

@@ -7,7 +7,7 @@ use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
-/// The integers that fix a two-level image.
+/// The integers that determine a two-level image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct FksPlan {
@@ -29,7 +29,7 @@ impl FksPlan {
         Functions::new(self)
     }
 
-    /// Buckets.
+    /// The number of buckets.
     pub fn buckets(&self) -> u32 {
         self.buckets
     }
@@ -44,7 +44,7 @@ impl FksPlan {
         self.iterations
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("hash family", self.family, &FksFamily::ALL)?;

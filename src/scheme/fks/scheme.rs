@@ -1,4 +1,4 @@
-//! The two-level table as a scheme: checks parameters, makes and reads plans, and forwards each call to its kind.
+//! The two-level table as a scheme: checks parameters, creates and reads plans, and forwards each call to its kind.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use super::{
 use crate::error::{Error, Result};
 use crate::scheme::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot};
 
-/// The greatest mean of a bucket that is two deviations below what it can hold, so that one bucket in 44 has more.
+/// The greatest mean number of keys of a bucket: two deviations below the maximum, so one bucket in 44 exceeds it.
 const MOST_ON_AVERAGE: u32 = 468;
 const _: () = assert!(4 * MOST_ON_AVERAGE <= (BUCKET_PAIRS - MOST_ON_AVERAGE).pow(2));
 const _: () = assert!(4 * (MOST_ON_AVERAGE + 1) > (BUCKET_PAIRS - MOST_ON_AVERAGE - 1).pow(2));
-/// Among this many buckets of that mean more than 20 are expected to be overfull, whatever the constants.
+/// Among this many buckets of that mean, more than 20 are expected to overflow, whatever the constants.
 const MANY: u32 = 1000;
 
-/// Refuses numbers of pairs that Sahu's g spreads too unevenly. It deals out p residues, so some buckets get
-/// `ceil(p / B)` of them and others one less; with hundreds of thousands of buckets that is 3 against 2, or 2 against
-/// 1. Loads that even shares could not carry either are left to the attempts, as with mixers.
+/// Rejects numbers of pairs that Sahu's g distributes too unevenly. It has p residues, so some buckets get `ceil(p /
+/// B)` of them and others one less; with hundreds of thousands of buckets that is 3 against 2, or 2 against 1. Loads
+/// that even equal shares could not hold are left to the attempts, as with mixers.
 fn check_shares(pairs: u64, buckets: u32) -> Result<()> {
     let (greater, share) = (SAHU_PRIME % buckets, SAHU_PRIME.div_ceil(buckets));
     let most = u64::from(MOST_ON_AVERAGE) * u64::from(SAHU_PRIME) / u64::from(share);
@@ -63,7 +63,7 @@ impl Scheme for Fks {
         Ok(())
     }
 
-    /// The poster's 409 pairs a bucket on average: `512 - 409` is five deviations of such a bucket.
+    /// The poster's 409 pairs per bucket on average: `512 - 409` is five deviations of such a bucket.
     fn default_load(&self) -> Load {
         Load::from_millionths(710_000)
     }
@@ -83,7 +83,7 @@ impl Scheme for Fks {
         if self.family == FksFamily::Sahu {
             check_shares(request.pairs, buckets)?;
         }
-        // What only classic builds have must not make two canonical tables differ.
+        // Parameters of classic builds must not make two canonical plans differ.
         let iterations = if self.kind == Kind::Canonical { 0 } else { self.iterations };
         Ok(FksPlan {
             kind: self.kind.code(),
@@ -114,7 +114,7 @@ impl Scheme for Fks {
         }
     }
 
-    /// Slots; the bucket's seed number, a byte of a small array, is read besides.
+    /// Counts slots. The bucket's seed number, a byte of a small array, is not counted.
     fn reads(plan: &FksPlan, image: &[u64], key: u32) -> u32 {
         match plan.kind() {
             Kind::Canonical => canonical::search(&plan.functions(), image, key).0,
@@ -156,7 +156,7 @@ impl Scheme for Fks {
         }
     }
 
-    /// The shuffled pairs, each pair's rank in its bucket, and for each bucket its count and where it begins.
+    /// The partitioned pairs, each pair's rank in its bucket, and for each bucket its count and its start.
     fn scratch_bytes(plan: &FksPlan, pairs: u64) -> u64 {
         pairs.saturating_mul(12).saturating_add(16 * u64::from(plan.buckets))
     }

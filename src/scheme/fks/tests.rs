@@ -1,4 +1,4 @@
-//! Two-level tables one key at a time: parameters, functions, both rules, and what the audit sees.
+//! Tests of two-level tables, one key at a time: parameters, functions, both rules, and the audit.
 
 use quickcheck::quickcheck;
 
@@ -54,8 +54,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(matches!(sahu.plan(request(576 * u64::from(SAHU_PRIME) + 1)), Err(Error::TooLarge { .. })));
 }
 
-/// A plan is all it takes: his p has 1.4 residues for each bucket of 2^29 pairs, so nine buckets in twenty would get
-/// twice what the others do.
+/// The plan alone is enough to reject: for 2^29 pairs his p has 1.4 residues per bucket, so nine buckets in twenty
+/// would get twice as many keys as the others.
 #[test]
 fn sahus_shares_are_refused_where_they_overfill_buckets() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
@@ -70,15 +70,15 @@ fn sahus_shares_are_refused_where_they_overfill_buckets() {
     assert_eq!((asked, told), (1 << 29, most));
     assert!(what.contains("mixer"), "{what}");
     assert!(plan(&sahu, most, slots).is_ok() && plan(&sahu, most + 1, slots).is_err());
-    // For this many buckets mixers do; an unknown number of pairs is not judged; nor is a load that no shares could
-    // carry.
+    // Mixers work for this number of buckets. An unknown number of pairs is not checked, and neither is a load that
+    // even equal shares could not hold.
     assert!(plan(&Fks::classic(), 1 << 29, slots).is_ok());
     assert!(plan(&sahu, 0, slots).is_ok() && plan(&sahu, u64::MAX, slots).is_ok());
-    // With few buckets the shares are as good as equal, and single buckets may be filled to the last.
+    // With few buckets the shares are nearly equal, and single buckets may be filled completely.
     for buckets in [1, 3, 20, 1000] {
         assert!((1..=512).all(|mean| plan(&sahu, mean * buckets, 576 * buckets).is_ok()), "{buckets}");
     }
-    // One bucket of two residues among p - 1 is overfull now and then, not always.
+    // One bucket of two residues among p - 1 is overfull sometimes, but not always.
     let nearly = u64::from(SAHU_PRIME) - 1;
     assert!(plan(&sahu, 300 * nearly, 576 * nearly).is_ok());
 }
@@ -91,7 +91,7 @@ fn sizes_are_whole_buckets_and_their_seed_numbers_stand_behind_them() {
         assert_eq!((plan.buckets(), plan.slots(), plan.words()), (buckets, u64::from(buckets) * 576, words));
     }
     assert_eq!(plan_of(&Fks::canonical(), 576, 1).stored().len(), 40);
-    // 409 pairs a bucket on average.
+    // 409 pairs per bucket on average.
     let plan = plan_of(&Fks::canonical(), Fks::canonical().default_load().slots_for(409_000), 1);
     assert!((1000..=1001).contains(&plan.buckets()));
 }
@@ -134,7 +134,7 @@ quickcheck! {
         })
     }
 
-    /// The listing's lines in wider arithmetic, with a `short` that is extended by hand.
+    /// The listing's lines in wider arithmetic, with the `short` sign-extended by hand.
     fn sahus_functions_are_those_of_the_listing(key: u32, constants: u64, number: u8) -> bool {
         let functions = plan_of(&Fks::classic().family(FksFamily::Sahu), 5000, constants).functions();
         let number = u32::from(number) % SAHU_SEEDS as u32;
@@ -213,7 +213,7 @@ fn canonical_bytes_do_not_depend_on_order_or_on_what_the_image_held() {
     assert_eq!(noise, image);
 }
 
-/// One bucket of 512 in seventy needs a second seed number, because the first does not do.
+/// One bucket of 512 in seventy needs a second seed number, because the first fails.
 #[test]
 fn full_buckets_are_built_and_their_seed_numbers_are_the_least() {
     let pairs = distinct(512);
@@ -268,7 +268,7 @@ fn the_empty_markers_key_never_enters_a_classic_image() {
     assert_eq!((Fks::find(&outside, &image, u32::MAX), Fks::reads(&outside, &image, u32::MAX)), (Some(9), 0));
 }
 
-/// One round does for a few pairs and not for a full bucket.
+/// One round is enough for a few pairs, but not for a full bucket.
 #[test]
 fn rounds_end_where_the_user_says() {
     let once = plan_of(&Fks::classic().iterations(1), 576, 3);
@@ -311,7 +311,7 @@ fn the_audit_sees_each_kind_of_damage_in_canonical_tables() {
         matches!(damaged(&[(at, word)]), Err(Violation::Misplaced { .. }))
     });
     assert!(stray.is_some(), "most remainders are those of keys of another bucket");
-    // Seed numbers: another bucket's functions, a word that is not padded, and a set that a lesser number seats.
+    // Seed numbers: another bucket's functions, a word with nonzero padding, and a set that a lesser number can place.
     let seeds = plan.slots() as usize;
     assert!(damaged(&[(seeds, image[seeds] ^ 1)]).is_err());
     assert!(matches!(damaged(&[(seeds, image[seeds] | 1 << 24)]), Err(Violation::Word { .. })), "three buckets");
@@ -376,7 +376,7 @@ fn crowds_are_named() {
     }
 }
 
-/// For each seed of a list of Sahu's four keys that share all of their slots.
+/// For each seed of Sahu's list, four keys that share all of their slots.
 pub(crate) fn defeating(plan: &FksPlan) -> Vec<u32> {
     let functions = plan.functions();
     let of_seed = |seed: u32| {

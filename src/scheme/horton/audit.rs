@@ -9,8 +9,8 @@
 //! classic         (see the rules in `classic.rs`)
 //! ```
 //!
-//! Why earlier proposals are checked by bounds: an entry contains tag and function, but not the cycle through the list.
-//! A token certainly made the proposals of its first cycle before the accepted one, so those are checked; and a pair
+//! Earlier proposals are checked by bounds, because an entry contains tag and function, but not the cycle through the
+//! list. A token certainly made the proposals of its first cycle before the accepted one, so those are checked. A pair
 //! that may have been accepted in a later cycle is assumed to be as strong as possible, unless a bucket in its list has
 //! an empty slot, which would have accepted it in the first cycle. So no valid image is rejected, and a bucket with an
 //! empty slot is always checked.
@@ -197,7 +197,7 @@ impl Check<'_> {
         }
         let last = first + (tokens::CYCLES - 1) * cycle;
         let has_room = |(tag, i)| bucket::pairs(functions, self.image, functions.remap(home, tag, i)).contains(&EMPTY);
-        // A later cycle, unless the first would have ended at a bucket with a free slot.
+        // A later cycle, unless the first one would have ended at a bucket with a free slot.
         tokens::proposal(last, home, token) > proposal
             && !(1..=cycle).filter_map(|age| group.step(token, age, functions)).any(has_room)
     }

@@ -14,12 +14,12 @@
 //!                  everything else stays at home
 //! ```
 //!
-//! Why the image does not depend on the order: the groups are sets; a token's proposals are a fixed list of (bucket,
+//! **The image does not depend on the order.** The groups are sets. A token's proposals are a fixed list of (bucket,
 //! word) that depends on its own group only, because no two tokens use one entry and the key that leaves with a tag is
 //! always the same one. So this is Gale and Shapley's deferred acceptance again: free slots end with the greatest words
 //! that were ever offered to them. Ages increase along a list, so a token that was rejected often becomes strong.
 //!
-//! Why every Type B bucket keeps exactly S - 1 of its own keys: T leave, by tokens or as surplus, each token with
+//! **Every Type B bucket keeps exactly S - 1 of its own keys:** T leave, by tokens or as surplus, each token with
 //! exactly one key whether it is accepted or ends in the stash.
 //!
 //! In the paper's insertion, in contrast, the arriving key moves, and residents are exchanged only if necessary. If
@@ -28,7 +28,7 @@
 //! Measured with random keys, 2^20 to 2^24 pairs (S = 8 at 0.95: 20 seeds of 2^20 and 3 of 2^24; the others 2 to 4
 //! tables of up to 2^22). No attempt failed:
 //!
-//! | S | load | tokens a key | proposals a key | stash pairs a bucket | buckets read: hit / miss |
+//! | S | load | tokens per key | proposals per key | stash pairs per bucket | buckets read: hit / miss |
 //! |---|---|---|---|---|---|
 //! | 4 | 0.85 | 0.216 | 0.59 | 0.0028 | 1.216 / 1.035 |
 //! | 4 | 0.90 | 0.240 | 0.99 | 0.0060 | 1.240 / 1.041 |
@@ -39,14 +39,14 @@
 //! | 16 | 0.96 | 0.106 | 0.37 | 0.0030 | 1.107 / 1.078 |
 //!
 //! Tokens that gave up at S = 8, load 0.95, of 173,900 (137,971 buckets), for 1, 2, 3, 4 cycles: 4,774, 541, 388, 386;
-//! at S = 4, load 0.90, of 251,400: 7,201, 1,312, 1,138, 1,135. What is left at four are tokens with one tag or two,
-//! all of whose buckets are closed.
+//! at S = 4, load 0.90, of 251,400: 7,201, 1,312, 1,138, 1,135. The ones that remain at four cycles are tokens with one
+//! or two tags, all of whose buckets are closed.
 //!
 //! The stash (`stash_buckets`) is a 16th of the buckets for S = 4, a 64th for 8, a 128th for 16, and four more. Its
 //! buckets are hit evenly, so with 2^28 buckets one overflows with probability 2% (S = 4, 0.85), 2 in 10^4 (S = 8,
-//! 0.95), none worth a number (S = 16, 0.96). At S = 4 and 0.90 that is two attempts in three, and below 1% only up to
-//! 2^21 buckets: four slots are a narrow stash bucket. No attempt of 4,000 failed in any of 13 sizes from 16 to 3,000
-//! buckets at these loads (1,000 each from 250 buckets on).
+//! 0.95), and a negligible one (S = 16, 0.96). At S = 4 and 0.90 it is two attempts in three, and below 1% only up to
+//! 2^21 buckets, because a stash bucket of four slots is small. No attempt of 4,000 failed in any of 13 sizes from 16
+//! to 3,000 buckets at these loads (1,000 each from 250 buckets on).
 
 use super::Functions;
 use super::bucket::{self, range};
@@ -58,7 +58,7 @@ use crate::scheme::Placing;
 struct Grouped<'a> {
     functions: &'a Functions,
     items: Vec<Item>,
-    /// Where each home's items begin, and the end of the last.
+    /// The start of each home's items, and the end of the last.
     starts: Vec<usize>,
     /// The smallest duplicate key, or the sentinel key.
     copy: Option<u32>,
@@ -97,7 +97,7 @@ impl<'a> Grouped<'a> {
         Group::new(&self.items[self.starts[home as usize]..self.starts[home as usize + 1]], self.functions.slots)
     }
 
-    /// The slots of a bucket that its own keys do not use; none in a Type B bucket.
+    /// The slots of a bucket that its own keys do not use; empty in a Type B bucket.
     fn room<'i>(&self, image: &'i mut [u64], bucket: u32) -> &'i mut [u64] {
         let count = self.count(bucket).min(self.functions.slots as usize);
         &mut image[range(self.functions, bucket)][count..]

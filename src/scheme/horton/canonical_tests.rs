@@ -6,7 +6,7 @@ use crate::scheme::{Audit, Load, Placing, Plan, Request, Scheme, Violation};
 use crate::workload::Workload;
 use quickcheck::quickcheck;
 
-/// Distinct pairs without the empty marker's key.
+/// Distinct pairs without the sentinel key.
 pub(super) fn distinct_pairs(count: usize, seed: u64) -> Vec<(u32, u32)> {
     let load = Workload::new(count as u32 + 1, seed);
     let all = load.keys().into_iter().zip(load.values());
@@ -44,7 +44,7 @@ fn audit_all(plan: &HortonPlan, image: &[u64]) -> Result<Audit, Violation> {
 fn any_order_gives_the_same_image_and_it_passes_the_audit() {
     for scheme in variants() {
         let pairs = distinct_pairs(20_000, 1);
-        // Two tags leave most leavers no entry of their own.
+        // With two tags most leavers have no entry.
         let load = if scheme == Horton::canonical(8).tags(2) { 0.4 } else { 0.7 };
         let plan = plan_at(&scheme, pairs.len(), load, 5);
         let (placing, image) = built(&plan, &pairs);
@@ -69,7 +69,7 @@ fn tables_at_their_greatest_loads_are_built_and_sound() {
         assert_eq!(placing, Placing::Placed);
         assert_eq!(audit_all(&plan, &image).map(|audit| audit.pairs), Ok(30_000));
         assert!(pairs.iter().all(|&(key, value)| Horton::find(&plan, &image, key) == Some(value)));
-        // An image is checked in parts as well as whole.
+        // An image can be checked in parts.
         let middle = plan.words() / 2 / u64::from(slots) * u64::from(slots);
         let parts = [0..middle, middle..plan.words()].map(|words| Horton::audit(&plan, &image, words).expect("sound"));
         assert_eq!(parts[0].join(parts[1]), audit_all(&plan, &image).expect("sound"));
@@ -130,7 +130,7 @@ fn too_many_keys_of_one_home_fail_the_attempt() {
     let functions = plan.functions();
     let crowd: Vec<_> = (0..u32::MAX).filter(|&key| functions.home(key).0 == 3).take(65).map(|key| (key, 1)).collect();
     assert_eq!(built(&plan, &crowd).0, Placing::Unplaced);
-    // 40 keys of one home do go in: tokens, surplus and all.
+    // 40 keys of one home fit, with tokens and surplus.
     let (placing, image) = built(&plan, &crowd[..40]);
     assert_eq!(placing, Placing::Placed);
     assert_eq!(audit_all(&plan, &image).map(|audit| audit.pairs), Ok(40));
@@ -170,7 +170,7 @@ fn the_audit_sees_each_kind_of_damage() {
         .expect("a bucket with room");
     let a = bucket::range(&functions, type_a);
 
-    // An empty word with a value; a bucket out of order; a pair in a foreign bucket; a pair twice.
+    // An empty word with a value; an unsorted bucket; a pair in a wrong bucket; a pair twice.
     assert!(matches!(damaged(&|i| i[a.end - 1] |= 5), Err(Violation::Word { .. })));
     assert!(matches!(damaged(&|i| i.swap(a.start + 1, a.start + 2)), Err(Violation::Unsorted { .. })));
     assert!(matches!(damaged(&|i| i.swap(b.start + 1, b.start + 2)), Err(Violation::Unsorted { .. })));
@@ -186,7 +186,7 @@ fn the_audit_sees_each_kind_of_damage() {
     });
     assert!(matches!(twice, Err(Violation::Twice { .. })), "{twice:?}");
 
-    // Entries: one that leads to no one, bits beyond the last, one that is gone.
+    // Entries: one that leads to no pair, bits after the last one, a missing one.
     let array = image[b.end - 1];
     let unset = (0..21).find(|&tag| super::tokens::entry(array, tag, 3) == 0).expect("not all are set");
     let set = (0..21).find(|&tag| super::tokens::entry(array, tag, 3) != 0).expect("one is set");
@@ -195,14 +195,14 @@ fn the_audit_sees_each_kind_of_damage() {
     assert!(matches!(damaged(&|i| i[b.end - 1] |= 1 << 63), Err(Violation::Word { .. })));
     assert!(damaged(&|i| i[b.end - 1] = super::tokens::with_entry(array, set, 3, 0)).is_err());
 
-    // A key that left the image, with its entry, so that only the number of keys tells.
+    // A key removed from the image together with its entry, so that only the number of keys reveals it.
     let gone = damaged(&|i| {
         i[b.clone()][..7].sort_unstable();
         i[b.end - 1] = EMPTY;
     });
     assert!(gone.is_err());
 
-    // A token that stands later than a bucket that would have it: free a slot on its list.
+    // A token stored later than in a bucket that would have accepted it: free a slot on its list.
     let blocking = buckets.clone().filter(|&home| bucket::is_type_b(&functions, &image, home)).any(|home| {
         let array = bucket::array(&functions, &image, home);
         (0..21).any(|tag| {
@@ -228,7 +228,7 @@ quickcheck! {
         let scheme = &all[usize::from(which) % all.len()];
         let plan = plan_at(scheme, 100, 0.9, seed);
         let mut image: Vec<u64> = (0..plan.words() as usize).map(|at| *words.get(at % words.len().max(1)).unwrap_or(&0)).collect();
-        // Of whole words most images are refused at once; small keys reach further.
+        // Most images of arbitrary words are rejected at once; small keys pass more checks.
         if seed.is_multiple_of(2) {
             image.iter_mut().enumerate().for_each(|(at, word)| *word = word.wrapping_mul(at as u64 | 1) & 0x7_0000_ffff);
         }
@@ -246,7 +246,7 @@ quickcheck! {
         true
     }
 
-    /// A sound image with one word replaced never panics either, and its checks go deeper.
+    /// A valid image with one word replaced never causes a panic either, and passes more of the checks.
     fn one_damaged_word_never_panics(seed: u64, at: usize, bad: u64) -> bool {
         let pairs = distinct_pairs(110, seed);
         let plan = plan_at(&Horton::canonical(8), 110, 0.85, seed);

@@ -18,7 +18,7 @@ fn audit_all(plan: &HortonPlan, image: &[u64]) -> Result<Audit, Violation> {
     Horton::audit(plan, image, 0..plan.words())
 }
 
-/// Buckets read a hit and a miss, less one.
+/// Buckets read per hit and per miss, minus one.
 fn excess(plan: &HortonPlan, image: &[u64], keys: &[u32]) -> (f64, f64) {
     let mean = |keys: &mut dyn Iterator<Item = u32>| {
         let (mut reads, mut count) = (0u64, 0u64);
@@ -112,7 +112,7 @@ fn the_keys_alone_say_how_many_are_remapped() {
         pairs.reverse();
     }
     assert_eq!(types[0], types[1]);
-    // The canonical table of these keys has the same buckets of Type B.
+    // The canonical table of these keys has the same Type B buckets.
     let canonical_plan = plan_of(&Horton::canonical(8), 1 << 13, 4);
     let mut image = empty(&canonical_plan);
     assert_eq!(canonical::place(&canonical_plan.functions(), &mut image, &pairs), Placing::Placed);
@@ -120,7 +120,7 @@ fn the_keys_alone_say_how_many_are_remapped() {
     assert_eq!((0..plan.buckets()).filter(of_type_b).collect::<Vec<_>>(), types[0].0);
 }
 
-/// At 2^14 slots the noise of a miss, a few hundred aliasing entries, is about 3%; the limit is the 10% asked for.
+/// At 2^14 slots the noise of a miss, a few hundred aliasing entries, is about 3%; the limit is 10%.
 #[test]
 fn a_hundred_rounds_of_removals_and_insertions_leave_lookups_as_cheap_as_in_a_fresh_table() {
     let plan = plan_of(&Horton::classic(8), 1 << 14, 8);
@@ -168,7 +168,7 @@ fn the_audit_sees_a_crowded_bucket_that_need_not_be_one_and_a_stranger_in_it() {
     assert_eq!(Horton::place(&plan, &mut image, &crowd[8..]), Placing::Placed);
     assert_eq!(Horton::bucket_type(&plan, &image, 5), 1);
     assert_eq!(audit_all(&plan, &image).map(|audit| audit.pairs), Ok(9));
-    // One remapped key erased, its entry cleared: eight keys would fit.
+    // One remapped key erased and its entry cleared: the remaining eight keys fit a Type A bucket.
     let mut copy = image.clone();
     let away = (0..plan.words()).find(|&at| Horton::age(&plan, &image, at) > 1).expect("a remapped key") as usize;
     let (_, tag) = functions.home(tokens::key(copy[away]));
@@ -177,7 +177,7 @@ fn the_audit_sees_a_crowded_bucket_that_need_not_be_one_and_a_stranger_in_it() {
     copy[b.end - 1] = tokens::with_entry(copy[b.end - 1], tag, 3, 0);
     let found = audit_all(&plan, &copy);
     assert!(matches!(found, Err(Violation::Bucket { .. } | Violation::Misplaced { .. })), "{found:?}");
-    // Removing a resident brings both remapped keys home.
+    // Removing a resident moves both remapped keys home.
     let resident = tokens::key(image[b.start]);
     assert_eq!(Horton::remove(&plan, &mut image, &[resident]), 1);
     assert_eq!(Horton::bucket_type(&plan, &image, 5), 0);

@@ -14,8 +14,9 @@
 //! R_i depends only on the bucket and the tag of the key (Equation 1). Keys that share a remap entry therefore share
 //! their secondary bucket, and one entry serves them all.
 //!
-//! Why strata: R_i - home lies in `1 + (i-1) q .. 1 + i q`, all within `1 .. buckets`, so R_1 .. R_F are F different
-//! buckets and none of them is the home. Jenkins' functions as printed guarantee neither; hence the step on.
+//! **Strata.** R_i - home is in `1 + (i-1) q .. 1 + i q`, and all of these ranges are within `1 .. buckets`, so R_1 ..
+//! R_F are F different buckets other than the home. Jenkins' functions as printed guarantee neither, hence the step to
+//! the next bucket.
 
 use super::{HortonFamily, HortonPlan, tokens};
 use crate::scheme::constants::Constants;
@@ -23,17 +24,19 @@ use crate::scheme::hash::{self, GOLDEN, Lane, MixKeys};
 use crate::scheme::{Horton, Scheme};
 
 /// Equation 2's table of eight primes, which the paper does not print. These are spread over four decades, each about
-/// four times the one before, so that entries whose first buckets meet part at their next ones; being primes they share
-/// no factor with most table sizes, so multiples up to 15 of one rarely meet (where they do: the step on).
+/// four times the previous one, so that entries whose first buckets are equal have different next ones. Primes have no
+/// common factor with most table sizes, so multiples up to 15 of one are rarely equal (if they are: the step to the
+/// next bucket).
 pub const KT: [u32; 8] = [97, 389, 1_543, 6_151, 24_593, 98_317, 393_241, 1_572_869];
-/// The most secondary functions a table can have.
+/// The maximum number of secondary functions of a table.
 pub const MAX_FUNCTIONS: usize = 15;
 
-/// The functions of one plan and the sizes they need, ready to compute with.
+/// The functions of one plan, with all constants precomputed, and the sizes they need.
 #[derive(Clone, Debug)]
 pub struct Functions {
-    /// Constants of home and tag, of the remap functions, of the stash. For Jenkins' functions: what is XOR-ed into
-    /// the input of J6 for the home, of J6 for the remap functions, of J7 for the tag, each as `before`.
+    /// Constants of home and tag, of the remap functions, and of the stash. For Jenkins' functions: the numbers that
+    /// are XOR-ed into the input of J6 for the home, of J6 for the remap functions, and of J7 for the tag, each as
+    /// `before`.
     pub keys: [MixKeys; 3],
     /// Buckets of the table, without the stash.
     pub buckets: u32,
@@ -60,7 +63,7 @@ impl Functions {
         let mut stream = Constants::of(plan, &numbers);
         let keys = std::array::from_fn(|_| match family {
             HortonFamily::Mixer => stream.next_mix_keys(),
-            // The printed functions have no seed; the first attempt of seed 0 is exactly them.
+            // The printed functions do not have a seed; they are exactly the first attempt of seed 0.
             HortonFamily::Jenkins if plan.seed == 0 && plan.attempt == 0 => MixKeys::default(),
             HortonFamily::Jenkins => MixKeys::new(stream.next_u32(), 1, 0),
         });
@@ -78,7 +81,7 @@ impl Functions {
         }
     }
 
-    /// The entry that means "in the stash"; in classic tables, which have none, a code that no entry can hold.
+    /// The entry that means "in the stash". In classic tables, which have no stash, a code that no entry can have.
     #[inline(always)]
     pub fn stash_code(&self) -> u32 {
         if self.stash_buckets == 0 { u32::MAX } else { tokens::stash_code(self.bits) }
@@ -126,11 +129,11 @@ impl Functions {
         }
     }
 
-    /// Equations 1 and 2. Where the printed sum gives the home or an earlier R_j, the next bucket that is neither.
+    /// Equations 1 and 2. If the printed sum is the home or an earlier R_j, the next bucket that is neither.
     fn printed_remap(&self, home: u32, tag: u32, i: u32) -> u32 {
         let input = home.wrapping_mul(self.tags).wrapping_add(tag);
         let (first, step) = (jenkins6(input ^ self.keys[1].before), KT[input as usize % KT.len()]);
-        // Slot 0 is the home. At least 16 buckets leave one that is free for each of at most 15 functions.
+        // Slot 0 is the home. With at least 16 buckets and at most 15 functions, one is always free.
         let mut taken = [home; MAX_FUNCTIONS + 1];
         for j in 1..=(i as usize).min(MAX_FUNCTIONS) {
             let mut at = first.wrapping_add(step.wrapping_mul(j as u32)) % self.buckets;
@@ -142,7 +145,7 @@ impl Functions {
         taken[(i as usize).min(MAX_FUNCTIONS)]
     }
 
-    /// The bucket of the whole image, stash included, to which an entry leads a key; none for 0 and impossible codes.
+    /// The bucket of the whole image, stash included, to which an entry leads a key; `None` for 0 and invalid codes.
     #[inline(always)]
     pub fn led(&self, key: u32, home: u32, tag: u32, code: u32) -> Option<u32> {
         if code == self.stash_code() {
@@ -189,7 +192,8 @@ mod tests {
         scheme.plan(Request { slots, pairs: 0, seed, attempt: 0 }).expect("a plan").functions()
     }
 
-    /// Computed by a C program of the formulas on Jenkins' page, compiled by gcc: no published outputs were found.
+    /// Computed by a C program of the formulas on Jenkins' page, compiled by gcc, because no published outputs were
+    /// found.
     #[test]
     fn jenkins_functions_give_what_c_gives() {
         for (key, six, seven) in [

@@ -11,12 +11,12 @@
 use super::Functions;
 use super::tokens;
 
-/// A pair with its home and tag; they sort as the build needs them.
+/// A pair with its home and tag, in the sort order of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
-    /// Its home bucket.
+    /// The home bucket.
     pub home: u32,
-    /// Its tag.
+    /// The tag.
     pub tag: u32,
     /// Key and value.
     pub word: u64,
@@ -35,11 +35,11 @@ impl Item {
 pub struct Group<'a> {
     /// The items, sorted by tag, then key.
     pub items: &'a [Item],
-    /// A bit for each tag present.
+    /// A bit for each tag that occurs.
     pub mask: u32,
-    /// How many must leave.
+    /// The number of items that must leave.
     pub leavers: u32,
-    /// How many of them are tokens; the others are surplus.
+    /// The number of leavers that are tokens; the others are surplus.
     pub tokens: u32,
 }
 
@@ -61,22 +61,22 @@ impl<'a> Group<'a> {
         self.items.iter().find(|item| item.tag == tag).copied()
     }
 
-    /// The numbers of the items that leave for the stash because there are fewer tags than leavers.
+    /// The numbers of the items that go to the stash because there are fewer tags than leavers.
     pub fn surplus(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.items.len()).filter(|&at| !self.is_least(at)).take((self.leavers - self.tokens) as usize)
     }
 
-    /// A bit for each tag whose entry means the stash from the beginning.
+    /// A bit for each tag whose entry means the stash from the start.
     pub fn stash_tags(&self) -> u32 {
         self.surplus().fold(0, |mask, at| mask | 1 << self.items[at].tag)
     }
 
-    /// Tag and function of a token's proposal at an age; none past its last.
+    /// Tag and function of a token's proposal at an age; `None` past its last one.
     pub fn step(&self, token: u32, age: u32, functions: &Functions) -> Option<(u32, u32)> {
         tokens::step(self.mask, self.tokens, token, age, functions.count)
     }
 
-    /// For each item whether it leaves, given the remap entries; with how its tag's entry stands.
+    /// For each item: whether it leaves, given the remap entries, and the entry of its tag.
     pub fn leaving(&self, array: u64, bits: u32) -> impl Iterator<Item = (Item, bool, u32)> + '_ {
         let mut surplus = self.surplus().peekable();
         self.items.iter().enumerate().map(move |(at, &item)| {

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! Type A bucket   S pairs
-//! Type B bucket   S - 1 pairs and, in the last word, a remap entry for each tag: which R_i its keys were sent to
-//! find(key)       the home bucket;  not there, and the entry of its tag is set:  the bucket it leads to;  never a third
-//! canonical       grouped, then deferred acceptance; a small stash for the few left over     (`canonical.rs`)
+//! Type B bucket   S - 1 pairs and, in the last word, a remap entry for each tag: the R_i that its keys were moved to
+//! find(key)       the home bucket;  if the key is not there, and the entry of its tag is set:  the bucket it leads to
+//! canonical       grouped, then deferred acceptance; a small stash for the few unplaced keys  (`canonical.rs`)
 //! classic         the paper's insertions one by one, and deletion with repatriation          (`classic.rs`)
 //! ```
 //!

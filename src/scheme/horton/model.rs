@@ -15,7 +15,7 @@
 //! The model ignores keys of one bucket that share a tag. Equation 8 counts an entry for each remapped key, so if
 //! several keys share one, the measured cost of a miss is slightly lower.
 
-/// The greatest number of keys with one home that the sums go to. Beyond it P is below 10^-100 for every load up to 1.
+/// The greatest number of keys of one home in the sums. Beyond it P is below 10^-100 for every load up to 1.
 const LONGEST: u32 = 200;
 
 /// The mean number of keys with one home.
@@ -26,7 +26,7 @@ pub fn lambda(slots: u32, load: f64) -> f64 {
 /// Equation 3 without the number of buckets: the share of buckets that are the home of exactly `x` keys.
 pub fn share_with(slots: u32, load: f64, x: u32) -> f64 {
     let lambda = lambda(slots, load);
-    // One factor a key: neither the power nor the factorial is ever formed, so nothing overflows.
+    // One factor per key: neither the power nor the factorial is computed, so nothing overflows.
     (1..=x).fold((-lambda).exp(), |share, i| share * lambda / f64::from(i))
 }
 
@@ -45,12 +45,12 @@ pub fn entry_storage(slots: u32, load: f64) -> f64 {
     type_b_share(slots, load) / f64::from(slots)
 }
 
-/// Equation 5, I_remap: the share of keys that do not stand at home.
+/// Equation 5, I_remap: the share of keys that are not stored at home.
 pub fn remapped_share(slots: u32, load: f64) -> f64 {
     sum(slots, load, slots + 1..=LONGEST, |x| x - slots + 1) / lambda(slots, load).max(f64::MIN_POSITIVE)
 }
 
-/// Equation 6, I_primary: the share of keys that stand at home.
+/// Equation 6, I_primary: the share of keys that are stored at home.
 pub fn primary_share(slots: u32, load: f64) -> f64 {
     let type_a = sum(slots, load, 1..=slots, |x| x);
     let type_b = sum(slots, load, slots + 1..=LONGEST, |_| slots - 1);
@@ -76,7 +76,7 @@ pub fn negative_cost(slots: u32, load: f64, tags: u32) -> f64 {
 /// The greatest load at which the keys and the remap entries of a table fit together: `load <= 1 - O_re`.
 pub fn load_bound(slots: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
-    // The gap only shrinks as the load grows, so halving finds its zero.
+    // The gap decreases as the load grows, so bisection finds its zero.
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
         if middle <= 1.0 - entry_storage(slots, middle) { low = middle } else { high = middle }
@@ -141,7 +141,7 @@ mod tests {
             let misses = mean(&mut (0..100_000u32).map(|i| i.wrapping_mul(0x9e37_79b9)));
             let model = Horton::model(&plan, 100_000).expect("it has one");
             assert!((hits / (model.reads_per_hit - 1.0) - 1.0).abs() < 0.03, "{slots}: {hits}");
-            // Shared entries make misses cheaper than the model; a hundred keys of them are hits.
+            // Shared entries make misses cheaper than in the model; a hundred keys that share one are hits.
             let ratio = misses / (model.reads_per_miss - 1.0);
             assert!((0.8..1.03).contains(&ratio), "{slots}: {ratio}");
         }

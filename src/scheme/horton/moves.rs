@@ -1,13 +1,13 @@
 //! A classic image during changes: single moves, each of which leaves it valid, and the search for space by such moves.
 //!
 //! ```text
-//! entry's items   the pairs in R_i(home, tag) whose home and tag these are: they move together, or not at all
-//! room(z, need, depth):   enough slots of z are empty?  done
-//!   for the items of each entry in z:  another of their R_j has room for all of them?  move them there
+//! entry's items   the pairs in R_i(home, tag) with this home and tag: they move together, or not at all
+//! room(z, need, depth):   done if z has enough empty slots
+//!   for the items of each entry in z:  if another of their R_j has space for all of them, move them there
 //!   depth > 1:  for the items of each entry in z, for each R_j not on the path:  room(R_j, their number, depth - 1)
-//!               for each of those items, for each key K at its home:  remap(K, depth - 1), and it takes K's slot
-//! remap(key, depth):  the entry of its tag leads to a bucket with room(1, depth), or can lead, for all of its items, to
-//!               another
+//!               for each of those items, for each key K at its home:  remap(K, depth - 1), and the item takes K's slot
+//! remap(key, depth):  the entry of its tag leads to a bucket with room(1, depth), or can be moved with all of its items
+//!                     to another one
 //! ```
 //!
 //! A failed search undoes no moves, because the moved items of an entry are equally valid in their new bucket.
@@ -19,7 +19,7 @@ use super::Functions;
 use super::bucket::{self, range};
 use super::tokens::{self, EMPTY};
 
-/// The most places that a search may visit for one pair: at the loads of a table it needs a few dozen.
+/// The maximum number of places that a search visits for one pair. At the default loads it needs a few dozen.
 const MOST_VISITS: u32 = 4096;
 
 /// Counts of the side effects of insertions and removals.

@@ -2,11 +2,11 @@
 
 use crate::scheme::Kind;
 
-/// Where a key's buckets come from.
+/// The hash functions of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum HortonFamily {
-    /// Seeded bijective mixers, and multiplications to reduce to the table (both kinds; the default).
+    /// Seeded bijective mixers, reduced to the table by multiplications (both kinds; the default).
     #[default]
     Mixer,
     /// Equations 1 and 2 as printed, with two of Jenkins' functions (classic tables).
@@ -23,14 +23,14 @@ impl HortonFamily {
     }
 }
 
-/// The remap entries of a bucket, by default: the paper's 21.
+/// The default number of remap entries of a bucket: the paper's 21.
 pub const DEFAULT_TAGS: u32 = 21;
-/// The bits of a remap entry, by default: the paper's 3.
+/// The default bits of a remap entry: the paper's 3.
 pub const DEFAULT_BITS: u32 = 3;
-/// How many moves deep a classic insertion looks for a free slot, by default. In tables of 2^16 slots, filled to
-/// loads of 0.88, 0.95, 0.96 with 4, 8, 16 slots a bucket, no search for room was deeper than 3.
+/// The default depth, in moves, to which a classic insertion searches for a free slot. In tables of 2^16 slots, filled
+/// to loads of 0.88, 0.95, 0.96 with 4, 8, 16 slots per bucket, no search was deeper than 3.
 pub const DEFAULT_HEIGHT: u32 = 5;
-/// The greatest height. A search also ends when it has looked at 4,096 places, so more would never be reached.
+/// The greatest depth. A search also ends after 4,096 visited places, so a greater depth would never be reached.
 pub const MAX_HEIGHT: u32 = 8;
 
 /// The parameters of a Horton table.
@@ -70,28 +70,29 @@ impl Horton {
         }
     }
 
-    /// The paper's table with buckets of 4, 8 or 16 slots, 21 remap entries of 3 bits; mixers.
+    /// The paper's table with buckets of 4, 8 or 16 slots, 21 remap entries of 3 bits, and mixers.
     pub fn classic(bucket_slots: u32) -> Self {
         Horton { kind: Kind::Classic, ..Horton::canonical(bucket_slots) }
     }
 
-    /// Remap entries of a Type B bucket, 2 to 32; with their bits they must fit one word.
+    /// Sets the number of remap entries of a Type B bucket, 2 to 32. Together they must fit one word.
     pub fn tags(self, tags: u32) -> Self {
         Horton { tags, ..self }
     }
 
-    /// Bits of a remap entry, 2 to 4. A classic table then has `2^bits - 1` secondary functions, a canonical one
-    /// `2^bits - 2`, because one value of an entry means the stash.
+    /// Sets the bits of a remap entry, 2 to 4. A classic table then has `2^bits - 1` secondary functions, a canonical
+    /// one `2^bits - 2`, because one value of an entry means the stash.
     pub fn bits(self, bits: u32) -> Self {
         Horton { bits, ..self }
     }
 
-    /// The hash functions. Canonical tables need [`HortonFamily::Mixer`].
+    /// Sets the hash functions. Canonical tables need [`HortonFamily::Mixer`].
     pub fn family(self, family: HortonFamily) -> Self {
         Horton { family, ..self }
     }
 
-    /// How many moves deep a classic insertion looks for a free slot, 1 to 8. It means nothing to canonical tables.
+    /// Sets the depth, in moves, to which a classic insertion searches for a free slot, 1 to 8. Canonical tables do not
+    /// use it.
     pub fn height(self, height: u32) -> Self {
         Horton { height, ..self }
     }

@@ -7,7 +7,7 @@ use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
-/// The integers that fix a Horton image.
+/// The integers that determine a Horton image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct HortonPlan {
@@ -33,22 +33,22 @@ impl HortonPlan {
         Functions::new(self)
     }
 
-    /// Buckets of the table, without the stash.
+    /// The number of buckets of the table, without the stash.
     pub fn buckets(&self) -> u32 {
         self.buckets
     }
 
-    /// Buckets of the stash, which stand behind the table's (canonical; 0 in classic tables).
+    /// The number of buckets of the stash, which follow the table's (canonical; 0 in classic tables).
     pub fn stash_buckets(&self) -> u32 {
         self.stash_buckets
     }
 
-    /// Remap entries of a Type B bucket.
+    /// The number of remap entries of a Type B bucket.
     pub fn tags(&self) -> u32 {
         self.tags
     }
 
-    /// Bits of a remap entry.
+    /// The number of bits of a remap entry.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -58,7 +58,7 @@ impl HortonPlan {
         HortonFamily::ALL[self.family as usize % HortonFamily::ALL.len()]
     }
 
-    /// How many moves deep an insertion looks for a free slot (classic; 0 in canonical tables).
+    /// The depth, in moves, to which an insertion searches for a free slot (classic; 0 in canonical tables).
     pub fn height(&self) -> u32 {
         self.height
     }
@@ -72,7 +72,7 @@ impl HortonPlan {
         }
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("hash family", self.family, &HortonFamily::ALL)?;

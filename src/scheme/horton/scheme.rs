@@ -1,4 +1,4 @@
-//! The Horton table as a scheme: checks parameters, makes and reads plans, and forwards each call to its kind.
+//! The Horton table as a scheme: checks parameters, creates and reads plans, and forwards each call to its kind.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use super::{Functions, Horton, HortonFamily, HortonPlan, MAX_HEIGHT, audit, buck
 use crate::error::{Error, Result};
 use crate::scheme::{Audit, Kind, Load, Model, Placing, Plan, Request, Salt, Scheme, Updates, Violation};
 
-/// The fewest buckets: one more than the most secondary functions, which lead to as many different buckets.
+/// The minimum number of buckets: one more than the most secondary functions, which lead to distinct buckets.
 pub const MIN_BUCKETS: u32 = 16;
-/// The most buckets: sums of two bucket numbers must fit 32 bits.
+/// The maximum number of buckets: sums of two bucket numbers must fit 32 bits.
 pub const MAX_BUCKETS: u32 = 1 << 31;
 
-/// The buckets of the stash of a canonical table: a share that depends on how much a stash bucket holds, and four more
-/// for tiny tables, whose luck varies most (`canonical.rs` has the figures).
+/// The number of buckets of the stash of a canonical table: a share that depends on the slots of a stash bucket, and
+/// four more for tiny tables, which vary most (`canonical.rs` has the figures).
 pub fn stash_buckets(buckets: u32, bucket_slots: u32) -> u32 {
     match bucket_slots {
         0..=4 => buckets / 16 + 4,
@@ -73,8 +73,8 @@ impl Scheme for Horton {
         Ok(())
     }
 
-    /// What the widths of the paper allow with some room; less where entries are few or narrow, which leaves tokens
-    /// with nowhere to go.
+    /// The loads that the paper's widths allow, with a margin. Lower with few or narrow entries, which leave tokens
+    /// without a place.
     fn default_load(&self) -> Load {
         match (self.tags, self.bits) {
             (..8, _) => return Load::from_millionths(300_000),
@@ -83,7 +83,7 @@ impl Scheme for Horton {
             _ => {}
         }
         Load::from_millionths(match self.bucket_slots {
-            // One by one, items that share an entry do not find four slots together (`classic.rs`).
+            // In insertion order, items that share an entry do not find four free slots together (`classic.rs`).
             0..=4 if self.kind == Kind::Classic => 600_000,
             0..=4 => 850_000,
             5..=8 => 900_000,
@@ -102,7 +102,7 @@ impl Scheme for Horton {
             });
         }
         let buckets = (buckets as u32).max(MIN_BUCKETS);
-        // What only one kind has must not make two tables of the other differ.
+        // Parameters of one kind must not make two plans of the other kind differ.
         let (stash_buckets, height) = match self.kind {
             Kind::Canonical => (stash_buckets(buckets, self.bucket_slots), 0),
             Kind::Classic => (0, self.height),
@@ -142,7 +142,7 @@ impl Scheme for Horton {
         image.get(at).map(|&word| word as u32)
     }
 
-    /// The empty marker's key costs none: it stands in the plan.
+    /// The sentinel key takes no reads, because it is stored in the plan.
     fn reads(plan: &HortonPlan, image: &[u64], key: u32) -> u32 {
         if key == EMPTY_KEY { 0 } else { bucket::search(&plan.functions(), image, key).0 }
     }
@@ -181,9 +181,9 @@ impl Scheme for Horton {
         }
     }
 
-    /// Where the table is built one partition at a time: the pairs once more in parts, with room for chance, and before
-    /// in coarse regions; a word for each slot that may be to spare; and 18 bytes a bucket (OpenCL; the CPU takes
-    /// less).
+    /// If the table is built one partition at a time: the pairs a second time in parts, with a margin for uneven parts,
+    /// and before that in coarse regions; a word for each slot that may be free; and 18 bytes per bucket (OpenCL; the
+    /// CPU takes less).
     fn scratch_bytes(plan: &HortonPlan, pairs: u64) -> u64 {
         match plan.kind() {
             Kind::Canonical => {

@@ -1,31 +1,32 @@
-//! The small integer functions of a Horton image and of its canonical build; the OpenCL twin has them line by line.
+//! The integer functions of a Horton image and of its canonical build. The OpenCL version corresponds line by line.
 //!
 //! ```text
 //! word      = [key:32][value:32];  the key 0xFFFFFFFF marks an empty slot
 //! Type B   <=> word 0 > word 1;    its last word is the remap-entry array: entry of tag t in bits t * bits ..
 //! proposal  = [age:16][!home:32][!token:16]:  the greater wins: older, then the smaller bucket, then the smaller token
-//! token j of T in a bucket whose tags are the set bits of `mask`:
+//! token j of T in a bucket whose tags are the bits set in `mask`:
 //!   list    = the j-th, (j+T)-th, (j+2T)-th, .. set bit of mask                    (len of them)
 //!   age a   : tag = list[(a-1) mod len],  i = (a-1) / len mod F + 1;   ages 1 ..= CYCLES * F * len
 //! ```
 //!
-//! A token represents one key that must leave a crowded bucket, without saying which: it offers the least key of each
-//! of its tags in turn. No two tokens of a bucket share a tag, so no two of them compete for one remap entry.
+//! A token represents one key that must leave a crowded bucket, without determining which: it offers the least key of
+//! each of its tags in turn. No two tokens of a bucket share a tag, so no two of them compete for one remap entry.
 
 /// The key that marks an empty slot.
 pub const EMPTY_KEY: u32 = u32::MAX;
-/// An empty slot. It is greater than every pair's word, so empty slots stand at the end of an ascending bucket.
+/// An empty slot. It is greater than every pair's word, so an ascending bucket ends with its empty slots.
 pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
-/// The most keys that may have one home. A bucket of 16 at full load exceeds it once in 10^11 tables of 2^28 buckets;
-/// only bad constants do, and then the attempt fails.
+/// The maximum number of keys with one home. A bucket of 16 at full load exceeds it once in 10^11 tables of 2^28
+/// buckets; otherwise only bad constants exceed it, and then the attempt fails.
 pub const GROUP_MAX: u32 = 64;
-/// How often a token goes through its list with every function before it gives up. With one cycle nine times as many
-/// end in the stash at load 0.95 as with two; a third brings 28% fewer still, but a fourth nothing (`canonical.rs`).
+/// The number of passes of a token over its list, with every function, before it gives up. With one cycle nine times as
+/// many tokens end in the stash at load 0.95 as with two; a third cycle saves another 28%, but a fourth nothing
+/// (`canonical.rs`).
 pub const CYCLES: u32 = 2;
-/// A proposal slot that nothing was offered to.
+/// A proposal slot that has received no proposal.
 pub const NO_PROPOSAL: u64 = 0;
 
-/// A word of key and value.
+/// A word with this key and value.
 #[inline(always)]
 pub fn word(key: u32, value: u32) -> u64 {
     (u64::from(key) << 32) | u64::from(value)
@@ -43,15 +44,15 @@ pub fn value(word: u64) -> u32 {
     word as u32
 }
 
-/// The pair in a word; none if its slot is empty.
+/// The pair in a word; `None` if its slot is empty.
 #[inline(always)]
 pub fn pair(word: u64) -> Option<(u32, u32)> {
     (key(word) != EMPTY_KEY).then_some((key(word), value(word)))
 }
 
-/// Whether the bucket that begins with these two words is Type B: pairs descend there and ascend elsewhere. A bucket
-/// without pairs begins with two equal words, one with a single pair with a pair and the greater `EMPTY`: both are
-/// Type A.
+/// Whether the bucket that begins with these two words is Type B: its pairs descend, and ascend in other buckets. A
+/// bucket without pairs begins with two equal words, and one with a single pair with that pair and the greater `EMPTY`:
+/// both are Type A.
 #[inline(always)]
 pub fn is_type_b(first: u64, second: u64) -> bool {
     first > second
@@ -89,22 +90,22 @@ pub fn unpacked(proposal: u64) -> (u32, u32, u32) {
     ((proposal >> 48) as u32, !((proposal >> 16) as u32), !(proposal as u32) & 0xffff)
 }
 
-/// How many of a group's keys must leave their home: all but S - 1 if they are more than S.
+/// The number of a group's keys that must leave their home: all but S - 1 if there are more than S.
 #[inline(always)]
 pub fn leavers(keys: u32, slots: u32) -> u32 {
     if keys > slots { keys - (slots - 1) } else { 0 }
 }
 
-/// How many tokens a group has: one for each that must leave, but no more than it has tags.
+/// The number of tokens of a group: one for each key that must leave, but at most one per tag.
 #[inline(always)]
 pub fn token_count(keys: u32, slots: u32, mask: u32) -> u32 {
     leavers(keys, slots).min(mask.count_ones())
 }
 
-/// The position of set bit number `n` (from 0) of a mask that has this many.
+/// The position of set bit number `n` (from 0) of a mask that has more than `n`.
 #[inline(always)]
 pub fn nth_bit(mask: u32, n: u32) -> u32 {
-    // By halves, and not bit by bit as in the twin, so that processors find several at once.
+    // By halves rather than bit by bit as in OpenCL, so that processors can overlap several searches.
     let (mut at, mut left) = (0, n);
     for width in [16, 8, 4, 2, 1] {
         let below = (mask >> at & ((1 << width) - 1)).count_ones();
@@ -115,19 +116,19 @@ pub fn nth_bit(mask: u32, n: u32) -> u32 {
     at
 }
 
-/// How many tags a token holds.
+/// The number of tags of a token.
 #[inline(always)]
 pub fn list_length(mask: u32, tokens: u32, token: u32) -> u32 {
     (mask.count_ones() - token).div_ceil(tokens)
 }
 
-/// The greatest age of a token that holds `length` tags, in a table of `functions` secondary functions.
+/// The greatest age of a token with `length` tags, in a table of `functions` secondary functions.
 #[inline(always)]
 pub fn last_age(length: u32, functions: u32) -> u32 {
     CYCLES * functions * length
 }
 
-/// Tag and function of a token's proposal at an age from 1; none past its last.
+/// Tag and function of a token's proposal at an age from 1; `None` past its last one.
 #[inline(always)]
 pub fn step(mask: u32, tokens: u32, token: u32, age: u32, functions: u32) -> Option<(u32, u32)> {
     let length = list_length(mask, tokens, token);
@@ -138,7 +139,7 @@ pub fn step(mask: u32, tokens: u32, token: u32, age: u32, functions: u32) -> Opt
     Some((tag, (age - 1) / length % functions + 1))
 }
 
-/// The least age at which a token proposes this tag by this function; the token is the one that holds the tag.
+/// The least age at which the token of this tag proposes the tag by this function, and that token.
 #[inline(always)]
 pub fn age_of(mask: u32, tokens: u32, tag: u32, function: u32) -> (u32, u32) {
     let number = (mask & ((1 << tag) - 1)).count_ones();
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_token_walks_its_tags_with_one_function_after_the_other() {
-        // Tags 1, 3, 4, 8, 9 and two tokens: token 0 holds 1, 4, 9 and token 1 holds 3, 8.
+        // Tags 1, 3, 4, 8, 9 and two tokens: token 0 has 1, 4, 9 and token 1 has 3, 8.
         let mask = 0b11_0001_1010;
         let walk = |token: u32| (1..).map_while(|age| step(mask, 2, token, age, 6)).collect::<Vec<_>>();
         assert_eq!(walk(0)[..7], [(1, 1), (4, 1), (9, 1), (1, 2), (4, 2), (9, 2), (1, 3)]);

@@ -3,13 +3,13 @@
 //! ```text
 //! map     one bit per slot, in rows of the hash table; a row's first 64 bits are repeated after its end
 //! a block of 64 offsets (one row of offsets, x to x + 63):
-//!     for each point of the cell:  64 bits of the map, from where x leads the point;  or them all
+//!     for each point of the cell:  OR the 64 bits of the map that begin at the point's slot under x
 //!     the lowest zero is the offset
 //! ```
 //!
 //! Tens of offsets are tried for each point, and the map is a 64th of the table, so it mostly stays in a cache. Cells
-//! with many points are placed first, while the table is empty; the last ones are single points, which fit wherever a
-//! slot is free. So a table can be filled to its last slot.
+//! with many points are placed first, while the table is empty; the last ones are single points, which fit any free
+//! slot. So a table can be filled to its last slot.
 //!
 //! The build is not parallel, because every offset depends on all that were chosen before it.
 
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry};
 
-/// No offset: below 2^15 in each axis they never have all bits set.
+/// No offset: offsets are below 2^15 in each axis, so they never have all bits set.
 const NONE: u32 = u32::MAX;
 
 /// One point of the domain: a pair, and its slot with offset 0.
@@ -32,12 +32,12 @@ struct Point {
     value: u32,
 }
 
-/// Builds an image of the pairs `keys[i] -> values[i]`, whatever it contained before. `had_outside` is whether the
+/// Builds an image of the pairs `keys[i] -> values[i]`. Its earlier contents are ignored. `had_outside` is whether the
 /// table already has a sentinel pair.
 ///
-/// Of duplicates of a key the greatest value is kept. Cost: a few passes over the pairs; and for a cell with k points
-/// about `(1 - load)^-k` offsets, 64 of them for k reads of the map; an attempt ends after too many tries
-/// (`canonical.rs`). Memory: [`working_bytes`].
+/// Of duplicates the greatest value is kept. Cost: a few passes over the pairs, and about `(1 - load)^-k` offsets for a
+/// cell with k points, of which k reads of the map test 64. An attempt ends after too many tries (`canonical.rs`).
+/// Memory: [`working_bytes`].
 ///
 /// # Errors
 /// [`Error::TooLarge`] for more pairs than [`MOST_PAIRS`]; [`Error::OutOfMemory`].
@@ -105,7 +105,7 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
 /// Points, grouped by their cell of the offset table.
 struct Groups {
     points: Vec<Point>,
-    /// Where each cell's points begin, and how many of them are distinct.
+    /// The start of each cell's points, and the number of distinct ones.
     starts: Vec<u32>,
     counts: Vec<u32>,
 }
@@ -146,7 +146,7 @@ impl Groups {
                     Some(before) if before.key == point.key => {
                         placed.copies += 1;
                         placed.least_copy = Some(placed.least_copy.map_or(point.key, |least| least.min(point.key)));
-                        // They are sorted, so the greater value is later.
+                        // The points are sorted, so the greater value is later.
                         *before = point;
                         continue;
                     }
@@ -165,7 +165,7 @@ impl Groups {
         &self.points[start..start + self.counts[cell as usize] as usize]
     }
 
-    /// The cells that have points, those with more points first, of equals the one with the lesser number first.
+    /// The cells with points, by descending number of points; among equals the lesser number first.
     fn order(&self) -> Result<Vec<u32>> {
         let mut cells = filled(self.counts.iter().filter(|&&count| count > 0).count(), 0u32)?;
         let with_points = (0..self.counts.len() as u32).filter(|&cell| self.counts[cell as usize] > 0);
@@ -225,7 +225,7 @@ impl<'a> Search<'a> {
         let (most, side) = (self.left / points_here, u64::from(functions.side.n));
         // Offsets of the rows before this one.
         for before in (0..most).step_by(functions.side.n as usize).take(functions.rows() as usize) {
-            // The rows that x = 0 leads to; all others of this row of offsets lead to the same ones.
+            // The rows for x = 0; every other x of this row of offsets leads to the same ones.
             self.at.clear();
             self.at.extend(points.iter().map(|point| functions.row_of_slot(point.base, functions.offset_at(row, 0))));
             let in_row = side.min(most - before) as u32;
@@ -286,7 +286,7 @@ impl Map {
 
     fn take(&mut self, slot: u32) {
         let (row, x) = (slot / self.side, slot % self.side);
-        // In a short row one slot is seen several times among 64.
+        // In a short row one slot occurs several times among 64.
         for bit in (x..self.side + 64).step_by(self.side as usize) {
             self.words[row as usize * self.words_a_row + bit as usize / 64] |= 1 << (bit % 64);
         }

@@ -1,4 +1,4 @@
-//! Lookups, and the rule that chooses offsets, in its simplest form: one offset after the other, each tested point by
+//! Lookups, and the rule that chooses offsets in its simplest form: one offset after the other, each tested point by
 //! point. `build.rs` finds the same offsets 64 at a time.
 //!
 //! ```text
@@ -11,10 +11,10 @@
 //! cells without points have offset 0
 //! ```
 //!
-//! The limit of tries: an offset in those rows that is tried for a cell with k points counts k times, and all cells
-//! together may count 4096, or 2 M if that is more, for each point of the set. So the size bounds the time of an
-//! attempt. Regular sets with hundreds of points per cell would exceed it, until R is such that they are packed; others
-//! need tens of tries per point, and a full table some hundreds.
+//! **The limit of tries.** An offset in those rows that is tried for a cell with k points counts k times. The limit for
+//! all cells together is 4096, or 2 M if that is more, for each point of the set, so the size bounds the time of an
+//! attempt. Regular sets with hundreds of points per cell exceed it until R allows packing them; other sets need tens
+//! of tries per point, and a full table some hundreds.
 //!
 //! The order of the input is not used, and the points of a cell are tried together, so the bytes are a function of the
 //! set.

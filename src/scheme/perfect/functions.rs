@@ -8,8 +8,8 @@
 //! packed  = x + 2^16 y  in a plane,  x + 2^10 y + 2^20 z  in a volume
 //! ```
 //!
-//! M and R have no common divisor, so `p mod M` and `p mod R` together are p modulo M R: cells of the domain that agree
-//! in both are M R or more apart, and no offset can tell them apart.
+//! M and R have no common divisor, so `p mod M` and `p mod R` together are p modulo M R. Cells of the domain that agree
+//! in both are at least M R apart, and no offset can separate them.
 
 use super::PerfectPlan;
 use super::plan::{common_divisor, power};
@@ -17,8 +17,8 @@ use crate::scheme::Plan;
 use crate::scheme::divisor::Divisor;
 use crate::scheme::hash::{Lane, MixKeys, SplitMix64, mix, reduce, wrapped};
 
-/// The least of [`Functions::tries`]. Sets that are packed row by row need one row of offsets per point, which is more
-/// in a large table: so two rows, if that is more.
+/// The minimum of [`Functions::tries`]. Sets that are packed row by row need one row of offsets per point, which is
+/// more in a large table; the limit there is two rows.
 const TRIES: u64 = 1 << 12;
 
 /// The sizes of a table and the constants derived from them.
@@ -78,7 +78,7 @@ impl Functions {
         (cell, pack_volume(m.remainder(x), m.remainder(y), m.remainder(z)))
     }
 
-    /// The slot of a base under an offset. Offsets that no build makes are cut off, so any image leads to some slot.
+    /// The slot of a base under an offset. Offsets that no build sets are cut off, so any image leads to some slot.
     #[inline(always)]
     pub fn slot<L: Lane>(&self, base: L, offset: L) -> L {
         let side = L::splat(self.side.n);

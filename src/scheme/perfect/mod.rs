@@ -5,8 +5,8 @@
 //! a key is a cell p of a plane or a volume       x = key mod width, ..           (`params.rs`, `functions.rs`)
 //! slot(p) = (p mod M + offset[p mod R]) mod M    in each axis; M^d slots, R^d offsets, R smaller
 //! find(key)   the pair in its slot, if it is of this key
-//! build       offset cells with many points first; for each, the first offset that brings all its points to free
-//!             slots: the rule one by one (`canonical.rs`), 64 at a time (`build.rs`)
+//! build       offset cells with many points first; for each, the first offset that moves all its points to free
+//!             slots: one offset after the other (`canonical.rs`), 64 at a time (`build.rs`)
 //! ```
 //!
 //! If adjacent cells of the offset table have equal offsets, adjacent cells of the domain are stored in adjacent slots.
@@ -14,7 +14,7 @@
 //!
 //! From the paper: the function, the two tables, the two reads, and offsets chosen for coherence (from its abstract and
 //! Garcia 2011); and, from secondary sources, cells ordered by their number of points, and a larger offset table after
-//! a failure. koel's own: the set and the seed determine the order in which offsets are tried, so the bytes are a
+//! a failure. New in koel: the set and the seed determine the order in which offsets are tried, so the bytes are a
 //! function of both; the sizes and their growth (`plan.rs`); the search of 64 offsets at a time; both tables in one
 //! image.
 //!

@@ -2,14 +2,14 @@
 
 use crate::scheme::divisor::Divisor;
 
-/// The width of a plane for users who give none: 65,536 columns, and as many rows.
+/// The default width of a plane: 65,536 columns, and as many rows.
 pub const DEFAULT_WIDTH: u32 = 1 << 16;
 /// The greatest width or height of a domain.
 pub const MOST_EXTENT: u32 = Divisor::MOST;
 
 /// The parameters of a perfect spatial hash: a domain of two or three axes, whose cells are the keys, row by row.
 ///
-/// The last axis has as many cells as a `u32` leaves for it, so every key is some cell.
+/// The last axis has as many cells as fit a `u32`, so every key is a cell.
 ///
 /// ```
 /// use koel::{Cpu, HashTable, Perfect};

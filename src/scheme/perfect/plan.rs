@@ -8,7 +8,7 @@ use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{made_by, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
-/// The integers that fix a perfect image.
+/// The integers that determine a perfect image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct PerfectPlan {
@@ -57,12 +57,12 @@ impl PerfectPlan {
         self.offset_side
     }
 
-    /// Offsets: R^d, as many as the offset table has cells.
+    /// The number of offsets, R^d: one for each cell of the offset table.
     pub fn offset_count(&self) -> u64 {
         power(self.offset_side, self.axes)
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         if ![2, 3].contains(&self.axes) {
             return Err(format!("a domain of {} axes is unknown", self.axes));
@@ -88,7 +88,7 @@ impl Plan for PerfectPlan {
     fn words(&self) -> u64 {
         self.slots().saturating_add(self.offset_count().div_ceil(2))
     }
-    /// Offsets are no pairs.
+    /// Offsets are not counted, because they are not pairs.
     fn cells(&self) -> u64 {
         self.slots()
     }
@@ -97,12 +97,12 @@ impl Plan for PerfectPlan {
     }
 }
 
-/// `side^axes`; for no side of any plan that was accepted is it cut off.
+/// `side^axes`, which does not saturate for the side of a valid plan.
 pub(super) fn power(side: u32, axes: u32) -> u64 {
     u64::from(side).saturating_pow(axes)
 }
 
-/// The least side with this many cells, at least 1; for up to 2^32 cells.
+/// The smallest side with this many cells, at least 1; for up to 2^32 cells.
 pub(super) fn side_for(cells: u64, axes: u32) -> u32 {
     let (mut least, mut enough) = (1, 1 << 16);
     while least < enough {
@@ -112,19 +112,19 @@ pub(super) fn side_for(cells: u64, axes: u32) -> u32 {
     enough
 }
 
-/// Cells that an offset table may have however small its hash table: keys that are few and far apart need a large R to
-/// be told apart.
+/// The number of cells that an offset table may have however small its hash table. A few keys that are far apart need a
+/// large R to be separated.
 const FREE_CELLS: u64 = 1 << 12;
-/// The most cells of an offset table; their numbers fit 32 bits.
+/// The maximum number of cells of an offset table. Cell numbers fit 32 bits.
 const MOST_CELLS: u64 = 1 << 31;
-/// Sides that are tried in turn once the offset table has grown to its most, down to three quarters of it.
+/// The number of sides that are tried in turn once the offset table has its maximum size, down to three quarters of it.
 const LAST_SIDES: u32 = 16;
 
 fn most_offsets(slots: u64) -> u64 {
     slots.saturating_mul(4).saturating_add(FREE_CELLS).min(MOST_CELLS)
 }
 
-/// No R of any attempt is greater.
+/// An upper bound of R in all attempts.
 pub(super) fn largest_offset_side(side: u32, axes: u32) -> u32 {
     side_for(most_offsets(power(side, axes)), axes)
 }
@@ -137,11 +137,12 @@ pub(super) fn largest_offset_side(side: u32, axes: u32) -> u32 {
 /// R       the least side with this many cells, then down to the next number without a common divisor with M
 /// ```
 ///
-/// So R passes through M - 1, and in a plane 2 M - 1. There the points of an offset cell that lie in one row of the
-/// domain come to stand side by side, and sets that are long and thin, which leave most offsets without points, can be
-/// packed.
+/// So R takes the values M - 1 and, in a plane, 2 M - 1. With these, the points of an offset cell that are in one row
+/// of the domain are stored next to each other, so sets that are long and thin, and leave most offsets without points,
+/// can be packed.
 ///
-/// At the most cells, the attempts that are left try the sides below it in turn: other keys are congruent modulo each.
+/// At the maximum number of cells, the remaining attempts try the sides below it in turn, because different keys are
+/// congruent modulo each.
 pub(super) fn offset_side(side: u32, axes: u32, attempt: u32) -> u32 {
     let slots = power(side, axes);
     let most = most_offsets(slots);
@@ -151,7 +152,7 @@ pub(super) fn offset_side(side: u32, axes: u32, attempt: u32) -> u32 {
     if cells > most {
         offset_side -= attempt % LAST_SIDES.min(offset_side / 4 + 1);
     }
-    // 1 has no divisor in common with anything.
+    // 1 has no common divisor with any number.
     while common_divisor(offset_side, side) > 1 {
         offset_side -= 1;
     }
@@ -206,7 +207,7 @@ mod tests {
                     axes == 3 || !(3..=1 << 14).contains(&side) || sides.contains(&(2 * side - 1)),
                     "{side}: {sides:?}"
                 );
-                // Enough different ones to scatter what one leaves congruent.
+                // Enough different sides to scatter keys that are congruent modulo one of them.
                 let different: std::collections::BTreeSet<_> = sides[..32].iter().collect();
                 assert!(different.len() >= 6, "{side}: {sides:?}");
                 assert!(offset_side(side, axes, u32::MAX) <= most);

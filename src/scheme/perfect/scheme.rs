@@ -1,4 +1,4 @@
-//! The perfect spatial hash as a scheme: checks parameters, makes and reads plans.
+//! The perfect spatial hash as a scheme: checks parameters, creates and reads plans.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use crate::memory;
 use crate::scheme::cuckoo::classic::{EMPTY_KEY, pair};
 use crate::scheme::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// The most slots: sides of 2^15 in a plane and 2^10 in a volume, so that offsets pack into 32 bits.
+/// The maximum number of slots: sides of 2^15 in a plane and 2^10 in a volume, so that offsets pack into 32 bits.
 pub const MOST_SLOTS: u64 = 1 << 30;
-/// The most pairs; one thread takes minutes for this many.
+/// The maximum number of pairs, for which one thread takes minutes.
 pub const MOST_PAIRS: u64 = 1 << 26;
 
 impl Scheme for Perfect {
@@ -23,7 +23,7 @@ impl Scheme for Perfect {
     type Value = u32;
     type Plan = PerfectPlan;
 
-    /// Always: each offset depends on all that were chosen before it.
+    /// Always true, because each offset depends on all that were chosen before it.
     fn host_built(&self) -> bool {
         true
     }
@@ -80,9 +80,9 @@ impl Scheme for Perfect {
         Perfect { width: plan.width, height: plan.height() }
     }
 
-    /// What the working memory, and the image beyond that of `plan`, come to at the attempt that takes most: the offset
-    /// table grows from attempt to attempt, until an image has some three times its slots. Devices other than the CPU
-    /// lend their host the working memory, and it holds the image and the input too.
+    /// The working memory, and the growth of the image beyond that of `plan`, at the attempt that takes most: the
+    /// offset table grows from attempt to attempt, until an image has about three times its slots. For devices other
+    /// than the CPU the host takes the working memory, and also holds the image and the input.
     fn scratch_bytes(plan: &PerfectPlan, pairs: u64) -> u64 {
         let largest = PerfectPlan { offset_side: largest_offset_side(plan.side, plan.axes), ..*plan };
         let image = 8 * largest.words();
@@ -99,8 +99,8 @@ impl Scheme for Perfect {
         canonical::find(plan, image, key)
     }
 
-    /// Two, for a hit and for a miss: the offset, which is half a word, and the slot. The empty marker's key costs
-    /// none: it stands in the plan.
+    /// Two, for a hit and for a miss: the offset, which is half a word, and the slot. The sentinel key takes none,
+    /// because it is stored in the plan.
     fn reads(_: &PerfectPlan, _: &[u64], key: u32) -> u32 {
         if key == EMPTY_KEY { 0 } else { 2 }
     }
@@ -133,11 +133,11 @@ impl Scheme for Perfect {
         true
     }
 
-    /// The largest crowd of keys that no offset can tell apart: they share their cell of the offset table, and their
-    /// place under every offset.
+    /// The largest crowd of keys that no offset can separate: they share their cell of the offset table, and their slot
+    /// under every offset.
     fn crowd(plan: &PerfectPlan, keys: &[u32]) -> Option<Crowd> {
         let functions = plan.functions();
-        // Without memory to look for one, none is named.
+        // Without memory to search for a crowd, none is reported.
         let mut homes = memory::reserved(keys.len()).ok()?;
         homes.extend(keys.iter().filter(|&&key| key != EMPTY_KEY).map(|&key| functions.home(key)));
         homes.sort_unstable();

@@ -1,4 +1,4 @@
-//! The build against the rule one by one, what no offset can tell apart, and plans and images that no one made.
+//! Tests of the build against the simple rule, of keys that no offset can separate, and of invalid plans and images.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn plan(scheme: Perfect, slots: u64, attempt: u32) -> PerfectPlan {
     scheme.plan(Request { slots, pairs: 0, seed: 9, attempt }).expect("a plan")
 }
 
-/// The build on an image that is full of nonsense.
+/// The build on an image with arbitrary contents.
 fn built(plan: &PerfectPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
     let mut image = vec![0x1234_5678_9abc_def0; plan.words() as usize];
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
@@ -22,7 +22,7 @@ fn built(plan: &PerfectPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
     (image, placed)
 }
 
-/// The same by the rule one by one.
+/// The same by the simple rule.
 fn reference(plan: &PerfectPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placing) {
     let mut image = vec![u64::MAX; plan.words() as usize];
     let placing = Perfect::place(plan, &mut image, pairs);
@@ -64,7 +64,7 @@ fn the_build_finds_the_offsets_of_the_rule() {
     for (scheme, keys) in sets() {
         for len in [0, 1, 2, 7, 63, 64, 65, 500, keys.len()] {
             let pairs: Vec<_> = keys.iter().take(len).map(|&key| (key, !key)).collect();
-            // Loads from a half to full, and attempts that fail.
+            // Loads from a half to 1, and attempts that fail.
             for (slots, attempt) in [(2 * len, 0), (len * 10 / 9, 0), (len * 10 / 9, 5), (len, 3), (len, 11)] {
                 let plan = plan(scheme, slots as u64, attempt);
                 let (image, placed) = built(&plan, &pairs);
@@ -87,7 +87,7 @@ fn the_build_finds_the_offsets_of_the_rule() {
     }
 }
 
-/// Where the last try that is allowed finds an offset, and one before it.
+/// The limit of tries is tested exactly at the last try that finds an offset, and one before it.
 #[test]
 fn the_build_gives_up_where_the_rule_does() {
     for (scheme, keys) in sets() {
@@ -110,7 +110,7 @@ fn the_build_gives_up_where_the_rule_does() {
     }
 }
 
-/// 64 columns, all set: some attempts find nothing, and end.
+/// 64 columns, all set: some attempts find no offset, and must end.
 #[test]
 fn regular_sets_with_many_points_a_cell_are_built_in_time() {
     let keys: Vec<u32> = (0..1 << 16).collect();
@@ -123,7 +123,7 @@ fn regular_sets_with_many_points_a_cell_are_built_in_time() {
     assert!(attempt.is_some_and(|attempt| attempt <= 8), "{attempt:?}");
 }
 
-/// What `largest_offset_side` and `working_bytes` promise: no attempt needs more than the first one's estimate.
+/// The guarantee of `largest_offset_side` and `working_bytes`: no attempt needs more than the first one's estimate.
 #[test]
 fn scratch_covers_every_attempt() {
     for scheme in [Perfect::default(), Perfect::volume(100, 100)] {
@@ -167,7 +167,7 @@ fn copies_are_counted_exactly_and_the_greatest_value_stays() {
     assert_eq!(reference(&plan, &pairs), (image.clone(), Placing::Copy(least)));
     assert_eq!(Perfect::find(&plan, &image, keys[100]), Some(9));
     assert_eq!(Perfect::find(&plan, &image, keys[99]), Some(5));
-    // The empty marker's key takes no slot, and is a copy from the second on.
+    // The sentinel key does not take a slot, and counts as a duplicate from the second on.
     pairs.truncate(400);
     pairs.push((EMPTY_KEY, 7));
     let (again, placed) = built(&plan, &pairs);
@@ -182,7 +182,7 @@ fn copies_are_counted_exactly_and_the_greatest_value_stays() {
 fn keys_congruent_modulo_both_sides_are_a_crowd() {
     let plan = plan(Perfect::plane(60_000), 100, 2);
     let step = plan.side() * plan.offset_side();
-    // Five of one class, in both axes; two of another; and one by itself.
+    // Five keys of one class, in both axes; two of another; and a single one.
     let keys = [0, step, step * 60_000, 2 * step, step + step * 60_000, 7, 7 + step, 11];
     let pairs = keys.map(|key| (key, 1));
     let (_, placed) = built(&plan, &pairs);
@@ -217,7 +217,7 @@ fn lanes_agree_with_scalars() {
     }
 }
 
-/// The formula of the head of `functions.rs`, in plain arithmetic.
+/// The formula at the top of `functions.rs`, in plain arithmetic.
 #[test]
 fn slots_are_the_sum_of_cell_and_offset_modulo_the_side() {
     for (scheme, width, height) in [(Perfect::plane(123), 123, 0), (Perfect::volume(40, 50), 40, 50)] {
@@ -263,13 +263,13 @@ fn the_audit_notices_what_no_build_leaves() {
         let mut image = image.clone();
         change(&mut image);
         let whole = Perfect::audit(&plan, &image, 0..plan.cells());
-        // Parts see what the whole sees.
+        // Audits of parts together report the same as an audit of the whole.
         let (first, second) = (0..plan.cells() / 3, plan.cells() / 3..plan.cells());
         let parts = Perfect::audit(&plan, &image, first).and_then(|_| Perfect::audit(&plan, &image, second));
         assert_eq!(parts.is_err(), whole.is_err());
         whole
     };
-    // Every word of offsets is looked at: one that no build makes is damage, even where no pair needs it.
+    // Every word of offsets is checked: an offset that no build sets is damage, even if no pair needs it.
     for word in plan.slots()..plan.words() {
         let damaged = audit(&|image| image[word as usize] |= u64::from(u32::MAX));
         assert!(damaged.is_err(), "offsets in word {word}");
@@ -282,7 +282,7 @@ fn the_audit_notices_what_no_build_leaves() {
     assert_eq!(moved, Err(Violation::Misplaced { slot: free as u64, key: keys[0].into() }));
     let marked = audit(&|image| image[free] = entry(EMPTY_KEY, 1));
     assert!(matches!(marked, Err(Violation::Word { .. })), "{marked:?}");
-    // An offset of M in some axis; another offset for a cell with points; bits behind the last offset.
+    // An offset of M in some axis; another offset for a cell with points; bits after the last offset.
     let word = functions.offset_word(functions.home(keys[0]).0);
     let wide = audit(&|image| image[word] = u64::from(plan.side()) << 16 | u64::from(plan.side()) << 48);
     assert!(matches!(wide, Err(Violation::Word { .. } | Violation::Misplaced { .. })), "{wide:?}");
@@ -339,7 +339,7 @@ fn a_stored_plan_gives_its_parameters_back_and_others_are_refused() {
         PerfectPlan { reserved: 1, ..good },
     ] {
         assert!(bad.checked().is_err(), "{bad:?}");
-        // Whoever asks before checking gets numbers and no panic.
+        // Calls on an unchecked plan return numbers and do not panic.
         let _ = (bad.slots(), bad.words(), bad.cells(), bad.offset_count(), bad.functions());
     }
     assert!(Perfect::plane(0).check().is_err() && Perfect::volume(5, 0).check().is_err());

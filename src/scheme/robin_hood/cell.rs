@@ -1,43 +1,44 @@
-//! A cell of a Robin Hood table: `[age][name][value]`, where the name is what the cell says of its key.
+//! A cell of a Robin Hood table: `[age][name][value]`, where the name is the part of the key that the cell stores.
 //!
 //! ```text
-//! CANONICAL   [age 6][quotient 26][value 32]   the place and the age say the key modulo m, the name says k / m
+//! CANONICAL   [age 6][quotient 26][value 32]   place and age imply the key modulo m; the name is k / m
 //! PAIRS       [age 4][key 32][value 28]        the paper's 64-bit word
-//! KEYS        [age 4][key 28]                  the paper's 32-bit word: two to a word of the image, the low half first
+//! KEYS        [age 4][key 28]                  the paper's 32-bit word: two per word of the image, the low half first
 //! ```
 //!
-//! Cells compare as integers: the older wins, then the greater name, then the greater value. Every rule of the table is
-//! written once for all three. With at least 64 slots a quotient has 26 bits, so nothing is lost and every key and
-//! value is legal in canonical tables. An empty cell is 0, and no other is, because ages begin at 1.
+//! Cells compare as integers: the greater age wins, then the greater name, then the greater value. Every rule of the
+//! table is written once for all three. With at least 64 slots a quotient fits 26 bits, so canonical tables store every
+//! key and value. Only an empty cell is 0, because ages start at 1.
 //!
-//! What it is not: `scheme/slot.rs`, whose four bits of age are too few here. At load 0.99 ages reach 15 and more.
+//! The cells of `scheme/slot.rs` are different: their four bits of age are too few here. At load 0.99 ages reach 15 and
+//! more.
 
 /// An empty cell.
 pub const EMPTY: u64 = 0;
 
-/// The fields of a cell, in bits. They fill a cell: 64 bits or 32.
+/// The fields of a cell, in bits. Together they fill the cell: 64 bits or 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellLayout {
-    /// Of the age, at the top.
+    /// Bits of the age, at the top.
     pub age_bits: u32,
-    /// Of the name: the quotient of the key, or the key.
+    /// Bits of the name: the quotient of the key, or the key.
     pub name_bits: u32,
-    /// Of the value.
+    /// Bits of the value.
     pub value_bits: u32,
-    /// The greatest age of a pair. Past it the attempt has failed.
+    /// The greatest age of a pair. An attempt that exceeds it has failed.
     pub max_age: u32,
 }
 
-/// The canonical word. Age 63 is the tombstone's.
+/// The canonical word. Age 63 marks a tombstone.
 pub const CANONICAL: CellLayout = CellLayout { age_bits: 6, name_bits: 26, value_bits: 32, max_age: 62 };
-/// The paper's word of a key with its value.
+/// The paper's word for a key and a value.
 pub const PAIRS: CellLayout = CellLayout { age_bits: 4, name_bits: 32, value_bits: 28, max_age: 15 };
-/// The paper's word of a key alone.
+/// The paper's word for a key without a value.
 pub const KEYS: CellLayout = CellLayout { age_bits: 4, name_bits: 28, value_bits: 0, max_age: 15 };
 
-/// A canonical cell whose pair was removed: above every pair's, so nothing displaces it, and a lookup goes on.
+/// A canonical cell whose pair was removed. It is greater than any pair, so nothing displaces it, and lookups skip it.
 pub const TOMBSTONE: u64 = ((CANONICAL.max_age + 1) as u64) << (64 - CANONICAL.age_bits);
-/// The fewest slots: the first prime with which a quotient has 26 bits.
+/// The minimum number of slots: the first prime for which a quotient fits 26 bits.
 pub const LEAST_SLOTS: u32 = 67;
 const _: () = assert!(u32::MAX / LEAST_SLOTS < 1 << CANONICAL.name_bits);
 
@@ -47,31 +48,31 @@ const fn mask(bits: u32) -> u64 {
 }
 
 impl CellLayout {
-    /// A cell's bits: 64 or 32.
+    /// The number of bits of a cell: 64 or 32.
     #[inline(always)]
     pub const fn cell_bits(self) -> u32 {
         self.age_bits + self.name_bits + self.value_bits
     }
 
-    /// Words of the image for this many cells.
+    /// The number of words of an image with this many cells.
     pub const fn words(self, cells: u64) -> u64 {
         cells.div_ceil(64 / self.cell_bits() as u64)
     }
 
-    /// A cell with these fields; what is too wide is cut.
+    /// A cell with these fields. Excess bits are cut off.
     #[inline(always)]
     pub const fn cell(self, age: u32, name: u32, value: u32) -> u64 {
         let upper = ((age as u64) << self.name_bits) | (name as u64 & mask(self.name_bits));
         (upper << self.value_bits) | (value as u64 & mask(self.value_bits))
     }
 
-    /// Age and name, which decide where a pair stands.
+    /// Age and name, which decide where a pair is stored.
     #[inline(always)]
     pub const fn upper(self, cell: u64) -> u64 {
         cell >> self.value_bits
     }
 
-    /// The age in a cell; in classic tables with maximum ages the code of one.
+    /// The age in a cell; in classic tables with maximum ages, the code of one.
     #[inline(always)]
     pub const fn age(self, cell: u64) -> u32 {
         (cell >> (self.name_bits + self.value_bits)) as u32
@@ -96,14 +97,14 @@ impl CellLayout {
         (cell & mask(below)) | ((age as u64) << below)
     }
 
-    /// Whether a cell holds a pair: it is not empty, and no tombstone.
+    /// Whether a cell contains a pair: it is neither empty nor a tombstone.
     #[inline(always)]
     pub const fn is_pair(self, cell: u64) -> bool {
         let age = self.age(cell);
         age >= 1 && age <= self.max_age
     }
 
-    /// Cell `at` of an image; empty past its end.
+    /// Cell `at` of an image; empty past the end.
     #[inline(always)]
     pub fn get(self, image: &[u64], at: u32) -> u64 {
         if self.cell_bits() == 64 {
@@ -113,7 +114,7 @@ impl CellLayout {
         u64::from((word >> (at % 2 * 32)) as u32)
     }
 
-    /// Writes cell `at` of an image; nothing past its end.
+    /// Writes cell `at` of an image; does nothing past the end.
     #[inline(always)]
     pub fn put(self, image: &mut [u64], at: u32, cell: u64) {
         if self.cell_bits() == 64 {

@@ -4,15 +4,15 @@
 //! m slots, a prime;   x = key, or mix(key);   quotient = x / m,  r = x mod m
 //! home  = r            coherent, random           place at age i = (home + o_i) mod m,  o_1 = 0
 //!       = c0 + r c1    paper-random (c1 has an inverse, because m is prime)
-//! o_i   = reduce(mix'(i), m)   coherent, random: a fixed random walk that all keys take together
+//! o_i   = reduce(mix'(i), m)   coherent, random: one fixed random walk for all keys
 //!       = (i - 1) c2           paper-random
-//! back:   home = (place - o_i) mod m,  r of home,  x = quotient m + r,  key of x
+//! inverse: home = (place - o_i) mod m,  r of home,  x = quotient m + r,  key of x
 //! ```
 //!
-//! No step divides ([`crate::scheme::divisor`]). All of it works on several keys at once ([`Lane`]).
+//! No step divides ([`crate::scheme::divisor`]), and all of them work on several keys at once ([`Lane`]).
 //!
-//! What it is not: free of repetition. Two ages may have one offset, and then a list comes to one slot twice. That is
-//! harmless; but a class of keys with one home can have no more pairs than its list has slots ([`Functions::seats`]).
+//! A list may contain a slot twice, because two ages may have the same offset. That is harmless, but a class of keys
+//! with one home can have no more pairs than its list has distinct slots ([`Functions::seats`]).
 
 use super::prime::power;
 use super::{RobinHoodPlan, Sequence};
@@ -20,17 +20,17 @@ use crate::scheme::constants::Constants;
 use crate::scheme::divisor::{Divisor, Factor};
 use crate::scheme::hash::{self, Lane, MixKeys, wrapped};
 
-/// One more than the greatest age that a cell can hold.
+/// One more than the greatest age that fits a cell.
 const AGES: usize = 64;
 
-/// The lists of one plan, ready to compute with.
+/// The lists of one plan, with all constants precomputed.
 #[derive(Clone, Debug)]
 pub struct Functions {
-    /// Which lists.
+    /// The probe sequence.
     pub sequence: Sequence,
     /// m.
     pub slots: u32,
-    /// Divides by m.
+    /// Division by m.
     pub by_slots: Divisor,
     /// The mixer of keys (random).
     pub keys: MixKeys,
@@ -55,7 +55,7 @@ impl Functions {
         Functions::drawn(plan.sequence(), plan.slots, keys, &mut stream)
     }
 
-    /// The lists of a table with this mixer of keys, from what the stream of its attempt brings after that.
+    /// The lists of a table with this mixer of keys. The other constants are the next ones of the attempt's stream.
     pub(super) fn drawn(sequence: Sequence, slots: u32, keys: MixKeys, stream: &mut Constants) -> Self {
         let slots = slots.max(2);
         let walk = stream.next_mix_keys();
@@ -79,7 +79,7 @@ impl Functions {
         functions
     }
 
-    /// `o_i`: a function of the age and the constants alone.
+    /// Computes `o_i`, which depends on the age and the constants only.
     pub fn offset_of(&self, age: u32) -> u32 {
         match (self.sequence, age) {
             (_, 0 | 1) => 0,
@@ -88,7 +88,7 @@ impl Functions {
         }
     }
 
-    /// `o_i` for an age up to 63, looked up.
+    /// `o_i` for an age up to 63, from the table.
     #[inline(always)]
     pub fn offset(&self, age: u32) -> u32 {
         self.offsets[age as usize % AGES]
@@ -102,7 +102,7 @@ impl Functions {
         (self.home_of(rest), quotient)
     }
 
-    /// The home of what a division by m leaves of a key.
+    /// The home of a key, from the remainder of its division by m.
     #[inline(always)]
     pub fn home_of<L: Lane>(&self, rest: L) -> L {
         if self.sequence != Sequence::PaperRandom {
@@ -112,7 +112,7 @@ impl Functions {
         wrapped(self.spread.product(rest, self.slots).plus(L::splat(self.start)), slots)
     }
 
-    /// What the division left of the keys with this home.
+    /// The remainder of the keys with this home.
     #[inline(always)]
     pub fn rest_of(&self, home: u32) -> u32 {
         if self.sequence != Sequence::PaperRandom {
@@ -128,13 +128,13 @@ impl Functions {
         wrapped(home.plus(L::splat(self.offset(age))), L::splat(self.slots))
     }
 
-    /// The home whose place at this age it is.
+    /// The home that has this place at this age.
     #[inline(always)]
     pub fn home(&self, place: u32, age: u32) -> u32 {
         wrapped(place.wrapping_add(self.slots - self.offset(age)), self.slots)
     }
 
-    /// The key with this home and quotient; nonsense in, nonsense out, but never a panic.
+    /// The key with this home and quotient. Arbitrary for invalid arguments, but never panics.
     #[inline(always)]
     pub fn key(&self, home: u32, quotient: u32) -> u32 {
         let x = quotient.wrapping_mul(self.slots);
@@ -145,7 +145,7 @@ impl Functions {
         }
     }
 
-    /// How many slots a list has up to this age: the most keys of one home.
+    /// The number of distinct slots of a list up to this age: the most keys of one home.
     pub fn seats(&self, last_age: u32) -> u64 {
         let mut offsets: Vec<u32> = (1..=last_age).map(|age| self.offset(age)).collect();
         offsets.sort_unstable();
@@ -167,7 +167,7 @@ mod tests {
         Functions::new(&scheme.plan(Request { slots, pairs: 0, seed, attempt: 0 }).expect("a plan"))
     }
 
-    /// In words of any length, and by division.
+    /// The same place, computed with wide integers and division.
     fn naive_place(f: &Functions, key: u32, age: u32) -> (u64, u64) {
         let m = u64::from(f.slots);
         let x = if f.sequence == Sequence::Random { hash::mix(key, f.keys) } else { key };
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// What coherence is: neighbours stay neighbours at every age, but for those at the table's ends.
+    /// Coherence: neighbouring keys have neighbouring places at every age, except at the ends of the table.
     #[test]
     fn neighbouring_keys_have_neighbouring_places() {
         let f = functions(Sequence::Coherent, 100_000, 5);

@@ -66,7 +66,7 @@ impl Levels {
         self.of_code.len() as u32 - 1
     }
 
-    /// Codes in a word of the array. With 3 bits the highest bit of a word stays free, so that no code is cut in two.
+    /// Codes in a word of the array. With 3 bits the highest bit of a word is unused, so that no code spans two words.
     #[inline(always)]
     pub fn per_word(&self) -> u32 {
         64 / self.bits
@@ -123,7 +123,7 @@ impl Rule {
         levels.code_in(image.get(at).copied().unwrap_or(0), shift)
     }
 
-    /// The second pass of a build: writes all maximum ages, from the ages that the cells hold.
+    /// The second pass of a build: writes all maximum ages, computed from the ages in the cells.
     pub fn write_max_ages(&self, image: &mut [u64]) {
         let slots = self.functions.slots;
         match self.max_ages {

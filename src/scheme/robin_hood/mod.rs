@@ -1,5 +1,5 @@
 //! The Robin Hood table (Garcia et al. 2011, Coherent Parallel Hashing): each key has an endless list of slots, and a
-//! slot keeps the pair that is farther down its list.
+//! slot keeps the pair that is further along its list.
 //!
 //! ```text
 //! canonical  cell = [age 6][quotient 26][value 32]: every key and value, loads to 0.99; removal by tombstones
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `params.rs` has the parameters, `plan.rs` the stored integers, `prime.rs` the number of slots, `functions.rs` the
-//! hash functions, `cell.rs` the types of cells, `rule.rs` the rule, `max_ages.rs` the limits of lookups and `audit.rs`
+//! hash functions, `cell.rs` the cell layouts, `rule.rs` the rule, `max_ages.rs` the limits of lookups and `audit.rs`
 //! the invariants. This file implements the scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 mod audit;
@@ -36,13 +36,13 @@ use super::{Audit, Crowd, Key, Kind, Limits, Load, Placing, Plan, Request, Schem
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// The most slots that can be asked for. It leaves room for a prime for each attempt below 2^31, so that the sum of two
-/// places fits 32 bits.
+/// The maximum number of slots of a request. The primes of all attempts are below 2^31, so the sum of two places fits
+/// 32 bits.
 pub const MOST_SLOTS: u64 = (1 << 31) - (1 << 15);
-/// One more than the last attempt there is a prime for.
+/// The number of attempts for which there is a prime.
 const ATTEMPTS: u32 = 1024;
 
-/// The slots of attempt 0, and those of the attempt that is asked for: primes both.
+/// The number of slots of attempt 0, and that of the requested attempt. Both are primes.
 fn sizes(request: &Request) -> Result<(u32, u32)> {
     let Request { slots: asked, attempt, .. } = *request;
     let too_large = || Error::TooLarge { what: "slots of a Robin Hood table", asked, most: MOST_SLOTS };
@@ -56,8 +56,8 @@ fn sizes(request: &Request) -> Result<(u32, u32)> {
     Ok((base, prime::prime_from(base, attempt).ok_or_else(too_large)?))
 }
 
-/// The largest class of keys with one home, of the homes of all keys, if its list has fewer slots. `key` gives the
-/// least key of a home.
+/// The largest class of keys that share a home, given the homes of all keys, if its list has fewer slots. `key` returns
+/// the smallest key of a home.
 fn crowd_of<K: Key>(
     functions: &Functions,
     last_age: u32,
@@ -65,7 +65,7 @@ fn crowd_of<K: Key>(
     key: impl Fn(u32) -> K,
 ) -> Option<Crowd> {
     let most = functions.seats(last_age);
-    // Without memory to look for one, none is named.
+    // Without memory to search for a crowd, none is reported.
     let mut sorted = memory::reserved(homes.len()).ok()?;
     sorted.extend(homes);
     sorted.sort_unstable();
@@ -75,7 +75,7 @@ fn crowd_of<K: Key>(
     }
     let m = functions.slots;
     let which = match functions.sequence {
-        // The home is the class.
+        // The class is the home.
         Sequence::Coherent => format!("congruent to {} modulo {m}", largest[0]),
         Sequence::Random => format!("alike in that their hashes are congruent to {} modulo {m}", largest[0]),
         Sequence::PaperRandom => format!("congruent to {} modulo {m}", key(largest[0])),
@@ -91,7 +91,7 @@ impl Scheme for RobinHood {
     type Value = u32;
     type Plan = RobinHoodPlan;
 
-    /// The paper builds anew too: its second pass writes over the ages.
+    /// Classic tables are rebuilt too, because the second pass of a build overwrites the ages.
     fn updates(&self) -> Updates {
         match self.kind() {
             Kind::Canonical => Updates::Tombstones,
@@ -99,7 +99,7 @@ impl Scheme for RobinHood {
         }
     }
 
-    /// Both kinds build by the one rule, in which copies of a key meet.
+    /// Both kinds use the same rule, by which duplicates meet.
     fn keeps_one(&self) -> bool {
         true
     }
@@ -126,7 +126,7 @@ impl Scheme for RobinHood {
         Ok(())
     }
 
-    /// Steps by a constant make clusters, whose ages end a table long before it is full.
+    /// Steps by a constant cause clusters, whose ages exceed the maximum long before a table is full.
     fn default_load(&self) -> Load {
         Load::from_millionths(match (self.kind, self.sequence) {
             (Kind::Canonical, Sequence::PaperRandom) => 800_000,
@@ -163,7 +163,8 @@ impl Scheme for RobinHood {
         rule.search(image, key).1.map(|at| rule.layout.value(rule.layout.get(image, at)))
     }
 
-    /// Cells; reading the maximum ages of a canonical table, which are a 16th of it or less, is not counted.
+    /// Counts cells. Reads of the maximum ages of a canonical table are not counted: they are at most a 16th of its
+    /// size.
     fn reads(plan: &RobinHoodPlan, image: &[u64], key: u32) -> u32 {
         plan.rule().search(image, key).0
     }
@@ -205,7 +206,7 @@ impl Scheme for RobinHood {
         plan.rule().audit(image, cells)
     }
 
-    /// A 32-bit age for each home, from which the maximum ages are made.
+    /// A 32-bit age for each home, from which the maximum ages are computed.
     fn scratch_bytes(plan: &RobinHoodPlan, _: u64) -> u64 {
         if plan.max_ages() == MaxAges::None { 0 } else { 4 * plan.slots() }
     }
@@ -255,7 +256,7 @@ mod tests {
         assert!(last.slots < 1 << 31);
     }
 
-    /// Every attempt has another prime; what is asked in between makes no difference.
+    /// Every attempt has a different prime, and requests between two primes have the same plan.
     #[test]
     fn the_slots_are_the_primes_from_those_asked() {
         for (asked, expected) in

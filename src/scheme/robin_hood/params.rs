@@ -1,9 +1,9 @@
-//! The parameters: kind, probe sequence, maximum ages, whether keys stand alone.
+//! The parameters: kind, probe sequence, maximum ages, and whether the table has keys only.
 
 use crate::error::{Error, Result};
 use crate::scheme::{Kind, Load};
 
-/// The places of a key, in order. All of them are endless, and work modulo the number of slots, a prime.
+/// The places of a key, in order. All sequences are endless, and computed modulo the number of slots, a prime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Sequence {
@@ -11,10 +11,10 @@ pub enum Sequence {
     /// congruent modulo the number of slots share all their places.
     #[default]
     Coherent,
-    /// `mix(k) + o_i`: the same steps from a scattered start, for keys that have no order worth keeping.
+    /// `mix(k) + o_i`: the same steps from a pseudo-random start, for keys whose order does not matter.
     Random,
-    /// `c0 + k c1 + i c2`, the random sequence of the paper's Section 4. It steps by a constant, so clusters form at
-    /// high loads, and ages with them.
+    /// `c0 + k c1 + i c2`, the random sequence of the paper's Section 4. Its constant steps cause clusters at high
+    /// loads, and so high ages.
     PaperRandom,
 }
 
@@ -43,13 +43,13 @@ impl Sequence {
 /// so more than 62 of them (classic: 15) cannot be built. Every attempt has another prime number of slots, which
 /// scatters them.
 ///
-/// Keys at one stride are no random keys either. In the coherent sequence they take one read a hit while they do not
-/// wrap around 2^32, whatever the stride. Where they do, their runs may fall on each other: of 3,000 random odd strides
+/// Keys with a constant stride are not random either. In the coherent sequence a hit takes one read, whatever the
+/// stride, as long as the keys do not wrap around 2^32. If they do, their runs may overlap: of 3,000 random odd strides
 /// (90,000 keys, load 0.9, the placing rule simulated on 2026-11-22) a hit took 2.7 reads on average, more than 8 at
 /// one stride in 26, and 36 at the worst one; 4 could not be built in the first attempt. [`Sequence::Random`] hashes
-/// keys before it orders them: use it for keys that wrap, such as multiples of 0x85ebca6b. The sequence is not chosen
-/// by a sample of the keys, because a table that grows must have the same bytes as one built from all of its keys at
-/// once, and the sample of its first keys may differ from that of all.
+/// the keys first: use it for keys that wrap, such as multiples of 0x85ebca6b. The sequence is not chosen by a sample
+/// of the keys, because a table that grows must have the same bytes as one built from all of its keys at once, and a
+/// sample of the first keys may differ from one of all keys.
 ///
 /// ```
 /// use koel::scheme::{RobinHood, robin_hood::Sequence};
@@ -71,7 +71,7 @@ impl Default for RobinHood {
     }
 }
 
-/// The bits a maximum age can have; 0 is none.
+/// The possible numbers of bits of a maximum age; 0 for none.
 pub(super) const MAX_AGES_BITS: [u32; 4] = [0, 2, 3, 4];
 
 impl RobinHood {
@@ -85,16 +85,16 @@ impl RobinHood {
         RobinHood { kind: Kind::Classic, max_ages: 4, ..RobinHood::canonical() }
     }
 
-    /// The places of a key.
+    /// Sets the probe sequence.
     pub fn sequence(self, sequence: Sequence) -> Self {
         RobinHood { sequence, ..self }
     }
 
-    /// The bits of a maximum age (Equation 1 of the paper): 0 for none, 2, 3 or 4. With them a lookup knows beforehand
-    /// how far it may have to go.
+    /// The bits of a maximum age (Equation 1 of the paper): 0 for none, 2, 3 or 4. With maximum ages a lookup has an
+    /// upper bound of its probes from the start.
     ///
-    /// In canonical tables they stand in an array of their own behind the slots. In classic tables they replace the
-    /// ages of the pairs; with none the ages stay, which is what the paper calls constrained access.
+    /// Canonical tables store them in a separate array after the slots. In classic tables they replace the ages of the
+    /// pairs; without them the ages are kept, which the paper calls constrained access.
     pub fn max_ages(self, bits: u32) -> Self {
         RobinHood { max_ages: bits, ..self }
     }
@@ -105,8 +105,7 @@ impl RobinHood {
     }
 
     /// The load at which a table takes `1 / density` times the bits of its keys, if each cell has `key_bits` for the
-    /// key and
-    /// `age_bits` besides: `(k + a) / (p k)` with p = 1 / density (Section 3.1).
+    /// key and `age_bits` in addition: `(k + a) / (p k)` with p = 1 / density (Section 3.1).
     ///
     /// ```
     /// use koel::RobinHood;
@@ -117,8 +116,8 @@ impl RobinHood {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for a density outside of 0 to 1, for keys without bits, and where the table would
-    /// have to be more than full.
+    /// [`Error::InvalidParameter`] for a density outside of 0 to 1, for keys without bits, and if the load would exceed
+    /// 1.
     pub fn load_for_key_density(density: f64, key_bits: u32, age_bits: u32) -> Result<Load> {
         if !(density > 0.0 && density <= 1.0) {
             return Err(Error::parameter("key density", density, "give a number above 0 and up to 1"));
@@ -145,7 +144,7 @@ mod tests {
             let found = load(density, key, age).expect("a load");
             assert!((found - expected).abs() < 0.005, "{found}");
         };
-        // Section 3.1. Of a key density of 0.7 the paper says 0.82, where its formula gives 0.80.
+        // Section 3.1. For a key density of 0.7 the paper states 0.82, but its formula gives 0.80.
         near(1.0 / 1.2, 28, 4, 0.95);
         near(0.7, 28, 4, 0.80);
         near(1.0 / 1.2, 60, 4, 0.89);

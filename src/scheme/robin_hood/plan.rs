@@ -9,7 +9,7 @@ use crate::scheme::head::head;
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
-/// The integers that fix a Robin Hood image.
+/// The integers that determine a Robin Hood image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct RobinHoodPlan {
@@ -21,7 +21,7 @@ pub struct RobinHoodPlan {
     pub(super) max_ages: u32,
     /// The slots of attempt 0: a prime.
     pub(super) base: u32,
-    /// The slots of this attempt: a prime too.
+    /// The slots of this attempt: a prime.
     pub(super) slots: u32,
     pub(super) attempt: u32,
     pub(super) reserved: u32,
@@ -29,7 +29,7 @@ pub struct RobinHoodPlan {
 }
 
 impl RobinHoodPlan {
-    /// All that this plan's passes compute with.
+    /// The parameters of this plan's passes.
     pub fn rule(&self) -> Rule {
         Rule::new(self)
     }
@@ -39,7 +39,7 @@ impl RobinHoodPlan {
         Sequence::ALL[self.sequence as usize % Sequence::ALL.len()]
     }
 
-    /// How a cell is laid out.
+    /// The layout of a cell.
     pub fn layout(&self) -> CellLayout {
         match (self.kind(), self.keys_alone) {
             (Kind::Canonical, _) => cell::CANONICAL,
@@ -48,7 +48,7 @@ impl RobinHoodPlan {
         }
     }
 
-    /// Where the maximum ages are, and in which steps.
+    /// The place and the encoding of the maximum ages.
     pub fn max_ages(&self) -> MaxAges {
         MaxAges::of(self.kind(), self.max_ages)
     }
@@ -63,12 +63,12 @@ impl RobinHoodPlan {
         self.keys_alone != 0
     }
 
-    /// Slots, a prime that fits 31 bits.
+    /// The number of slots, a prime that fits 31 bits.
     pub fn slot_count(&self) -> u32 {
         self.slots
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("probe sequence", self.sequence, &Sequence::ALL)?;

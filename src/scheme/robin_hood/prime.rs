@@ -3,7 +3,7 @@
 //! Rows of an image and layers of voxels often have lengths with small factors: powers of two, or multiples of ten. If
 //! the length of the table shared a factor with them, keys that are one row apart would collide. A prime shares none.
 
-/// Divided by first: three of four odd numbers need no more.
+/// Trial divisors, which rule out about three of four odd numbers.
 const SMALL: [u32; 10] = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31];
 
 /// Whether `n` is prime: the test of Miller and Rabin. With the bases 2, 7 and 61 it is exact below 4,759,123,141
@@ -32,7 +32,7 @@ pub fn is_prime(n: u32) -> bool {
     })
 }
 
-/// Prime number `skip`, counted from 0, of those that are `least` or more. `None` past the last `u32`.
+/// Prime number `skip`, counted from 0, among the primes of at least `least`. `None` past the last `u32`.
 pub fn prime_from(least: u32, skip: u32) -> Option<u32> {
     (least..=u32::MAX).filter(|&n| is_prime(n)).nth(skip as usize)
 }

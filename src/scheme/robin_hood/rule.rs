@@ -69,7 +69,7 @@ impl Rule {
         Some((age, key, self.layout.value(cell)))
     }
 
-    /// The pair in a cell of a finished image.
+    /// The pair in a cell of a complete image.
     #[inline(always)]
     pub fn pair(&self, at: u32, cell: u64) -> Option<(u32, u32)> {
         match self.max_ages {
@@ -78,8 +78,8 @@ impl Rule {
         }
     }
 
-    /// The age of the pair in a cell of a finished image; 0 if there is none. If codes have replaced the ages, the
-    /// first age at which its list leads to this cell.
+    /// The age of the pair in a cell of a complete image; 0 if there is no pair. If codes have replaced the ages, the
+    /// first age at which its list reaches this cell.
     pub fn age(&self, at: u32, cell: u64) -> u32 {
         match (self.pair(at, cell), self.max_ages) {
             (None, _) => 0,

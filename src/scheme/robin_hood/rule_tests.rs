@@ -21,7 +21,7 @@ fn plan_of(scheme: &RobinHood, slots: u64) -> RobinHoodPlan {
     scheme.plan(Request { slots, pairs: 0, seed: 9, attempt: 0 }).expect("a plan")
 }
 
-/// Distinct keys without order, and values, that fit the layout.
+/// Distinct keys in no order, and values, that fit the layout.
 fn some_pairs(scheme: &RobinHood, count: u32) -> Pairs {
     let limits = scheme.limits();
     let cut = |x: u32, bits: u32| (u64::from(x) & ((1 << bits) - 1)) as u32;
@@ -40,7 +40,7 @@ fn built(plan: &RobinHoodPlan, pairs: &[(u32, u32)]) -> Vec<u64> {
 fn any_order_gives_the_same_image_that_answers_and_passes_the_audit() {
     for scheme in every_table() {
         let pairs = some_pairs(&scheme, 800);
-        // What steps by a constant needs more ages than the classic table has, at high loads.
+        // At high loads, constant steps need more ages than the classic table has.
         let plan = plan_of(&scheme, 1100);
         let image = built(&plan, &pairs);
         let backwards: Pairs = pairs.iter().rev().copied().collect();
@@ -88,7 +88,7 @@ fn the_greatest_copy_stays() {
     }
 }
 
-/// Keys that are congruent modulo the table's length have one list: as many as it has slots can stand, and no more.
+/// Keys that are congruent modulo the number of slots share one list: the table holds as many of them as it has slots.
 #[test]
 fn a_class_fills_its_list_and_then_fails() {
     for sequence in [Sequence::Coherent, Sequence::PaperRandom] {
@@ -144,7 +144,7 @@ fn the_audit_sees_each_kind_of_damage() {
         };
         assert!(damaged(&[]).is_ok(), "{scheme:?}");
         let packed = matches!(rule.max_ages, MaxAges::Packed(_));
-        // A pair at its first place, whose second is free.
+        // A pair at its first place, whose second place is free.
         let (at, second, cell) = (0..plan.slot_count())
             .find_map(|at| {
                 let cell = layout.get(&image, at);
@@ -172,8 +172,8 @@ fn the_audit_sees_each_kind_of_damage() {
         let seen =
             matches!(moved, Err(Violation::Blocking { .. } | Violation::Misplaced { .. } | Violation::Bucket { .. }));
         assert!(seen, "{scheme:?}: {moved:?}");
-        // In a place that its list does not lead to; in canonical tables any place is some key's, but not with any
-        // quotient.
+        // A place that is not on the key's list. In canonical tables every place is on some key's list, but not with
+        // every quotient.
         let no_key = layout.cell(1, u32::MAX, 0);
         let stray = (0..plan.slot_count()).filter(|&stray| layout.get(&image, stray) == EMPTY).find(|&stray| {
             let moved = if rule.names_keys { cell } else { no_key };
@@ -196,7 +196,7 @@ fn the_audit_sees_each_kind_of_damage() {
                 }
             }
         }
-        // Bits behind the last cell, or the last code.
+        // Bits after the last cell, or after the last code.
         if layout.cell_bits() == 32 || matches!(rule.max_ages, MaxAges::Array(_)) {
             let mut copy = image.clone();
             *copy.last_mut().expect("words") |= 1 << 63;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! x = mixed(key);  home and remainder = split(x)
-//! guest bucket of (home, tag, R) = home moved on within its part by d(tag, R)
+//! guest bucket of (home, tag, R) = home moved within its part by d(tag, R)
 //! d(tag, R) = 1 + high half of mix(16 tag + R) * (buckets of the part - 1)
 //! ```
 //!
 //! A part is 2^P buckets whose numbers differ in the lowest P bits; the last one may have fewer. d does not depend on
-//! the home, so a guest's word and bucket give its home back: the age says R, the remainder says the tag. And it stays
-//! in the part, so all that one home's keys do happens in near memory, at no cost to lookups that was measured
+//! the home, so a guest's word and bucket determine its home: the age implies R, the remainder implies the tag. Guests
+//! stay in the part, so all accesses for the keys of one home are to nearby memory, at no measured cost to lookups
 //! (docs/canonical-layout.md).
 
 use super::SignpostPlan;
@@ -24,13 +24,13 @@ pub struct SignpostFunctions<K: SlotKey> {
     pub mixer: K::Mixer,
     /// The mixer of tags and functions.
     pub steps: MixKeys,
-    /// Buckets of the table.
+    /// The number of buckets of the table.
     pub buckets: u32,
     /// The base-2 logarithm of a part's buckets.
     pub part_bits: u32,
-    /// How words are divided.
+    /// The bit fields of words.
     pub fields: Fields,
-    /// Where entries stand.
+    /// The place of entries.
     pub posts: Posts,
     /// The functions of the stash.
     pub stash: LineFunctions<K>,
@@ -61,7 +61,7 @@ impl<K: SlotKey> SignpostFunctions<K> {
         K::join(home, K::low(remainder.into() << self.fields.post_bits), self.buckets).unmixed(self.mixer)
     }
 
-    /// Functions whose bucket 1 is a key's home; the others are of no account.
+    /// Functions whose bucket 1 is a key's home. Their other buckets are not used.
     #[cfg(feature = "opencl")]
     pub(crate) fn homes(&self) -> LineFunctions<K> {
         let mut homes = LineFunctions { mixer: self.mixer, ..self.stash };
@@ -69,21 +69,21 @@ impl<K: SlotKey> SignpostFunctions<K> {
         homes
     }
 
-    /// First bucket and number of buckets of the part that a bucket lies in.
+    /// The first bucket and the number of buckets of the part that contains a bucket.
     #[inline(always)]
     pub fn part(&self, bucket: u32) -> (u32, u32) {
         let start = bucket >> self.part_bits << self.part_bits;
         (start, (self.buckets - start).min(1 << self.part_bits))
     }
 
-    /// How far guests of a tag stand behind their homes by a function, in a part of this many buckets, at least two.
+    /// The distance of a tag's guests from their homes under a function, in a part of this many buckets, at least two.
     #[inline(always)]
     pub fn step(&self, tag: u32, function: u32, width: u32) -> u32 {
         let mixed = mix(tag << 4 | function, self.steps);
         1 + reduce(mixed, width - 1)
     }
 
-    /// The bucket to which a function leads a tag's key; none where the home is alone in its part.
+    /// The bucket to which a function leads a tag's key; `None` if the home is the only bucket of its part.
     #[inline(always)]
     pub fn guest(&self, home: u32, tag: u32, function: u32) -> Option<u32> {
         let (start, width) = self.part(home);
@@ -103,7 +103,7 @@ impl<K: SlotKey> SignpostFunctions<K> {
         })
     }
 
-    /// Home and key of a pair's word that stands in a bucket.
+    /// The home and the key of a pair, from its word and its bucket.
     pub fn pair_in(&self, bucket: u32, word: u64) -> Option<(u32, K)> {
         let (age, remainder) = (self.fields.age::<K>(word), self.fields.remainder::<K>(word));
         let home = match age {

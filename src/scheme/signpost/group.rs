@@ -4,11 +4,11 @@
 //! group    the keys of a home, each once, in the order of their remainders, and so of their tags
 //! c <= S   all stay
 //! c > S    T = c - S leave.  m = tags that occur;  a tag's representative = its least remainder
-//!          min(T, m) tokens;  sorted tag i is one of token i mod min(T, m)
-//!          T > m: the least T - m keys that are no representatives are surplus; they and the representatives of their
+//!          min(T, m) tokens;  sorted tag i belongs to token i mod min(T, m)
+//!          T > m: the least T - m keys that are not representatives are surplus; they and the representatives of their
 //!                 tags go to the stash, and those tags' tokens offer nothing
-//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1 and no more than 64:  function p mod 13 + 1, tag (p / 13) mod q
-//!          of its own
+//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1 and at most 64:  function p mod 13 + 1, and number
+//!          (p / 13) mod q among its tags
 //! ```
 //!
 //! A token represents one key that must leave. Which of the representatives of its tags leaves depends on the bucket
@@ -16,10 +16,10 @@
 
 use super::post::FUNCTIONS;
 
-/// How often a token goes through its list, ..
+/// The number of passes of a token over its list, ..
 pub const CYCLES: u32 = 2;
-/// .. and the most offers that it makes. If the part has free slots, a token finds one long before; if it has none, as
-/// a short part may, this bounds the build.
+/// .. and the maximum number of its offers. If the part has free slots, a token finds one long before that; if it has
+/// none, as is possible in a short part, this bounds the build.
 pub const MOST_OFFERS: u32 = 64;
 
 /// The keys that leave, by the tags of a group's keys.
@@ -53,7 +53,7 @@ impl Leavers {
         leavers
     }
 
-    /// The tag of a token with this number among its own.
+    /// Tag number `number` of a token.
     pub fn tag(&self, token: u32, number: u32) -> u32 {
         nth_bit(self.tags, token + number * self.tokens)
     }
@@ -102,7 +102,7 @@ mod tests {
     fn few_leave_with_a_choice_and_many_without() {
         let of = |tags: &[u32], slots| Leavers::of(tags.iter().copied(), slots);
         assert_eq!(of(&[0, 1, 1, 5], 4), Leavers { tags: 0b10_0011, stashed: 0, tokens: 0, surplus: 0 });
-        // One leaves: of three tags, whichever finds a place.
+        // One leaves: of three tags, the one that finds a place.
         let one = of(&[0, 1, 1, 5, 5], 4);
         assert_eq!((one.tokens, one.offers(0)), (1, true));
         let offers: Vec<_> = (0..4).map(|position| one.offer(0, position)).collect();
@@ -113,7 +113,7 @@ mod tests {
         let two = of(&[0, 1, 1, 1, 5, 5], 4);
         assert_eq!(two.tokens, 2);
         assert_eq!((two.offer(0, 13), two.offer(1, 13)), (Some((5, 1)), Some((1, 1))));
-        // Four leave by two tags: two are surplus, and with them goes the representative of their tag.
+        // Four leave by two tags: two are surplus, and the representative of their tag leaves with them.
         let four = of(&[3, 3, 3, 3, 7, 7, 7, 7], 4);
         assert_eq!(four, Leavers { tags: 1 << 3 | 1 << 7, stashed: 1 << 3, tokens: 2, surplus: 2 });
         assert_eq!((four.offers(0), four.offers(1)), (false, true));

@@ -1,20 +1,20 @@
-//! Signpost tables: a full bucket records where its surplus keys are stored. A scheme of koel's own.
+//! Signpost tables: a full bucket records where its surplus keys are stored. The scheme is new in koel.
 //!
 //! ```text
-//! bucket     a line of 64 bytes: the pairs whose home it is, and guests in what is left
-//! signposts  4 bits for each of 8, 16 or 32 tags, in bits of the line that say nothing else: by which function the tag's
-//!            least key has left
-//! lookup     the home line; one more only if the key is not there and the signpost of its tag says so; for the few in the
-//!            stash up to three
+//! bucket     a line of 64 bytes: the pairs whose home it is, and guests in its free slots
+//! signposts  4 bits for each of 8, 16 or 32 tags, in otherwise unused bits of the line: the function by which the
+//!            tag's least key has left
+//! lookup     the home line; one more only if the key is not there and the signpost of its tag is set; for the few in
+//!            the stash up to three
 //! ```
 //!
 //! ```text
-//! post.rs        a slot's word, and where a bucket's signposts stand
-//! functions.rs   where keys go
-//! group.rs       the keys of one home, and who of them leaves
-//! rule.rs        the rule, and the reference that builds by it
+//! post.rs        the word of a slot, and the places of a bucket's signposts
+//! functions.rs   the places of keys
+//! group.rs       the keys of one home, and which of them leave
+//! rule.rs        the rule, and the reference implementation
 //! reading.rs     search, audit
-//! plan.rs        the integers that fix an image
+//! plan.rs        the integers that determine an image
 //! model.rs       reads and stash, from slots, tags and load
 //! ```
 //!
@@ -56,7 +56,7 @@ const NUMBER: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Narrow;
 
-/// Lines of `u32` keys alone: 16 x `[word 4]`.
+/// Lines of `u32` keys without values: 16 x `[word 4]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NarrowSet;
 
@@ -82,7 +82,7 @@ impl Layout for NarrowSet {
     const CODE: u32 = 0x20;
 }
 
-/// What keys and values are, and how a line holds them.
+/// Types of keys and values, with the layout of their lines.
 pub trait Posted: Column {
     /// The layout of a line.
     type Layout: Layout;
@@ -109,7 +109,7 @@ impl Posted for (u64, ()) {
 
 /// The parameters of a signpost table of `K` keys and `V` values, `()` for sets.
 ///
-/// | keys, values | slots a bucket | signposts | buckets read a hit, a miss at load 0.9 |
+/// | keys, values | slots per bucket | signposts | buckets read per hit, per miss at load 0.9 |
 /// |---|---|---|---|
 /// | `u32`, `u32` | 8 | 16 | 1.10, 1.045 |
 /// | `u64`, `u64` | 4 | 8 | 1.16, 1.07 |
@@ -141,7 +141,7 @@ impl Signpost {
         SignpostOf { kind: Kind::Canonical, layout: PhantomData }
     }
 
-    /// The same for keys and values of other types, `()` for none.
+    /// The same scheme for other types of keys and values; `()` for no values.
     pub fn of<K, V>(&self) -> SignpostOf<K, V>
     where
         (K, V): Posted,
@@ -196,7 +196,7 @@ where
         Self::of_kind(Kind::Canonical)
     }
     fn limits(&self) -> Limits {
-        // Pairs are dealt to parts by 32-bit numbers.
+        // Pairs are partitioned by 32-bit numbers.
         let limits = Limits { pairs: u32::MAX.into(), ..Limits::of::<Self::Key, Self::Value>() };
         if LayoutOf::<K, V>::VALUES.is_some() { limits } else { Limits { value_bits: 0, ..limits } }
     }

@@ -2,21 +2,21 @@
 //!
 //! ```text
 //! P(c)    = e^-lambda lambda^c / c!,  lambda = load * S      homes of c keys
-//! Q(m, c) = probability that c keys have m tags of all
-//! hit     = 1 + sum over c of (c - S)+ P(c) / lambda         a key that has left is one line further
+//! Q(m, c) = probability that c keys have exactly m tags
+//! hit     = 1 + sum over c of (c - S)+ P(c) / lambda         a key that has left takes one more line
 //! miss    = 1 + sum over c of min(c - S, m)+ P(c) Q(m, c) / tags
 //! stash   = sum over c and m of [c - S > m] (c - S - m + 1) P(c) Q(m, c) / lambda
 //! ```
 //!
-//! What it leaves out: tokens that find no room, so few at loads to 0.95 that counts do not show them; a second and
-//! third tag among the surplus of one home, which at load 0.95 is a twentieth of the stash; the further lines of the
-//! stash. And homes of tables of 32-bit keys have fewer keys to choose from than Poisson's law has: with 2^26 of them
-//! the stash has three quarters of what it says.
+//! The model ignores tokens that find no free slot, which are too few at loads to 0.95 to affect the counts; a second
+//! and third tag among the surplus of one home, which at load 0.95 is a twentieth of the stash; and the further lines
+//! of the stash. In tables of 32-bit keys, homes have fewer keys to choose from than in a Poisson distribution: with
+//! 2^26 of them the stash has three quarters of the predicted size.
 
-/// The most keys of a home that the sums go to.
+/// The greatest number of keys of a home in the sums.
 const LONGEST: u32 = 200;
 
-/// Calls for every number of keys beyond the slots and of tags, with the share of homes that have them.
+/// Calls `each` for every number of surplus keys and of tags, with the share of homes that have them.
 fn each_full_home(slots: u32, tags: u32, load: f64, mut each: impl FnMut(u32, u32, f64)) {
     let lambda = load * f64::from(slots);
     let mut share = (-lambda).exp();
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn empty_tables_read_one_line_and_full_ones_what_is_known() {
         assert_eq!((reads_per_hit(8, 0.0), reads_per_miss(8, 16, 0.0), stash_share(8, 16, 0.0)), (1.0, 1.0, 0.0));
-        // By a program of another hand: sums over the same distributions.
+        // Computed by an independent program: sums over the same distributions.
         for (slots, tags, load, stash) in [(4, 8, 0.9, 1931.4e-6), (5, 8, 0.95, 2411.9e-6), (8, 16, 0.9, 54.5e-6)] {
             assert!((stash_share(slots, tags, load) / stash - 1.0).abs() < 1e-3, "{}", stash_share(slots, tags, load));
         }

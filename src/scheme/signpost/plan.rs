@@ -11,10 +11,10 @@ use crate::scheme::bucketized::wide::{LINE_WORDS, Layout};
 use crate::scheme::stored::MOST_STORED;
 use crate::scheme::{FIRST_SALTED, Kind, Plan, Salt, slot};
 
-/// The fewest buckets of a stash that holds anything.
+/// The minimum number of buckets of a stash that is not empty.
 const MIN_STASH: u32 = slot::MIN_BUCKETS;
 
-/// The integers that fix a signpost image.
+/// The integers that determine a signpost image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignpostPlan<L: Layout> {
     numbers: Numbers,
@@ -32,12 +32,12 @@ struct Numbers {
     salt: Salt,
 }
 
-/// Bytes of a plan without its salt.
+/// The number of bytes of a plan without its salt.
 const STORED: usize = std::mem::offset_of!(Numbers, salt);
 const _: () = assert!(STORED <= MOST_STORED && STORED + Salt::BYTES == size_of::<Numbers>());
 
 impl<L: Layout> SignpostPlan<L> {
-    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    /// The number of such tables in files and digests: that of the scheme, and the types of keys and values.
     pub const ID: u32 = super::NUMBER | L::CODE << 16;
 
     pub(super) fn new(buckets: u32, seed: u64, attempt: u32) -> Self {
@@ -45,17 +45,17 @@ impl<L: Layout> SignpostPlan<L> {
         SignpostPlan { numbers, layout: PhantomData }
     }
 
-    /// Buckets of the table, without the stash.
+    /// The number of buckets of the table, without the stash.
     pub fn buckets(&self) -> u32 {
         self.numbers.buckets
     }
 
-    /// Buckets of the stash.
+    /// The number of buckets of the stash.
     pub fn stash_buckets(&self) -> u32 {
         self.numbers.stash_buckets
     }
 
-    /// Where the stash begins, and where the entries behind it do, in words of the image.
+    /// The starts of the stash and of the entries after it, in words of the image.
     pub fn sections(&self) -> (usize, usize) {
         let stash = self.numbers.buckets as usize * LINE_WORDS;
         (stash, stash + self.numbers.stash_buckets as usize * LINE_WORDS)

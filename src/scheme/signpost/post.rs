@@ -5,7 +5,7 @@
 //!          [age 4][remainder]                 otherwise
 //! age      0 empty, 1 native: stored in its home bucket; R + 1 guest: stored by function R, 1 to 13
 //! tag      the highest bits of the remainder: natives in the order of remainders are in the order of tags
-//! entry    4 bits per tag:  0 no key of this tag left, R its least key left by function R, 14 keys of it are in the stash
+//! entry    4 bits per tag:  0 no key of this tag left, R its least key left by function R, 14 keys of it are stashed
 //! where    entry t of a bucket:  within the words       nibble t mod 2 of the 8 bits of slot t / 2
 //!                                in the spare bytes     nibble t of the 32 bits
 //!                                after all lines        nibble t of the S bytes of this bucket
@@ -32,7 +32,7 @@ const POST_BITS: u32 = 2 * ENTRY_BITS;
 /// The fewest buckets for which words can contain entries without losing a bit of a key.
 pub const MIN_BUCKETS_WITHIN: u32 = 1 << (AGE_BITS + POST_BITS);
 
-/// Where entries are stored.
+/// The place of a table's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posts {
     /// Within the words.
@@ -44,7 +44,7 @@ pub enum Posts {
 }
 
 impl Posts {
-    /// Where those of a table of this many buckets are stored.
+    /// The place of the entries of a table with this many buckets.
     pub fn of<L: Layout>(buckets: u32) -> Posts {
         match L::SPARE {
             Some(_) => Posts::Spare,
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(fields.tag(greatest), (1 << fields.tag_bits) - 1);
             assert_eq!(fields.of_pair::<L::Key>(), word | 15 << (L::Key::BITS - AGE_BITS));
             assert!(fields.is_pair::<L::Key>(word) && !fields.is_pair::<L::Key>(0));
-            // Each entry has bits of its own, which do not belong to a pair.
+            // Each entry has separate bits, which do not belong to a pair.
             if Posts::of::<L>(buckets) == Posts::Within {
                 let mut taken = [0; 16];
                 for tag in 0..1 << fields.tag_bits {

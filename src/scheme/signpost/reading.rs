@@ -1,10 +1,11 @@
 //! Reading an image: searching for a key, decoding a cell, and the audit.
 //!
 //! ```text
-//! search(key)   home line: a word of age 1 with the key's remainder?  it is the key's
-//!               else the entry of the key's tag:  0   it is not there
-//!                                                 R   a word of age R + 1 with the remainder in the guest bucket, or not there
-//!                                                 14  as in a canonical bucketized table: the stash
+//! search(key)   home line: found if a word has age 1 and the key's remainder
+//!               otherwise by the entry of the key's tag:
+//!                   0   absent
+//!                   R   found if a word of age R + 1 in the guest bucket has the remainder, otherwise absent
+//!                   14  as in a canonical bucketized table: the stash
 //! ```
 //!
 //! Ages are compared together with the remainders, because guests that were placed by other functions often have equal
@@ -19,7 +20,7 @@ use crate::scheme::bucketized::wide::{Layout, canonical, lines, pair};
 use crate::scheme::slot::EMPTY;
 use crate::scheme::{Audit, Plan, Violation};
 
-/// A plan and its image, taken apart.
+/// A plan and its image, split into sections.
 pub struct Reader<'a, L: Layout> {
     plan: SignpostPlan<L>,
     functions: SignpostFunctions<L::Key>,
@@ -29,7 +30,7 @@ pub struct Reader<'a, L: Layout> {
 }
 
 impl<'a, L: Layout> Reader<'a, L> {
-    /// Of an image that is as long as the plan says.
+    /// Reads an image whose length matches the plan.
     pub fn new(plan: &SignpostPlan<L>, image: &'a [u64]) -> Self {
         let (stash, behind) = plan.sections();
         Reader {
@@ -56,12 +57,12 @@ impl<'a, L: Layout> Reader<'a, L> {
         self.lines.get(bucket as usize).map_or(EMPTY, |line| L::word(line, slot) & of_pair)
     }
 
-    /// The slot of a bucket that holds a word.
+    /// The slot of a bucket that contains a word.
     fn slot_of(&self, bucket: u32, word: u64) -> Option<usize> {
         (0..L::SLOTS).find(|&slot| self.word(bucket, slot) == word)
     }
 
-    /// Lines read, and the cell in which the key stands. Entries behind the lines are not counted.
+    /// The number of lines read, and the cell of the key. Entries after the lines are not counted.
     pub fn search(&self, key: L::Key) -> (u32, Option<u64>) {
         let (functions, fields) = (&self.functions, self.functions.fields);
         let (home, remainder) = functions.home(key);
@@ -85,7 +86,7 @@ impl<'a, L: Layout> Reader<'a, L> {
         }
     }
 
-    /// Bucket, whether that is one of the stash, and slot of a cell.
+    /// The bucket of a cell, whether it is in the stash, and the slot.
     fn place(&self, cell: u64) -> (u32, bool, usize) {
         let (bucket, slot) = ((cell / L::SLOTS as u64) as usize, (cell % L::SLOTS as u64) as usize);
         match bucket.checked_sub(self.lines.len()) {
@@ -115,9 +116,8 @@ impl<'a, L: Layout> Reader<'a, L> {
         if self.functions.fields.is_pair::<L::Key>(word) { self.functions.fields.age::<L::Key>(word) } else { 0 }
     }
 
-    /// Whether all pairs in these cells stand where a lookup finds them, whether every signpost leads to one, and
-    /// whether nothing stands where nothing belongs. Not checked is that the greatest offers were kept, and who had to
-    /// go to the stash.
+    /// Checks that lookups find all pairs in these cells, that every signpost leads to a pair, and that unused bits are
+    /// not set. Does not check that the greatest offers were kept, or which keys had to go to the stash.
     ///
     /// # Errors
     /// The first violation.
@@ -142,7 +142,7 @@ impl<'a, L: Layout> Reader<'a, L> {
         Ok(audit)
     }
 
-    /// Whether the stash is as large as its keys make it.
+    /// Checks that the size of the stash is the one that its keys require.
     fn audit_size(&self) -> Result<(), Violation> {
         let stash = self.functions.stash.steps.buckets;
         let pairs = lines(self.stash).iter().flat_map(|line| (0..L::SLOTS).map(|slot| L::word(line, slot)));

@@ -12,10 +12,10 @@
 //! stash: a canonical bucketized table (`bucketized/wide/canonical.rs`) of the remaining pairs
 //! ```
 //!
-//! **Why the bytes are a function of the set of pairs.** The keys that leave a home depend on that home's keys alone.
-//! The offers that are made are the least set with: every token's offer at position 0 is in it; if an offer is in it
-//! and is not among the greatest of its bucket in it, the next offer of its token is. Each run of the loop, in whatever
-//! order, makes exactly these: a bucket that has rejected an offer contains only greater ones from then on, so that
+//! **The bytes are a function of the set of pairs.** The keys that leave a home depend on that home's keys only. The
+//! offers that are made are the least set with: every token's offer at position 0 is in the set; if an offer in the set
+//! is not among the greatest in the set for its bucket, the next offer of its token is in the set. The loop makes
+//! exactly these, in whatever order: a bucket that has rejected an offer contains only greater ones from then on, so
 //! every rejection is final, and a token makes its next offer only after a rejection. Two offers are never equal: those
 //! of one token differ by position.
 //!

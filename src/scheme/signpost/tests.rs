@@ -1,4 +1,4 @@
-//! The rule by brute force: small sets in many orders, and every key of a universe asked.
+//! Tests of the rule by brute force: small sets in many orders, and lookups of every key of a small universe.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::scheme::{Placing, Plan};
 
 type Pairs<L> = Vec<(<L as Layout>::Key, <L as Layout>::Value)>;
 
-/// The image of some pairs; there is one for every set.
+/// The image of some pairs; one for every set.
 fn built<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>) -> (SignpostPlan<L>, Vec<u64>, Placing<L::Key>) {
     let plan = SignpostPlan::<L>::new(buckets, seed, 0);
     let plan = plan.with_stash(stashed::<L>(&plan, pairs));
@@ -29,7 +29,8 @@ fn random<L: Layout>(count: usize, bits: u32, seed: u64) -> Pairs<L> {
         .collect()
 }
 
-/// Answers to all keys asked, each pair once in some cell, the audit, and the same bytes in other orders.
+/// Checks lookups of all queries, that each pair is in exactly one cell, the audit, and that other orders give equal
+/// bytes.
 fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, asked: impl Iterator<Item = L::Key>) -> u64 {
     let (plan, image, placing) = built::<L>(buckets, seed, pairs);
     let mut held: BTreeMap<L::Key, L::Value> = BTreeMap::new();
@@ -65,7 +66,7 @@ fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, asked: impl Itera
 
 fn brute_force<L: Layout>() {
     for seed in 0..40u64 {
-        // From empty tables to full ones, and keys that come again.
+        // From empty tables to full ones, with duplicates.
         let buckets = 16 + (seed as u32 * 7) % 40;
         let slots = buckets as usize * L::SLOTS;
         let count = slots * (seed as usize % 11) / 10;
@@ -108,7 +109,7 @@ fn distinct<L: Layout>(count: usize) -> Pairs<L> {
     pairs
 }
 
-/// Keys of one home beyond all that signposts can lead away.
+/// More keys of one home than signposts can lead away.
 #[test]
 fn a_crowd_goes_to_the_stash() {
     let functions = SignpostPlan::<(u64, u64)>::new(64, 3, 0).functions();
@@ -118,7 +119,7 @@ fn a_crowd_goes_to_the_stash() {
     assert!(stash > 16, "{stash}");
 }
 
-/// Lines that lookups read and keys in the stash, beside the model, at loads of 0.8, 0.9 and 0.95.
+/// Lines read by lookups and keys in the stash, compared with the model, at loads of 0.8, 0.9 and 0.95.
 #[test]
 fn reads_and_stash_are_those_of_the_model() {
     fn check<L: Layout>() {
@@ -139,7 +140,7 @@ fn reads_and_stash_are_those_of_the_model() {
                 "{slots} slots at {load:.2}: {hits:.4} and {misses:.4} where {hit:.4} and {miss:.4} were expected"
             );
             assert!((hits - hit).abs() < 0.02 * hit && (misses - miss).abs() < 0.02 * miss, "{said}");
-            // They come by two and more, so their number varies more than that of single ones.
+            // Keys enter the stash by twos or more, so their number varies more than that of single keys.
             let expected = model::stash_share(slots, tags, load) * pairs.len() as f64;
             let stashed = stashed::<L>(&plan, &pairs) as f64;
             let apart = (stashed - expected).abs();
@@ -166,6 +167,6 @@ fn plans_come_back_and_others_are_refused() {
         assert!(read.is_err() || at == 0, "{at}: {read:?}");
     }
     assert_eq!(plan.with_stash(0).words(), 4096 * 8);
-    // 8 entries of 4 bits: 4 bytes a bucket, in whole lines.
+    // 8 entries of 4 bits: 4 bytes per bucket, in whole lines.
     assert_eq!(SignpostPlan::<(u64, u64)>::new(101, 0, 0).words(), 101 * 8 + 56);
 }

@@ -1,4 +1,5 @@
-//! The rule on slots of every layout, for each scheme that has it: order freedom, answers, audits, hostile images.
+//! Tests of the rule for every layout, for each scheme that uses it: independence of order, lookups, audits, hostile
+//! images.
 
 use super::cell;
 use crate::backend::Word;
@@ -32,7 +33,7 @@ pub(in crate::scheme) fn built<S: Scheme>(scheme: &S, pairs: &[Pair<S>], slots: 
     (plan, image)
 }
 
-/// Tables of these sizes and loads, of which a lookup reads at most this many slots.
+/// Checks tables of these sizes and loads, in which a lookup reads at most this many slots.
 pub(in crate::scheme) fn holds<S: Scheme>(scheme: &S, sizes: &[(usize, f64)], most_reads: u32) {
     for &(count, load) in sizes {
         let pairs = pairs(scheme, count);
@@ -65,7 +66,7 @@ pub(in crate::scheme) fn holds<S: Scheme>(scheme: &S, sizes: &[(usize, f64)], mo
     }
 }
 
-/// The greatest value of a key stays, in any order.
+/// The greatest value of a key is kept, in any order.
 pub(in crate::scheme) fn keeps_the_greatest<S: Scheme<Key = u64, Value = u64>>(scheme: &S) {
     for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
         let (plan, mut image) = built(scheme, &order, 16);
@@ -74,7 +75,7 @@ pub(in crate::scheme) fn keeps_the_greatest<S: Scheme<Key = u64, Value = u64>>(s
     }
 }
 
-/// A set's words are those of the table of its keys.
+/// The words of a set are those of the table of its keys.
 pub(in crate::scheme) fn a_set_is_the_table_without_its_values<T, S>(table: &T, set: &S)
 where
     T: Scheme<Key = u64, Value = u64>,
@@ -90,7 +91,7 @@ where
     assert_eq!(set_plan.slots(), plan.slots());
 }
 
-/// Bits that are turned over, pairs behind the last slot, and noise.
+/// Flipped bits, pairs after the last slot, and noise.
 pub(in crate::scheme) fn damage_is_seen<L, S>(scheme: &S, fields: Fields)
 where
     L: Layout,
@@ -105,13 +106,14 @@ where
         damaged[bit / 64] ^= 1 << (bit % 64);
         let sound = audit(&damaged).is_ok();
         seen += usize::from(!sound);
-        // A word that passes is another key's, or only a value has changed: lookups agree with what stands there.
+        // An image passes the audit if the word is another key's, or only a value has changed: lookups agree with its
+        // contents.
         let mut listed = (0..plan.cells()).filter_map(|cell| S::pair(&plan, &damaged, cell));
         let found = |(key, value)| S::find(&plan, &damaged, key) == Some(value);
         assert!(!sound || listed.all(found), "bit {bit}");
     }
     assert!(seen > image.len() / 16, "{seen}");
-    // Behind the last slot, which is not its line's last.
+    // After the last slot, which is not the last of its line.
     let at = plan.cells();
     assert_ne!(at as usize % L::SLOTS, 0);
     for (word, value) in [(fields.word::<L::Key>(1, Word::low(5)), 0), (fields.tombstone::<L::Key>(), 0), (0, 1)] {
@@ -122,7 +124,7 @@ where
         assert!(nothing || matches!(audit(&damaged), Err(Violation::Word { slot, .. }) if slot == at));
         assert!(S::pair(&plan, &damaged, at).is_none());
     }
-    // Lookups stay in bounds whatever an image holds.
+    // Lookups stay in bounds for any image.
     let mut stream = SplitMix64::new(3);
     let noise: Vec<u64> = image.iter().map(|_| stream.next_u64()).collect();
     for key in (0..3000u64).map(|i| S::Key::low(i << 29 | i)) {
@@ -131,7 +133,7 @@ where
     let _ = audit(&noise).expect_err("noise");
 }
 
-/// A check of a scheme's tables of every layout.
+/// Runs a check of a scheme's tables for every layout.
 macro_rules! every_layout {
     ($scheme:expr, |$table:ident, $layout:ident| $check:expr) => {{
         $crate::scheme::slot_lists::tests::every_layout!(@ $scheme, $table, $layout, $check, [u64, u64]);

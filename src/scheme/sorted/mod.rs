@@ -1,7 +1,7 @@
 //! The sorted array: the baseline that hash tables are measured against (Alcantara 2011, Section 4.5.1).
 //!
 //! ```text
-//! image = [key][value] of all pairs, ascending by key; words behind the last pair are 0
+//! image = [key][value] of all pairs, ascending by key; words after the last pair are 0
 //! place = sort;   find = binary search (`search.rs`)
 //! ```
 //!
@@ -27,7 +27,7 @@ use self::search::{find, key, steps, word};
 use super::{Audit, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 use crate::error::{Error, Result};
 
-/// A sorted array of pairs, searched by halving. It has no parameters.
+/// A sorted array of pairs, searched by bisection. It has no parameters.
 ///
 /// ```
 /// use koel::{Cpu, HashTable, Sorted};
@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Sorted;
 
-/// The words that hold pairs; the plan is trusted with no more than there are.
+/// The words that contain pairs. The number in the plan is limited by the length of the image.
 fn pairs<'a>(plan: &SortedPlan, image: &'a [u64]) -> &'a [u64] {
     &image[..image.len().min(plan.pairs as usize)]
 }
@@ -71,7 +71,7 @@ impl Scheme for Sorted {
         Load::from_millionths(1_000_000)
     }
 
-    /// Of more pairs than slots the plan has as many as there are slots: which pairs are distinct shows only later.
+    /// If there are more pairs than slots, the plan has as many as there are slots: duplicates are detected later.
     fn plan(&self, request: Request) -> Result<SortedPlan> {
         let slots = u32::try_from(request.slots).map_err(|_| Error::TooLarge {
             what: "slots of a sorted table",
@@ -97,7 +97,7 @@ impl Scheme for Sorted {
         find(words, key).map(|at| words[at] as u32)
     }
 
-    /// One word a step and the one it ends at, whatever the key.
+    /// One word per step and the last one, whatever the key.
     fn reads(plan: &SortedPlan, image: &[u64], _: u32) -> u32 {
         let words = pairs(plan, image);
         if words.is_empty() { 0 } else { steps(words.len()) + 1 }
@@ -112,8 +112,8 @@ impl Scheme for Sorted {
         u32::from(Self::pair(plan, image, at).is_some())
     }
 
-    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys occur more than once:
-    /// copies stand side by side.
+    /// The number of pairs must be that of the plan; otherwise the image must not be used. Neither must it be used if
+    /// there are duplicates, which are adjacent.
     fn place(plan: &SortedPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
         if pairs.len() != plan.pairs as usize || pairs.len() > image.len() {
             return Placing::Unplaced;
@@ -130,7 +130,7 @@ impl Scheme for Sorted {
         0
     }
 
-    /// Strictly ascending keys, then zeros.
+    /// Checks that keys are strictly ascending, and that zeros follow.
     fn audit(plan: &SortedPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
         let mut audit = Audit::default();
         for slot in words {
@@ -156,16 +156,16 @@ impl Scheme for Sorted {
         Ok(audit)
     }
 
-    /// What the OpenCL sort takes: the pairs twice, 256 counts for every 4096 of them (a tile) and twice as many for
-    /// each of at most 1024 chunks of these, and totals. The CPU sorts in the image, and takes 8 bytes a pair at most,
-    /// where keys crowd.
+    /// The OpenCL sort takes the pairs twice, 256 counts for every 4096 of them (a tile) and twice as many for each of
+    /// at most 1024 chunks of tiles, and totals. The CPU sorts in the image, and takes at most 8 bytes per pair if many
+    /// keys share their leading bits.
     fn scratch_bytes(plan: &SortedPlan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs);
         16 * pairs + counts_bytes(pairs)
     }
 }
 
-/// Bytes of the counts that the OpenCL sort of this many pairs keeps.
+/// Bytes of the counts of the OpenCL sort of this many pairs.
 pub(crate) fn counts_bytes(pairs: u64) -> u64 {
     let tiles = pairs.div_ceil(4096);
     1024 * (tiles + 2 * tiles.min(1024) + 4)
@@ -209,7 +209,7 @@ mod tests {
     fn nothing_is_a_table_and_has_a_slot() {
         let (plan, image, placing) = built(0, &[]);
         assert_eq!((plan.slots(), plan.pairs(), placing), (1, 0, Placing::Placed));
-        // The word that fills the slot is also that of the pair (0, 0), which is not there.
+        // The word that fills the slot is also that of the pair (0, 0), which the table does not contain.
         assert_eq!((Sorted::find(&plan, &image, 0), Sorted::reads(&plan, &image, 0)), (None, 0));
         assert_eq!((Sorted::pair(&plan, &image, 0), Sorted::age(&plan, &image, 0)), (None, 0));
         let (plan, image, _) = built(2, &[(0, 0)]);
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(damaged(&[(4, 1)]), Err(Violation::Word { slot: 4, word: 1 }));
         assert_eq!(damaged(&[(2, word(7, 9))]), Err(Violation::Twice { slot: 2, other: 1, key: 7 }));
         assert_eq!(damaged(&[(3, word(1, 9))]), Err(Violation::Unsorted { bucket: 3 }));
-        // Parts see the border between them.
+        // Audits of parts check the order across the border between them.
         let mut copy = image;
         copy.swap(1, 2);
         assert_eq!(Sorted::audit(&plan, &copy, 2..10), Err(Violation::Unsorted { bucket: 2 }));

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::scheme::stored::{made_by, stored};
 use crate::scheme::{Kind, Plan};
 
-/// The integers that fix a sorted image.
+/// The integers that determine a sorted image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct SortedPlan {
@@ -19,22 +19,22 @@ pub struct SortedPlan {
 }
 
 impl SortedPlan {
-    /// The pairs, which stand in the first words of the image.
+    /// The number of pairs, which are in the first words of the image.
     pub fn pairs(&self) -> u32 {
         self.pairs
     }
 
-    /// Slots, which always fit 32 bits.
+    /// The number of slots, which always fits 32 bits.
     pub fn slot_count(&self) -> u32 {
         self.slots
     }
 
-    /// How many of `pairs` are more than the slots. If none are, they must be as many as this plan was made for.
+    /// The number of `pairs` beyond the slots. If all fit, their number must be the one that this plan was created for.
     pub(crate) fn pairs_beyond(&self, pairs: usize) -> Result<u64> {
         pairs_beyond(self.slots, self.pairs, pairs)
     }
 
-    /// The plan, if its parameters make it.
+    /// The plan, if its fields are valid together.
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         if self.kind != Kind::Canonical.code() {
             return Err(format!("sorted tables are canonical, and its kind is {}", self.kind));
@@ -43,7 +43,7 @@ impl SortedPlan {
     }
 }
 
-/// How many of `pairs` are more than the slots. If none are, they must be as many as the plan says.
+/// The number of `pairs` beyond the slots. If all fit, their number must be the planned one.
 pub(super) fn pairs_beyond(slots: u32, planned: u32, pairs: usize) -> Result<u64> {
     let beyond = (pairs as u64).saturating_sub(slots.into());
     if beyond == 0 {
@@ -64,7 +64,7 @@ impl Plan for SortedPlan {
     fn slots(&self) -> u64 {
         u64::from(self.slots)
     }
-    /// What stands behind the pairs. It marks nothing: the same word can be a pair.
+    /// The word after the pairs. It is not a marker: a pair may have the same word.
     fn empty_word(&self) -> u64 {
         0
     }

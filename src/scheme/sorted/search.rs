@@ -1,31 +1,33 @@
-//! Binary search without branches, in a number of steps that depends on the number of words alone.
+//! Binary search without branches. The number of steps depends on the number of words only.
 //!
 //! ```text
 //! base = 0, len = pairs
 //! while len > 1:   half = len / 2 - len / 64
-//!                  base += half, if the key of words[base + half] is not above the one that is sought
+//!                  base += half, if the key of words[base + half] is at most the wanted one
 //!                  len -= half
 //! found if words[base] has the key
 //! ```
 //!
-//! Why it is right: all words from `base + len` on are above the key, and `words[base]` is not, unless none is. Going
-//! right keeps both. Going left would leave `half` words; it keeps `len - half`, which are no fewer, because then all
-//! searches are at the same `len` in the same step, and many of them can go in step (`cpu/sorted`, `cl/sorted.cl`).
+//! **Correctness.** All words from `base + len` on are above the key, and `words[base]` is not, unless all are. Going
+//! right keeps both invariants. Going left would leave `half` words; the search keeps `len - half` instead, which is at
+//! least as many, so that all searches have the same `len` at the same step, and many of them can run in step
+//! (`cpu/sorted`, `cl/sorted.cl`).
 //!
-//! Why not in the middle: with 2^24 pairs, all first steps would read words at multiples of large powers of two, which
-//! share a few sets of a cache and drive each other out. A little off the middle costs one step more in 2^24 pairs and
-//! made searches on the CPU twice as fast at 2^20 pairs and three times at 2^24 (batches of random queries). It also
-//! made the breadth-first order of Eytzinger, which was tried beside it, no faster than the plain one.
+//! **Off the middle.** With 2^24 pairs, halving would read words at multiples of large powers of two in its first
+//! steps, which share a few sets of a cache and evict each other. Dividing a little off the middle costs one more step
+//! for 2^24 pairs, and made searches on the CPU twice as fast at 2^20 pairs and three times at 2^24 (batches of random
+//! queries). The breadth-first order of Eytzinger was not faster than this.
 
-/// How far off the middle a step divides: by this part of the words.
+/// The distance of a division from the middle, as a fraction of the words: 1/64.
 pub const OFF_MIDDLE: usize = 64;
 
-/// By how much a step in `len` words may go right; at least 1 for `len` above 1, and at most half of it.
+/// The words that a step among `len` words skips when it goes right; at least 1 for `len` above 1, and at most half of
+/// it.
 pub fn half(len: usize) -> usize {
     len / 2 - len / OFF_MIDDLE
 }
 
-/// The steps of a search in `len` words.
+/// The number of steps of a search in `len` words.
 pub fn steps(mut len: usize) -> u32 {
     let mut steps = 0;
     while len > 1 {
@@ -40,17 +42,17 @@ pub fn key(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// A pair as a word. Words compare as their keys do, and keys are distinct.
+/// A pair as a word. Words are ordered by their keys, which are distinct.
 pub fn word(key: u32, value: u32) -> u64 {
     u64::from(key) << 32 | u64::from(value)
 }
 
-/// Where a key stands. In words that do not ascend, somewhere or nowhere.
+/// The position of a key. Arbitrary, or `None`, if the words are not sorted.
 pub fn find(words: &[u64], wanted: u32) -> Option<usize> {
     find_by(words, key, wanted)
 }
 
-/// [`find`] among cells that say their keys by `key`.
+/// [`find`] in cells whose keys are returned by `key`.
 pub fn find_by<T: Copy, K: Ord>(cells: &[T], key: impl Fn(T) -> K, wanted: K) -> Option<usize> {
     let (mut base, mut len) = (0, cells.len());
     while len > 1 {
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn every_key_is_found_and_no_other_at_every_length() {
         for len in (0..=300).chain([511, 512, 513, 4095, 4096, 5000]) {
-            // Every third number, from the least key or up to the greatest.
+            // Every third number, from the smallest key on or up to the greatest.
             for start in [0, u32::MAX - 3 * 5000] {
                 let words: Vec<u64> = (0..len as u32).map(|i| word(start + 3 * i, !i)).collect();
                 for (at, &there) in words.iter().enumerate() {

@@ -1,14 +1,15 @@
-//! An OpenCL library that forwards to the real one, fails where it is told to, and counts.
+//! An OpenCL library that forwards to the real one, fails on request, and counts.
 //!
 //! ```text
-//! faults        calls number first to first + count of a function answer a code; the call is not made, but for releases,
-//!               which are made all the same: so whoever releases again is seen
+//! faults        calls number first to first + count of a function return a code; the call is not made, except for
+//!               releases, which are made nevertheless, so that a second release is detected
 //! objects       references by kind, from creations, retains and releases; a release without a reference is wrong
-//! transfers     reads and writes that do not block are pending until the caller has waited for them, for a later command
-//!               of their queue, or for the queue; another transfer, or an unmap, over memory of a pending one is a hazard
+//! transfers     reads and writes that do not block are pending until the caller has waited for them, for a later
+//!               command of their queue, or for the queue; another transfer, or an unmap, over memory of a pending one
+//!               is a hazard
 //! ```
 //!
-//! main.rs compiles this file to a library. The last section is what the tests steer it by.
+//! main.rs compiles this file to a library. The tests control it by the functions of the last section.
 
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
@@ -50,7 +51,7 @@ struct State {
     fired: u32,
     references: HashMap<usize, (Kind, u32)>,
     wrong_releases: u32,
-    /// The queue and the number of each event's command.
+    /// The queue of each event's command, and the command's number.
     events: HashMap<usize, (usize, u64)>,
     commands: u64,
     pending: Vec<Transfer>,
@@ -101,7 +102,7 @@ impl State {
         self.pending.iter().any(|other| other.host.start < host.end && host.start < other.host.end)
     }
 
-    /// The caller knows that the commands of the queue up to this one are over.
+    /// The caller knows that the commands of the queue up to this one have ended.
     fn over(&mut self, queue: usize, number: u64) {
         self.pending.retain(|transfer| transfer.queue != queue || transfer.number > number);
     }
@@ -113,7 +114,7 @@ impl State {
     }
 }
 
-/// Counts a call. The code that it is to fail with, if it is.
+/// Counts a call. Returns the code if it must fail.
 fn fault(function: &'static str) -> Option<i32> {
     let mut state = state();
     let calls = state.calls.entry(function).or_default();
@@ -153,7 +154,7 @@ macro_rules! real {
     }};
 }
 
-/// Functions that fail or are forwarded. `$then` runs after a success, with the state at hand.
+/// Functions that fail or are forwarded. `$then` runs after a success, with access to the state.
 macro_rules! status {
     ($($name:ident($($argument:ident: $type:ty),*) $(then |$state:ident| $then:block)?;)*) => {$(
         #[unsafe(no_mangle)]
@@ -227,7 +228,7 @@ status! {
     clGetKernelWorkGroupInfo(of: Handle, device: Handle, which: u32, size: usize, value: Handle, size_ret: *mut usize);
     clGetEventProfilingInfo(of: Handle, which: u32, size: usize, value: Handle, size_ret: *mut usize);
     clGetEventInfo(of: Handle, which: u32, size: usize, value: Handle, size_ret: *mut usize) then |state| {
-        // SAFETY: a successful call has written the state, an int, where there is a place for it.
+        // SAFETY: a successful call has written the state, an int, if there is a place for it.
         if which == CL_COMMAND_EXECUTION_STATUS && unsafe { value.cast::<i32>().as_ref() }.is_some_and(|&now| now <= 0) {
             state.event_over(of);
         }
@@ -239,7 +240,7 @@ status! {
     clFlush(queue: Handle);
     clFinish(queue: Handle) then |state| { state.over(queue as usize, u64::MAX); };
     clWaitForEvents(count: u32, events: *const Handle) then |state| {
-        // SAFETY: the caller passes so many events.
+        // SAFETY: the caller passes this many events.
         for &event in unsafe { std::slice::from_raw_parts(events, count as usize) } {
             state.event_over(event);
         }
@@ -355,7 +356,7 @@ pub unsafe extern "C" fn faults_arm(function: *const c_char, first: u32, count: 
     state.faults.push(Fault { function, calls, code });
 }
 
-/// Ends all faults. How many calls have failed by them.
+/// Ends all faults. Returns the number of calls that failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn faults_disarm() -> u32 {
     let mut state = state();
@@ -363,7 +364,7 @@ pub extern "C" fn faults_disarm() -> u32 {
     std::mem::take(&mut state.fired)
 }
 
-/// Calls `with` for each function and the number of its calls so far.
+/// Calls `with` for each function with the number of its calls so far.
 #[unsafe(no_mangle)]
 pub extern "C" fn faults_calls(data: *mut c_void, with: extern "C" fn(*mut c_void, *const c_char, usize, u32)) {
     let calls: Vec<_> = state().calls.iter().map(|(&name, &calls)| (name, calls)).collect();
@@ -381,13 +382,13 @@ pub unsafe extern "C" fn faults_references(to: *mut [u32; 6]) {
     unsafe { to.write(kinds.map(of)) };
 }
 
-/// Releases and retains of objects that the caller had no reference of.
+/// Releases and retains of objects to which the caller had no reference.
 #[unsafe(no_mangle)]
 pub extern "C" fn faults_wrong_releases() -> u32 {
     state().wrong_releases
 }
 
-/// Transfers that the caller does not know to be over.
+/// Transfers that the caller has not waited for.
 #[unsafe(no_mangle)]
 pub extern "C" fn faults_pending() -> u32 {
     state().pending.len() as u32
@@ -399,7 +400,7 @@ pub extern "C" fn faults_hazards() -> u32 {
     state().hazards
 }
 
-/// The next release counts twice, as if the caller had released twice.
+/// Counts the next release twice, as if the caller had released twice.
 #[unsafe(no_mangle)]
 pub extern "C" fn faults_release_twice() {
     state().twice = true;

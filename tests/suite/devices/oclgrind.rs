@@ -1,5 +1,5 @@
-//! Does the detector detect? Oclgrind is trusted to find races and bad accesses in koel's kernels (`.ci/run` runs the
-//! suites on it and wants an empty log); here it is given kernels that are wrong on purpose, and one that is right.
+//! Tests of the race detector. Oclgrind must find races and bad accesses in koel's kernels (`.ci/run` runs the suites
+//! on it and expects an empty log); here it runs kernels that are wrong on purpose, and one that is right.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use koel as _;
 const RUNTIME: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 const KERNEL: &str = "KOEL_TEST_KERNEL";
 
-/// Name, what the detector must say (nothing for kernels that are right), source.
+/// Name, the expected finding (`None` for kernels that are right), source.
 const KERNELS: [(&str, Option<&str>, &str); 6] = [
     ("store_race", Some("Write-write data race"), "__kernel void k(__global ulong *x) { x[0] = get_global_id(0); }"),
     ("past_the_end", Some("Invalid write"), "__kernel void k(__global ulong *x) { x[get_global_id(0) + 250] = 1; }"),
@@ -40,7 +40,7 @@ const KERNELS: [(&str, Option<&str>, &str); 6] = [
     ),
 ];
 
-/// The child's part: runs one kernel over 256 words, under whatever OpenCL the environment names.
+/// Runs in the child process: one kernel over 256 words, with the OpenCL of the environment.
 fn run_kernel(name: &str) {
     let (_, _, source) = KERNELS.iter().find(|(known, ..)| *known == name).unwrap();
     let queue = ocl::ProQue::builder().src(*source).dims(256).build().unwrap();
@@ -48,7 +48,7 @@ fn run_kernel(name: &str) {
     buffer.write(&vec![0u64; 256]).enq().unwrap();
     let kernel = queue.kernel_builder("k").local_work_size(64).arg(&buffer).build().unwrap();
     #[expect(unsafe_code, reason = "the kernels are wrong on purpose, and a simulator checks every access")]
-    // SAFETY: only reached under Oclgrind, which interprets the kernel and refuses bad accesses.
+    // SAFETY: only reached under Oclgrind, which interprets the kernel and rejects bad accesses.
     unsafe {
         kernel.enq().unwrap();
     }

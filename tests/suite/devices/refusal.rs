@@ -1,4 +1,4 @@
-//! A device that cannot be trusted is refused with a reason, and the CPU takes over and says why.
+//! A device that cannot be trusted is refused with a reason, and the CPU is used instead and reports why.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use koel::{Bucketized, Cpu, Cuckoo, Error, HashTable, OpenCl};
 
 const CHILD: &str = "KOEL_TEST_CHILD";
 
-/// Runs one test of this file again in a process with another environment.
+/// Runs one test of this file again in a child process with another environment.
 fn in_child(test: &str, variables: &[(&str, &str)]) {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("devices::refusal::{test}"), "--nocapture"])

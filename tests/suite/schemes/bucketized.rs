@@ -1,4 +1,4 @@
-//! The bucketized table's own promises: loads, tiny tables, copies in different buckets, policies of the classic table.
+//! Tests of the bucketized scheme: loads, tiny tables, duplicates in different buckets, policies of the classic table.
 
 use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
@@ -38,7 +38,7 @@ fn canonical_tables_reach_ninety_nine_percent_without_a_restart() {
                 assert_eq!(table.restarts(), 0, "S = {slots} on {}", device.info());
                 table.audit().unwrap();
                 let stats = table.stats().unwrap();
-                // Misses end by priority: they read what hits do.
+                // Priorities end misses, so they read as many buckets as hits.
                 assert!((stats.reads_per_miss - stats.reads_per_hit).abs() < 0.15, "{stats:?}");
                 assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, value)| *got == Some(*value)));
             }
@@ -46,7 +46,7 @@ fn canonical_tables_reach_ninety_nine_percent_without_a_restart() {
     }
 }
 
-/// At load 0.9 and 8 slots a bucket a hit reads 1.22 buckets and a miss as many (BCHT without priorities: 1.65).
+/// At load 0.9 and 8 slots per bucket a hit reads 1.22 buckets and a miss as many (BCHT without priorities: 1.65).
 #[test]
 fn reads_at_load_nine_tenths() {
     let load = Workload::new(1 << 17, 3);
@@ -59,13 +59,13 @@ fn reads_at_load_nine_tenths() {
     assert_eq!(stats.keys_by_reads.iter().sum::<u64>(), 1 << 17);
 }
 
-/// So many copies of a few keys that they fill all of their buckets, and pairs of copies that end up in different ones.
+/// Enough duplicates of a few keys to fill all of their buckets, and pairs of duplicates that end in different ones.
 #[test]
 fn copies_are_found_wherever_they_end_up() {
     for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
         let load = Workload::new(size(20_000, 300), 6);
         let (mut keys, mut values) = (load.keys(), load.values());
-        // In a table near full the copies of a key come to stand in its later buckets too.
+        // In a nearly full table the duplicates of a key are stored in its later buckets too.
         let twice: Vec<u32> = keys.iter().copied().step_by(50).collect();
         keys.extend(&twice);
         values.extend(twice.iter().map(|key| key ^ 1));

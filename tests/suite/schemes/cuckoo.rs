@@ -1,4 +1,4 @@
-//! The cuckoo table's own promises: loads, tiny tables, families, rules of re-insertion, restarts.
+//! Tests of the cuckoo scheme: loads, tiny tables, families, rules of re-insertion, restarts.
 
 use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
@@ -46,7 +46,7 @@ fn canonical_tables_reach_their_loads() {
     }
 }
 
-/// Space from 1.02 to 4.5 N, every family and every rule; the answers are checked.
+/// Space from 1.02 to 4.5 N, every family and every rule; lookups are checked.
 #[test]
 fn classic_tables_build_in_every_space_with_every_family_and_rule() {
     let n = size(50_000, 300);
@@ -70,7 +70,7 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
     }
 }
 
-/// Chains of three swaps are too short for some seeds: restarts happen, and are counted. One swap is too short for all.
+/// Chains of three swaps are too short for some seeds: restarts occur, and are counted. One swap is too short for all.
 #[test]
 fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     let load = Workload::new(40, 4);
@@ -88,8 +88,8 @@ fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     }
 }
 
-/// Tables so full that a batch often needs other constants: rebuilt or not, they are those of one build, also where the
-/// number of attempts is short and the one build fails.
+/// Tables so full that a batch often needs other constants: rebuilt or not, they equal those of one build, also if the
+/// number of attempts is small and the one build fails.
 #[test]
 fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
     for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
@@ -123,7 +123,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
     }
 }
 
-/// The key beside the image counts once, however often it comes, and is named like any other.
+/// The sentinel key counts once, however often it occurs, and is reported as a duplicate like any other key.
 #[test]
 fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
     for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
@@ -144,7 +144,7 @@ fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
     }
 }
 
-/// A classic build that cannot succeed ends soon on every device: the first cut chain stops the others.
+/// A classic build that cannot succeed ends soon on every device: the first failed chain stops the others.
 #[test]
 fn hopeless_classic_builds_end_soon() {
     let load = Workload::new(size(20_000, 200), 4);
@@ -169,7 +169,7 @@ fn one_thread_builds_classic_tables_reproducibly() {
     assert_eq!(build(), build());
 }
 
-/// Keys as people have them: counters, strides, all bits in the high half, reversed bits.
+/// Typical keys: counters, strides, all bits in the high half, reversed bits.
 #[test]
 fn structured_keys_build_like_random_ones() {
     let n = size(20_000, 300);

@@ -1,5 +1,5 @@
-//! The set's own promises (Alcantara et al. 2011, Section 4.4): keys may come again, a slot is 32 bits, and its image
-//! is that of the cuckoo table without the values.
+//! Tests of the cuckoo set (Alcantara et al. 2011, Section 4.4): keys may occur more than once, a slot has 32 bits, and
+//! the image is that of the cuckoo table without the values.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn tiny_sets_always_build() {
     in_one_thread(|device| schemes().iter().for_each(|scheme| tiny_sets(device, scheme)));
 }
 
-/// Their values are 0, so the suite for tables of pairs is asked for loads and attempts only.
+/// The values of sets are 0, so only loads and attempts of the suite for tables of pairs are tested.
 fn tiny_sets(device: &Any, scheme: &CuckooSet) {
     for n in 1..=64 {
         for seed in 0..u64::from(size(50, 2)) {
@@ -36,8 +36,8 @@ fn tiny_sets(device: &Any, scheme: &CuckooSet) {
     }
 }
 
-/// Slot for slot the upper halves of the table with the same parameters and values of 0, at every load, size and seed,
-/// worn and compacted too: whoever writes values beside them has that table.
+/// Slot by slot, the upper halves of the table with the same parameters and values of 0, at every load, size and seed,
+/// also with tombstones and compacted. Writing values next to the slots therefore results in that table.
 #[test]
 fn slots_are_the_upper_halves_of_the_cuckoo_table() {
     for functions in 2..=5 {
@@ -67,7 +67,7 @@ fn slots_are_the_upper_halves_of_the_cuckoo_table() {
     }
 }
 
-/// Places keys with copies, attempt by attempt.
+/// Places keys with duplicates, attempt by attempt.
 fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (CuckooSetPlan, Vec<u64>, Placed) {
     let (there, zeros) = (device.upload(keys).unwrap(), device.filled(keys.len(), 0).unwrap());
     let attempt = |attempt| {
@@ -79,7 +79,7 @@ fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (Cuckoo
     (0..32).find_map(attempt).unwrap_or_else(|| panic!("{scheme:?}: {} keys in {slots} slots", keys.len()))
 }
 
-/// Keys that come m times each, in slots for one of each: one of each stays, and the others are counted.
+/// Keys that occur m times each, in slots for one of each: one of each is kept, and the others are counted.
 #[test]
 fn repeated_keys_are_welcome() {
     for device in devices_for_schemes() {
@@ -107,7 +107,7 @@ fn repeated_keys_are_welcome() {
     }
 }
 
-/// The key that marks empty slots of a classic set stands beside its image, once.
+/// The sentinel key of a classic set is stored once, outside its image.
 #[test]
 fn the_empty_markers_key_is_no_exception() {
     for device in devices_for_schemes() {
@@ -143,7 +143,7 @@ fn one_key_however_often_is_one_key() {
     }
 }
 
-/// Sets have no values: any but 0 are refused, and nothing is to be overwritten.
+/// Sets have no values: any but 0 are rejected, and there is nothing to overwrite.
 #[test]
 fn values_are_refused() {
     for device in devices_for_schemes() {
@@ -160,7 +160,7 @@ fn values_are_refused() {
     }
 }
 
-/// Space from 1.02 to 4.5 N, every family and every rule, of keys of which each comes twice.
+/// Space from 1.02 to 4.5 N, every family and every rule, with keys that occur twice each.
 #[test]
 fn classic_sets_build_in_every_space_with_every_family_and_rule() {
     let distinct = Workload::new(size(20_000, 200), 4).keys();
@@ -199,7 +199,7 @@ fn half_the_bytes_of_the_table() {
     }
 }
 
-/// One slot, of which half a word is left.
+/// One slot, which is half of a word.
 #[test]
 fn a_classic_set_of_one_slot() {
     for device in devices_for_schemes() {

@@ -1,5 +1,5 @@
-//! The two-level table's own promises: loads, tiny tables, skewed keys, buckets that are too full or cannot be seated,
-//! and the faults of Sahu's listing that must not come back.
+//! Tests of the two-level scheme: loads, tiny tables, skewed keys, buckets that are too full or cannot be placed, and
+//! the errors of Sahu's listing, which must not occur.
 
 use crate::common::{devices_for_schemes, size, sizes};
 use koel::backend::HashBackend;
@@ -43,7 +43,7 @@ fn tiny_tables_always_build() {
     }
 }
 
-/// From one bucket to twenty: nothing is rounded away at the seams, and seed numbers are packed right.
+/// From one bucket to twenty: no pair is lost at the borders of buckets, and seed numbers are packed correctly.
 #[test]
 fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
     for device in devices_for_schemes() {
@@ -62,7 +62,7 @@ fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
     }
 }
 
-/// The poster's and Sahu's 1.42 N and less, at most three reads, and bytes that a factor of 1.41 promises.
+/// The poster's and Sahu's 1.42 N and less, at most three reads, and at most 1.41 times the bytes.
 #[test]
 fn tables_reach_the_papers_loads_and_reads() {
     let n = sizes(200_000, 40_000, 1000);
@@ -171,7 +171,7 @@ fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
         let builder = HashTable::builder(scheme.clone()).slots(slots as usize).seed(3);
         let mut digests = Vec::new();
         for device in devices_for_schemes() {
-            // As many as a bucket holds are built at once.
+            // As many keys as a bucket can hold are built at once.
             let table = builder.build(&device, &crowd[1..], &crowd[1..]).unwrap();
             assert_eq!(table.restarts(), 0, "{scheme:?}");
             let table = builder.build(&device, &crowd, &crowd).unwrap();
@@ -190,7 +190,7 @@ fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
     }
 }
 
-/// A load that no first-level function can give: every attempt is made, and the fullest bucket named.
+/// A load that no first-level function can reach: every attempt is made, and the fullest bucket is named.
 #[test]
 fn a_load_beyond_all_buckets_is_a_typed_error() {
     let n = size(20_000, 2000);
@@ -207,7 +207,7 @@ fn a_load_beyond_all_buckets_is_a_typed_error() {
     }
 }
 
-/// Beyond 512 pairs a bucket, however they fall, nothing is tried; copies are named all the same.
+/// With more than 512 pairs per bucket on average, nothing is tried; duplicates are reported nevertheless.
 #[test]
 fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
     let (slots, room) = (3 * u64::from(BUCKET_SLOTS), 3 * 512);
@@ -241,7 +241,7 @@ fn too_few_rounds_are_a_typed_error() {
     }
 }
 
-/// The listing took key 0xffff for none, left what a failed seed had done, and stored one bucket's seed.
+/// The listing treated key 0xffff as empty, did not clear slots after a failed seed, and stored one bucket's seed.
 #[test]
 fn sahus_tables_hold_key_0xffff_and_every_other() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
@@ -271,7 +271,7 @@ fn sahus_buckets_are_not_more_than_his_prime() {
     assert!(matches!(estimate(slots + 1), Err(Error::TooLarge { .. })));
 }
 
-/// For each seed of a list of Sahu's, four keys that share all of their slots: no seed can seat them. Another attempt
+/// For each seed of Sahu's list, four keys that share all of their slots, so no seed can place them. Another attempt
 /// has another list.
 #[test]
 fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
@@ -302,7 +302,7 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     }
 }
 
-/// Every change builds again, and leaves nothing behind.
+/// Every change rebuilds the table, and nothing of the old one remains.
 #[test]
 fn removing_and_inserting_build_again() {
     let load = Workload::new(3000, 3);

@@ -1,4 +1,4 @@
-//! The Horton table's own promises: loads, costs beside the paper's models, tiny tables, crowds of one bucket, rounds
+//! Tests of the Horton scheme: loads, costs compared with the paper's models, tiny tables, crowds of one bucket, rounds
 //! of removing and inserting without a rebuild.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn tiny_tables_always_build() {
     in_one_thread(|cpu| tiny_tables(cpu, &jenkins, u64::from(sizes(1000, 100, 1))));
 }
 
-/// Every key placed at the loads the paper reaches, without a restart, at the costs it promises.
+/// All keys are placed at the paper's loads, without a restart, and lookups cost what the paper promises.
 #[test]
 fn canonical_tables_reach_the_papers_loads_and_costs() {
     let n = size(200_000, 600);
@@ -54,15 +54,15 @@ fn canonical_tables_reach_the_papers_loads_and_costs() {
     }
 }
 
-/// 100 rounds of removing half and inserting as many, at load 0.8, in place: no rebuild, and lookups cost what they
-/// cost in a fresh table.
+/// Runs 100 rounds of removing half of the keys and inserting as many, at load 0.8, in place: without a rebuild, and
+/// lookups cost as much as in a fresh table.
 #[test]
 fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     let n = size(20_000, 300);
     let device = one_thread();
     let slots = (f64::from(n) / 0.8) as u64;
     let builder = || HashTable::builder(Horton::classic(8)).slots(slots as usize).seed(4);
-    // A bijection of the integers: every key is new.
+    // A bijection of the integers, so every key is new.
     let load = Workload::new(n + 100 * (n / 2), 9);
     let all = load.keys();
     let mut model: BTreeMap<u32, u32> = all[..n as usize].iter().map(|&key| (key, !key)).collect();
@@ -109,7 +109,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
         assert_eq!(table.restarts(), 0);
         assert!(table.get(&crowd).unwrap().iter().zip(&crowd).all(|(got, key)| *got == Some(*key)));
         table.audit().unwrap();
-        // A hundred of one bucket need other constants, under which they are no crowd.
+        // A hundred keys of one bucket need other constants, under which they do not crowd.
         let crowd: Vec<u32> = (0..u32::MAX).filter(|&key| functions.home(key).0 == 7).take(100).collect();
         let table = builder.build(&device, &crowd, &crowd).unwrap();
         assert!(table.restarts() > 0);
@@ -117,8 +117,8 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
     }
 }
 
-/// Sixty keys to a home: a crowd without being too many for a bucket. Whether it is built, and under which constants,
-/// must not depend on the device.
+/// Sixty keys per home: a crowd, but not too many for a bucket. Whether it is built, and under which constants, must
+/// not depend on the device.
 #[test]
 fn crowds_are_built_alike_on_every_device() {
     let builder = HashTable::builder(Horton::canonical(8)).slots(1600).seed(3);
@@ -143,7 +143,7 @@ fn crowds_are_built_alike_on_every_device() {
     assert!(digests[0].0 > 0 && digests.iter().all(|found| *found == digests[0]), "{digests:?}");
 }
 
-/// Every number and width of entries that is accepted builds at its default load.
+/// Every accepted number and width of entries can be built at its default load.
 #[test]
 fn every_parameter_that_is_accepted_builds_at_its_default_load() {
     let load = Workload::new(size(30_000, 200), 4);

@@ -1,5 +1,5 @@
-//! The perfect spatial hash's own promises: pictures and voxels at their loads, two reads a lookup, neighbours side by
-//! side, tiny tables, sets that no offset can tell apart.
+//! Tests of the perfect spatial hash: pictures and voxels at their loads, two reads per lookup, adjacent neighbours,
+//! tiny tables, keys that no offset can separate.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ fn devices() -> Vec<Any> {
     std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()).collect()
 }
 
-/// The keys of the cells of a plane that are set, row by row.
+/// The keys of the set cells of a plane, row by row.
 fn cells(width: u32, [columns, rows]: [u32; 2], is_set: impl Fn(u32, u32) -> bool) -> Vec<u32> {
     let all = (0..rows).flat_map(|y| (0..columns).map(move |x| (x, y)));
     all.filter(|&(x, y)| is_set(x, y)).map(|(x, y)| x + width * y).collect()
@@ -33,7 +33,7 @@ fn sphere(side: u32) -> Vec<u32> {
     (0..side.pow(3)).filter(|&key| (inner * inner..outer * outer).contains(&from_centre(key))).collect()
 }
 
-/// Builds on every device, asks for each key and each neighbour of one, and compares the devices' digests.
+/// Builds on every device, queries each key and each neighbour of one, and compares the devices' digests.
 fn holds(scheme: Perfect, load: f64, keys: &[u32]) -> HashTable<Any, Perfect> {
     let values: Vec<u32> = keys.iter().map(|key| key.rotate_left(7)).collect();
     let set: HashSet<u32> = keys.iter().copied().collect();
@@ -76,8 +76,9 @@ fn a_lookup_is_two_reads() {
     assert_eq!(stats.bytes, 8 * (stats.slots + table.plan().offset_count().div_ceil(2)));
 }
 
-/// Where offsets are those of their neighbours, neighbouring cells stand in neighbouring slots: coherence is what the
-/// offsets of neighbours are tried first for. Offsets drawn at random leave none (0.000 for this disc).
+/// If offsets equal those of their neighbours, neighbouring cells are stored in neighbouring slots: this coherence is
+/// the reason why the offsets of neighbours are tried first. With random offsets there are no such cells (0.000 for
+/// this disc).
 #[test]
 fn neighbouring_pixels_stand_in_neighbouring_slots() {
     let width = size(1024, 128);
@@ -122,7 +123,7 @@ fn tiny_tables_always_build() {
     }
 }
 
-/// Keys that agree modulo both sides, at every attempt: a typed error says so, and nothing is lost.
+/// Keys that are congruent modulo both sides, at every attempt: a typed error names them, and nothing is lost.
 #[test]
 fn keys_that_no_offset_tells_apart_are_named() {
     // In a volume all keys are in one row, far more than M R cells long.
@@ -138,7 +139,7 @@ fn keys_that_no_offset_tells_apart_are_named() {
         let before = table.digest().unwrap();
         assert!(matches!(table.insert(&line, &line), Err(Error::Crowded { .. })));
         assert_eq!(table.digest().unwrap(), before, "as before after a refusal");
-        // Copies are named even there.
+        // Duplicates are reported even then.
         let copied = [&line[..], &[1600]].concat();
         let refused = HashTable::builder(scheme).build(&device, &copied, &copied);
         assert!(matches!(refused, Err(Error::DuplicateKey { key: 1600 })), "{refused:?}");
@@ -148,7 +149,7 @@ fn keys_that_no_offset_tells_apart_are_named() {
     }
 }
 
-/// A size that 100 and 101 slots share is one size: the digest knows no other.
+/// If 100 and 101 slots result in one size, the digest is the same.
 #[test]
 fn the_slots_are_a_power_and_the_bytes_depend_on_no_more() {
     let load = Workload::new(60, 3);

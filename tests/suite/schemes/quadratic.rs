@@ -1,4 +1,4 @@
-//! The quadratic table's own promises: one read, whole loads at every size, its limits, and batches.
+//! Tests of the quadratic scheme: one read, load 1 at every size, its limits, and batches.
 
 use crate::common::{devices_for_schemes, in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
 use koel::device::Any;
@@ -11,7 +11,7 @@ fn tiny_tables_always_build() {
     opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
 }
 
-/// The largest table there may be, and one pair more.
+/// The largest possible table, and one pair more.
 #[test]
 fn it_reaches_its_limit_and_no_further() {
     let n = size(4096, 256);
@@ -37,7 +37,7 @@ fn it_reaches_its_limit_and_no_further() {
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }
 
-/// At load 0.5 as many slots as 3,000 distinct keys would need are too many, but those that one key needs are not.
+/// At load 0.5 the slots for 3,000 distinct keys are too many, but those for one key are not.
 #[test]
 fn copies_are_found_before_a_size_is_refused() {
     let (keys, values): (Vec<u32>, Vec<u32>) = (vec![7; 3000], (0..3000).collect());
@@ -58,7 +58,7 @@ fn copies_are_found_before_a_size_is_refused() {
     }
 }
 
-/// There are more slots than pairs; a batch is refused all the same where one build would be.
+/// There are more slots than pairs, but a batch is rejected if one build would be.
 #[test]
 fn a_full_table_takes_no_further_pair() {
     for device in devices_for_schemes() {
@@ -74,7 +74,7 @@ fn a_full_table_takes_no_further_pair() {
     }
 }
 
-/// Where two keys meet the build starts again: of the seeds, about 39 in a hundred at every size.
+/// If two keys collide the build restarts: for about 39 in a hundred seeds at every size.
 #[test]
 fn restarts_are_as_frequent_as_the_birthday_says() {
     let seeds = 200;
@@ -89,7 +89,7 @@ fn restarts_are_as_frequent_as_the_birthday_says() {
     }
 }
 
-/// A tombstone keeps its slot: a key that comes back finds it taken, so the table is built again.
+/// A tombstone keeps its slot: if its key is added again, the slot is occupied, and the table is rebuilt.
 #[test]
 fn a_key_that_comes_back_builds_the_table_again() {
     for device in devices_for_schemes() {

@@ -1,5 +1,5 @@
-//! The Robin Hood table's own promises: loads, images and other keys with a pattern, crowds, the paper's cells and
-//! their limits, maximum ages.
+//! Tests of the Robin Hood scheme: loads, images and other patterns of keys, crowds, the paper's cells and their
+//! limits, maximum ages.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn narrow(values: &[u32]) -> Vec<u32> {
     values.iter().map(|value| value & 0x0fff_ffff).collect()
 }
 
-/// Builds, and asks for every key, for keys between them and for others.
+/// Builds a table, and queries every key, keys between them and others.
 fn built(device: &Any, scheme: &RobinHood, load: f64, keys: &[u32]) -> Table {
     let values = narrow(keys);
     let builder = HashTable::builder(scheme.clone()).load_factor(load);
@@ -56,7 +56,7 @@ fn tables_reach_their_loads() {
             for sequence in SCATTERED {
                 for load in [0.8, 0.99] {
                     let table = built(device, &scheme.clone().sequence(sequence), load, &keys);
-                    // Less by what it takes to the next prime.
+                    // Lower by the distance to the next prime.
                     assert!((0.0..0.02).contains(&(load - table.load_factor())), "{}", table.load_factor());
                     assert!(scheme.kind() == Kind::Classic || table.restarts() == 0);
                 }
@@ -95,7 +95,7 @@ fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
     }
 }
 
-/// What an image leaves: columns and rows of it, every second pixel, and a stride that is the capacity.
+/// The keys of an image: its columns and rows, every second pixel, and a stride equal to the capacity.
 #[test]
 fn images_build_whatever_their_width() {
     let side = sizes(8192, 1024, 256);
@@ -114,7 +114,7 @@ fn images_build_whatever_their_width() {
                     built(&device, &scheme.clone().sequence(Sequence::Random), load, keys);
                 }
             }
-            // Slots asked for that are a multiple of the width, or the stride itself.
+            // A requested number of slots that is a multiple of the width, or the stride itself.
             let values = narrow(keys);
             let builder = HashTable::builder(RobinHood::canonical());
             for slots in [2 * keys.len() as u64, 1 << 15] {
@@ -148,7 +148,7 @@ fn a_class_of_the_first_modulus_is_scattered_by_the_next() {
                 let table = builder.clone().build(&device, &keys, &values).unwrap();
                 assert!(table.restarts() > 0 && table.capacity() > 10_007, "{scheme:?}");
                 answers(&table, &model());
-                // A batch that needs the next attempt is built as if it had been there from the start.
+                // A batch that needs the next attempt results in the table that one build creates.
                 let mut batched = builder.clone().build(&device, &keys[..10], &values[..10]).unwrap();
                 assert_eq!(batched.restarts(), 0);
                 assert!(batched.insert(&keys[10..], &values[10..]).unwrap().rebuilt);
@@ -237,7 +237,7 @@ fn keys_stand_alone_in_four_bytes() {
                 assert_eq!(table.plan().words(), table.capacity().div_ceil(2) as u64);
                 let model: BTreeMap<u32, u32> = keys.iter().map(|&key| (key, 0)).collect();
                 answers(&table, &model);
-                // The same 28 bits below others.
+                // The same 28 bits below different higher ones.
                 let wide: Vec<u32> = keys.iter().map(|&key| key | 5 << 28).collect();
                 assert!(!table.contains(&wide).unwrap().contains(&true));
                 assert_eq!(table.stats().unwrap().bucket_bytes, 4);
@@ -251,7 +251,7 @@ fn keys_stand_alone_in_four_bytes() {
     }
 }
 
-/// Equation 1 once more, by a walk over the finished table.
+/// Equation 1, computed from the complete table.
 fn maximum_ages_are_those_of_equation_1(table: &Table, exact: bool) {
     let plan = table.plan();
     let (rule, image) = (plan.rule(), table.backend().download(table.image()).unwrap());
@@ -337,8 +337,7 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
     assert!(devices_for_schemes().iter().all(|device| digest(device, &keys, &values) == first));
 }
 
-/// What is asked for and what the table has: the slots asked for are rounded up to a prime, and the bytes do not tell
-/// which number of them it was.
+/// The requested slots are rounded up to a prime, and the bytes do not depend on the requested number.
 #[test]
 fn slots_asked_for_below_the_same_prime_give_the_same_bytes() {
     let device = &devices_for_schemes()[0];

@@ -1,5 +1,5 @@
-//! Robin Hood tables of 64-bit keys or values as users have them: cells of large boxes, crowds, files, changes beside a
-//! map.
+//! Tests of Robin Hood tables of 64-bit keys or values with typical keys: cells of large boxes, crowds, files, changes
+//! compared with a map.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::common::{devices_for_schemes, open_mapped, size};
 
 type Wide = RobinHoodOf<u64, u64>;
 
-/// A solid ball of cells at a corner of a box of 2^21 cells an axis, and the eight corners.
+/// A solid ball of cells at a corner of a box of 2^21 cells per axis, and the eight corners.
 fn ball(radius: u32) -> Vec<u64> {
     let last = (1 << MORTON3_BITS) - 1;
     let cell = |x, y, z| morton3(x, y, z).expect("inside");
@@ -45,8 +45,8 @@ fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes
     }
 }
 
-/// Keys that are congruent modulo the primes of all attempts cannot be built, and the error says which; those that are
-/// so modulo the first are built at the second, on every device.
+/// Keys that are congruent modulo the primes of all attempts cannot be built, and the error names them. Those that are
+/// congruent modulo the first prime only are built at the second attempt, on every device.
 #[test]
 fn crowds_fail_alike_everywhere_and_are_named() {
     let scheme = RobinHood::canonical().of::<u64, u64>();
@@ -99,8 +99,8 @@ fn files_are_opened_mapped_and_refused_by_name() {
     }
 }
 
-/// Batches of a small universe whose keys agree in halves and in their upper 60 bits, against a map; in the end the
-/// table is the one that is built of what is left.
+/// Batches from a small universe whose keys agree in halves and in their upper 60 bits, compared with a map. In the end
+/// the table equals that of one build of the remaining pairs.
 #[test]
 fn changes_are_those_of_a_map_and_leave_no_trace() {
     let key = |draw: u64| match draw % 4 {
@@ -168,7 +168,7 @@ fn structures_stand_on_it_on_every_device() {
     }
 }
 
-/// What is asked of a table before it is built.
+/// Queries on a builder before the table is built.
 #[test]
 fn memory_is_told_and_parameters_are_refused() {
     let builder = |scheme: RobinHood| HashTable::builder(scheme.of::<u64, u64>());
@@ -176,7 +176,7 @@ fn memory_is_told_and_parameters_are_refused() {
         let built = builder(refused).build(&Cpu::new(), &[1], &[1]);
         assert!(matches!(built, Err(Error::InvalidParameter { .. })));
     }
-    // Lines of four slots, and as much for the image that a batch takes values from.
+    // Lines of four slots, and as much for the image from which a batch copies values.
     let estimate = builder(RobinHood::canonical()).memory_estimate(1_000_000).unwrap();
     let image = 16 * 1_111_112 / 64 * 64;
     assert!(estimate.image >= image && estimate.image < image + image / 1000, "{estimate:?}");

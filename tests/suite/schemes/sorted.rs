@@ -1,4 +1,4 @@
-//! The sorted table's own promises: ascending order, full loads, every size, keys that crowd, files that lie.
+//! Tests of the sorted scheme: ascending order, full loads, every size, keys that crowd, invalid files.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use koel::scheme::Plan;
 use koel::workload::Workload;
 use koel::{Cpu, Error, HashTable, Sorted};
 
-/// Pairs in ascending order, out of the order in which they come.
+/// Checks that the pairs are in ascending order, whatever the order of the input.
 fn ascend(device: &Any, pairs: &BTreeMap<u32, u32>) {
     let at = format!("{} pairs on {}", pairs.len(), device.info());
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().rev().unzip();
@@ -54,7 +54,7 @@ fn a_lookup_reads_as_many_words_whatever_the_key() {
         let load = Workload::new(n, 3);
         let table = HashTable::builder(Sorted).build(&device, &load.keys(), &load.values()).unwrap();
         let stats = table.stats().unwrap();
-        // log2(n), one step for not dividing in the middle, and the word where it ends.
+        // log2(n), one step for not dividing in the middle, and the last word.
         let most = f64::from(n.ilog2() + 3);
         assert!(stats.reads_per_hit == stats.reads_per_miss && stats.reads_per_hit <= most, "{stats:?}");
         assert_eq!(stats.ages, [0, u64::from(n)]);
@@ -90,12 +90,12 @@ fn files_whose_plans_lie_are_refused_or_do_no_harm() {
         std::fs::write(&path, &lying).unwrap();
         open_mapped::<Sorted>(&path)
     };
-    // The kind; the slots, more, fewer and none; more pairs than slots; the field that is 0.
+    // The kind; the slots: more, fewer and 0; more pairs than slots; the field that must be 0.
     for (at, value) in [(48, 1), (52, 11), (52, 9), (52, 0), (56, 11), (60, 1)] {
         let opened = open_with(at, value);
         assert!(matches!(opened, Err(Error::BadFile { .. })), "byte {at}: {opened:?}");
     }
-    // Fewer pairs, and more of them than there are: as if the image were damaged.
+    // Fewer pairs, or more, than the image contains, as if it were damaged.
     for pairs in [0, 2, 4, 10] {
         let opened = open_with(56, pairs).unwrap();
         let queries: Vec<u32> = (0..100).chain([u32::MAX]).collect();

@@ -1,5 +1,5 @@
-//! Keys chosen against the table by which keys are told apart: its seed is fixed, so no builder's seed helps. Its
-//! answers are those for other keys, and it has some for these.
+//! Keys chosen to defeat the table that detects distinct keys: its seed is fixed, so a builder's seed does not help.
+//! The results must be as for other keys.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use koel::{
     group,
 };
 
-/// Of `src/table/distinct.rs`: the seed, its attempts when it knew no other way, and the slots for so many rows.
+/// From `src/table/distinct.rs`: the seed, the attempts before it had a fallback, and the slots for this number of
+/// rows.
 const SEED: u64 = 0x0064_6973_7469_6e63;
 const ATTEMPTS: u32 = 64;
 const ROWS: usize = 325;
 const SLOTS: u64 = 407;
 
-/// Five keys for four slots under each of the attempts, and others to make so many rows.
+/// Five keys for four slots under each of the attempts, and others up to this number of rows.
 fn column(others: impl Fn(&[u32]) -> Vec<u32>) -> Vec<u32> {
     let scheme = Cuckoo::canonical(4);
     let mut keys = chosen(&scheme, SLOTS, SEED, 0..ATTEMPTS, |plan| cuckoo_crowd(&plan.functions()));
@@ -62,7 +63,7 @@ fn chosen_keys_are_told_apart() {
                 let builder: TableBuilder<Sorted> = HashTable::builder(Sorted).duplicates(rule);
                 let mut table = builder.build(&device, column, &values).unwrap();
                 holds_exactly(&table, &model, "a table of chosen keys");
-                // The keys to go are looked up in such a table.
+                // The keys to remove are looked up in such a table.
                 assert_eq!(table.remove(column).unwrap(), model.len());
             }
             let multi = MultiTable::builder(Cuckoo::canonical(4)).build(&device, column, &values).unwrap();

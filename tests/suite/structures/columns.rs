@@ -1,4 +1,4 @@
-//! First rows and joins of columns, of both widths, on every device, against maps.
+//! First rows and joins of columns, of both widths, on every device, compared with maps.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use koel::device::Any;
 use koel::group::FirstRows;
 use koel::{ColumnIndex, Error, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 
-/// A column of 32 bits, and one of 64 with as many distinct keys.
+/// A 32-bit column, and a 64-bit one with as many distinct keys.
 fn widened(column: &[u32]) -> Vec<u64> {
     column.iter().map(|&key| u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
-/// Pairs of columns: dense, scattered, few keys, heavy ones.
+/// Pairs of columns: dense, scattered, few keys, skewed keys.
 fn columns() -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(6000, 300);
     let scattered = |n: u32, salt: u32| (0..n).map(move |i| i.wrapping_mul(0x9e37_79b1) ^ salt);
@@ -61,7 +61,7 @@ fn first_rows_are_the_same_on_every_device() {
     }
 }
 
-/// Everything that an index of a column gives is what a [`JoinIndex`] on the CPU gives.
+/// An index of a column returns the same results as a [`JoinIndex`] on the CPU.
 macro_rules! joins_as {
     ($device:expr, $left:expr, $right:expr, $expected:expr, $kind:expr, $at:expr) => {{
         let (device, left, right, expected): (&Any, &[_], &[_], &JoinRows) = ($device, $left, $right, $expected);
@@ -131,7 +131,7 @@ fn indices_of_columns_join_as_join_indices_do() {
 fn what_does_not_belong_together_is_refused() {
     for device in devices() {
         let index = ColumnIndex::build(&device, &[1_u32; 100]).unwrap();
-        // Others, of which one has as many rows.
+        // Other columns, one of which has as many rows.
         for other in [&[1_u32][..], &[2; 100]] {
             let other = ColumnIndex::build(&device, other).unwrap();
             let (mut matched, mine) = (other.matched().unwrap(), index.matched().unwrap());
@@ -143,7 +143,7 @@ fn what_does_not_belong_together_is_refused() {
             assert_eq!(other.unmatched(&matched).unwrap().len(), other.len());
         }
         assert_eq!(index.keys_len(), 1);
-        // A result that is too long to be held is known to be.
+        // A result that is too long for memory is detected.
         let index = ColumnIndex::build(&device, &[7_u64; 70_000]).unwrap();
         let found = index.join(&[7; 70_000], JoinKind::Inner).unwrap();
         assert_eq!(found.len(), 4_900_000_000);

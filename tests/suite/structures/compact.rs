@@ -1,4 +1,4 @@
-//! Compacting tables of every scheme and kind that has room for ids, on every device, against ordered lists.
+//! Compacting tables of every scheme and kind whose values can be ids, on every device, compared with ordered lists.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ fn list(column: &[u32], order: IdOrder) -> Vec<u32> {
     unique
 }
 
-/// Whether tables of this kind have values wide enough for so many ids.
+/// Whether tables of this kind have values wide enough for this many ids.
 fn has_room(scheme: &AnyScheme, ids: usize) -> bool {
     let kind = scheme.kind();
     let room = ids == 0 || ids - 1 <= scheme.limits().greatest_value() as usize;
@@ -35,7 +35,7 @@ fn has_room(scheme: &AnyScheme, ids: usize) -> bool {
     room
 }
 
-/// Every question a compacting table can be asked, against its list.
+/// Runs every query on a compacting table and compares the results with its list.
 fn numbers<S: Scheme<Key = u32, Value = u32>>(table: &CompactingTable<Any, S>, unique: &[u32], column: &[u32], at: &str)
 where
     Any: Runs<S>,
@@ -105,7 +105,7 @@ impl Check for Builds {
                     let table = table.unwrap_or_else(|error| panic!("{at}: {error}"));
                     numbers(&table, &unique, &column, &at);
                     digests.insert(table.digest().unwrap().to_string());
-                    // It is the table of its pairs, and nothing in it tells how often keys came.
+                    // It equals the table of its pairs, and does not depend on how often keys occurred.
                     let ids: Vec<u32> = (0..unique.len() as u32).collect();
                     let plain = HashTable::builder(scheme.clone()).seed(3).build(&device, &unique, &ids).unwrap();
                     assert_eq!(table.table().capacity(), plain.capacity(), "{at}: sized by the distinct keys");
@@ -163,7 +163,7 @@ fn files_and_devices_keep_the_ids() {
     for_every_kind(&Travels);
 }
 
-/// A map that says it is a compacting table, with a right checksum.
+/// A map's file changed to claim that it contains a compacting table, with a valid checksum.
 fn disguised(path: &std::path::Path, keys: &[u32], ids: &[u32]) {
     HashTable::builder(Cuckoo::default()).build(&Cpu::new(), keys, ids).unwrap().save(path).unwrap();
     let mut bytes = std::fs::read(path).unwrap();
@@ -214,7 +214,7 @@ fn a_damaged_file_is_refused_wherever_the_damage_is() {
     }
 }
 
-/// Rows go to the device in pieces; a position counts from the first row all the same.
+/// Rows are sent to the device in chunks, but a position counts from the first row.
 #[test]
 fn the_position_of_an_unknown_key_counts_all_rows() {
     let rows = size((1 << 20) + 100, 3000) as usize;
@@ -254,14 +254,14 @@ fn keys_without_rows_have_empty_groups() {
     }
 }
 
-/// Without placing a key again, the table of the pairs `key -> id`, ids in table order.
+/// Converts a set, without placing a key again, to the table of the pairs `key -> id`, with ids in table order.
 #[test]
 fn a_set_becomes_a_compacting_table() {
     let n = size(3000, 150);
     for device in devices() {
         for kind in Kind::ALL {
-            // An odd number of slots, an even one, and as many as the load says; a set that was built, one that grew,
-            // and one that is worn; with the classic kind's key that stands beside the image, and without.
+            // An odd number of slots, an even one, and the number for the load; a set that was built, one that grew,
+            // and one that has tombstones; with and without the classic kind's sentinel key.
             for (slots, last) in [(None, u32::MAX), (Some(2 * n + 1), 5), (Some(2 * n), u32::MAX)] {
                 for history in ["built", "grown", "worn"] {
                     let at = format!("{kind}, {slots:?} slots, {history}, on {}", device.info());
@@ -288,7 +288,7 @@ fn a_set_becomes_a_compacting_table() {
                     let order = set.to_keys().unwrap();
                     let slots = set.slots();
                     let table = CompactingTable::from_set(set).unwrap();
-                    // Compacting a worn set may move keys.
+                    // Compacting a set with tombstones may move keys.
                     let unique = if history == "worn" { table.unique().unwrap() } else { order };
                     let distinct: BTreeSet<u32> = unique.iter().copied().collect();
                     assert_eq!(distinct, column.iter().copied().collect(), "{at}");
@@ -312,7 +312,7 @@ fn a_set_becomes_a_compacting_table() {
     }
 }
 
-/// What comes of a set goes on like one that was built: its file is the same.
+/// A converted set continues like one that was built: its file is the same.
 #[test]
 fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
     assert_eq!(CompactingTable::<Cpu>::open(&Cpu::new(), &one).unwrap().unique().unwrap(), order);
 }
 
-/// Ids that a scheme's values have no room for are refused, and not cut.
+/// Ids that do not fit a scheme's values are rejected, not truncated.
 struct TooMany;
 impl Check for TooMany {
     fn run(&self, scheme: &AnyScheme) {

@@ -1,4 +1,4 @@
-//! Distinct keys, factorizing and group-by, on every device, against ordered maps and plain loops.
+//! Distinct keys, factorize and group-by, on every device, compared with ordered maps and plain loops.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use koel::device::Any;
 use koel::{Aggregate, Error, Groups, IdOrder, group};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-/// The distinct keys in order, and each row's number: plain loops.
+/// The distinct keys in order, and each row's number, by plain loops.
 fn factorized(keys: &[u32], order: IdOrder) -> (Vec<u32>, Vec<u32>) {
     let mut unique = Vec::new();
     let mut ids = HashMap::new();
@@ -23,7 +23,7 @@ fn factorized(keys: &[u32], order: IdOrder) -> (Vec<u32>, Vec<u32>) {
     (unique, inverse)
 }
 
-/// The groups by a map; every column filled.
+/// The groups by a map, with every column filled.
 fn grouped(keys: &[u32], values: &[u32], order: IdOrder) -> Groups {
     let mut groups: BTreeMap<u32, (u32, u64, u32, u32)> = BTreeMap::new();
     for (&key, &value) in keys.iter().zip(values) {
@@ -44,12 +44,12 @@ fn grouped(keys: &[u32], values: &[u32], order: IdOrder) -> Groups {
     of
 }
 
-/// Keys that look random and never repeat; `salt` gives others.
+/// Distinct pseudo-random keys; a different `salt` gives different keys.
 fn scattered(n: u32, salt: u32) -> impl Iterator<Item = u32> {
     (0..n).map(move |i| i.wrapping_mul(0x9e37_79b1) ^ salt.wrapping_mul(0x85eb_ca6b))
 }
 
-/// Brings rows out of order, and the same each time.
+/// Shuffles rows, in the same way each time.
 fn shuffled(mut keys: Vec<u32>) -> Vec<u32> {
     for i in (1..keys.len()).rev() {
         let other = (i as u64).wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
@@ -58,12 +58,12 @@ fn shuffled(mut keys: Vec<u32>) -> Vec<u32> {
     keys
 }
 
-/// Every key of a list so many times, shuffled.
+/// Every key of a list this many times, shuffled.
 fn groups_of(keys: u32, copies: u32) -> Vec<u32> {
     shuffled(scattered(keys, copies).flat_map(|key| (0..copies).map(move |_| key)).collect())
 }
 
-/// Columns in which grouping goes wrong first.
+/// Columns that test the edge cases of grouping.
 fn columns() -> Vec<(String, Vec<u32>)> {
     let n = size(100_000, 300);
     let mut columns = vec![
@@ -87,7 +87,7 @@ fn columns() -> Vec<(String, Vec<u32>)> {
     columns
 }
 
-/// Values for rows: all ones in a third of them, so that sums pass 2^32, and all zeros in another.
+/// Values for rows: all ones in a third of them, so that sums exceed 2^32, and all zeros in another.
 fn values_of(keys: &[u32]) -> Vec<u32> {
     (0u32..).zip(keys).map(|(i, key)| [u32::MAX, 0, i ^ key][(i % 3) as usize]).collect()
 }
@@ -125,7 +125,7 @@ fn sums_pass_32_bits_and_are_exact() {
     }
 }
 
-/// Each set of aggregates fills its own columns, and no other.
+/// Each set of aggregates fills its columns, and no others.
 #[test]
 fn only_what_is_asked_for_is_answered() {
     let keys = groups_of(20, 5);
@@ -183,7 +183,7 @@ fn buffers_of_another_device_are_refused() {
     }
 }
 
-/// Rows whose keys are few and near the extremes, so that they meet.
+/// Rows whose keys are few and near the extremes, so that they are often equal.
 #[derive(Clone, Debug)]
 struct Rows(Vec<(u32, u32)>);
 

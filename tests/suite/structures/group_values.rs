@@ -1,4 +1,4 @@
-//! Group-by of values of every type, on every device, against plain loops: integers exactly, doubles bit by bit.
+//! Group-by of values of every type, on every device, compared with plain loops: integers exactly, doubles bit by bit.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use koel::group::{Number, wide};
 use koel::scheme::Key;
 use koel::{Aggregate, Error, ExactSum, IdOrder};
 
-/// The one NaN of results.
+/// The only NaN in results.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 /// A value as plain loops aggregate it.
@@ -47,7 +47,7 @@ macro_rules! integers {
         }
     )*};
 }
-// As large as sums of so many of them allow.
+// The largest values for which sums of this many do not overflow.
 integers! {
     u32: |noise| noise as u32;
     u64: |noise| noise >> 20;
@@ -95,7 +95,7 @@ impl Plain for f64 {
     }
 }
 
-/// Integers without a pattern, the same each time.
+/// Pseudo-random integers, the same each time.
 fn noise(seed: u64, len: usize) -> Vec<u64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = || {
@@ -106,7 +106,7 @@ fn noise(seed: u64, len: usize) -> Vec<u64> {
     (0..len).map(|_| next() ^ next() >> 31).collect()
 }
 
-/// Every `i` so many times, in an order without a pattern.
+/// Every `i` this many times, in a pseudo-random order.
 fn shuffled(sizes: &[usize]) -> Vec<u64> {
     let mut rows: Vec<u64> = (0..).zip(sizes).flat_map(|(i, &size)| (0..size).map(move |_| i)).collect();
     let places = noise(1, rows.len());
@@ -116,7 +116,7 @@ fn shuffled(sizes: &[usize]) -> Vec<u64> {
     rows
 }
 
-/// The groups of each row: of sizes round the borders of blocks, all in one, each on its own.
+/// The group of each row: sizes around the borders of blocks, all rows in one group, and each row in its own.
 fn columns() -> Vec<(&'static str, Vec<u64>)> {
     let n = size(60_000, 200) as usize;
     let powers = (0..17).map(|power| 1 << power).take_while(|&power: &usize| power < n);
@@ -137,7 +137,7 @@ fn key<K: Key>(group: u64) -> K {
     K::low(group.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ group >> 3)
 }
 
-/// The groups in order, and the values of each in the order of rows.
+/// The groups in order, with the values of each in row order.
 fn grouped<K: Key, V: Copy>(keys: &[K], values: &[V], order: IdOrder) -> Vec<(K, Vec<V>)> {
     let mut groups: BTreeMap<K, (usize, Vec<V>)> = BTreeMap::new();
     for (row, (&key, &value)) in keys.iter().zip(values).enumerate() {
@@ -201,7 +201,7 @@ fn every_column_of_f64_is_grouped_as_a_map_groups_it() {
     every_type::<f64>();
 }
 
-/// Numbers of which a sum in another order is another number, with and without what stays in every sum.
+/// Numbers whose sum depends on the order of addition, with and without values that dominate every sum.
 #[test]
 fn sums_that_are_a_matter_of_order_have_the_same_bits_everywhere() {
     let odd_nan = f64::from_bits(0xfff0_0000_dead_beef);
@@ -224,7 +224,7 @@ fn sums_that_are_a_matter_of_order_have_the_same_bits_everywhere() {
     }
 }
 
-/// The sum of a group is its own matter: rows of others between its own change nothing.
+/// The sum of a group depends on its own rows only, whatever rows of other groups are between them.
 #[test]
 fn rows_of_other_groups_change_no_sum() {
     let own: Vec<f64> = noise(3, size(5000, 100) as usize).into_iter().map(Plain::of).collect();
@@ -241,7 +241,7 @@ fn rows_of_other_groups_change_no_sum() {
     }
 }
 
-/// Asks for sums alone.
+/// Computes sums only.
 fn sums<V: Number>(device: &Any, keys: &[u64], values: &[V], order: IdOrder) -> koel::Result<Vec<V::Sum>> {
     wide::group_by(device, keys, values, &[Aggregate::Sum], order).map(|groups| groups.sums)
 }
@@ -254,7 +254,7 @@ fn too_large<T: Debug>(sums: koel::Result<T>, key: u64) {
 fn integer_sums_are_exact_or_refused_with_the_first_such_key() {
     let n = size(3000, 50) as usize;
     for device in devices() {
-        // 2^64 - 1 in many rows, and one more; its key comes first, or last.
+        // 2^64 - 1 in many rows, and one more; its key is first, or last.
         let keys: Vec<u64> = (0..n as u64).map(|row| row % 3 + 7).collect();
         let mut values = vec![0_u64; n];
         (values[1], values[4]) = (u64::MAX - 5, 5);
@@ -269,7 +269,7 @@ fn integer_sums_are_exact_or_refused_with_the_first_such_key() {
         let groups = wide::group_by(&device, &falling, &values, &rest, IdOrder::Ascending).unwrap();
         assert_eq!((groups.mins, groups.maxs), (vec![u64::MAX; 3], vec![u64::MAX; 3]));
 
-        // Far beyond 64 bits on the way, and back.
+        // Intermediate sums far beyond 64 bits, but not the result.
         let swing = |i: usize| [i64::MAX, i64::MIN, 1, i64::MIN + 1, i64::MAX, -2][(i / 3) % 6];
         let mut values: Vec<i64> = (0..18 * n).map(swing).collect();
         let keys: Vec<u64> = (0..18 * n).map(|row| row as u64 % 3).collect();

@@ -1,4 +1,4 @@
-//! Joins on every backend, scheme and kind: against nested loops, and against a map where those would take too long.
+//! Joins on every backend, scheme and kind, compared with nested loops, and with a map if those would take too long.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use koel::device::Any;
 use koel::{AnyScheme, Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, MultiTable, NO_ROW, join};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-/// The definition of each join, in the order of left rows and then of right ones.
+/// The definition of each join, ordered by left rows and then by right ones.
 fn nested_loops(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     let mut rows = JoinRows::default();
     for (i, l) in (0..).zip(left) {
@@ -39,7 +39,7 @@ fn nested_loops(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     rows
 }
 
-/// The same by a map of vectors.
+/// The same, computed with a map of vectors.
 fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     let mut partners: HashMap<u32, Vec<u32>> = HashMap::new();
     (0..).zip(right).for_each(|(j, &key)| partners.entry(key).or_default().push(j));
@@ -71,7 +71,7 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     rows
 }
 
-/// Every way to have the rows of a join gives `expected`.
+/// Every function that returns the rows of a join must return `expected`.
 fn gives(index: &JoinIndex<Any, AnyScheme>, left: &[u32], kind: JoinKind, expected: &JoinRows, at: &str) {
     let device = index.backend();
     let join = index.join(left, kind).unwrap();
@@ -101,7 +101,7 @@ fn gives(index: &JoinIndex<Any, AnyScheme>, left: &[u32], kind: JoinKind, expect
     }
 }
 
-/// Left and right columns of every sort.
+/// Left and right columns of every kind.
 fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(2000, 120) as usize;
     let keys = workload(scheme, (2 * n as u32).min(most_pairs(scheme))).0;
@@ -157,7 +157,7 @@ fn every_join_is_what_its_definition_says_on_every_device() {
     for_every_kind(&Definitions);
 }
 
-/// The two definitions are one, so that the longer columns may be held to the faster.
+/// Both reference implementations agree, so the faster one can be used for longer columns.
 #[test]
 fn the_map_and_the_nested_loops_agree() {
     for (what, left, right) in columns(&Cuckoo::default().into()) {
@@ -305,13 +305,13 @@ fn what_cannot_be_built_is_refused() {
     assert!(matches!(refused, Err(Error::TooFull { .. })), "{refused:?}");
 }
 
-/// 70,000 rows join 70,000 rows of the same key: 4.9 G rows, of which any piece can be had.
+/// 70,000 rows join 70,000 rows of the same key: 4.9 G rows, of which any range can be computed.
 #[test]
 fn results_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces() {
     let n = 70_000u32;
     let total = u64::from(n) * u64::from(n);
     let right = vec![7; n as usize];
-    // One left row more, without a partner, among the others.
+    // One left row without a match, among the others.
     let lone = n / 2;
     let mut left = right.clone();
     left.insert(lone as usize, 8);

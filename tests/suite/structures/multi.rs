@@ -1,5 +1,5 @@
-//! Multivalue tables on every backend, scheme and kind: against a map of vectors, and against tables that never held
-//! what was removed.
+//! Multivalue tables on every backend, scheme and kind, compared with a map of vectors, and with tables that never
+//! contained the removed pairs.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ fn builder(scheme: &AnyScheme) -> MultiBuilder<AnyScheme> {
     MultiTable::builder(scheme.clone()).seed(31)
 }
 
-/// The values of each key, in the order in which they came.
+/// The values of each key, in input order.
 fn model(keys: &[u32], values: &[u32]) -> Model {
     let mut model = Model::new();
     keys.iter().zip(values).for_each(|(&key, &value)| model.entry(key).or_default().push(value));
     model
 }
 
-/// Pairs with so many values for each of the keys, shuffled by the order of a multiplicative hash; values are all of 32
-/// bits, the extremes among them, whatever the scheme: what its table holds are the numbers of the keys.
+/// Pairs with the given number of values for each key, shuffled by the order of a multiplicative hash. Values have all
+/// 32 bits, including the extremes, whatever the scheme, because its table contains the numbers of the keys.
 fn pairs(keys: &[u32], sizes: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
     let all = keys.iter().zip(sizes).flat_map(|(&key, size)| std::iter::repeat_n(key, size as usize));
     let mut all: Vec<_> = (0u32..).zip(all).map(|(i, key)| (i.wrapping_mul(0x9e37_79b1), key)).collect();
@@ -32,7 +32,7 @@ fn pairs(keys: &[u32], sizes: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<u
     (0..).zip(all).map(|(i, (_, key))| (key, value(i))).unzip()
 }
 
-/// Every question a multivalue table can be asked, against a map of vectors.
+/// Runs every query on a multivalue table and compares the results with a map of vectors.
 fn holds_exactly(table: &MultiTable<Any, AnyScheme>, model: &Model, at: &str) {
     let all: Vec<(u32, u32)> =
         model.iter().flat_map(|(&key, values)| values.iter().map(move |&value| (key, value))).collect();
@@ -42,7 +42,7 @@ fn holds_exactly(table: &MultiTable<Any, AnyScheme>, model: &Model, at: &str) {
     assert_eq!(table.to_pairs().unwrap(), all, "{at}: pairs");
     table.audit().unwrap_or_else(|error| panic!("{at}: {error}"));
 
-    // Each key, the first of them again, and keys that are absent in between.
+    // Each key, the first of them again, and absent keys in between.
     let queries: Vec<u32> =
         model.keys().flat_map(|&key| [key, key.wrapping_add(1), !key]).chain(model.keys().copied().take(3)).collect();
     let expected: Vec<&[u32]> = queries.iter().map(|key| model.get(key).map_or(&[][..], |values| values)).collect();
@@ -55,7 +55,7 @@ fn holds_exactly(table: &MultiTable<Any, AnyScheme>, model: &Model, at: &str) {
     retrieves(table, &queries, &expected, at);
 }
 
-/// Every way to have the values of many keys.
+/// Every function that returns the values of many keys.
 fn retrieves(table: &MultiTable<Any, AnyScheme>, queries: &[u32], expected: &[&[u32]], at: &str) {
     let flat: Vec<u32> = expected.concat();
     let mut offsets = vec![0];
@@ -94,11 +94,11 @@ fn retrieves(table: &MultiTable<Any, AnyScheme>, queries: &[u32], expected: &[&[
     }
 }
 
-/// Columns with groups of every sort, from as many keys as the scheme's tables hold.
+/// Columns with groups of every kind, with as many keys as the scheme's tables can hold.
 fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(3000, 200);
     let keys = workload(scheme, n.min(most_pairs(scheme))).0;
-    // Round what devices work in: 128, 256, 512 and 1,024 at a time.
+    // Around the block sizes of devices: 128, 256, 512 and 1,024.
     let sizes = [127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
     let sizes = &sizes[..size(12, 1) as usize];
     let few: Vec<u32> = keys.iter().copied().take(sizes.len()).collect();
@@ -199,7 +199,7 @@ impl Check for Removes {
         }
         let keys = workload(scheme, size(500, 60)).0;
         let absent: Vec<u32> = (1..100).filter(|key| !keys.contains(key)).collect();
-        // A heavy key among them.
+        // One skewed key among them.
         let sizes = (0..).map(|i| if i == 3 { size(2000, 100) } else { i % 5 + 1 });
         let (column, values) = pairs(&keys, sizes);
         let whole = model(&column, &values);
@@ -241,7 +241,7 @@ fn removing_leaves_the_table_of_the_rest() {
     for_every_kind(&Removes);
 }
 
-/// Pairs whose keys are drawn from few, and keys to ask for and to take out.
+/// Pairs whose keys are drawn from few, with keys to query and to remove.
 #[derive(Clone, Debug)]
 struct Case {
     pairs: Vec<(u32, u32)>,
@@ -296,7 +296,7 @@ fn any_pairs_are_held_and_removed_as_in_a_map() {
     for_every_kind(&Properties);
 }
 
-/// The pairs that a scheme's tables cannot hold may well be values of keys that they can.
+/// Values may be pairs that the scheme's tables cannot hold, if the keys fit.
 #[test]
 fn limits_are_those_of_the_distinct_keys() {
     let n = size(100_000, 2000);
@@ -304,7 +304,7 @@ fn limits_are_those_of_the_distinct_keys() {
     let values: Vec<u32> = (0..n).collect();
     let table = MultiTable::builder(Quadratic).build(&Cpu::new(), &keys, &values).unwrap();
     assert_eq!((table.len(), table.keys_len()), (n as usize, 100));
-    // A set's tables have no room for the numbers of more keys than one.
+    // The tables of sets have no values for the numbers of keys.
     let refused = MultiTable::builder(CuckooSet::canonical(4)).build(&Cpu::new(), &keys, &values);
     assert!(matches!(refused, Err(Error::TooWide { given: 99, bits: 0, .. })), "{refused:?}");
     let distinct: Vec<u32> = (0..5000).collect();
@@ -328,7 +328,7 @@ fn what_cannot_be_built_is_refused() {
     assert!(matches!(refused, Err(Error::TooFull { .. })), "{refused:?}");
 }
 
-/// 70,000 times a key with 70,000 values: 4.9 G values, which nobody holds at once.
+/// 70,000 queries of a key with 70,000 values: 4.9 G values, which do not fit in memory at once.
 #[test]
 fn totals_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces() {
     let n = 70_000u32;
@@ -365,7 +365,7 @@ fn totals_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces() 
     }
 }
 
-/// Results that pass through the host, or are put together on the device, in more than one piece of 2^24.
+/// Results that pass through the host, or are assembled on the device, in more than one chunk of 2^24.
 #[test]
 fn long_results_have_no_seams() {
     let n = 4200;
@@ -385,7 +385,7 @@ fn long_results_have_no_seams() {
         table.retrieve_into(&keys, &mut vec![0; keys.len() + 1], &mut room).unwrap();
         assert_eq!(room.pop(), Some(5));
         assert!(room == retrieved.values, "{}", device.info());
-        // Behind them, in the same piece as the last of them, the right rows without a partner.
+        // After them, in the same chunk as the last of them, the right rows without a match.
         let right = [&keys[..], &[8, 9, 8]].concat();
         let mut rows = koel::join(&device, &keys, &right, koel::JoinKind::Full).unwrap();
         assert_eq!(rows.left.split_off(retrieved.values.len()), [koel::NO_ROW; 3], "{}", device.info());
@@ -417,7 +417,7 @@ impl Check for Inserts {
             if scheme.kind() == Kind::Canonical {
                 assert_eq!(grown.digest().unwrap(), whole.digest().unwrap(), "{at}: as of one build");
             }
-            // A table that was moved, and one that was opened from a file, goes on as one that was not.
+            // A table that was moved, or opened from a file, continues like one that was not.
             let mut moved = builder(scheme).build(&cpu, &keys[..third], &values[..third]).unwrap();
             moved = moved.to_backend(&device).unwrap();
             moved.insert(&keys[third..2 * third], &values[third..2 * third]).unwrap();
@@ -428,7 +428,7 @@ impl Check for Inserts {
             mapped.insert(&keys[2 * third..], &values[2 * third..]).unwrap();
             holds_exactly(&opened, &model(&keys, &values), &at);
             assert_eq!(mapped.to_pairs().unwrap(), whole.to_pairs().unwrap(), "{at}");
-            // What does not fit changes nothing.
+            // A batch that does not fit changes nothing.
             let mut full = builder(scheme).slots(64).build(&device, &keys[..20], &values[..20]).unwrap();
             let before = full.digest().unwrap();
             let many: Vec<u32> = (0..4000).map(|i| i * 7 + 1).collect();

@@ -1,4 +1,4 @@
-//! Files of multivalue tables: nothing that they hold can crash, whatever their checksums say.
+//! Files of multivalue tables: no contents cause a crash, whatever the checksums.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const SUM: usize = 32;
 const TABLE_HEADER: usize = 128;
 const KEYS: u32 = 40;
 
-/// A file and the places of its parts.
+/// A file and the offsets of its parts.
 struct File {
     bytes: Vec<u8>,
     sum: usize,
@@ -30,7 +30,7 @@ impl File {
         File { bytes: std::fs::read(path).unwrap(), sum, base: (sum + SUM).next_multiple_of(64) }
     }
 
-    /// Gives changed bytes right checksums, as an attacker would.
+    /// Writes valid checksums to changed bytes, as an attacker would.
     fn reseal(&mut self) {
         let sum = *blake3::hash(&self.bytes[..self.sum]).as_bytes();
         self.bytes[self.sum..self.sum + SUM].copy_from_slice(&sum);
@@ -42,7 +42,7 @@ impl File {
     }
 }
 
-/// Opens bytes on two devices, and asks everything if that worked.
+/// Opens the bytes on two devices, and runs all queries if that succeeds.
 fn opened(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     std::fs::write(path, bytes).unwrap();
     let _ = read_info(path);
@@ -86,7 +86,7 @@ fn every_changed_byte_is_seen_or_harmless() {
                 file.reseal();
                 let result = opened(path, &file.bytes);
                 assert!(result.is_ok() || matches!(result, Err(Error::BadFile { .. })), "byte {at}: {result:?}");
-                // Values may be any, and so may some settings; nothing else is free.
+                // Values are arbitrary, and so are some settings; every other byte is checked.
                 let value = (HEADER + 4 * (KEYS as usize + 1)..good.sum).contains(&at);
                 let sum = (good.sum..good.sum + SUM).contains(&at);
                 assert!(at >= good.base || result.is_ok() == (value || sum), "byte {at}: {result:?}");
@@ -162,7 +162,7 @@ fn runs_that_do_not_follow_each_other_are_refused() {
     });
 }
 
-/// The table may be sound and still number the runs in another way.
+/// The table may be valid, but number the runs differently.
 #[test]
 fn numbers_of_runs_that_are_not_those_of_the_keys_are_refused() {
     in_a_folder(|path, scheme| {
@@ -200,13 +200,13 @@ fn files_say_what_they_are_and_are_opened_as_nothing_else() {
         let as_other = MultiTable::<Cpu, koel::Horton>::open(&Cpu::new(), path);
         assert!(matches!(as_other, Err(Error::BadFile { .. })), "{as_other:?}");
 
-        // Its table alone is no map.
+        // Its table alone is not a map.
         std::fs::write(path, &file.bytes[file.base..]).unwrap();
         assert!(matches!(read_info(path), Err(Error::BadFile { .. })));
         assert!(matches!(HashTable::<Cpu, Cuckoo>::open(&Cpu::new(), path), Err(Error::BadFile { .. })));
         assert!(matches!(open_mapped::<Cuckoo>(path), Err(Error::BadFile { .. })));
 
-        // And a map in the table's place is no multivalue table's.
+        // A map in place of the table is not a multivalue table.
         let values: Vec<u32> = (0..KEYS).collect();
         HashTable::builder(scheme).build(&Cpu::new(), &values, &values).unwrap().save(path).unwrap();
         assert_eq!(read_info(path).unwrap().contents, Contents::Map);
@@ -219,7 +219,7 @@ fn files_say_what_they_are_and_are_opened_as_nothing_else() {
     });
 }
 
-/// Without a look at the checksum of the table of the keys, what is missing in it must show all the same.
+/// Opening by mapping does not check the checksum of the keys' table, but must still detect a missing key.
 #[test]
 fn a_mapped_table_in_which_a_run_has_no_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();

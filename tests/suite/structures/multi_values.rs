@@ -1,4 +1,4 @@
-//! Multivalue tables of every width of keys and values, from one list, on every device.
+//! Multivalue tables of every width of keys and values, generated from one list, on every device.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use koel::scheme::{Scheme, Value};
 use koel::table::{Contents, read_info};
 use koel::{Bucketized, Cpu, Cuckoo, Error, MultiBuilder, MultiTable};
 
-/// Does something for each pair of widths, with a scheme for its keys.
+/// Runs an item for each pair of widths, with a scheme for its keys.
 macro_rules! for_every_width {
     ($test:ident($($argument:expr),*)) => {
         $test::<_, u32>(Cuckoo::default() $(, $argument)*);
@@ -25,7 +25,7 @@ fn builder<S: Scheme<Value = u32>, V: Value>(scheme: S) -> MultiBuilder<S, V> {
     MultiTable::builder(scheme).seed(5).values::<V>()
 }
 
-/// Any bits of a width; the extremes among them.
+/// Arbitrary bits of a width, including the extremes.
 fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
     let of = |i: u64| match i {
         0 => u64::MAX,
@@ -35,7 +35,7 @@ fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
     (0..len as u64).map(|i| T::low(of(i))).collect()
 }
 
-/// Pairs of which some keys have one value, and one has a third of all.
+/// Pairs in which some keys have one value, and one key has a third of all.
 fn pairs<K: Word, V: Word>(len: usize) -> (Vec<K>, Vec<V>) {
     let keys: Vec<K> = noise(1, len);
     let of = |i: usize| if i.is_multiple_of(3) { keys[0] } else { keys[i / 3 + i % 7] };
@@ -131,7 +131,7 @@ fn mapped<S: Scheme<Value = u32>, V: Value>(path: &Path) -> koel::Result<MultiTa
 where
     Cpu: Runs<S>,
 {
-    // SAFETY: the files of tests lie in folders of their own.
+    // SAFETY: each test writes to its own folder.
     unsafe { MultiTable::open_mapped(&Cpu::new(), path) }
 }
 
@@ -149,7 +149,7 @@ where
 {
     let path = folder.join("t.koel");
     let wide = V::BITS == 64;
-    // An odd and an even number of keys, so that values stand behind a gap and behind none.
+    // An odd and an even number of keys, so that values follow a gap or not.
     for len in [0, 1, 2, 40, 41, 300] {
         let (keys, values) = pairs::<S::Key, V>(len + 7);
         let (keys, values) = (&keys[..len], &values[..len]);
@@ -171,7 +171,7 @@ where
         }
         holds(&mapped::<S, V>(&path).unwrap(), &model(keys, values), "mapped");
 
-        // As values of the other width it is refused, by name.
+        // Opening it with values of the other width is an error that names the width.
         let said = if wide {
             reason(MultiTable::<Cpu, S, u32>::open(&Cpu::new(), &path)) + &reason(mapped::<S, u32>(&path))
         } else {
@@ -182,7 +182,7 @@ where
     }
 }
 
-/// What is changed is refused, with a right checksum too where it is no value.
+/// Changed files are rejected, even with a valid checksum, unless the change is in a value.
 fn damaged<S: Scheme<Value = u32>, V: Value>(path: &Path, good: &[u8], starts: usize, values: usize)
 where
     Cpu: Runs<S>,
@@ -202,7 +202,7 @@ where
         reseal(&mut bytes[base..]);
         std::fs::write(path, &bytes).unwrap();
         let opened = MultiTable::<Cpu, S, V>::open(&Cpu::new(), path);
-        // The sum was made right again, and a value may be any.
+        // The checksum was corrected, and values are arbitrary.
         let free = (values..sum + 32).contains(&at);
         assert_eq!(opened.is_ok(), free, "byte {at}: {opened:?}");
     }
@@ -218,7 +218,7 @@ fn files_of_every_width_come_back_and_are_opened_as_no_other() {
     for_every_width!(files(folder.path()));
 }
 
-/// A version to come is refused by its number.
+/// A future version is rejected by its number.
 #[test]
 fn files_of_another_version_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sets of every scheme and kind, on every device, against `BTreeSet`.
+//! Sets of every scheme and kind, on every device, compared with `BTreeSet`.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn built(scheme: &AnyScheme, device: &Any, keys: &BTreeSet<u32>) -> HashSet<Any,
     builder(scheme).build(device, &keys.iter().copied().collect::<Vec<_>>()).unwrap()
 }
 
-/// Every question a set can be asked.
+/// Runs every query on a set.
 fn holds_exactly(set: &HashSet<Any, AnyScheme>, model: &BTreeSet<u32>, at: &str) {
     assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()), "{at}");
     let keys: Vec<u32> = model.iter().copied().collect();
@@ -40,7 +40,7 @@ impl Check for Builds {
         for n in [0, 1, 2, 17, 33, size(3000, 120)] {
             let (keys, _, model) = workload(scheme, n);
             let model: BTreeSet<u32> = model.into_keys().collect();
-            // Each key once; each three times, not side by side; the first one very often.
+            // Each key once; each three times, not adjacent; the first one very often.
             let thrice: Vec<u32> = keys.iter().chain(keys.iter().rev()).chain(&keys).copied().collect();
             let often = keys.iter().take(1).flat_map(|&key| vec![key; size(20_000, 300) as usize]);
             let heavy: Vec<u32> = keys.iter().copied().chain(often).collect();
@@ -73,7 +73,7 @@ struct Capacities;
 impl Check for Capacities {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        // More rows than slots, and few keys: the slots are for keys.
+        // More rows than slots, but few distinct keys, which the slots are for.
         let (keys, _, model) = workload(scheme, 40);
         let model: BTreeSet<u32> = model.into_keys().collect();
         let rows: Vec<u32> = keys.iter().cycle().take(size(5000, 300) as usize).copied().collect();
@@ -136,7 +136,7 @@ fn keys_come_and_go() {
     for_every_kind(&Changes);
 }
 
-/// The sets' algebra on one device against that of ordered sets.
+/// Set operations on one device compared with those of ordered sets.
 fn algebra_agrees(scheme: &AnyScheme, device: &Any, a: &BTreeSet<u32>, b: &BTreeSet<u32>) {
     let kind = scheme.kind();
     let at = format!("{}, {a:?}, {b:?}", label(scheme, device));
@@ -169,8 +169,8 @@ impl Check for Algebra {
         let keys: Vec<u32> = workload(scheme, size(400, 60)).2.into_keys().collect();
         let part = |from: usize, to: usize| keys[from * keys.len() / 8..to * keys.len() / 8].iter().copied().collect();
         for device in devices() {
-            // Nothing in common, a part, all, and one in the other; the extremes of keys are in the last part or the
-            // first.
+            // Disjoint sets, overlapping ones, equal ones, and a subset. The extremes of keys are in the last part or
+            // the first.
             for (a, b) in [((0, 4), (4, 8)), ((0, 5), (3, 8)), ((0, 8), (0, 8)), ((0, 8), (2, 5)), ((0, 0), (6, 8))] {
                 algebra_agrees(scheme, &device, &part(a.0, a.1), &part(b.0, b.1));
                 algebra_agrees(scheme, &device, &part(b.0, b.1), &part(a.0, a.1));
@@ -184,7 +184,7 @@ fn sets_combine_as_ordered_sets_do() {
     for_every_kind(&Algebra);
 }
 
-/// Keys that meet often.
+/// Keys that are often equal.
 #[derive(Clone, Debug)]
 struct Keys(BTreeSet<u32>);
 
@@ -285,8 +285,8 @@ fn files_and_devices_keep_the_set() {
     for_every_kind(&Travels);
 }
 
-/// A map that says it is a set: two sets of the same keys would have two digests.
-/// The file of a map after someone has written that it holds a set.
+/// A map's file changed to claim that it contains a set. If it opened, two sets of the same keys would have two
+/// digests.
 fn opened_as_a_set(path: &std::path::Path) -> koel::Result<HashSet<Cpu, Cuckoo>> {
     let mut bytes = std::fs::read(path).unwrap();
     let contents = bytes.len() - TRAILER + 12;
@@ -314,7 +314,7 @@ fn a_set_whose_keys_have_values_is_refused() {
     }
 }
 
-/// A set that would refuse keys it holds.
+/// A set that would reject keys it already contains.
 #[test]
 fn a_set_with_another_rule_for_copies_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tables of whichever scheme: the scheme's own, byte for byte, in everything that a table can do.
+//! Tables of a scheme chosen at run time equal those of the scheme, byte for byte, in all operations.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn same<S: Scheme<Key = u32, Value = u32>>(kind: Kind)
 where
     Any: Runs<S>,
 {
-    // Half of the pairs come later.
+    // Half of the pairs are inserted later.
     let scheme = AnyScheme::by_name(S::NAME, kind).expect("a scheme");
     let (keys, values, _) = workload(&scheme, 600);
     let (first, later) = (keys.len() / 2, &keys[keys.len() / 2..]);
@@ -105,7 +105,7 @@ fn a_file_of_another_or_an_unknown_scheme_is_refused_by_name() {
     let error = HashTable::<Cpu, Cuckoo>::open(&cpu, &path).expect_err("another scheme");
     assert!(error.to_string().contains("it holds a horton table where a cuckoo table was wanted"), "{error}");
     let mut bytes = std::fs::read(&path).unwrap();
-    // The number of the scheme stands behind magic and version.
+    // The number of the scheme follows the magic and the version.
     bytes[12..16].copy_from_slice(&77u32.to_le_bytes());
     let settings = bytes.len() - crate::common::TRAILER;
     crate::common::reseal_behind(&mut bytes, settings);

@@ -1,4 +1,4 @@
-//! What fits: never more pairs than the capacity, with the key 0xFFFFFFFF among them too.
+//! Capacity: never more pairs than the capacity, including the key 0xFFFFFFFF.
 
 use std::cell::Cell;
 
@@ -8,10 +8,10 @@ use koel::{AnyScheme, Error, HashTable, Load, Scheme};
 
 use crate::common::{Check, devices, fitting, for_every_kind, label, workload};
 
-/// Slots of the tables.
+/// The slots of the tables.
 const SLOTS: [u64; 2] = [16, 128];
 
-/// Full tables, and as full as they get.
+/// Tables filled as far as possible.
 struct Full {
     /// Tables with more pairs than slots.
     beyond: Cell<u32>,
@@ -34,7 +34,7 @@ impl Full {
             let at = label(scheme, &device);
             let mut fitted = 0;
             for pairs in [slots + 1, slots, slots - slots / 8, slots / 2] {
-                // What does not fit is not tried for long.
+                // Pairs that do not fit are not tried for long.
                 let attempts = if pairs > slots / 2 { 4 } else { 32 };
                 let builder = HashTable::builder(scheme.clone()).slots(slots).attempts(attempts);
                 let table = match builder.build(&device, &keys[..pairs], &values[..pairs]) {
@@ -60,7 +60,7 @@ impl Full {
 fn no_table_holds_more_than_its_capacity() {
     let full = Full { beyond: Cell::new(0) };
     for_every_kind(&full);
-    // Classic bucketized tables of 16 slots get there.
+    // Classic bucketized tables of 16 slots reach this.
     assert!(full.beyond.get() > 0, "no table had its slots full and a pair beside them");
 }
 
@@ -85,7 +85,7 @@ impl Check for Room {
                 table.insert(&keys, &values).unwrap();
                 assert_eq!((table.plan().asked_slots(), table.len()), (empty, keys.len()), "{at}, {load:?}");
             }
-            // The last of the two counts, and a load beside slots is refused.
+            // The later of the two settings applies, and a load in addition to slots is rejected.
             let table = HashTable::builder(scheme.clone()).capacity(10).slots(500).build(&device, &[], &[]).unwrap();
             let other = HashTable::builder(scheme.clone()).slots(500).build(&device, &[], &[]).unwrap();
             assert_eq!(table.slots(), other.slots(), "{at}");

@@ -1,5 +1,5 @@
-//! One suite for every backend, scheme and kind: what a table promises, checked against `std::collections::HashMap`,
-//! the one-key-at-a-time rule and the audit.
+//! One suite for every backend, scheme and kind: tables compared with `std::collections::HashMap`, with the
+//! one-key-at-a-time rule and with the audit.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ struct Builds;
 impl Check for Builds {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        // For simulators none, a group's border and several groups must do.
+        // Simulators test an empty table, the border of a work-group, and several work-groups.
         let sizes = [0, 65, size(30_000, 300), 1, 2, 3, 16, 63, 64, 1000];
         for device in devices() {
             for &n in &sizes[..size(10, 3) as usize] {
@@ -52,7 +52,7 @@ impl Check for Buffers {
                 let queries: Vec<u32> =
                     (0..count).map(|i| if i % 3 == 0 { i as u32 * 7 + 1 } else { keys[i % keys.len()] }).collect();
                 let there = device.upload(&queries).unwrap();
-                // Poisoned, so that what is not written shows.
+                // Poisoned, so that words that are not written are detected.
                 let mut answers = device.filled(count, 0xdead_beef).unwrap();
                 let mut found = device.filled(count.div_ceil(32), u32::MAX).unwrap();
                 table.get_on_into(&there, &mut answers, &mut found).unwrap();
@@ -87,7 +87,7 @@ impl Check for Copies {
         let kind = scheme.kind();
         let n = size(5000, 70).min(most_pairs(scheme)) as usize;
         let (keys, values, _) = workload(scheme, n as u32);
-        // Three copies of one key, far apart; an identical pair; both extremes.
+        // Three pairs with one key, far apart; an identical pair; both extremes.
         let mut copied = (keys.clone(), values.clone());
         let (a, b) = (keys[n / 2].max(1), keys[n / 3].max(1));
         for (key, value) in [(a, 1), (b, values[n / 3]), (a, 2), (u32::MAX, 3), (0, u32::MAX)] {
@@ -170,7 +170,7 @@ impl Check for KeepsOne {
         if !scheme.keeps_one() {
             return;
         }
-        // Every key twice and again, one of them a hundred times more; in as many slots as the distinct ones need.
+        // Every key several times, one of them a hundred times more, in as many slots as the distinct ones need.
         let (keys, _, model) = workload(scheme, size(3000, 70));
         let many = [&keys[..], &keys[keys.len() / 2..], &keys[..], &[keys[7]; 100]].concat();
         for device in devices() {
@@ -231,7 +231,7 @@ impl Check for Batches {
                 if kind == Kind::Canonical {
                     assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}: batches against one build");
                 }
-                // A copy across batches: refused, and nothing changed.
+                // A duplicate across batches: rejected, and nothing changed.
                 let before = table.digest().unwrap();
                 let refused = table.insert(&[keys[3].wrapping_add(1), keys[5], keys[4]], &[0, 0, 0]);
                 let least = keys[4].min(keys[5]);
@@ -254,14 +254,14 @@ fn batches_equal_one_build_and_a_refused_batch_changes_nothing() {
 struct Across;
 impl Check for Across {
     fn run(&self, scheme: &AnyScheme) {
-        // One key in three batches, with a value that falls and rises, and the empty marker's key likewise.
+        // One key in three batches, with a value that decreases and increases, and the sentinel key likewise.
         let batches: [[(u32, u32); 3]; 3] =
             [[(5, 20), (6, 1), (u32::MAX, 20)], [(u32::MAX, 10), (7, 2), (5, 10)], [(5, 30), (u32::MAX, 30), (8, 3)]];
         let batches = batches.map(|batch| batch.map(|(key, value)| (key, fitting(scheme, value))));
         for device in devices() {
             let at = label(scheme, &device);
             for by_capacity in [true, false] {
-                // For simulators all rules one way must do, and the last of them the other way.
+                // Simulators test all rules with a given capacity, and only the last rule without one.
                 let first = if by_capacity { 0 } else { size(0, 2) as usize };
                 for &rule in &Duplicates::ALL[first..] {
                     let builder = builder(scheme).duplicates(rule);
@@ -306,7 +306,7 @@ impl Check for Upserts {
             let at = label(scheme, &device);
             let start = |rule| builder(scheme).duplicates(rule).slots(2 * n);
             let mut table = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
-            // Rising and falling values, new keys, copies in the batch, both extremes.
+            // Increasing and decreasing values, new keys, duplicates in the batch, both extremes.
             let mut batch: Vec<(u32, u32)> = keys.iter().step_by(3).map(|&k| (k, model[&k].wrapping_sub(9))).collect();
             batch.extend(keys.iter().step_by(5).map(|&k| (k, k)));
             batch.extend((0..n as u32 / 2).map(|i| (i * 3 + 1, i)));
@@ -326,7 +326,7 @@ impl Check for Upserts {
                 let whole = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
                 assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}");
             }
-            // KeepFirst leaves what is there, and takes the first of what is new.
+            // KeepFirst keeps existing pairs, and the first of new ones.
             let mut first = start(Duplicates::KeepFirst).build(&device, &keys, &values).unwrap();
             first.insert(&batch_keys, &batch_values).unwrap();
             let mut expected: BTreeMap<_, _> = old.clone();
@@ -345,17 +345,17 @@ fn upsert_overwrites_and_keep_first_does_not() {
 struct Impossible;
 impl Check for Impossible {
     fn run(&self, scheme: &AnyScheme) {
-        // More than a bucket of any scheme holds.
+        // More than a bucket of any scheme can hold.
         let (keys, values, model) = workload(scheme, 700);
         let n = keys.len() as u64;
         for device in devices() {
             let at = label(scheme, &device);
-            // Buckets and sides are whole, so a few slots fewer than pairs may be rounded up to enough.
+            // Buckets and sides are whole, so slightly fewer slots than pairs may be rounded up to enough.
             for slots in [n / 7, n * 18 / 35] {
                 let refused = builder(scheme).slots(slots as usize).build(&device, &keys, &values);
                 assert!(matches!(refused, Err(Error::TooFull { pairs, .. }) if pairs == n), "{at}: {refused:?}");
             }
-            // Copies are named even where the set would not fit.
+            // Duplicates are reported even if the set would not fit.
             let copied = [&keys[..], &[9, 9]].concat();
             let refused = builder(scheme).slots((n / 7) as usize).build(&device, &copied, &vec![0; copied.len()]);
             assert!(matches!(refused, Err(Error::DuplicateKey { key: 9 })), "{at}: {refused:?}");
@@ -369,7 +369,7 @@ impl Check for Impossible {
             assert!(matches!(short, Err(Error::LengthMismatch { .. })), "{at}");
             let vast = builder(scheme).slots(1 << 40).build(&device, &keys, &values);
             assert!(matches!(vast, Err(Error::TooLarge { .. })), "{at}: {vast:?}");
-            // A batch that does not fit leaves the table as it was.
+            // A batch that does not fit leaves the table unchanged.
             let mut table = builder(scheme).slots((n * 5 / 4) as usize).build(&device, &keys, &values).unwrap();
             let before = table.digest().unwrap();
             let more: Vec<u32> =

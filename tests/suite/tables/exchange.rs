@@ -1,4 +1,4 @@
-//! Built on one device, read on another: the strongest test there is, and free because images are the same everywhere.
+//! Tables built on one device and read on another, which must have the same image.
 
 use crate::common::{Check, devices, fitting, for_every_kind, most_pairs, size, workload};
 use koel::backend::HashBackend;
@@ -50,7 +50,7 @@ struct Batches;
 impl Check for Batches {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        // A table that travels while it grows is the table of one build.
+        // A table that grows on several devices in turn equals that of one build.
         let (keys, values, _) = workload(scheme, 900);
         let builder = || HashTable::builder(scheme.clone()).slots(keys.len() * 4 / 3);
         let devices = devices();

@@ -1,4 +1,4 @@
-//! Files: equal tables give equal bytes, and nothing that a file holds can crash, whatever its checksum says.
+//! Files: equal tables have equal bytes, and no file causes a crash, whatever its checksum.
 
 use std::path::Path;
 
@@ -38,13 +38,13 @@ fn saving_and_opening_keeps_everything() {
             assert_eq!(mapped.digest().unwrap(), table.digest().unwrap());
             let queries = load.queries(3000, 50);
             assert_eq!(mapped.get(&queries).unwrap(), table.get(&queries).unwrap());
-            // The rules travel too: KeepFirst and the load.
+            // The rules are stored too: KeepFirst and the load.
             let known = load.keys()[0];
             let before = again.get(&[known]).unwrap();
             again.insert(&[known, 12_345], &[1, 2]).unwrap();
             assert_eq!(again.get(&[known]).unwrap(), before);
             assert!((again.load_factor() - 0.7).abs() < 0.001);
-            // A mapped table can grow: in memory, not in the file.
+            // A mapped table can grow in memory, but not in the file.
             let mut grown = mapped;
             let bytes = std::fs::read(&path).unwrap();
             grown.upsert(&[known], &[77]).unwrap();
@@ -84,7 +84,7 @@ fn a_link_is_followed_and_threads_may_save_to_one_name() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no parts are left");
 }
 
-/// A number of attempts that no build could finish is refused, whoever wrote it.
+/// A number of attempts that no build could finish is rejected, even with a valid checksum.
 #[test]
 fn endless_attempts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn endless_attempts_are_refused() {
     assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
 }
 
-/// A small file that says a load of a millionth would ask for half a gigabyte at its first batch.
+/// A small file with a load of a millionth would allocate half a gigabyte at its first batch.
 #[test]
 fn loads_that_contradict_the_slots_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,11 +121,11 @@ fn loads_that_contradict_the_slots_are_refused() {
             Err(Error::BadFile { reason, .. }) => reason.contains("contradicts"),
             _ => false,
         };
-        // One pair is at home in 16 slots at any load down to 0.0625, and 100 are in 125 down to 0.8.
+        // For one pair 16 slots are the minimum at any load down to 0.0625, and for 100 pairs 125 slots at 0.8.
         let (opened, mapped) = try_both(&path, &bytes);
         assert!(is_refused(opened) && is_refused(mapped), "{pairs} pairs, {millionths} millionths");
     }
-    // What is built with small loads opens, empty or not, and goes on as the table that was saved.
+    // A table built with a small load can be opened, empty or not, and continues like the saved one.
     for (load, pairs) in [(0.8, 0), (0.8, 100), (0.01, 0), (0.01, 100), (16e-6, 0), (1e-6, 0), (1e-6, 2)] {
         let (mut table, _) = build(load, pairs);
         let at = format!("load {load}, {pairs} pairs");
@@ -141,7 +141,7 @@ fn loads_that_contradict_the_slots_are_refused() {
     }
 }
 
-/// Opening a pipe would wait for a writer that never comes.
+/// Opening a pipe would wait forever for a writer.
 #[cfg(unix)]
 #[test]
 fn what_is_no_plain_file_is_refused_at_once() {
@@ -163,7 +163,7 @@ fn what_is_no_plain_file_is_refused_at_once() {
             ];
             sender.send(results).unwrap();
         });
-        // It takes no time; a minute is for machines that are busy.
+        // It takes no time; the minute is for busy machines.
         let results =
             receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_else(|_| panic!("{at}: waits"));
         for result in results {
@@ -174,7 +174,7 @@ fn what_is_no_plain_file_is_refused_at_once() {
     assert!(matches!(missing, Err(Error::Io { .. })), "{missing:?}");
 }
 
-/// Opens bytes both ways, and looks things up if that worked.
+/// Opens the bytes with both functions, and looks up keys in the tables that open.
 fn try_both(path: &Path, bytes: &[u8]) -> (Result<(), Error>, Result<(), Error>) {
     std::fs::write(path, bytes).unwrap();
     let queries = Workload::new(0, 3).queries(500, 0);
@@ -199,7 +199,7 @@ fn damaged_and_hostile_files_are_refused_or_harmless() {
     for scheme in [Cuckoo::canonical(4), Cuckoo::classic(4)] {
         let good = saved(&path, scheme);
         assert!(matches!(try_both(&path, &good), (Ok(()), Ok(()))));
-        // Every single byte of header and trailer, and some of the image: the checksum sees it.
+        // Every byte of header and trailer, and some of the image: the checksum detects each change.
         let places =
             (0..HEADER).chain((HEADER..good.len() - TRAILER).step_by(37)).chain(good.len() - TRAILER..good.len());
         for at in places {
@@ -207,7 +207,7 @@ fn damaged_and_hostile_files_are_refused_or_harmless() {
             bytes[at] ^= 0x41;
             let (opened, _) = try_both(&path, &bytes);
             assert!(matches!(opened, Err(Error::BadFile { .. })), "byte {at}: {opened:?}");
-            // With a right checksum, what is left is refused by the plan's checks or by the audit, or does no harm.
+            // With a valid checksum, a change is rejected by the plan's checks or by the audit, or it is harmless.
             reseal(&mut bytes);
             let (opened, _) = try_both(&path, &bytes);
             assert!(opened.is_ok() || matches!(opened, Err(Error::BadFile { .. })), "byte {at}: {opened:?}");
@@ -237,7 +237,7 @@ fn an_image_of_rubbish_is_refused_by_the_audit_and_harmless_when_mapped() {
             assert!(matches!(opened, Err(Error::BadFile { .. })), "{opened:?}");
             assert!(mapped.is_ok(), "{mapped:?}");
         }
-        // Sizes that no file can hold.
+        // Sizes that no file can have.
         for words in [u64::MAX, 1 << 61, 1 << 40] {
             let mut bytes = saved(&path, scheme.clone());
             bytes[32..40].copy_from_slice(&words.to_le_bytes());

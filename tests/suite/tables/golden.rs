@@ -1,5 +1,5 @@
-//! Digests written down: no release changes a layout unnoticed. If one of these must change, the format's version in
-//! `src/table/digest.rs` changes with it.
+//! Recorded digests, so that no release changes a layout unnoticed. If one of these must change, change the format's
+//! version in `src/table/digest.rs` too.
 
 use crate::chosen::{self, Attack};
 use koel::backend::{Runs, Word};
@@ -13,7 +13,7 @@ use koel::{
     Sequence, Signpost, Sorted,
 };
 
-/// The digest of 1000 pairs on every device of this machine, which must be the one written down.
+/// The digest of 1000 pairs on every device of this machine must be the recorded one.
 fn layout(scheme: impl Into<AnyScheme>, golden: &str) {
     written_down(&scheme.into(), golden);
 }
@@ -88,7 +88,7 @@ fn layouts_are_what_they_were() {
     }
 }
 
-/// Numbers of which either half is that of 32 bits.
+/// Numbers whose halves are both these 32-bit numbers.
 fn wide<T: Word>(numbers: &[u32]) -> Vec<T> {
     numbers.iter().map(|&number| T::low(u64::from(number) << 32 | u64::from(number))).collect()
 }
@@ -119,7 +119,7 @@ fn wide_layouts_are_what_they_were() {
     layout::<u64, ()>("8a4680eeeea42afa922428e443bf1a6fed99fbded79ac0a304c75124338702c8");
 }
 
-/// Signpost tables, whose signposts stand behind the lines of a small one, and of a larger one within its words.
+/// Signpost tables: the signposts of a small one follow its lines, and those of a larger one are within its words.
 #[test]
 fn signpost_layouts_are_what_they_were() {
     fn layout<K: Column, V: Column>(golden: [&str; 2])
@@ -168,7 +168,7 @@ fn signpost_layouts_are_what_they_were() {
     ]);
 }
 
-/// Tables at salted attempts, whose files have a version of their own.
+/// Tables at salted attempts, whose files have a separate version.
 #[test]
 fn salted_layouts_are_what_they_were() {
     fn layout(attack: &Attack, golden: &str) {

@@ -1,6 +1,7 @@
-//! Keys that crowd: one key in every row, or in half of them, or a few that share them all.
+//! Skewed keys: one key in every row, or in half of them, or a few keys in all rows.
 //!
-//! What such input costs is a matter of benches; here it has to end, with the right answers and the same bytes.
+//! The cost of such input is measured by benchmarks. These tests check that it ends, with the right results and the
+//! same bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,12 @@ use koel::{
     JoinIndex, JoinKind, MultiTable, group,
 };
 
-/// Enough rows for the sample that looks for copies before a build.
+/// Enough rows for the sample that detects duplicates before a build.
 fn rows() -> u32 {
     size(300_000, 700)
 }
 
-/// Keys of as many rows, by the number of the row.
+/// Keys of this number of rows, by row number.
 fn inputs(rows: u32, most: u32) -> Vec<(&'static str, Vec<u32>)> {
     let few = most.min(100);
     let distinct = most.min(rows / 2);
@@ -32,7 +33,7 @@ fn inputs(rows: u32, most: u32) -> Vec<(&'static str, Vec<u32>)> {
     ]
 }
 
-/// A place in the middle and every so many rows would not show these: only two rows are alike.
+/// A sample of the middle and of every n-th row would miss these duplicates: only two rows are equal.
 #[test]
 fn two_rows_alike_among_many_are_found() {
     let mut keys: Vec<u32> = (0..rows()).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
@@ -45,7 +46,7 @@ fn two_rows_alike_among_many_are_found() {
     }
 }
 
-/// What the sample says of a batch is not all: the least key may come again because the table holds it.
+/// The sample of a batch is not sufficient: the least duplicate may be one because the table already contains it.
 #[test]
 fn a_batch_names_the_least_key_that_comes_again_in_it_or_in_the_table() {
     let mut batch: Vec<u32> = (10..10 + rows()).collect();
@@ -58,7 +59,7 @@ fn a_batch_names_the_least_key_that_comes_again_in_it_or_in_the_table() {
     }
 }
 
-/// What is made of tables: a set, ids, values, groups and a join of a column that is one key, but for one row.
+/// Structures built from tables: a set, ids, values, groups and a join of a column with one key in all rows but one.
 #[test]
 fn a_key_a_million_times_is_one_key() {
     let rows = size(1_000_000, 2000) as usize;
@@ -95,7 +96,7 @@ impl Check for Crowds {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
         let limits = scheme.limits();
-        // A sample is of the keys alone: one scheme shows what becomes of it, and the others place crowds.
+        // A sample depends only on the keys, so one scheme tests its consequences, and the others only skewed keys.
         let rows = if scheme.name() == "cuckoo" { rows() } else { sizes(rows(), 20_000, 700) };
         for (what, mut keys) in inputs(rows, most_pairs(scheme) / 2) {
             keys.iter_mut().for_each(|key| *key &= limits.greatest_key());

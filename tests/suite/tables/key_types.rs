@@ -1,4 +1,4 @@
-//! What keys stand for: kept wherever a table goes, and no part of what it is.
+//! The meaning of keys: stored wherever a table is stored, but not part of its digest.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn builder() -> TableBuilder<Cuckoo> {
     HashTable::builder(Cuckoo::default())
 }
 
-/// The types that a file can hold, but for numbers.
+/// The types that a file can have, except numbers.
 fn types() -> Vec<KeyType> {
     let cells = [
         Layout::Rows2(Rows2::new(640, 480).unwrap()),
@@ -53,7 +53,7 @@ fn files_keep_the_type_and_their_digest() {
         let mapped: HashTable<Cpu> = open_mapped(&typed).unwrap();
         assert_eq!((opened.key_type(), mapped.key_type()), (key_type, key_type));
         assert_eq!(mapped.digest().unwrap(), digest);
-        // What is plain at first is what it always was.
+        // Explicit numbers result in the same file as no type at all.
         builder().key_type(KeyType::Numbers).build(&Cpu::new(), &KEYS, &VALUES).unwrap().save(&typed).unwrap();
         assert_eq!(std::fs::read(&typed).unwrap(), std::fs::read(&plain).unwrap());
     }
@@ -120,7 +120,7 @@ fn every_structure_has_a_type() {
     }
 }
 
-/// Tables of 64-bit keys and values, whose files say their widths, and their types where they have some.
+/// Tables of 64-bit keys and values, whose files have their widths, and their types if there are any.
 #[test]
 fn wide_files_say_what_they_hold() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ fn wide_files_say_what_they_hold() {
             assert_eq!(table.get(&keys).unwrap(), values.map(Some));
         }
     }
-    // Other widths are told apart by name, and so they are by a reader of tables of 32 bits.
+    // Errors name other widths, also in readers of 32-bit tables.
     let refused = |error: Error| error.to_string();
     let error = refused(HashTable::<Cpu, Cuckoo>::open(&Cpu::new(), &path).unwrap_err());
     let held = "it holds a bucketized table of u64 keys and u64 values";
@@ -195,7 +195,7 @@ fn values_of_many_have_a_type_too() {
     assert_eq!((again.key_type(), again.value_type()), (KeyType::Signed, ValueType::Signed));
 }
 
-/// Why a file is refused, which all ways to open it agree on.
+/// The reason why a file is rejected, which is the same for every function that opens it.
 fn refused(path: &Path, bytes: &[u8], at: &str) -> String {
     std::fs::write(path, bytes).unwrap();
     let results = [
@@ -211,7 +211,7 @@ fn refused(path: &Path, bytes: &[u8], at: &str) -> String {
     reasons[0].clone()
 }
 
-/// Types of a koel to come are refused by its name, and types that cannot be as damage, whatever the checksum says.
+/// Types of future versions are rejected as such, and impossible types as damage, whatever the checksum.
 #[test]
 fn unknown_types_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +221,8 @@ fn unknown_types_are_refused() {
         std::fs::read(&path).unwrap()
     };
     let picture = KeyType::Cells(Layout::Rows2(Rows2::new(640, 480).unwrap()));
-    // Places from the image's end: 12 contents, 16 the key's bits, type, flags, parameters, 48 the same of the value.
+    // Offsets from the end of the image: 12 contents, 16 the key's bits, type, flags, parameters, 48 the same of the
+    // value.
     let newer = "with a newer koel";
     for (key_type, place, number, part) in [
         (KMERS, 14, 1, newer),
@@ -249,7 +250,7 @@ fn unknown_types_are_refused() {
         let reason = refused(&path, &bytes, &at);
         assert!(reason.contains(part), "{at}: {reason}");
     }
-    // Plain numbers at length, types without a word of them, and a word of them without types.
+    // Plain numbers with a long trailer, types without the flag for them, and the flag without types.
     let mut bytes = saved(KMERS);
     let end = bytes.len() - LONG_TRAILER;
     bytes[end + 18..end + 48].fill(0);

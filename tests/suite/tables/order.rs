@@ -1,4 +1,5 @@
-//! One set, one digest: whatever the order of the input, its split into batches, the number of threads or the device.
+//! One set has one digest, whatever the order of the input, its split into batches, the number of threads and the
+//! device.
 
 use crate::common::{most_pairs, opencl_devices, size, sizes};
 use koel::device::Any;

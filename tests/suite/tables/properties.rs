@@ -1,4 +1,4 @@
-//! Random sequences of operations against `std::collections::HashMap`.
+//! Random sequences of operations compared with `std::collections::HashMap`.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use koel::device::Any;
 use koel::{AnyScheme, Cpu, Duplicates, Error, HashTable, Kind, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-/// One step. Keys are drawn from few values, so that they meet often.
+/// One step. Keys are drawn from few values, so that they are often equal.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Vec<(u32, u32)>),
@@ -50,7 +50,7 @@ impl Arbitrary for Step {
     }
 }
 
-/// What `insert` does to a map under a rule; the smallest offending key under `Error`.
+/// The effect of `insert` on a map under a rule; the smallest offending key under `Error`.
 fn insert(model: &mut HashMap<u32, u32>, batch: &[(u32, u32)], rule: Duplicates) -> Result<(), u32> {
     if rule == Duplicates::Error {
         let mut next = model.clone();
@@ -119,7 +119,7 @@ fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, st
     assert_eq!(pairs, model);
     table.audit().unwrap();
     table.compact().unwrap();
-    // After a restart for pairs that are gone by now, fewer might have done with the first constants.
+    // After a restart for pairs that are removed by now, the first constants might be enough for the rest.
     let removed = steps.iter().any(|step| matches!(step, Step::Remove(_)));
     if kind == Kind::Canonical && (!removed || table.restarts() == 0) {
         let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
@@ -138,7 +138,7 @@ impl crate::common::Check for Sequences {
         for rule in Duplicates::ALL {
             for fixed in [true, false] {
                 let devices = devices.clone();
-                // quickcheck takes function pointers: the setting travels through a thread-local.
+                // quickcheck takes function pointers, so the setting is passed through a thread-local.
                 SETTING.with(|setting| *setting.borrow_mut() = Some((scheme.clone(), devices, rule, fixed)));
                 let tests = u64::from(crate::common::sizes(25, 8, 2));
                 QuickCheck::new().tests(tests).quickcheck(run_one as fn(Vec<Step>) -> bool);
@@ -147,7 +147,7 @@ impl crate::common::Check for Sequences {
     }
 }
 
-/// Scheme, devices, rule for copies, and whether the capacity is fixed.
+/// Scheme, devices, rule for duplicates, and whether the capacity is fixed.
 type Setting = (AnyScheme, Vec<Any>, Duplicates, bool);
 
 thread_local! {

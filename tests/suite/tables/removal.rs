@@ -1,5 +1,5 @@
-//! Taking pairs out, on every backend, scheme and kind: what `remove`, `compact` and `rebuild` promise, against a map
-//! and against tables that never held what was removed.
+//! Removal on every backend, for every scheme and kind: `remove`, `compact` and `rebuild` compared with a map, and with
+//! tables that never contained the removed pairs.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn builder(scheme: &AnyScheme, slots: u64) -> TableBuilder<AnyScheme> {
     HashTable::builder(scheme.clone()).seed(23).slots(slots as usize)
 }
 
-/// Slots at the scheme's default load for what [`workload`] makes of `pairs`.
+/// The slots for the pairs that [`workload`] returns for `pairs`, at the scheme's default load.
 fn slots_for(scheme: &AnyScheme, pairs: u32) -> u64 {
     scheme.default_load().slots_for(pairs.min(most_pairs(scheme)).into())
 }
@@ -28,7 +28,7 @@ struct Removes;
 impl Check for Removes {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        // For simulators a few pairs, and more than two groups of them, must do.
+        // Simulators test a few pairs, and more than two work-groups of them.
         let sizes = [17, size(5000, 130), 1, 2, 64];
         for device in devices() {
             for &n in &sizes[..size(5, 2) as usize] {
@@ -44,7 +44,7 @@ impl Check for Removes {
                     assert_eq!(table.digest().unwrap(), untouched, "{at}: absent keys leave no trace");
                 }
 
-                // Every third key, each three times, among absent ones; the extremes are among them.
+                // Every third key, each three times, among absent ones. The extremes are among them.
                 let gone: Vec<u32> = keys.iter().copied().step_by(3).collect();
                 let batch: Vec<u32> = gone.iter().chain(&gone).chain(&absent).chain(&gone).copied().collect();
                 assert_eq!(table.remove(&batch).unwrap(), gone.len(), "{at}: each counts once");
@@ -102,12 +102,13 @@ impl Check for Rounds {
             let (keys, values, _) = workload(scheme, 2 * n);
             let n = n as usize;
             let mut model: BTreeMap<u32, u32> = keys[..n].iter().copied().zip(values[..n].iter().copied()).collect();
-            // At half the default load, because slots with tombstones stay lost from round to round.
+            // At half the default load, because slots with tombstones remain occupied from round to round.
             let slots = 2 * slots_for(scheme, n as u32);
             let mut table = built(scheme, slots, &device, &model);
             for round in 0..size(6, 3) as usize {
                 let at = format!("{}, round {round}", label(scheme, &device));
-                // A moving window of keys: a part goes, a part comes, and a part goes and comes back within the round.
+                // A moving window of keys: some are removed, some are added, and some are removed and added again
+                // within the round.
                 let pick = |step: usize| (0..n / 4).map(move |i| (round * n / 4 + i * step) % (2 * n));
                 let gone: Vec<u32> = pick(1).map(|i| keys[i]).collect();
                 let expected = gone.iter().filter(|key| model.remove(key).is_some()).count();
@@ -179,7 +180,8 @@ fn worn_tables_are_alike_on_every_device_and_in_files() {
 struct Refills;
 impl Check for Refills {
     fn run(&self, scheme: &AnyScheme) {
-        // Tombstones take room, so a batch may not fit a worn table: then it is built afresh, and nothing is lost.
+        // Tombstones take slots, so a batch may not fit a table that has some. The table is then rebuilt, and nothing
+        // is lost.
         for device in devices() {
             let at = label(scheme, &device);
             let n = size(1000, 100);
@@ -204,13 +206,13 @@ fn a_worn_table_takes_batches_that_only_fit_without_its_tombstones() {
 struct Refuses;
 impl Check for Refuses {
     fn run(&self, scheme: &AnyScheme) {
-        // A key that gave way to others stands far down its list, and of what stood before it most is gone: a copy must
-        // not come to rest there.
+        // A displaced key is stored late in its list, and most pairs before it were removed: a duplicate must not be
+        // placed there.
         let tombstones = scheme.updates() == Updates::Tombstones;
         for device in devices() {
             let at = label(scheme, &device);
             let (keys, values, mut model) = workload(scheme, size(240, 16));
-            // As few slots as take them at once, so that lists are long.
+            // The fewest slots for which the first attempt succeeds, so that lists are long.
             let (n, usual) = (keys.len() as u64, slots_for(scheme, keys.len() as u32));
             let has_lists = tombstones && scheme.name() != Quadratic::NAME;
             let sizes = (0..50).map(|i| n + i * n / 50).filter(|&slots| has_lists && slots < usual);
@@ -224,10 +226,10 @@ impl Check for Refuses {
             assert_eq!(table.remove(&gone).unwrap(), gone.len(), "{at}");
             gone.iter().for_each(|key| _ = model.remove(key));
             assert_eq!(table.is_worn(), tombstones, "{at}");
-            // Where a batch means to build the table again, a few tell as much.
+            // If a batch would rebuild the table, a few keys are enough.
             let each = if tombstones { stay.len() } else { 6 };
             for (i, (&key, &new)) in stay.iter().zip(gone.iter().cycle()).take(each).enumerate() {
-                // By itself, and beside a key that is new.
+                // Alone, and together with a new key.
                 let batch = &[key, new][..1 + i % 2];
                 let refused = table.insert(batch, &[0, 0][..batch.len()]);
                 let right = matches!(refused, Err(Error::DuplicateKey { key: told }) if told == u64::from(key));
@@ -252,9 +254,9 @@ fn copies_of_what_stands_in_a_worn_table_are_refused_wherever_it_stands() {
 struct Chains;
 impl Check for Chains {
     fn run(&self, scheme: &AnyScheme) {
-        // In a tiny table at its default load nearly every key stands on the list of others: taken out one by one, from
-        // either end of the order in which they came, each leaves all the others.
-        // Where a removal makes the table again there are no chains, and simulators take long: fewer must do there.
+        // In a tiny table at its default load nearly every key is on the list of others. The keys are removed one by
+        // one, from either end of the order of insertion, and each removal must leave all others. Tables that are
+        // rebuilt by a removal have no such chains, and simulators take long: a few keys are enough there.
         let few = if scheme.updates() == Updates::Rebuild { 3 } else { 8 };
         let (keys, values, whole) = workload(scheme, size(40, few));
         for device in devices() {
@@ -299,7 +301,7 @@ impl Check for WithALoad {
             assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
-            // Nothing has fewer slots than the table of one pair: such a table alone has none to give up.
+            // No table has fewer slots than that of one pair, so only that table cannot release any.
             let least = builder().build(&device, &[*known], &[fitting(scheme, 5)]).unwrap().capacity();
             let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
             assert!(shrinks, "{at}: building afresh fits them to the load");

@@ -1,5 +1,5 @@
-//! Keys chosen so that attempts 0 to 7 fail: builds come to salted attempts there, and all that holds of other tables
-//! holds of these.
+//! Keys chosen so that attempts 0 to 7 fail and builds need salted attempts. Everything that holds for other tables
+//! must hold for these.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn all_holds(attack: &Attack) {
     assert!(digests.windows(2).all(|two| two[0] == two[1]), "{scheme:?}: one digest on all devices");
 }
 
-/// A file has the new version and the salt, and says the same of itself on another device.
+/// A file has the new version and the salt, and equals the one saved on another device.
 fn files(attack: &Attack, table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u32, u32>, at: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.koel");
@@ -64,7 +64,7 @@ fn files(attack: &Attack, table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u3
     let mapped: HashTable<Cpu, AnyScheme> = open_mapped(&path).unwrap();
     let keys: Vec<u32> = model.keys().copied().collect();
     assert_eq!(mapped.get(&keys).unwrap(), model.values().map(|&value| Some(value)).collect::<Vec<_>>(), "{at}");
-    // What contradicts itself is refused by the header alone.
+    // The header alone is enough to reject contradictions.
     let attempt = (48..112).step_by(4).rev().find(|&at| bytes[at..at + 4] == table.restarts().to_le_bytes()).unwrap();
     for (what, at_byte, with) in [
         ("the old version with a salt", 8, vec![2]),
@@ -82,7 +82,7 @@ fn files(attack: &Attack, table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u3
         let refused = open_mapped::<AnyScheme>(&path);
         assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}, mapped");
     }
-    // Another salt is other constants, under which the pairs stand wrongly.
+    // Another salt means other constants, under which the pairs are misplaced.
     let mut forged = bytes;
     forged[112] ^= 1;
     reseal(&mut forged);
@@ -93,7 +93,7 @@ fn files(attack: &Attack, table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u3
     );
 }
 
-/// Values change in place, new keys build again, removed ones leave the salt until the table is compacted.
+/// Values change in place, new keys rebuild the table, and removals keep the salt until the table is compacted.
 fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BTreeMap<u32, u32>, at: &str) {
     let canonical = attack.scheme.kind() == Kind::Canonical;
     let device = table.backend().clone();
@@ -129,7 +129,8 @@ fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BT
         Updates::Tombstones => {
             assert_eq!((table.tombstones(), table.plan().salt()), (2, salt), "{at}: worn");
             assert_ne!(table.digest().unwrap(), digest, "{at}");
-            // A batch into a worn table begins with the first attempt: what failed it may have been removed.
+            // A batch into a table with tombstones begins with the first attempt, because the keys that failed it may
+            // have been removed.
             let mut grown = table.to_backend(&device).unwrap();
             grown.insert(&keys, &new).unwrap();
             assert_eq!((grown.digest().unwrap(), grown.is_worn()), (digest, false), "{at}: there again");
@@ -141,7 +142,8 @@ fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BT
         Updates::Rebuild => same(table, &model, "removed"),
         other => panic!("{at}: {other:?}"),
     }
-    // Half of the keys gone: early attempts may do again, and are what one build of the rest takes.
+    // With half of the keys removed, early attempts may succeed again, and a rebuild uses the one that a build would
+    // use.
     let half: Vec<u32> = attack.keys.iter().copied().step_by(2).collect();
     table.remove(&half).unwrap();
     half.iter().for_each(|key| _ = model.remove(key));
@@ -149,7 +151,7 @@ fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BT
     same(table, &model, "rebuilt");
 }
 
-/// A table grown in any way is that of one build.
+/// A table that grows in batches of any kind equals that of one build.
 fn batches(attack: &Attack, device: &Any, model: &BTreeMap<u32, u32>, digest: koel::Digest, at: &str) {
     for (rule, pieces) in [(Duplicates::Error, 2), (Duplicates::KeepLast, 5)] {
         let mut grown = attack.builder().duplicates(rule).build(device, &[], &[]).unwrap();
@@ -200,8 +202,8 @@ fn quadratic_tables_of_chosen_keys() {
     all_holds(&quadratic());
 }
 
-/// 160 keys at the default load and number of attempts, for each of which five crowd into four slots: without a salt no
-/// attempt would be left.
+/// There are 160 keys at the default load and number of attempts, with five for each attempt that crowd into four
+/// slots: without a salt every attempt would fail.
 #[test]
 fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
     let scheme = Cuckoo::canonical(4);
@@ -218,7 +220,7 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
         let rows = [&keys[..], &keys[..50]].concat();
         let set = HashSet::builder(CuckooSet::canonical(4)).seed(SEED).slots(200).build(&device, &rows).unwrap();
         assert_eq!((set.len(), set.table().restarts()), (160, FIRST_SALTED));
-        // As few attempts as there are without a salt: an error that says what helps.
+        // As few attempts as there are without a salt: an error that says how to succeed.
         let refused = builder.clone().attempts(FIRST_SALTED).build(&device, &keys, &keys).err().unwrap();
         assert!(matches!(refused, Error::TooFull { attempts: 8, by_load: false, .. }), "{refused:?}");
         let text = refused.to_string();
@@ -227,7 +229,7 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
     }
 }
 
-/// A crowd of hundreds at the first attempt is no reason to give up at half the load that the functions can do.
+/// A crowd of hundreds at the first attempt must not end a build at half of the feasible load.
 #[test]
 fn one_bad_attempt_ends_no_build() {
     let scheme = Cuckoo::canonical(4);
@@ -238,7 +240,7 @@ fn one_bad_attempt_ends_no_build() {
     for device in devices() {
         let builder = HashTable::builder(scheme.clone()).seed(SEED).slots(1000);
         assert_eq!(builder.build(&device, &keys, &keys).unwrap().restarts(), 1);
-        // Where the load is the reason the first salted attempt says so.
+        // If the load is the reason, the first salted attempt reports it.
         let full: Vec<u32> = (0..900).collect();
         let builder = HashTable::builder(Cuckoo::canonical(2)).seed(SEED).slots(1000);
         let refused = builder.build(&device, &full, &full).err().unwrap();

@@ -1,5 +1,5 @@
-//! Files that earlier releases wrote, in `tests/files/v2`: one of each scheme, kind and structure, from rows that stand
-//! beside them. They must open, answer and change for as long as koel reads format 2.
+//! Files that earlier releases wrote, in `tests/files/v2`: one of each scheme, kind and structure, with the rows that
+//! they were built from. They must open, and support lookups and changes, as long as koel reads format 2.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use koel::{AnyScheme, CompactingTable, CuckooSet, HashSet, HashTable, KeyType, K
 
 use crate::common::{devices, holds_exactly, label, mapped_compact, mapped_multi, mapped_set, open_mapped};
 
-/// Keys that none of the rows has, small enough for every scheme.
+/// Keys that are in no row, small enough for every scheme.
 const NEW: [u32; 3] = [200_000_001, 200_000_003, 200_000_007];
 
 fn folder() -> PathBuf {
@@ -21,18 +21,18 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
 
-/// Name and digest of each file.
+/// The name and the digest of each file.
 fn listed() -> BTreeMap<String, String> {
     text("digests.txt").lines().map(|line| line.split_once(' ').unwrap()).map(|(a, b)| (a.into(), b.into())).collect()
 }
 
-/// The rows `key,value` of a file beside the tables.
+/// The rows `key,value` of a file in that folder.
 fn rows(name: &str) -> Vec<(u32, u32)> {
     let row = |line: &str| line.split_once(',').map(|(key, value)| (key.parse().unwrap(), value.parse().unwrap()));
     text(name).lines().map(|line| row(line).unwrap()).collect()
 }
 
-/// The windows of `k` letters of the one record in `part.fa`, and their places.
+/// The windows of `k` letters of the only record in `part.fa`, and their positions.
 fn windows(k: usize) -> Vec<(u32, u32)> {
     let letters: String = text("part.fa").lines().skip(1).collect();
     let codes: Vec<u32> = letters.chars().map(|letter| "ACGT".find(letter).unwrap() as u32).collect();
@@ -52,7 +52,7 @@ impl Old {
         let rows = match name.as_str() {
             "kmers-4-map.koel" => windows(4),
             "kmers-cuckoo-canonical.koel" => windows(8),
-            // 28 bits a value.
+            // Values of 28 bits.
             "map-robin_hood-classic.koel" => rows("small.csv"),
             _ if name.contains("-quadratic-") => rows("forty.csv"),
             _ => rows("pairs.csv"),
@@ -96,7 +96,7 @@ impl Old {
         assert_eq!(mapped.digest().unwrap().to_string(), self.digest, "{at}");
         assert!(mapped.get(&self.keys()).unwrap().into_iter().eq(model.values().map(|&value| Some(value))), "{at}");
         assert!(mapped.get(&self.absent()).unwrap().iter().all(Option::is_none), "{at}");
-        // Half of what is removed comes back with other values, and keys are new.
+        // Half of the removed keys are added again with other values, together with new keys.
         let gone = self.some();
         assert_eq!(table.remove(&gone).unwrap(), gone.len(), "{at}");
         gone.iter().for_each(|key| _ = model.remove(key));
@@ -143,7 +143,7 @@ impl Old {
         holds(&HashSet::<Any, AnyScheme>::open(device, again).unwrap(), &model);
     }
 
-    /// Nothing changes a compacting table.
+    /// Compacting tables cannot be changed.
     fn compact(&self, device: &Any, again: &Path, at: &str) {
         let table = CompactingTable::<Any, AnyScheme>::open(device, &self.path).unwrap();
         assert_eq!(table.digest().unwrap().to_string(), self.digest, "{at}");
@@ -152,7 +152,7 @@ impl Old {
         assert!(table.ids(&unique).unwrap().into_iter().eq((0..unique.len() as u32).map(Some)), "{at}");
         assert!(table.ids(&self.absent()).unwrap().iter().all(Option::is_none), "{at}");
         if self.name.contains(CuckooSet::NAME) {
-            // Numbers in the order of the slots.
+            // Ids in the order of the slots.
             let sorted: BTreeSet<u32> = unique.iter().copied().collect();
             column = unique.clone();
             assert!(sorted.into_iter().eq(self.keys()), "{at}");
@@ -188,7 +188,7 @@ impl Old {
         assert_eq!(mapped.to_pairs().unwrap(), table.to_pairs().unwrap(), "{at}");
         assert_eq!(mapped.get(&self.keys()).unwrap(), table.get(&self.keys()).unwrap(), "{at}");
         mapped.audit().unwrap();
-        // A file of one structure is none of another.
+        // The file of one structure is not a file of another.
         assert!(mapped_set(&self.path).is_err() && mapped_compact(&self.path).is_err(), "{at}");
         table.save(again).unwrap();
         self.is_rewritten(again);
@@ -217,15 +217,15 @@ impl Old {
     }
 }
 
-/// The names of the files that there must be.
+/// The names of the files that must exist.
 fn wanted() -> BTreeSet<String> {
     let mut names = BTreeSet::from(["kmers-4-map.koel".into(), "kmers-cuckoo-canonical.koel".into()]);
-    // Signpost tables came later.
+    // Signpost tables were added later.
     let names_then = AnyScheme::NAMES.iter().filter(|name| **name != Signpost::NAME);
     for (scheme, kind) in names_then.flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
         let Ok(limits) = AnyScheme::by_name(scheme, kind).map(|scheme| scheme.limits()) else { continue };
         for contents in Contents::ALL {
-            // Where there is no room for values, there are sets, and numbers beside them.
+            // Schemes without space for values have sets, and ids next to them.
             if limits.value_bits > 0 || matches!(contents, Contents::Set | Contents::Compact) {
                 names.insert(format!("{}-{scheme}-{kind}.koel", contents.name()));
             }

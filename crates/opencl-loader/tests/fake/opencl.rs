@@ -1,4 +1,4 @@
-//! An OpenCL library of which everything is known. tests/forwarding.rs compiles and loads it.
+//! An OpenCL library with known behaviour. tests/forwarding.rs compiles and loads it.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Returns `status`, or -7777 if another thread is in here as well.
+/// Returns `status`, or -7777 if another thread is in this function too.
 fn alone(status: i32) -> i32 {
     if BUSY.swap(true, Ordering::SeqCst) {
         return -7777;
@@ -29,7 +29,7 @@ extern "system" fn clGetDeviceIDs(_: *mut c_void, _: u64, _: u32, _: *mut *mut c
     alone(-1)
 }
 
-/// Answers with its argument, negated.
+/// Returns its argument, negated.
 #[unsafe(no_mangle)]
 extern "system" fn clFinish(queue: *mut c_void) -> i32 {
     -(queue as usize as i32)
@@ -46,7 +46,7 @@ extern "system" fn clReleaseEvent(_: *mut c_void) -> i32 {
     -7777
 }
 
-/// Answers with the sum of its numbers, and with the same as a code, negated.
+/// Returns the sum of its numbers, and the same as a code, negated.
 #[unsafe(no_mangle)]
 unsafe extern "system" fn clCreateBuffer(
     context: *mut c_void,

@@ -3,8 +3,8 @@
 //! ```text
 //! place(key, value):   age = 1
 //!   loop:  mine = [age][rem];   line = the one that function (age - 1) mod 3 names
-//!          a word there is mine: it is my key: the greater value stays, the other is dropped       (a copy)
-//!          the least word there < mine:  mine and my value take its place; done if that was empty; else go on as that pair
+//!          a word there is mine: the same key: the greater value is kept, the other is dropped           (a duplicate)
+//!          the least word there < mine: replace it by mine and my value; done if it was empty; else continue with it
 //!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
 //! ```
 //!
@@ -20,7 +20,7 @@ use super::slot;
 use crate::scheme::slot::{EMPTY, MAX_AGE};
 use crate::scheme::{Audit, Placing, Violation};
 
-/// Buckets read, and in which line and slot the key stands.
+/// The number of buckets read, and the line and slot of the key.
 pub fn search<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &[u64],
@@ -69,9 +69,9 @@ pub fn pair_in<L: Layout>(
     slot::is_pair::<L::Key>(word).then(|| (functions.key_of(bucket as u32, word), value))
 }
 
-/// Puts the pairs of a line in descending order of their words.
+/// Sorts the pairs of a line by descending words.
 pub fn sort_line<L: Layout>(line: &mut Line) {
-    // By insertion: most lines are in order but for a few.
+    // Insertion sort, because most lines are nearly sorted.
     for sorted in 1..L::SLOTS {
         let mine = pair::<L>(line, sorted);
         let mut at = sorted;
@@ -84,12 +84,12 @@ pub fn sort_line<L: Layout>(line: &mut Line) {
     }
 }
 
-/// Puts all lines in order, which ends a build.
+/// Sorts all lines, which ends a build.
 pub fn sort<L: Layout>(image: &mut [u64]) {
     lines_mut(image).iter_mut().for_each(sort_line::<L>);
 }
 
-/// Adds one pair, following it and all whom it displaces to the end, without regard to the order within lines.
+/// Adds one pair, and moves displaced pairs to their next places until none is left. Does not keep lines sorted.
 pub fn place<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &mut [u64],
@@ -121,15 +121,15 @@ pub fn place<L: Layout>(
     Placing::Unplaced
 }
 
-/// Puts a tombstone where the key's pair stands.
+/// Replaces the key's pair by a tombstone.
 pub fn remove<L: Layout>(functions: &LineFunctions<L::Key>, image: &mut [u64], key: L::Key) -> bool {
     let Some((bucket, i)) = search::<L>(functions, image, key).1 else { return false };
     put::<L>(&mut lines_mut(image)[bucket], i, (slot::tombstone::<L::Key>(), L::Value::default()));
     true
 }
 
-/// Every pair on its list at its age, every earlier line full of stronger words, no key twice, every line in order, and
-/// nothing where there is nothing to say.
+/// Checks that every pair is on its list at its age, that every earlier line is full of stronger words, that keys are
+/// unique, that every line is sorted, and that unused bits are 0.
 pub fn audit<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &[u64],
@@ -160,7 +160,7 @@ pub fn audit<L: Layout>(
         if L::spare(line) != 0 {
             return Err(Violation::Bucket { bucket, reason: "its spare bytes are not 0" });
         }
-        // A tombstone stays where its pair stood.
+        // A tombstone stays where its pair was.
         let words = (0..L::SLOTS).map(|i| L::word(line, i)).filter(|&word| word != tombstone);
         if !words.is_sorted_by(|a, b| a >= b) {
             return Err(Violation::Unsorted { bucket });

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! x = mixed(key);  bucket 1 and remainder = split(x);   f = folded(remainder)
-//! bucket 2 = bucket 1 moved on within its part by 1 + a hash of (f, part)
-//! bucket 3 = bucket 1 moved on within the table by 1 + a hash of f
+//! bucket 2 = bucket 1 moved within its part by 1 + a hash of (f, part)
+//! bucket 3 = bucket 1 moved within the table by 1 + a hash of f
 //! ```
 
 use super::line::Layout;
@@ -19,7 +19,7 @@ use crate::scheme::hash::MixKeys;
 pub struct LineFunctions<K: SlotKey> {
     /// The mixer of keys.
     pub mixer: K::Mixer,
-    /// How buckets 2 and 3 follow from bucket 1 and a remainder of 32 bits.
+    /// The functions that derive buckets 2 and 3 from bucket 1 and a 32-bit remainder.
     pub steps: Functions,
 }
 
@@ -57,13 +57,13 @@ impl<K: SlotKey> LineFunctions<K> {
         self.steps.bucket(turn, home, remainder.folded())
     }
 
-    /// Bucket 1 of a key that function `turn` sends to `bucket`.
+    /// Bucket 1 of a key that function `turn` maps to `bucket`.
     #[inline(always)]
     pub fn home_of(&self, turn: usize, bucket: u32, remainder: K) -> u32 {
         self.steps.home_of(turn, bucket, remainder.folded())
     }
 
-    /// The key of a pair's word in `bucket`.
+    /// The key of the pair with this word in `bucket`.
     #[inline(always)]
     pub fn key_of(&self, bucket: u32, word: u64) -> K {
         let remainder = slot::remainder::<K>(word);

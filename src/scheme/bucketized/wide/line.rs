@@ -1,4 +1,4 @@
-//! How a line of 64 bytes, eight words of an image, holds the pairs of a bucket.
+//! The layout of the pairs of a bucket in a line of 64 bytes, which is eight words of an image.
 //!
 //! ```text
 //! keys, values   slots   the line, in bytes
@@ -21,10 +21,10 @@ use crate::scheme::Value;
 /// A bucket.
 pub type Line = [u64; LINE_WORDS];
 
-/// Words of a bucket.
+/// The number of words of a bucket.
 pub const LINE_WORDS: usize = 8;
 
-/// What a type parameter that names a column must be.
+/// The bounds of type parameters for columns.
 pub trait Column: Copy + Debug + PartialEq + Send + Sync + 'static {}
 impl<T: Copy + Debug + PartialEq + Send + Sync + 'static> Column for T {}
 
@@ -37,15 +37,15 @@ impl<T: Copy + Debug + PartialEq + Send + Sync + 'static> Column for T {}
 pub trait Layout: Column {
     /// The keys.
     type Key: SlotKey;
-    /// The values; where there are none, of some type, and 0.
+    /// The values; in sets an arbitrary type, always 0.
     type Value: Value;
-    /// Pairs of a line.
+    /// The number of pairs of a line.
     const SLOTS: usize;
-    /// From one slot's word to the next one's.
+    /// The distance from one slot's word to the next one's.
     const WORD_STRIDE: usize;
     /// The position of the first value, and the distance to the next one; `None` if there are no values.
     const VALUES: Option<(usize, usize)>;
-    /// Which of the sixteen 32-bit integers of a line belongs to no slot.
+    /// The index of the unused one among the sixteen 32-bit integers of a line.
     const SPARE: Option<usize>;
     /// The base-2 logarithm of the lines of a part: 2,048 to 2,560 words, which fit any device's local memory.
     const PART_BITS: u32;
@@ -74,12 +74,12 @@ pub trait Layout: Column {
             write(line, first + stride * slot, value);
         }
     }
-    /// The bits of a line that belong to no slot.
+    /// The bits of a line that do not belong to a slot.
     #[inline(always)]
     fn spare(line: &Line) -> u32 {
         Self::SPARE.map_or(0, |half| read(line, half))
     }
-    /// Writes them.
+    /// Writes these bits.
     #[inline(always)]
     fn put_spare(line: &mut Line, bits: u32) {
         if let Some(half) = Self::SPARE {
@@ -88,10 +88,10 @@ pub trait Layout: Column {
     }
 }
 
-/// The integers of 32 bits of a line are in the order of a little-endian array.
+/// The 32-bit integers of a line are in the order of a little-endian array.
 const SWAPPED: usize = cfg!(target_endian = "big") as usize;
 
-/// Number `at` of the integers of this width that a line holds.
+/// Integer `at` of this width in a line.
 #[inline(always)]
 fn read<T: Word>(line: &Line, at: usize) -> T {
     if T::BITS == u64::BITS {
@@ -173,7 +173,7 @@ pub fn lines(image: &[u64]) -> &[Line] {
     image.as_chunks().0
 }
 
-/// The lines of an image, to be written to.
+/// The lines of an image, mutable.
 pub fn lines_mut(image: &mut [u64]) -> &mut [Line] {
     image.as_chunks_mut().0
 }
@@ -182,7 +182,7 @@ pub fn lines_mut(image: &mut [u64]) -> &mut [Line] {
 mod tests {
     use super::*;
 
-    /// Each slot's word and value come back, and nothing else changes.
+    /// Each slot's word and value are read back unchanged, and nothing else changes.
     fn slots_are_apart<L: Layout>() {
         let words = |i: usize| u64::MAX >> (64 - L::Key::BITS) ^ (1 << i);
         let values = |i: usize| if L::VALUES.is_some() { L::Value::low(u64::MAX << i) } else { L::Value::default() };

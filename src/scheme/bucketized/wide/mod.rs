@@ -1,10 +1,10 @@
 //! Canonical bucketized tables of 64-bit keys or values: a bucket is one line of 64 bytes.
 //!
 //! ```text
-//! slot.rs        a word [age 4][remainder], of 64 bits or of 32, and the way back to the key
+//! slot.rs        a word [age 4][remainder], of 64 bits or of 32, and its inverse, the key
 //! line.rs        the positions of words and values in a line: (u64, u64), (u64, u32), (u32, u64), sets of u64
-//! functions.rs   where keys go
-//! plan.rs        the integers that fix an image
+//! functions.rs   the places of keys
+//! plan.rs        the integers that determine an image
 //! canonical.rs   the rule
 //! ```
 //!
@@ -35,10 +35,10 @@ use crate::error::{Error, Result};
 use crate::scheme::slot::MIN_BUCKETS;
 use crate::scheme::{Audit, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// The parameters of a bucketized table of `K` keys and `V` values, of which one has 64 bits: made by
+/// The parameters of a bucketized table of `K` keys and `V` values, of which at least one has 64 bits. Created by
 /// [`Bucketized::of`].
 ///
-/// | keys, values | slots a bucket | default load |
+/// | keys, values | slots per bucket | default load |
 /// |---|---|---|
 /// | `u64`, `u64` | 4 | 0.85 |
 /// | `u64`, `u32` and `u32`, `u64` | 5 | 0.87 |
@@ -68,8 +68,9 @@ where
 }
 
 impl Bucketized {
-    /// The same for keys and values of other types: canonical tables of `u64` keys or values, and sets of `u64` keys
-    /// (`of::<u64, ()>()`). A bucket is a line of 64 bytes and has the slots that fit in, whatever number was given.
+    /// The same scheme for other types of keys and values: canonical tables of `u64` keys or values, and sets of `u64`
+    /// keys (`of::<u64, ()>()`). A bucket is a line of 64 bytes, and its number of slots follows from that, whatever
+    /// number was given.
     pub fn of<K, V>(&self) -> BucketizedOf<K, V>
     where
         (K, V): Layout,
@@ -165,9 +166,9 @@ where
         canonical::audit::<(K, V)>(&plan.functions(), image, cells)
     }
 
-    /// The old image, from which values are carried over to the new one. A new table that the CPU builds one partition
-    /// at a time takes no more but in sets, and there a little: the room in which each thread places a part (no more
-    /// threads than three quarters of this allow), and a list of the pairs that leave their part.
+    /// The old image, from which values are copied to the new one. A new table that the CPU builds one partition at a
+    /// time takes no more, except for sets, which take a little more: the space in which each thread places a part
+    /// (three quarters of this limit the number of threads), and a list of the pairs that leave their part.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         8 * plan.words()
     }

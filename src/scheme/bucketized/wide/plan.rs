@@ -10,7 +10,7 @@ use crate::scheme::bucketized::MOST_BUCKETS;
 use crate::scheme::stored::MOST_STORED;
 use crate::scheme::{Bucketized, FIRST_SALTED, Kind, Plan, Salt, Scheme, slot};
 
-/// The integers that fix an image of lines: canonical bucketized tables of 64-bit keys or values.
+/// The integers that determine an image of lines: canonical bucketized tables of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinePlan<L: Layout> {
     numbers: Numbers,
@@ -26,19 +26,19 @@ struct Numbers {
     salt: Salt,
 }
 
-/// Bytes of a plan without its salt.
+/// The number of bytes of a plan without its salt.
 const STORED: usize = std::mem::offset_of!(Numbers, salt);
 const _: () = assert!(STORED <= MOST_STORED && STORED + Salt::BYTES == size_of::<Numbers>());
 
 impl<L: Layout> LinePlan<L> {
-    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    /// The number of such tables in files and digests: that of the scheme, and the types of keys and values.
     pub const ID: u32 = Bucketized::ID | L::CODE << 16;
 
     pub(super) fn new(buckets: u32, seed: u64, attempt: u32) -> Self {
         LinePlan { numbers: Numbers { buckets, attempt, seed, salt: Salt::NONE }, layout: PhantomData }
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub fn buckets(&self) -> u32 {
         self.numbers.buckets
     }

@@ -1,9 +1,9 @@
 //! The arithmetic of slots without a value: `[age 4][remainder]`, with the width of the key.
 //!
 //! ```text
-//! x      = mix(key)                          a bijection, so x is as good as the key
-//! bucket = high half of x * n                the place says part of x ..
-//! rem    = low half of x * n, >> AGE_BITS    .. and this says the rest
+//! x      = mix(key)                          a bijection, so x determines the key
+//! bucket = high half of x * n                the place implies part of x ..
+//! rem    = low half of x * n, >> AGE_BITS    .. and the word stores the rest
 //! word   = [age][rem]                        age 1, 2, 3, ..; an empty slot is 0
 //! ```
 //!
@@ -83,7 +83,7 @@ impl SlotKey for u64 {
     }
     #[inline(always)]
     fn split(self, buckets: u32) -> (u32, u64) {
-        // The 96 bits of the product by halves of the key: in lanes too, which have no product of 128 bits.
+        // The 96-bit product, by halves of the key, because lanes have no 128-bit product.
         let of_half = |half: u64| half * u64::from(buckets);
         let (high, low) = (of_half(self >> 32), of_half(self & u64::from(u32::MAX)));
         (((high + (low >> 32)) >> 32) as u32, (high << 32).wrapping_add(low) >> AGE_BITS)
@@ -99,24 +99,24 @@ impl SlotKey for u64 {
     }
 }
 
-/// How the words of a scheme are divided: `[age][remainder]`, by the bits of the age.
+/// The bit fields of the words of a scheme: `[age][remainder]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
     /// Bits of the age.
     pub age_bits: u32,
 }
 
-/// In bucketized and cuckoo tables.
+/// The fields of bucketized and cuckoo tables.
 pub const FIELDS: Fields = Fields { age_bits: AGE_BITS };
 const _: () = assert!(FIELDS.max_age() == MAX_AGE);
 
 impl Fields {
-    /// The greatest age of a pair; the next one, all ones, is the tombstone's.
+    /// The greatest age of a pair. The next one, all ones, marks a tombstone.
     pub const fn max_age(self) -> u32 {
         (1 << self.age_bits) - 2
     }
 
-    /// Where the age of a word begins.
+    /// The position of the age in a word.
     pub const fn age_shift<K: SlotKey>(self) -> u32 {
         K::BITS - self.age_bits
     }
@@ -139,13 +139,13 @@ impl Fields {
         K::low(word & !(u64::MAX << self.age_shift::<K>()))
     }
 
-    /// Whether a word is a pair's: neither an empty slot nor a tombstone.
+    /// Whether a word is a pair: neither an empty slot nor a tombstone.
     #[inline(always)]
     pub fn is_pair<K: SlotKey>(self, word: u64) -> bool {
         (1..=self.max_age()).contains(&self.age::<K>(word))
     }
 
-    /// The word of a slot whose pair was removed; above every pair's.
+    /// The word of a slot whose pair was removed; greater than any pair.
     pub const fn tombstone<K: SlotKey>(self) -> u64 {
         (self.max_age() as u64 + 1) << self.age_shift::<K>()
     }

@@ -1,4 +1,4 @@
-//! The rule on lines of every layout: order freedom, answers, audits, hostile plans and images.
+//! Tests of the rule for every layout: independence of order, lookups, audits, hostile plans and images.
 
 use super::*;
 use crate::backend::Word;
@@ -115,13 +115,14 @@ where
         damaged[bit / 64] ^= 1 << (bit % 64);
         let sound = audit(&damaged).is_ok();
         seen += usize::from(!sound);
-        // A word that passes is another key's, or only a value has changed: lookups agree with what stands there.
+        // An image passes the audit if the word is another key's, or only a value has changed: lookups agree with its
+        // contents.
         let mut listed = (0..plan.cells()).filter_map(|cell| BucketizedOf::<K, V>::pair(&plan, &damaged, cell));
         let found = |(key, value)| BucketizedOf::<K, V>::find(&plan, &damaged, key) == Some(value);
         assert!(!sound || listed.all(found), "bit {bit}");
     }
     assert!(seen > image.len() / 16, "{seen}");
-    // Lookups stay in bounds whatever an image holds.
+    // Lookups stay in bounds for any image.
     let mut stream = SplitMix64::new(3);
     let noise: Vec<u64> = image.iter().map(|_| stream.next_u64()).collect();
     for key in (0..3000u64).map(|i| <(K, V) as Layout>::Key::low(i << 29 | i)) {

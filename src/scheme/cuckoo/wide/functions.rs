@@ -14,11 +14,11 @@ use crate::scheme::slot_lists::SlotLists;
 /// The H functions of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotFunctions<K: SlotKey> {
-    /// A mixer for each function, and more that no one uses.
+    /// A mixer for each function; the others are not used.
     pub mixers: [K::Mixer; MAX_FUNCTIONS],
     /// H.
     pub count: u32,
-    /// Slots of the table.
+    /// The number of slots of the table.
     pub slots: u32,
     /// The function of each age, so that no division is needed.
     turn: [u8; 1 << AGE_BITS],
@@ -28,7 +28,7 @@ impl<K: SlotKey> SlotFunctions<K> {
     /// The functions of a plan, with the constants of its attempt.
     pub(super) fn new<L: Layout<Key = K>>(plan: &CuckooLinePlan<L>) -> Self {
         let (count, slots) = (plan.function_count(), plan.slot_count());
-        // What values are has no part in it: a set has the functions of the tables of its keys.
+        // The type of values is not an input: a set has the same functions as tables of its keys.
         let keys = Cuckoo::ID | (L::CODE & 0xf) << 16;
         let mut stream = Constants::of(plan, &[keys, count, slots]);
         let mixers = std::array::from_fn(|_| K::next_mixer(&mut stream));
@@ -48,7 +48,7 @@ impl<K: SlotKey> SlotFunctions<K> {
         key.mixed(self.mixers[i]).split(self.slots)
     }
 
-    /// The key of a pair's word in `slot`.
+    /// The key of the pair with this word in `slot`.
     #[inline(always)]
     pub fn key_of(&self, slot: u32, word: u64) -> K {
         let turn = self.turn(slot::age::<K>(word));
@@ -56,7 +56,7 @@ impl<K: SlotKey> SlotFunctions<K> {
     }
 }
 
-/// A key goes down its list as it is: each function mixes it anew.
+/// The goal of a key is the key itself, because each function mixes it separately.
 impl<K: SlotKey> SlotLists for SlotFunctions<K> {
     type Key = K;
     type Goal = K;

@@ -1,8 +1,8 @@
 //! Canonical cuckoo tables of 64-bit keys or values, and sets of 64-bit keys.
 //!
 //! ```text
-//! functions.rs   where keys go: H mixers of the keys' width
-//! plan.rs        the integers that fix an image
+//! functions.rs   the places of keys: H mixers of the keys' width
+//! plan.rs        the integers that determine an image
 //! ```
 //!
 //! The rule is `scheme/slot_lists.rs`.
@@ -32,8 +32,8 @@ use crate::scheme::slot::MIN_BUCKETS;
 use crate::scheme::slot_lists::rule_of_slot_lists;
 use crate::scheme::{Audit, CuckooSet, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// The parameters of a cuckoo table of `K` keys and `V` values, of which one has 64 bits: made by [`Cuckoo::of`], and
-/// of sets of `u64` keys also by [`CuckooSet::of`].
+/// The parameters of a cuckoo table of `K` keys and `V` values, of which at least one has 64 bits. Created by
+/// [`Cuckoo::of`], and for sets of `u64` keys also by [`CuckooSet::of`].
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, HashTable};
@@ -49,8 +49,8 @@ pub struct CuckooOf<K, V> {
 }
 
 impl Cuckoo {
-    /// The same for keys and values of other types: canonical tables of `u64` keys or values, and sets of `u64` keys
-    /// (`of::<u64, ()>()`).
+    /// The same parameters for other types of keys and values: canonical tables of `u64` keys or values, and sets of
+    /// `u64` keys (`of::<u64, ()>()`).
     pub fn of<K, V>(&self) -> CuckooOf<K, V>
     where
         (K, V): Layout,
@@ -60,7 +60,7 @@ impl Cuckoo {
 }
 
 impl CuckooSet {
-    /// The same for `u64` keys: canonical sets.
+    /// The same parameters for `u64` keys: canonical sets.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};

@@ -11,7 +11,7 @@ use crate::scheme::slot_lists::plan_of_slot_lists;
 use crate::scheme::stored::MOST_STORED;
 use crate::scheme::{Cuckoo, FIRST_SALTED, Kind, Plan, Salt, Scheme, slot};
 
-/// The integers that fix a canonical cuckoo image of 64-bit keys or values.
+/// The integers that determine a canonical cuckoo image of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CuckooLinePlan<L: Layout> {
     numbers: Numbers,
@@ -29,12 +29,12 @@ struct Numbers {
     salt: Salt,
 }
 
-/// Bytes of a plan without its salt.
+/// The number of bytes of a plan without its salt.
 const STORED: usize = std::mem::offset_of!(Numbers, salt);
 const _: () = assert!(STORED <= MOST_STORED && STORED + Salt::BYTES == size_of::<Numbers>());
 
 impl<L: Layout> CuckooLinePlan<L> {
-    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    /// The number of such tables in files and digests: that of the scheme, and the types of keys and values.
     pub const ID: u32 = Cuckoo::ID | L::CODE << 16;
 
     pub(super) fn new(functions: u32, slots: u32, seed: u64, attempt: u32) -> Self {
@@ -47,12 +47,12 @@ impl<L: Layout> CuckooLinePlan<L> {
         self.numbers.functions
     }
 
-    /// Slots, which always fit 32 bits.
+    /// The number of slots, which always fits 32 bits.
     pub fn slot_count(&self) -> u32 {
         self.numbers.slots
     }
 
-    /// Lines of 64 bytes: as many as hold the slots.
+    /// The number of lines of 64 bytes.
     pub fn lines(&self) -> u32 {
         self.numbers.slots.div_ceil(L::SLOTS as u32)
     }

@@ -1,4 +1,4 @@
-//! The rule on slots of every layout; keys and what is made of them; hostile plans.
+//! Tests of the rule for every layout, of the hash functions and their inverses, and of hostile plans.
 
 use super::*;
 use crate::scheme::bucketized::wide::slot;
@@ -26,7 +26,7 @@ fn a_set_has_the_words_of_its_keys() {
     assert_eq!(CuckooSet::canonical(3).of::<u64>(), Cuckoo::canonical(3).of::<u64, ()>());
 }
 
-/// The least size at which nothing is lost, and one below it.
+/// The smallest size without loss, and one below it.
 #[test]
 fn every_key_comes_back_from_each_of_its_slots() {
     for slots in [16u64, 17, 257, 1 << 20, (1 << 32) - 1] {
@@ -58,7 +58,7 @@ fn hostile_bytes_make_no_plan() {
     assert!(of(Cuckoo::ID, plan.stored()).is_err(), "a table of 32 bits");
     assert!(of(CuckooOf::<u64, u64>::ID, plan.stored()).is_err(), "other values");
     assert!(of(id, &plan.stored()[1..]).is_err() && of(id, &[plan.stored(), &[0]].concat()).is_err());
-    // Functions, slots, and the number that is 0.
+    // Functions, slots, and the field that must be 0.
     for (at, number) in [(0, 0u32), (0, 1), (0, 6), (0, u32::MAX), (4, 0), (4, 15), (12, 1)] {
         let mut stored = plan.stored().to_vec();
         stored[at..at + 4].copy_from_slice(&number.to_le_bytes());

@@ -1,8 +1,8 @@
 //! The hash functions of tables of 64-bit keys or values: the walk of `robin_hood/functions.rs`, from homes computed by
-//! a division of 64 bits.
+//! a 64-bit division.
 //!
-//! Constants come from the stream of seed and attempt: the mixer of keys, of their own width, and then what tables of
-//! 32 bits draw after theirs. So a table of `u32` keys has each of them where it stands beside values of 32 bits.
+//! Constants are drawn from the stream of seed and attempt: the mixer of keys, of their width, and then what 32-bit
+//! tables draw after theirs. So `u32` keys have the same places as in tables with 32-bit values.
 
 use super::plan::RobinHoodLinePlan;
 use crate::backend::Word;
@@ -17,15 +17,15 @@ use crate::scheme::slot_lists::SlotLists;
 /// The lists of one plan.
 #[derive(Clone, Debug)]
 pub struct WalkFunctions<K: SlotKey> {
-    /// From homes on. Its mixer of keys is of no account.
+    /// The walk from a home on. Its mixer of keys is not used.
     pub walk: Functions,
     /// The mixer of keys (random).
     pub mixer: K::Mixer,
-    /// Divides by m.
+    /// Division by m.
     pub by_slots: LongDivisor,
 }
 
-/// What goes down a list: the home, and the quotient that words have of the key.
+/// What determines the places of a key: its home, and the quotient that words store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Goal<K> {
     /// The place of age 1.
@@ -43,7 +43,7 @@ impl<K: SlotKey> WalkFunctions<K> {
         WalkFunctions { walk, mixer, by_slots }
     }
 
-    /// The key with this home and quotient; nonsense in, nonsense out, but never a panic.
+    /// The key with this home and quotient. Arbitrary for invalid arguments, but never panics.
     #[inline(always)]
     pub fn key_of(&self, home: u32, quotient: u64) -> K {
         let x = quotient.wrapping_mul(self.walk.slots.into()).wrapping_add(self.walk.rest_of(home).into());
@@ -64,7 +64,7 @@ impl<K: SlotKey> SlotLists for WalkFunctions<K> {
     fn turns(&self) -> u32 {
         Self::FIELDS.max_age()
     }
-    /// Each age is a place of its own.
+    /// Each place has one age.
     #[inline(always)]
     fn ages(&self, turn: u32) -> u64 {
         2 << turn

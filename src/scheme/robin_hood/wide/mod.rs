@@ -1,40 +1,39 @@
-//! Canonical Robin Hood tables of 64-bit keys or values, and sets of 64-bit keys: for Morton codes of 21 bits an axis,
-//! and whatever else of 64 bits has neighbours.
+//! Canonical Robin Hood tables of 64-bit keys or values, and sets of 64-bit keys: for Morton codes of 21 bits per axis,
+//! and other 64-bit keys with neighbours.
 //!
 //! ```text
-//! word    [age 6][quotient 58]   of u64 keys          value beside it, in the same line of 64 bytes
+//! word    [age 6][quotient 58]   of u64 keys          followed by its value, in the same line of 64 bytes
 //!         [age 6][quotient 26]   of u32 keys
-//! m slots, a prime, 67 at least;   x = key, or mix(key);   quotient = x / m,  r = x mod m
+//! m slots, a prime, at least 67;   x = key, or mix(key);   quotient = x / m,  r = x mod m
 //! place at age a = (home of r + o_a) mod m                 the walk o_1 = 0, o_2, ..: `robin_hood/functions.rs`
 //! ```
 //!
-//! **58 bits are enough from 64 slots on.** x is below 2^64, so x / m is below 2^64 / m, and that is at most 2^58 where
-//! m >= 64. For keys of 32 bits the same with 32 and 26. The least prime there is 67, as in tables of 32 bits: both
-//! words leave all but six bits of a key to the quotient.
+//! **58 bits suffice for 64 slots or more.** x is below 2^64, so x / m is below 2^64 / m, which is at most 2^58 if m is
+//! at least 64. The same holds for 32-bit keys with 32 and 26. The smallest such prime is 67, as in 32-bit tables,
+//! because both words use six bits for the age.
 //!
-//! **Key and (age, quotient) in a place are one to one.** Place and age give home = place - o_a mod m, the home gives r
-//! (c1 has an inverse, because m is prime), and x = quotient m + r with r below m is division read backwards; the mixer
-//! is a bijection. So at one place two keys never have equal words, and no bit of a key is lost.
+//! **At one place, key and (age, quotient) determine each other.** Place and age give home = place - o_a mod m, the
+//! home gives r (c1 has an inverse, because m is prime), and x = quotient m + r with r below m inverts the division;
+//! the mixer is a bijection. So two keys never have equal words at one place, and no bit of a key is lost.
 //!
 //! **The image is a function of the keys.** A slot keeps the greatest word that was offered to it, and a key offers its
-//! word of age a + 1 exactly when that of age a was refused or displaced: deferred acceptance with a strict order of
-//! words at each slot, whose outcome is one whatever the order of events (`cuckoo/canonical.rs`). Values have no part
-//! in it.
+//! word of age a + 1 exactly when that of age a was rejected or displaced: deferred acceptance with a strict order of
+//! words at each slot, whose result does not depend on the order of events (`cuckoo/canonical.rs`). Values do not
+//! affect it.
 //!
-//! **Crowded tables.** Ages end at 62, as 63 is a tombstone's. A pair that is refused or displaced at 62 is unplaced,
-//! and the attempt has failed: that too is a function of the keys, so every device goes on to the same attempt, which
-//! has another prime. Keys that are congruent modulo the prime share all their places in the coherent sequence, and of
-//! those no attempt seats more than 62; the error names them.
+//! **Crowded tables.** Ages end at 62, because 63 marks a tombstone. A pair that is rejected or displaced at 62 is
+//! unplaced, and the attempt has failed. That too is a function of the keys, so every device continues with the same
+//! attempt, which has another prime. Keys that are congruent modulo the prime share all their places in the coherent
+//! sequence, and no attempt places more than 62 of them; the error names them.
 //!
 //! ```text
-//! functions.rs   where keys go
-//! plan.rs        the integers that fix an image
+//! functions.rs   the places of keys
+//! plan.rs        the integers that determine an image
 //! ```
 //!
 //! The rule is `scheme/slot_lists.rs`.
 //!
-//! What it is not: a table with maximum ages, or the paper's. A miss ends by the ages; and the paper's words have no
-//! room for 64 bits.
+//! There are no maximum ages and no classic tables here: the ages end a miss, and the paper's words do not fit 64 bits.
 
 mod functions;
 mod plan;
@@ -55,15 +54,15 @@ use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::slot_lists::{SlotLists, rule_of_slot_lists};
 use crate::scheme::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// How words are divided.
+/// The bit fields of words.
 pub const FIELDS: Fields = Fields { age_bits: 6 };
 const _: () = assert!(u64::MAX / (LEAST_SLOTS as u64) < 1 << FIELDS.age_shift::<u64>());
 const _: () = assert!(u32::MAX / LEAST_SLOTS < 1 << FIELDS.age_shift::<u32>());
 
-/// The parameters of a Robin Hood table of `K` keys and `V` values, of which one has 64 bits: made by
+/// The parameters of a Robin Hood table of `K` keys and `V` values, of which at least one has 64 bits. Created by
 /// [`RobinHood::of`].
 ///
-/// A table of the corners of a box of 2^21 cells an axis, whose neighbours stand side by side:
+/// A table of the corners of a box of 2^21 cells per axis, whose neighbours are stored next to each other:
 ///
 /// ```
 /// use koel::layout::wide::morton3;
@@ -83,8 +82,8 @@ pub struct RobinHoodOf<K, V> {
 }
 
 impl RobinHood {
-    /// The same for keys and values of other types: canonical tables of `u64` keys or values, and sets of `u64` keys
-    /// (`of::<u64, ()>()`). They have no maximum ages.
+    /// The same parameters for other types of keys and values: canonical tables of `u64` keys or values, and sets of
+    /// `u64` keys (`of::<u64, ()>()`). They have no maximum ages.
     ///
     /// ```
     /// use koel::{Cpu, HashSet, RobinHood, Sequence};

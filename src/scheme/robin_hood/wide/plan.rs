@@ -11,7 +11,7 @@ use crate::scheme::slot_lists::plan_of_slot_lists;
 use crate::scheme::stored::{MOST_STORED, known};
 use crate::scheme::{Kind, Plan, Request, Scheme};
 
-/// The integers that fix a Robin Hood image of 64-bit keys or values.
+/// The integers that determine a Robin Hood image of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RobinHoodLinePlan<L: Layout> {
     numbers: Numbers,
@@ -24,7 +24,7 @@ struct Numbers {
     sequence: u32,
     /// The slots of attempt 0: a prime.
     base: u32,
-    /// The slots of this attempt: a prime too.
+    /// The slots of this attempt: a prime.
     slots: u32,
     attempt: u32,
     seed: u64,
@@ -32,7 +32,7 @@ struct Numbers {
 const _: () = assert!(size_of::<Numbers>() <= MOST_STORED);
 
 impl<L: Layout> RobinHoodLinePlan<L> {
-    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    /// The number of such tables in files and digests: that of the scheme, and the types of keys and values.
     pub const ID: u32 = RobinHood::ID | L::CODE << 16;
 
     pub(super) fn new(sequence: Sequence, base: u32, slots: u32, request: &Request) -> Self {
@@ -46,12 +46,12 @@ impl<L: Layout> RobinHoodLinePlan<L> {
         Sequence::ALL[self.numbers.sequence as usize % Sequence::ALL.len()]
     }
 
-    /// Slots, a prime that fits 31 bits.
+    /// The number of slots, a prime that fits 31 bits.
     pub fn slot_count(&self) -> u32 {
         self.numbers.slots
     }
 
-    /// Lines of 64 bytes: as many as hold the slots.
+    /// The number of lines of 64 bytes.
     pub fn lines(&self) -> u32 {
         self.numbers.slots.div_ceil(L::SLOTS as u32)
     }

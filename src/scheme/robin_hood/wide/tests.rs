@@ -1,4 +1,5 @@
-//! The rule on slots of every layout; keys and what is made of them; crowds; Morton codes; hostile plans.
+//! Tests of the rule for every layout, of the hash functions and their inverses, of crowds, Morton codes and hostile
+//! plans.
 
 use super::*;
 use crate::backend::Word;
@@ -17,7 +18,7 @@ fn scheme(sequence: Sequence) -> RobinHood {
 fn tables_of_every_layout_hold_their_pairs_in_one_order() {
     for sequence in Sequence::ALL {
         let most = if sequence == Sequence::PaperRandom { 0.8 } else { 0.99 };
-        // The least table nearly full, and full but for one slot.
+        // The smallest table nearly full, and full except for one slot.
         let sizes = [(0, 1.0), (5, 0.2), (61, 0.92), (3001, most)];
         every_layout!(scheme(sequence), |table, L| holds(&table, &sizes, 62));
     }
@@ -42,7 +43,7 @@ fn the_audit_passes_only_what_lookups_agree_with() {
     damage_is_seen::<(u32, u64), _>(&scheme(Sequence::Random).of::<u32, u64>(), FIELDS);
 }
 
-/// 64 slots are the fewest with which a quotient has 58 bits; 67 is the first prime from there on.
+/// 64 slots are the fewest for which a quotient fits 58 bits; 67 is the next prime.
 #[test]
 fn a_quotient_has_room_from_64_slots_on_and_not_below() {
     assert_eq!([64, 63].map(|slots| (u64::MAX / slots).ilog2() + 1), [58, 59]);
@@ -77,14 +78,14 @@ where
     }
 }
 
-/// At every age, at the least size, the greatest, and in between.
+/// Every age, for the smallest size, the greatest and one in between.
 #[test]
 fn every_key_comes_back_from_each_of_its_places() {
     comes_back::<u64, u64>();
     comes_back::<u32, u64>();
 }
 
-/// The places of u32 keys are those of tables of 32 bits.
+/// `u32` keys have the places of 32-bit tables.
 #[test]
 fn keys_of_32_bits_stand_where_they_always_did() {
     for sequence in Sequence::ALL {
@@ -100,8 +101,8 @@ fn keys_of_32_bits_stand_where_they_always_did() {
     }
 }
 
-/// Of keys that are congruent modulo the prime as many can stand as their list has slots, and the error names them; at
-/// the next attempt, modulo another prime, they are strangers.
+/// The table holds as many keys that are congruent modulo the prime as their list has slots, and the error names them.
+/// The next attempt, modulo another prime, scatters them.
 #[test]
 fn a_class_fills_its_list_and_then_fails() {
     for sequence in [Sequence::Coherent, Sequence::PaperRandom] {
@@ -130,7 +131,7 @@ fn a_class_fills_its_list_and_then_fails() {
     }
 }
 
-/// What coherence is: cells next to each other along the x axis of a box stand side by side, at the age they came to.
+/// Coherence: cells that are adjacent along the x axis of a box are stored next to each other, with equal ages.
 #[test]
 fn neighbouring_cells_have_neighbouring_places() {
     let request = Request { slots: 100_000, pairs: 0, seed: 5, attempt: 0 };

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::{Audit, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
-/// A sorted array of `K` keys and `V` values, one of which has 64 bits: created by [`Sorted::of`].
+/// A sorted array of `K` keys and `V` values, of which at least one has 64 bits. Created by [`Sorted::of`].
 ///
 /// ```
 /// use koel::{Cpu, HashTable, Sorted};
@@ -42,7 +42,7 @@ pub struct SortedOf<K, V> {
 }
 
 impl Sorted {
-    /// The same for keys and values of other types: tables of `u64` keys or values, and sets of `u64` keys
+    /// The same scheme for other types of keys and values: tables of `u64` keys or values, and sets of `u64` keys
     /// (`of::<u64, ()>()`).
     pub fn of<K, V>(&self) -> SortedOf<K, V>
     where
@@ -107,7 +107,7 @@ where
         let (keys, values) = pairs::<(K, V)>(plan, image);
         find_by(keys, |key| key, key).map(|at| value::<(K, V)>(values, at))
     }
-    /// One key a step and the one it ends at, whatever the key.
+    /// One key per step and the last one, whatever the key.
     fn reads(plan: &Self::Plan, image: &[u64], _: Self::Key) -> u32 {
         let (keys, _) = pairs::<(K, V)>(plan, image);
         if keys.is_empty() { 0 } else { steps(keys.len()) + 1 }
@@ -120,8 +120,8 @@ where
     fn age(plan: &Self::Plan, image: &[u64], at: u64) -> u32 {
         u32::from(Self::pair(plan, image, at).is_some())
     }
-    /// As many pairs as the plan has, or the image must not be used. Neither must it be used if there are duplicates,
-    /// which are adjacent.
+    /// The number of pairs must be that of the plan; otherwise the image must not be used. Neither must it be used if
+    /// there are duplicates, which are adjacent.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
         if pairs.len() != plan.pairs() as usize || image.len() as u64 != plan.words() {
             return Placing::Unplaced;
@@ -140,7 +140,8 @@ where
     fn remove(_: &Self::Plan, _: &mut [u64], _: &[Self::Key]) -> u64 {
         0
     }
-    /// Strictly ascending keys, then zeros, also in the halves of words behind odd last slots.
+    /// Checks that keys are strictly ascending, and that zeros follow, also in the halves of words after odd last
+    /// slots.
     fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
         let (keys, values) = columns::<(K, V)>(image, plan.slot_count());
         let mut audit = Audit::default();

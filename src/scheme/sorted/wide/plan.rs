@@ -1,5 +1,5 @@
-//! The integers that fix what a sorted image of 64-bit keys or values means; their bytes are what files and digests
-//! hold.
+//! The integers that define the meaning of a sorted image of 64-bit keys or values. Files and digests contain their
+//! bytes.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use crate::scheme::sorted::plan::pairs_beyond;
 use crate::scheme::stored::MOST_STORED;
 use crate::scheme::{Kind, Plan, Scheme, Sorted};
 
-/// The integers that fix a sorted image of 64-bit keys or values.
+/// The integers that determine a sorted image of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnsPlan<L: Layout> {
     numbers: Numbers,
@@ -29,24 +29,24 @@ struct Numbers {
 const _: () = assert!(size_of::<Numbers>() <= MOST_STORED);
 
 impl<L: Layout> ColumnsPlan<L> {
-    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    /// The number of such tables in files and digests: that of the scheme, and the types of keys and values.
     pub const ID: u32 = Sorted::ID | L::CODE << 16;
 
     pub(super) fn new(slots: u32, pairs: u32, seed: u64) -> Self {
         ColumnsPlan { numbers: Numbers { slots, pairs, seed }, layout: PhantomData }
     }
 
-    /// The pairs, which stand in the first slots.
+    /// The number of pairs, which are in the first slots.
     pub fn pairs(&self) -> u32 {
         self.numbers.pairs
     }
 
-    /// Slots, which always fit 32 bits.
+    /// The number of slots, which always fits 32 bits.
     pub fn slot_count(&self) -> u32 {
         self.numbers.slots
     }
 
-    /// How many of `pairs` are more than the slots. If none are, they must be as many as this plan was made for.
+    /// The number of `pairs` beyond the slots. If all fit, their number must be the one that this plan was created for.
     pub(crate) fn pairs_beyond(&self, pairs: usize) -> Result<u64> {
         pairs_beyond(self.slot_count(), self.pairs(), pairs)
     }
@@ -87,7 +87,7 @@ impl<L: Layout> Plan for ColumnsPlan<L> {
     fn cells(&self) -> u64 {
         self.slots()
     }
-    /// What stands behind the pairs. It marks nothing: the same word can be a pair's.
+    /// The word after the pairs. It is not a marker: a pair may have the same word.
     fn empty_word(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! Columns of every layout: order, answers, audits, hostile plans and images.
+//! Tests of columns of every layout: order, lookups, audits, hostile plans and images.
 
 use super::*;
 use crate::backend::Word;
@@ -6,7 +6,7 @@ use crate::scheme::hash::SplitMix64;
 
 type Pair<K, V> = (<(K, V) as Layout>::Key, <(K, V) as Layout>::Value);
 
-/// Distinct keys in no order, extremes among them, with values that are 0 where there are none.
+/// Distinct keys in no order, extremes among them, with values of 0 in sets.
 fn pairs<K: Column, V: Column>(count: usize) -> Vec<Pair<K, V>>
 where
     (K, V): Layout,
@@ -104,11 +104,11 @@ where
     for bit in 0..64 * image.len() {
         let mut damaged = image.clone();
         damaged[bit / 64] ^= 1 << (bit % 64);
-        // What passes is a table: lookups agree with what stands there.
+        // An image that passes the audit is a table: lookups agree with its contents.
         let mut listed = (0..plan.cells()).filter_map(|cell| SortedOf::<K, V>::pair(&plan, &damaged, cell));
         let agrees = listed.all(|(key, value)| SortedOf::<K, V>::find(&plan, &damaged, key) == Some(value));
         assert!(audit(&damaged).is_err() || agrees, "bit {bit}");
-        // Bits behind the pairs, and behind the last slots.
+        // Bits after the pairs, and after the last slots.
         let (keys, values) = columns::<(K, V)>(&damaged, plan.slot_count());
         let past = keys[99..].iter().any(|&key| key != Word::low(0))
             || values.get(99..).unwrap_or_default().iter().any(|&value| value != Word::low(0));
@@ -127,7 +127,7 @@ where
     };
     assert_eq!(swap(7, 8), Err(Violation::Unsorted { bucket: 8 }));
     assert!(matches!(swap(9, 9), Err(Violation::Twice { slot: 9, other: 8, .. })));
-    // Parts see the border between them; and lookups stay in bounds whatever an image holds.
+    // Audits of parts check the order across the border between them, and lookups stay in bounds for any image.
     let mut stream = SplitMix64::new(3);
     let noise: Vec<u64> = image.iter().map(|_| stream.next_u64()).collect();
     for key in (0..3000u64).map(|i| <(K, V) as Layout>::Key::low(i << 29 | i)) {
