@@ -1,7 +1,7 @@
 //! `HashBackend` on OpenCL: transfers between host and device, fills and copies; the rest is in primitives.rs.
 //!
-//! Short transfers block and use the caller's memory as it is; long ones go by way of staging.rs, and queries in chunks
-//! by that of stream.rs.
+//! Short transfers block and use the caller's memory directly. Long ones use staging.rs, and chunks of queries
+//! stream.rs.
 
 use std::ops::Range;
 
@@ -230,7 +230,7 @@ impl OpenCl {
     }
 }
 
-/// Refuses `len` elements from `at` on that do not lie in the buffer.
+/// Returns an error if `len` elements from `at` on are not within the buffer.
 pub(super) fn range<T: Word>(at: usize, len: usize, buffer: &Buffer<T>) -> Result<Range<usize>> {
     match at.checked_add(len) {
         Some(end) if end <= buffer.len() => Ok(at..end),

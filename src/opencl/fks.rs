@@ -1,4 +1,4 @@
-//! The host side of cl/fks.cl and cl/fks_build.cl: which program, and which arguments.
+//! The host side of cl/fks.cl and cl/fks_build.cl: programs and arguments.
 
 use ocl::core::Program;
 
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::scheme::fks::FksFamily;
 use crate::scheme::{Fks, FksPlan, Kind, Plan};
 
-/// The most pairs of a build: where a bucket begins is a 32-bit number.
+/// The maximum number of pairs of a build, because the starts of buckets are 32-bit numbers.
 const MOST_PAIRS: u64 = u32::MAX as u64;
 
-/// What cl/fks.clh wants to know when a program is built.
+/// The parameters with which cl/fks.clh is compiled.
 pub(super) fn parameters(plan: &FksPlan, group: usize) -> Vec<(&'static str, u32)> {
     let functions = plan.functions();
     vec![
@@ -27,8 +27,8 @@ pub(super) fn parameters(plan: &FksPlan, group: usize) -> Vec<(&'static str, u32
     ]
 }
 
-/// What all kernels of a table take, first or after the image. It lives until they are enqueued: a kernel's arguments
-/// keep no memory alive.
+/// The arguments that all kernels of a table take, first or after the image. It must live until they are enqueued,
+/// because the arguments of a kernel keep no memory alive.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     plan: &'a FksPlan,
@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
         Ok(Table { plan, list })
     }
 
-    /// The next arguments are `TABLE`.
+    /// Passes `TABLE` as the next arguments.
     pub(super) fn given_to<'d>(&self, launch: Launch<'d>) -> Launch<'d> {
         let launch = launch.value(self.plan.buckets()).mixers(&self.plan.functions().keys);
         match &self.list {
@@ -56,7 +56,7 @@ impl<'a> Table<'a> {
 }
 
 impl OpenCl {
-    /// The program that reads the tables of this plan. What varies from attempt to attempt is in neither of these.
+    /// The program that reads the tables of this plan. Neither program depends on what varies between attempts.
     pub(super) fn fks(&self, plan: &FksPlan) -> Result<Program> {
         self.program(FKS, &parameters(plan, self.0.sizes.group))
     }
@@ -68,7 +68,7 @@ impl OpenCl {
 
     /// A kernel with the arguments that those on an image begin with: the image, and `TABLE`.
     ///
-    /// The kernels trust the image to have all slots of each bucket, and a byte for each bucket behind them.
+    /// The kernels rely on an image that contains all slots of each bucket, followed by a byte for each bucket.
     fn fks_kernel(&self, table: &Table<'_>, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
         Ok(table.given_to(self.kernel(&self.fks(table.plan)?, name)?.buffer(image)))
     }
@@ -91,10 +91,10 @@ impl Passes<Fks> for OpenCl {
         let (program, group) = (self.fks_build(plan)?, self.0.sizes.group);
         let tally = Tally::new(self)?;
         let buckets = plan.buckets() as usize;
-        // Counts, then where each bucket begins. Behind them stand the pairs beyond what a bucket holds, and a place
-        // that tells them from none.
+        // Counts, then the start of each bucket. A further count is that of pairs that exceed a bucket: after the scan,
+        // the last two numbers differ exactly if there are any.
         let starts: Buffer<u32> = self.filled(buckets + 2, 0)?;
-        // Whatever is read of these was written before.
+        // All of this is written before it is read.
         let (ranks, shuffled) = (Buffer::<u32>::allocate(self, pairs)?, Buffer::<u64>::allocate(self, pairs)?);
 
         let over_pairs = |name| -> Result<Launch<'_>> {

@@ -2,28 +2,28 @@
 //!
 //! ```text
 //! runtime/       devices, memory, programs, commands, clocks
-//! passes/        what schemes share: scans, sorts, bitmaps, parts of a table
-//! interop.rs     handles of OpenCL, in and out
-//! backend.rs     `HashBackend`: transfers; the rest by passes/primitives.rs
-//! cuckoo/        `Passes<Cuckoo>`, and of what is one with a single function
-//! bucketized/    `Passes<Bucketized>`; its builds and batches part by part: parts.rs
+//! passes/        shared by schemes: scans, sorts, bitmaps, parts of a table
+//! interop.rs     imports and exports OpenCL handles
+//! backend.rs     `HashBackend`: transfers; the rest is in passes/primitives.rs
+//! cuckoo/        `Passes<Cuckoo>`, also for quadratic tables and sets
+//! bucketized/    `Passes<Bucketized>`; builds and batches one partition at a time: parts.rs
 //! fks.rs         `Passes<Fks>`
-//! horton/        `Passes<Horton>`; its builds part by part: parts.rs
+//! horton/        `Passes<Horton>`; builds one partition at a time: parts.rs
 //! sorted/        `Passes<Sorted>`
 //! robin_hood/    `Passes<RobinHood>`
-//! slot_lists.rs  both of cuckoo and Robin Hood tables of 64-bit keys or values
+//! slot_lists.rs  cuckoo and Robin Hood tables of 64-bit keys or values
 //! perfect.rs     `Passes<Perfect>`
-//! mirror/        tests: each function of cl/ beside its twin in Rust, bit for bit
+//! mirror/        tests: compares each function of cl/ with the same one in Rust, bit for bit
 //! ```
 //!
-//! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
-//! [`devices`] is empty and [`OpenCl::best`] an error that says what was tried.
+//! Nothing is needed to build, link or start a program: the library is loaded when a device is requested. Without one,
+//! [`devices`] is empty and [`OpenCl::best`] returns an error that lists what was tried.
 //!
-//! The order of work is that of the calls: each [`OpenCl`] has one in-order queue, and its clones share it. Several
-//! threads may use one at once.
+//! Work is done in the order of the calls: each [`OpenCl`] has one in-order queue, and its clones share it. Several
+//! threads may use one concurrently.
 //!
-//! What it is not: a wrapper of OpenCL. Kernels of your own run next to koel's by any wrapper: [`interop`] takes and
-//! gives OpenCL's own handles.
+//! This is not a wrapper of OpenCL. Use any wrapper to run your kernels together with koel's: [`interop`] imports and
+//! exports OpenCL handles.
 
 mod backend;
 mod bucketized;
@@ -48,7 +48,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use koel_opencl_loader::unknown_code; // the crate also defines what `ocl` links to
+use koel_opencl_loader::unknown_code; // the crate also defines the functions that `ocl` links to
 use ocl::core::Status;
 
 pub use runtime::buffer::Buffer;
@@ -62,7 +62,7 @@ use crate::error::{Error, Result};
 use runtime::sizes::Sizes;
 use runtime::{pool, program, staging, timing};
 
-/// An OpenCL device with a context and an in-order queue. Clones are the same device.
+/// An OpenCL device with a context and an in-order queue. Clones share the device.
 ///
 /// ```no_run
 /// use koel::{HashBackend, OpenCl};
@@ -84,9 +84,9 @@ struct Inner {
     clocks: timing::Clocks,
     pool: Arc<pool::Pool>,
     staging: Arc<staging::Staging>,
-    /// How lookups read buckets, once that is known.
+    /// How lookups read buckets, once this is known.
     shape: Mutex<Option<LookupShape>>,
-    /// How tables are built, if that was decided.
+    /// How tables are built, if this was set.
     route: Mutex<Option<BuildRoute>>,
 }
 
@@ -113,14 +113,15 @@ impl fmt::Debug for OpenCl {
 }
 
 impl OpenCl {
-    /// A new handle of the same device, context and queue in other sizes, with long transfers by way of slots or without.
+    /// A new handle of the same device, context and queue with other sizes, and with or without slots for long
+    /// transfers.
     #[cfg(test)]
     fn anew(&self, staged: bool, sizes: Sizes) -> Inner {
         let Inner { info, context, queue, device, .. } = &*self.0;
         Inner::new(info.clone(), context.clone(), queue.clone(), *device, staged, sizes)
     }
 
-    /// Fills fresh memory with what nobody expects.
+    /// Fills new memory with an unlikely value.
     #[cfg(test)]
     fn poison<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
         let poison: T = bytemuck::cast_slice(&[0xdead_beef_dead_beef_u64])[0];
@@ -131,12 +132,12 @@ impl OpenCl {
         filled.map_err(|error| self.failed("poisoning", error))
     }
 
-    /// What the driver said, as an error that names the device and the deed.
+    /// The driver's message, as an error that names the device and the operation.
     fn failed(&self, doing: impl Into<String>, error: impl Into<ocl::Error>) -> Error {
         Error::Device { device: self.0.info.to_string(), doing: doing.into(), message: told(&error.into()) }
     }
 
-    /// The same where memory was asked for: `bytes` of it.
+    /// The same for an allocation of this many `bytes`.
     fn failed_allocating(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
@@ -145,8 +146,8 @@ impl OpenCl {
         }
     }
 
-    /// The same where memory was used, `bytes` of it: drivers that allocate late only then find out that there is none.
-    /// Here "out of resources" may have any cause, a kernel gone wrong among them.
+    /// The same for a use of memory, this many `bytes`: drivers that allocate late report only then that there is none.
+    /// Here "out of resources" may have any cause, including a faulty kernel.
     fn failed_using(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
@@ -156,13 +157,13 @@ impl OpenCl {
     }
 
     fn no_room(&self, bytes: u64) -> Error {
-        // Whoever tries again finds what there is.
+        // A retry then has all free memory.
         self.0.pool.empty();
         Error::OutOfMemory { device: self.0.info.to_string(), bytes }
     }
 
-    /// Refuses a buffer of another context. Memory of this context that is another handle's is not kept by that one:
-    /// its queue does not know of what is done here.
+    /// Returns an error for a buffer of another context. Another handle's memory of this context is not kept in the
+    /// pool of this one, whose queue is not ordered with the commands here.
     fn check_owner<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
         if !buffer.is_of(&self.0.pool) {
             buffer.lend();
@@ -171,8 +172,8 @@ impl OpenCl {
     }
 }
 
-/// The driver's words, without the banner that the crate puts round them. On the thread that got the error, it names a
-/// code that OpenCL does not have.
+/// The driver's message, without the banner that the crate adds. On the thread that received the error, it includes a
+/// code that OpenCL does not define.
 fn told(error: &ocl::Error) -> String {
     match error.api_status() {
         Some(Status::CL_OUT_OF_RESOURCES) if let Some(unknown) = unknown_code() => unknown.to_string(),
@@ -181,11 +182,11 @@ fn told(error: &ocl::Error) -> String {
     }
 }
 
-/// A lock whose holder cannot leave a broken value behind.
+/// Locks a mutex whose holder cannot leave a broken value, even if it panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Held while platforms, contexts and programs come about: no driver is trusted to do that on two threads at once (PoCL
-/// 3.1 then loses devices, Oclgrind crashes).
+/// Held while platforms, contexts and programs are created: no driver is trusted to do that on two threads concurrently
+/// (PoCL 3.1 then loses devices, Oclgrind crashes).
 static START_UP: Mutex<()> = Mutex::new(());

@@ -1,4 +1,4 @@
-//! The host side of cl/perfect.cl: which program, and which arguments. Builds are the host's, for every backend
+//! The host side of cl/perfect.cl: programs and arguments. Tables are built on the host, for every backend
 //! (`scheme/perfect/build.rs`).
 
 use ocl::core::Program;
@@ -13,7 +13,7 @@ use crate::scheme::divisor::Divisor;
 use crate::scheme::perfect::{Functions, build};
 use crate::scheme::{Perfect, PerfectPlan, Plan};
 
-/// What varies from plan to plan as `TABLE` in cl/perfect.clh takes it.
+/// The numbers that vary between plans, as `TABLE` in cl/perfect.clh expects them.
 pub(super) fn sizes(functions: &Functions) -> Uint16 {
     let mut sizes = [0; 16];
     let divisors = [functions.width, functions.height, functions.side, functions.offset_side];
@@ -32,7 +32,7 @@ impl OpenCl {
 
     /// A kernel with the arguments that all of cl/perfect.cl begin with: the image, and `TABLE`.
     ///
-    /// The kernels trust the image to have all slots and offsets.
+    /// The kernels rely on an image that contains all slots and offsets.
     fn perfect_kernel(&self, plan: &PerfectPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
         Ok(self.kernel(&self.perfect(plan)?, name)?.buffer(image).value(sizes(&plan.functions())))
     }

@@ -1,11 +1,11 @@
 //! The host side of cl/slot_lists.cl: tables of 64-bit keys or values whose keys have lists of single slots.
 //!
 //! ```text
-//! place      words offered
-//! values     an old image's, carried to where their keys stand now; the batch's, brought
+//! place      offers words
+//! values     copies an old image's values to the new positions of their keys; writes the batch's values
 //! ```
 //!
-//! Where keys go is a scheme's own, and so are the program and the arguments that say it ([`SlotPlan`]).
+//! Each scheme determines the places of keys, by its program and the arguments for it ([`SlotPlan`]).
 
 use super::bucketized::wide::DeviceKey;
 use super::passes::tally::Tally;
@@ -18,13 +18,13 @@ use crate::scheme::{CuckooOf, Plan, RobinHoodOf, Scheme};
 
 /// The plan of such a table.
 pub(super) trait SlotPlan<L: Layout>: Plan<Key = L::Key, Value = L::Value> {
-    /// Lines of its image.
+    /// The number of lines of its image.
     fn line_count(&self) -> usize;
     /// A kernel with the arguments that all of them begin with: the image, and `SLOT_TABLE`.
     fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'a>>;
 }
 
-/// The kernels of a build, by the scheme's name.
+/// The kernels of a build, by the name of the scheme.
 macro_rules! kernels {
     ($name:literal) => {
         [concat!($name, "_clear"), concat!($name, "_place"), concat!($name, "_carry"), concat!($name, "_bring")]
@@ -139,7 +139,7 @@ passes_of_slot_lists! {
 }
 
 impl OpenCl {
-    /// Adds pairs to an image, whose pairs so far are those of `old`.
+    /// Adds pairs to an image that contains the pairs of `old`.
     fn add_to_slots<L: Layout, P: SlotPlan<L>>(
         &self,
         plan: &P,

@@ -1,7 +1,8 @@
-//! The device to test on, and the backend without a scheme: memory, primitives, errors.
+//! The device for tests, and tests of the backend without a scheme: memory, primitives, errors.
 //!
-//! `KOEL_REQUIRE_OPENCL` names a platform (or `1`: any) without which these tests fail; otherwise they say on stderr
-//! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
+//! `KOEL_REQUIRE_OPENCL` names a platform (or `1`: any) without which these tests fail; otherwise they print to stderr,
+//! outside of cargo's capture, that they were skipped. `KOEL_TEST_SMALL=1` limits sizes to those that a simulator can
+//! run.
 
 mod aliases;
 mod bucketized;
@@ -49,7 +50,7 @@ use crate::scheme::{self, AnyScheme, Kind, Plan as _, Scheme as _};
 use crate::tuning::tuning;
 use crate::workload::keys_of_every_sort;
 
-/// The device that all tests share, or nothing with the reason on stderr.
+/// The device that all tests share, or `None` with the reason on stderr.
 pub(super) fn device() -> Option<&'static OpenCl> {
     static DEVICE: OnceLock<std::result::Result<OpenCl, String>> = OnceLock::new();
     let required = std::env::var("KOEL_REQUIRE_OPENCL").ok();
@@ -71,7 +72,7 @@ pub(super) fn device() -> Option<&'static OpenCl> {
     }
 }
 
-/// The same for tests that compile kernels for each set of parameters, which takes a CPU minutes: a device that was
+/// The same for tests that compile kernels for each set of parameters, which takes minutes on a CPU: a device that was
 /// required by name.
 pub(super) fn every_kernel() -> Option<&'static OpenCl> {
     if std::env::var_os("KOEL_REQUIRE_OPENCL").is_none() {
@@ -83,29 +84,29 @@ pub(super) fn every_kernel() -> Option<&'static OpenCl> {
     device()
 }
 
-/// Whether to keep to sizes for a simulator.
+/// Whether sizes are limited to those of a simulator.
 pub(super) fn small() -> bool {
     std::env::var_os("KOEL_TEST_SMALL").is_some()
 }
 
 impl OpenCl {
-    /// The same device with groups of so many work-items, and slots only where `KOEL_STAGING` asks for them.
+    /// The same device with groups of this many work-items, and with slots only if `KOEL_STAGING` requests them.
     pub(in crate::opencl) fn with_group(&self, group: usize) -> OpenCl {
         let staged = tuning().staging().expect("a variable that is understood").unwrap_or(false);
         OpenCl(Arc::new(self.anew(staged, Sizes { group, ..Sizes::default() })))
     }
 
-    /// The same device with slots of so many bytes, by way of which all transfers go that fill half of one.
+    /// The same device with slots of this many bytes, which all transfers use that fill half of one.
     fn with_slots(&self, bytes: usize) -> OpenCl {
         let sizes = Sizes { slot: bytes, shortest: bytes / 2, ..Sizes::default() };
         OpenCl(Arc::new(self.anew(true, sizes)))
     }
 }
 
-/// Lengths round the borders of groups, tiles and words of a bitmap.
+/// Lengths around the borders of groups, tiles and words of a bitmap.
 pub(super) fn sizes() -> Vec<usize> {
     if small() {
-        // A word, a group and a bit, and several groups of the smallest size.
+        // A word, a group and one more, and several groups of the smallest size.
         return vec![0, 1, 33, 65, 300];
     }
     vec![0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, 8191, 8192, 8193, 20_000, 3_000_001]
@@ -160,7 +161,7 @@ fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for len in sizes() {
         let first = noise(3, len);
-        // Its halves differ, so that no half passes for the whole.
+        // The halves differ, so that neither half can be mistaken for the whole.
         let second: Vec<u64> = noise(4, len).into_iter().map(|x| u64::from(x) << 32 | u64::from(!x >> 3)).collect();
         let (on_device, wide) = (cl.upload(&first)?, cl.upload(&second)?);
         for bits in [noise(5, bitmap_words(len)), vec![0; bitmap_words(len)], vec![u32::MAX; bitmap_words(len)]] {
@@ -180,11 +181,12 @@ fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
 #[test]
 fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    // Round the borders of a tile of 4096 pairs, and of one of 2048 counts.
+    // Around the borders of a tile of 4096 pairs, and of one of 2048 counts.
     let lengths: &[usize] = if small() { &[0, 1, 2, 4097] } else { &[4095, 4096, 4097, 8192, 32_768, 40_000] };
     for len in sizes().into_iter().filter(|_| !small()).chain(lengths.iter().copied()) {
         for (name, mut keys) in keys_of_every_sort(len) {
-            // A few cases of the largest size must do; under a simulator one, of two digits that others lie between.
+            // A few cases of the largest size are enough; on a simulator one, of two digits with other bits between
+            // them.
             if len > 1_000_000 && !["the extremes", "random"].contains(&name) || small() && len > 2 && name != "random"
             {
                 continue;
@@ -195,7 +197,7 @@ fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
             let mut expected: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
             expected.sort_by_key(|&(key, _)| key);
             let (on_device, places) = (cl.upload(&keys)?, cl.iota(len)?);
-            // A chunk a tile, and chunks of several, of which the last may have fewer.
+            // A chunk per tile, and chunks of several, of which the last may have fewer.
             let few = if small() { 1 } else { 3 };
             for (way, chunks) in [(Way::Alone, 1000), (Way::Alone, few), (Way::Together, 1000), (Way::Together, few)] {
                 let (sorted, values) = cl.sort_pairs_by(way, chunks, &on_device, &places)?;
@@ -226,7 +228,7 @@ fn prefix_sums_are_exclusive_and_of_any_length() -> Result<()> {
         let scan = Scan::of(cl, len)?;
         scan.run(&on_device)?;
         assert!(cl.download(&on_device)? == expected, "{len}");
-        // Once more in the same memory.
+        // Again in the same memory.
         let again = cl.upload(&counts)?;
         scan.run(&again)?;
         assert!(cl.download(&again)? == expected, "{len}, again");
@@ -234,7 +236,7 @@ fn prefix_sums_are_exclusive_and_of_any_length() -> Result<()> {
         Ok(())
     }
     let Some(cl) = device() else { return Ok(()) };
-    // One tile, several, and so many that the sums of tiles have tiles themselves.
+    // One tile, several, and enough for the sums of tiles to have tiles themselves.
     let lengths: &[usize] = if small() { &[2049] } else { &[2047, 2048, 2049, 4096, 4_194_304, 4_194_305] };
     for len in sizes().into_iter().chain(lengths.iter().copied()) {
         agree::<u32>(cl, len)?;
@@ -280,7 +282,7 @@ fn long_buffers_are_filled_by_a_kernel() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for len in [0, 1, 2, 3, 4, 5, 63, 1000, 5001] {
         let (words, longs): (Buffer<u32>, Buffer<u64>) = (cl.unwritten(len)?, cl.unwritten(len)?);
-        // So few that each has several turns.
+        // Few enough that each has several turns.
         cl.fill(&words, 0x8123_4567, 1)?;
         cl.fill(&longs, 0x8123_4567_89ab_cdef, 1)?;
         assert_eq!(cl.download(&words)?, vec![0x8123_4567; len]);
@@ -339,7 +341,7 @@ fn time_is_that_of_the_commands_in_between() -> Result<()> {
         cl.complement(&mut buffer)
     })?;
     let inner = inner.expect("an inner time");
-    // Oclgrind's stamps may be all alike.
+    // Oclgrind's timestamps may all be equal.
     assert!(outer > inner && inner.as_nanos() > 0 || small(), "{outer:?} {inner:?}");
     let ((), stages) = cl.stages(|| {
         cl.complement(&mut buffer)?;
@@ -440,7 +442,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     let broken = cl.program(CUCKOO, &[("CLASSIC", 0)]);
     let Err(Error::Compile { log, .. }) = broken else { panic!("KOEL_FUNCTIONS is missing: {broken:?}") };
     assert!(log.contains("KOEL_FUNCTIONS"), "{log}");
-    // Oclgrind forgets `#line`.
+    // Oclgrind ignores `#line`.
     assert!(log.contains("cuckoo.cl:") || cl.info().driver.contains("Oclgrind"), "the log names our file: {log}");
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! What a driver may answer, made into what ocl-core can take.
+//! Converts results of a driver to ones that ocl-core accepts.
 //!
 //! ocl-core panics on a code that it does not know, and on a retain or release that fails, in `Clone` and in `Drop`; a
-//! panic in `Drop` during another one aborts. So:
+//! panic in `Drop` during another one aborts. Therefore:
 //!
 //! ```text
-//! a code that ocl-core knows       is passed on
-//! any other                        becomes CL_OUT_OF_RESOURCES, and is kept for `unknown_code`
-//! no object, and yet success       the same
+//! a code that ocl-core knows       is returned unchanged
+//! any other                        becomes CL_OUT_OF_RESOURCES, and is stored for `unknown_code`
+//! success, but no object           the same
 //! a release that fails             becomes a success, and is counted; the object stays in the driver
-//! a retain that fails              becomes a success, and is counted; then the caller counts one reference more than
-//!                                  the driver, so one release of that object is not passed on
+//! a retain that fails              becomes a success, and is counted; the caller then counts one reference more than
+//!                                  the driver, so one release of that object is not forwarded
 //! ```
 //!
-//! Each caller releases as often as it creates and retains, so every failed retain meets its release while the driver
-//! still has the object, and an object at the same address later starts without a debt.
+//! Each caller releases as often as it creates and retains, so the release for a failed retain occurs while the driver
+//! still has the object, and a later object at the same address starts without a debt.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ fn is_known(code: i32) -> bool {
     matches!(code, -19..=0 | -70..=-30 | -1001..=-1000 | -9999)
 }
 
-/// A code as the caller gets it.
+/// The code that the caller receives.
 pub(crate) fn status(function: &'static str, code: i32) -> i32 {
     if code == CL_SUCCESS {
         return CL_SUCCESS;
@@ -49,7 +49,7 @@ pub(crate) fn status(function: &'static str, code: i32) -> i32 {
     if known { code } else { CL_OUT_OF_RESOURCES }
 }
 
-/// The code that comes with an object.
+/// The code that is returned with an object.
 pub(crate) fn object(function: &'static str, object: *mut c_void, code: i32) -> i32 {
     if code == CL_SUCCESS && object.is_null() {
         remember(Some(UnknownCode { function, code }));
@@ -59,7 +59,7 @@ pub(crate) fn object(function: &'static str, object: *mut c_void, code: i32) -> 
 }
 
 fn remember(unknown: Option<UnknownCode>) {
-    // A thread that is about to end may have no place for it any more.
+    // Fails if the thread's local storage is already destroyed.
     let _ = UNKNOWN.try_with(|latest| latest.set(unknown));
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn ignored() -> Ignored {
     Ignored { releases: releases.load(Ordering::Relaxed), retains: retains.load(Ordering::Relaxed) }
 }
 
-/// How many releases of each object are not to be passed on, by its address.
+/// The number of releases of each object that are not to be forwarded, by its address.
 #[derive(Default)]
 struct Debts(Mutex<Option<HashMap<usize, u64>>>);
 
@@ -87,7 +87,7 @@ impl Debts {
         *self.lock().get_or_insert_default().entry(object as usize).or_default() += 1;
     }
 
-    /// Takes one debt of this object, if it has any.
+    /// Removes one debt of this object, if it has any.
     fn take(&self, object: *mut c_void) -> bool {
         let mut debts = self.lock();
         let Some(of_all) = debts.as_mut() else { return false };
@@ -103,7 +103,7 @@ impl Debts {
 /// Retains an object by `real`. Never fails.
 pub(crate) fn retain(object: *mut c_void, real: impl FnOnce(*mut c_void) -> i32) -> i32 {
     if real(object) != CL_SUCCESS {
-        // In this order: whoever sees the count finds the debt.
+        // In this order, so that a thread that sees the count also finds the debt.
         DEBTS.add(object);
         IGNORED_RETAINS.fetch_add(1, Ordering::Release);
     }
@@ -112,7 +112,7 @@ pub(crate) fn retain(object: *mut c_void, real: impl FnOnce(*mut c_void) -> i32)
 
 /// Releases an object by `real`. Never fails.
 pub(crate) fn release(object: *mut c_void, real: impl FnOnce(*mut c_void) -> i32) -> i32 {
-    // As long as no retain has ever failed, nobody waits for a lock.
+    // As long as no retain has ever failed, no thread waits for the lock.
     let owed = IGNORED_RETAINS.load(Ordering::Acquire) > 0 && DEBTS.take(object);
     if !owed && real(object) != CL_SUCCESS {
         IGNORED_RELEASES.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(unknown_code(), Some(UnknownCode { function: "clCreateBuffer", code: 0 }));
     }
 
-    /// The references that a driver counts, and its answers.
+    /// The reference count of a simulated driver, and its results.
     #[test]
     fn a_failed_retain_costs_one_release() {
         let before = ignored();

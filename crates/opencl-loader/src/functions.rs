@@ -1,7 +1,7 @@
 //! Every function that cl-sys 0.4.3 declares, except the two of src/start_up.rs.
 //!
-//! All versions and OpenGL sharing are included, whatever features cl-sys is built with: what
-//! nobody calls, the linker drops. src/signatures.rs checks the types, tests/complete.rs the list.
+//! All versions and OpenGL sharing are included, whatever features cl-sys is built with: the linker drops functions
+//! that are not called. src/signatures.rs checks the types, tests/complete.rs the list.
 
 #![expect(unsafe_code, reason = "defines and calls C functions")]
 #![allow(non_snake_case, reason = "the names are OpenCL's")]
@@ -11,19 +11,19 @@ use std::ffi::{c_char, c_void};
 
 use crate::forward::CL_INVALID_PLATFORM;
 
-// The types tell apart what a calling convention can, and what helps to read the list. All
-// objects of OpenCL are pointers to something opaque.
+// The types distinguish what a calling convention can, and what makes the list readable. All objects of OpenCL are
+// opaque pointers.
 type Handle = *mut c_void;
 type Handles = *const Handle;
 type In = *const c_void;
 type Out = *mut c_void;
 type Sizes = *const usize;
 type Text = *const c_char;
-/// Any function pointer, or null; it is handed on and never called here.
+/// Any function pointer, or null. It is passed on and never called here.
 type Callback = Option<unsafe extern "C" fn()>;
 
-/// Hands the declarations to another macro, so that the tests can go through them as well.
-/// The words in front of the names are explained at `forward`.
+/// Passes the declarations to another macro, so that the tests can use them as well. `forward` explains the words
+/// before the names.
 macro_rules! for_each_function {
     ($macro:ident) => {
         $macro! {
@@ -261,8 +261,8 @@ macro_rules! for_each_function {
             );
             status clEnqueueBarrier(queue: Handle);
 
-            // Extensions. cl-sys declares the first without its result, which does no harm: a caller
-            // that knows of no result ignores the register that holds it.
+            // cl-sys declares the first without its result, which is harmless: a caller that does not expect a result
+            // ignores the register that contains it.
             pointer clGetExtensionFunctionAddress(func_name: Text);
             pointer clGetExtensionFunctionAddressForPlatform(platform: Handle, func_name: Text);
 

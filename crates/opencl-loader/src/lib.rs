@@ -1,38 +1,39 @@
 //! Finds OpenCL when the program runs, not when it is linked.
 //!
-//! The crates `ocl`, `ocl-core` and `cl-sys` link to libOpenCL in the ordinary way: without its
-//! development package nothing links, and without the library the finished program does not start.
-//! With this crate in the same binary neither is needed, and those crates stay as they are:
+//! The crates `ocl`, `ocl-core` and `cl-sys` link to libOpenCL. Without its development package nothing links, and
+//! without the library the program does not start. With this crate in the same binary neither is needed, and those
+//! crates stay unmodified:
 //!
 //! ```
-//! use koel_opencl_loader as _; // in the crate that uses `ocl`; this is all
+//! use koel_opencl_loader as _; // in the crate that uses `ocl`
 //! ```
 //!
 //! # The idea
 //!
-//! 1. At build time, build.rs puts an empty library called OpenCL in front of the linker.
-//! 2. The `cl…` functions that cl-sys declares, now undefined, are defined here instead.
-//! 3. Each of them, when called, looks up its namesake in the real library and passes the call on:
+//! 1. At build time, build.rs puts an empty library called OpenCL before the system's in the search path of the linker.
+//! 2. The `cl…` functions that cl-sys declares are then undefined, and this crate defines them.
+//! 3. Each of them looks up the function of the same name in the real library at its first call, and forwards the
+//!    calls:
 //!
 //! ```text
 //! once:        library = unless $KOEL_OPENCL is "off":
-//!                            open $KOEL_OPENCL, or else libOpenCL.so.1, or else libOpenCL.so
+//!                            open $KOEL_OPENCL if it is set; otherwise libOpenCL.so.1, or else libOpenCL.so
 //! clXyz(args): once: real = look up "clXyz" in library
 //!              real exists ? real(args) : CL_INVALID_PLATFORM, and null for an object
 //! ```
 //!
-//! Two functions do more than forward, `clGetPlatformIDs` and `clGetDeviceIDs`; src/start_up.rs
-//! says why. Among other things, no OpenCL at all is reported as a list of zero platforms.
+//! Two functions do more than forward, `clGetPlatformIDs` and `clGetDeviceIDs`, as src/start_up.rs explains. In
+//! particular, a machine without OpenCL is reported as an empty list of platforms.
 //!
-//! Answers on which ocl-core panics are replaced: codes that it does not know by
-//! `CL_OUT_OF_RESOURCES` ([`unknown_code`] has the number), failed retains and releases by successes
-//! ([`ignored`] counts them). src/answers.rs says how the references stay right.
+//! Results on which ocl-core panics are replaced: unknown codes by `CL_OUT_OF_RESOURCES` ([`unknown_code`] returns the
+//! original), failed retains and releases by successes ([`ignored`] counts them). src/answers.rs explains how reference
+//! counts stay correct.
 //!
-//! # What it is not
+//! # Limits
 //!
-//! It is no OpenCL binding, as its safe functions only tell what happened, and no ICD loader, as it
-//! chooses no driver: that stays the work of the libOpenCL it finds. On macOS, where OpenCL is part
-//! of the system, it does nothing and [`VARIABLE`] is not read.
+//! This crate is not an OpenCL binding, because its safe functions only report what happened. It is not an ICD loader
+//! either: the libOpenCL that it finds chooses the driver. On macOS, where OpenCL is part of the system, it does
+//! nothing and [`VARIABLE`] is not read.
 
 #[cfg(not(target_os = "macos"))]
 mod answers;
@@ -50,29 +51,29 @@ mod start_up;
 
 use std::fmt;
 
-/// The environment variable that names another OpenCL library to open, or is `off` (in any case)
-/// to use none. Unset and empty mean the system's own. It is read once, at the first call.
+/// The environment variable that names another OpenCL library to open, or is `off` (in any case) to use none. If it is
+/// unset or empty, the system's library is used. It is read once, at the first call.
 ///
-/// The library that it names is loaded, and its code runs with all rights of the process. A program
-/// that runs with more rights than whoever sets its environment must remove the variable first.
+/// The named library is loaded, and its code runs with all rights of the process. A program with more rights than the
+/// user who sets its environment must remove the variable first.
 pub const VARIABLE: &str = "KOEL_OPENCL";
 
-/// What became of the search for an OpenCL library.
+/// The result of the search for an OpenCL library.
 ///
-/// A library says nothing about drivers or devices: it may still list zero platforms.
+/// It says nothing about drivers or devices: a library may list zero platforms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// [`VARIABLE`] asked for no OpenCL.
+    /// [`VARIABLE`] is `off`.
     Off,
     /// No candidate was usable; calls behave as on a machine without OpenCL.
     NotFound {
-        /// Each candidate in the order of trying, with the reason why it is not used.
+        /// Each candidate in the order of trying, with the reason why it was rejected.
         tried: Vec<String>,
     },
     /// The library is open and stays open until the process ends.
     Loaded {
-        /// The name that it was opened by, which need not be a full path.
+        /// The name by which it was opened, not necessarily a full path.
         name: String,
     },
 }
@@ -92,9 +93,9 @@ impl fmt::Display for Status {
     }
 }
 
-/// Says which OpenCL library is in use, opening it first if no call has done so yet.
+/// Returns which OpenCL library is in use. Opens it if no call has done so yet.
 ///
-/// The answer is the same for the life of the process.
+/// The result does not change during the life of the process.
 #[must_use]
 pub fn status() -> Status {
     #[cfg(not(target_os = "macos"))]
@@ -103,14 +104,13 @@ pub fn status() -> Status {
     return Status::Loaded { name: "OpenCL.framework".to_owned() };
 }
 
-/// A code that a driver answered and that ocl-core does not know. The caller got
-/// `CL_OUT_OF_RESOURCES` instead.
+/// A code that a driver returned and that ocl-core does not know. The caller received `CL_OUT_OF_RESOURCES` instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownCode {
-    /// The function that answered it.
+    /// The function that returned it.
     pub function: &'static str,
-    /// The code. 0 means success, which came without the object that was to be created.
+    /// The code. 0 means success without the object that was to be created.
     pub code: i32,
 }
 
@@ -124,10 +124,9 @@ impl fmt::Display for UnknownCode {
     }
 }
 
-/// The code of the calling thread's latest failed call, if it is one that ocl-core does not know.
+/// The code of the calling thread's latest failed call, if ocl-core does not know it.
 ///
-/// It tells what a `CL_OUT_OF_RESOURCES` stands for that this thread has just got. Later successes
-/// do not change it.
+/// It explains a `CL_OUT_OF_RESOURCES` that this thread has just received. Later successes do not change it.
 #[must_use]
 pub fn unknown_code() -> Option<UnknownCode> {
     #[cfg(not(target_os = "macos"))]
@@ -136,17 +135,17 @@ pub fn unknown_code() -> Option<UnknownCode> {
     return None;
 }
 
-/// Failures that no caller was told of, counted since the process started.
+/// Failures that were not reported to callers, counted since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ignored {
-    /// Releases that the driver refused. Each has left an object or a reference in the driver.
+    /// Releases that the driver rejected. Each has leaked an object or a reference in the driver.
     pub releases: u64,
-    /// Retains that the driver refused. They have left nothing behind.
+    /// Retains that the driver rejected. They leak nothing.
     pub retains: u64,
 }
 
-/// The failures so far that were answered with success.
+/// The failures so far that were reported as success.
 #[must_use]
 pub fn ignored() -> Ignored {
     #[cfg(not(target_os = "macos"))]

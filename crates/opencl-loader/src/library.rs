@@ -12,8 +12,8 @@ use libloading::Library;
 
 use crate::{Status, VARIABLE};
 
-/// The names that stand for "this system's OpenCL". The first is what every loader installs; the
-/// second exists with a development package, and on Android.
+/// The names of the system's OpenCL library. The first is the one that every loader installs; the second exists with a
+/// development package, and on Android.
 #[cfg(not(windows))]
 const DEFAULT_NAMES: &[&str] = &["libOpenCL.so.1", "libOpenCL.so"];
 #[cfg(windows)]
@@ -26,7 +26,7 @@ pub(crate) struct Opened {
     library: Option<ManuallyDrop<Library>>,
 }
 
-/// Opens the library on the first call; later calls return the same result, whatever it was.
+/// Opens the library on the first call; later calls return the same result.
 pub(crate) fn opened() -> &'static Opened {
     static OPENED: OnceLock<Opened> = OnceLock::new();
     OPENED.get_or_init(|| {
@@ -47,7 +47,7 @@ fn open_first(names: &[OsString], system_only: bool) -> Opened {
             Ok(library) => {
                 return Opened { status: Status::Loaded { name }, library: Some(library) };
             }
-            // Some systems start their message with the name.
+            // On some systems the message starts with the name.
             Err(reason) if reason.starts_with(&name) => tried.push(reason),
             Err(reason) => tried.push(format!("{name}: {reason}")),
         }
@@ -55,11 +55,11 @@ fn open_first(names: &[OsString], system_only: bool) -> Opened {
     Opened { status: Status::NotFound { tried }, library: None }
 }
 
-/// Loads a library. Windows looks for a bare name in the program's folder, in the current one and in `PATH` too, where
-/// others may have put a file of that name; `system_only` keeps it to the system's own folder.
+/// Loads a library. Windows looks for a plain name also in the program's folder, in the current one and in `PATH`,
+/// where an attacker may have put a file of that name; `system_only` restricts it to the system's folder.
 ///
 /// # Safety
-/// As of [`Library::new`].
+/// Those of [`Library::new`].
 unsafe fn load(name: &OsStr, system_only: bool) -> Result<Library, libloading::Error> {
     #[cfg(windows)]
     if system_only {
@@ -67,25 +67,25 @@ unsafe fn load(name: &OsStr, system_only: bool) -> Result<Library, libloading::E
         // SAFETY: the caller's promise.
         return unsafe { OfWindows::load_with_flags(name, LOAD_LIBRARY_SEARCH_SYSTEM32) }.map(Library::from);
     }
-    let _ = system_only; // elsewhere the loader's folders are the system's already
+    let _ = system_only; // elsewhere the loader only searches the system's folders
     // SAFETY: the caller's promise.
     unsafe { Library::new(name) }
 }
 
-/// Opens one file, or says why it is of no use.
+/// Opens one file, or returns the reason why it is not usable.
 fn open(name: &OsStr, system_only: bool) -> Result<ManuallyDrop<Library>, String> {
-    // SAFETY: opening runs the library's initialisers. The name is the system's OpenCL or the
-    // user's explicit choice, as trusted as a library that the program had been linked to.
+    // SAFETY: opening runs the library's initialisers. The name is the system's OpenCL or the user's explicit choice,
+    // as trusted as a library that the program had been linked to.
     let library = unsafe { load(name, system_only) }.map_err(|error| match error.source() {
         Some(system) => system.to_string(), // the outer error only says that opening failed
         None => error.to_string(),
     })?;
 
-    // Never closed, not even when it is rejected below: drivers start threads and register exit
-    // handlers, and their code must not vanish underneath those.
+    // Never closed, not even when it is rejected below: drivers start threads and register exit handlers, whose code
+    // must stay loaded.
     let library = ManuallyDrop::new(library);
 
-    // A driver named in place of a loader opens well, and then every call would fail obscurely.
+    // A driver named instead of a loader opens without an error, but every call would then fail obscurely.
     // SAFETY: the address is not used.
     match unsafe { library.get::<*const ()>("clGetPlatformIDs") } {
         Ok(_) => Ok(library),

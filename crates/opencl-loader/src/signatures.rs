@@ -1,7 +1,6 @@
 //! Compares every function of this crate with cl-sys's declaration of it.
 //!
-//! The linker matches names only: a wrong type would go unnoticed on 64-bit machines and break
-//! calls on others.
+//! The linker matches names only: a wrong type would go unnoticed on 64-bit machines and break calls on others.
 
 use std::any::type_name;
 
@@ -10,13 +9,13 @@ trait Signature {
     fn signature() -> Vec<&'static str>;
 }
 
-/// What matters of a type for a call: all pointers are alike, all others are what they are.
+/// The class of a type in a call: all pointers are equal, all other types are distinct.
 fn class<T>() -> &'static str {
     let name = type_name::<T>();
     if name.starts_with('*') || name.contains(" fn(") { "pointer" } else { name }
 }
 
-/// Implements `Signature` for functions with as many arguments as letters, and with fewer.
+/// Implements `Signature` for functions of up to as many arguments as there are letters.
 macro_rules! signatures {
     ($($first:ident $($rest:ident)*)?) => {
         impl<$($first, $($rest,)*)? R> Signature
@@ -47,8 +46,8 @@ macro_rules! any {
     };
 }
 
-/// Makes a `Pair` of a function's name and one token for each argument: no types, which both
-/// sides have to state for themselves.
+/// Makes a `Pair` of a function's name and one token per argument, without types: both sides must state those
+/// themselves.
 macro_rules! pair {
     ($module:ident $name:ident $($argument:tt)*) => {
         Pair {
@@ -63,7 +62,7 @@ macro_rules! pair {
     }};
 }
 
-/// Makes a `Pair` of each declaration, knowing the arguments that the first word stands for.
+/// Makes a `Pair` of each declaration, with the arguments that its first word implies.
 macro_rules! pairs {
     ($($kind:ident $name:ident ($($argument:ident: $type:ty),*);)*) => {
         vec![$(pairs!(@ $kind $name $($argument)*)),*]
@@ -85,7 +84,7 @@ fn pairs() -> Vec<Pair> {
 fn types_are_those_of_cl_sys() {
     for Pair { name, ours, theirs } in pairs() {
         if name == "clGetExtensionFunctionAddress" {
-            // cl-sys forgot the result; see src/functions.rs.
+            // cl-sys omits the result; see src/functions.rs.
             assert_eq!((ours.1, theirs.1), (vec!["pointer", "pointer"], vec!["pointer", "()"]));
         } else {
             assert_eq!(ours.1, theirs.1, "{name}");

@@ -1,5 +1,5 @@
-//! The host side of cl/bucketized.cl and what goes with it: which program, and which arguments. Builds part by part:
-//! bucketized_parts.rs.
+//! The host side of cl/bucketized.cl and its companions: programs and arguments. Builds one partition at a time are in
+//! parts.rs.
 
 mod parts;
 pub(super) mod wide;
@@ -17,7 +17,7 @@ use crate::backend::{
 use crate::error::Result;
 use crate::scheme::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan};
 
-/// What cl/bucketized.clh wants to know when a program is built.
+/// The parameters with which cl/bucketized.clh is compiled.
 pub(super) fn parameters(plan: &BucketizedPlan, group: usize) -> Vec<(&'static str, u32)> {
     vec![
         ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
@@ -29,7 +29,7 @@ pub(super) fn parameters(plan: &BucketizedPlan, group: usize) -> Vec<(&'static s
 }
 
 impl OpenCl {
-    /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
+    /// The program for the tables of this plan. It does not depend on what varies between attempts.
     pub(super) fn bucketized(&self, plan: &BucketizedPlan) -> Result<ocl::core::Program> {
         self.program(BUCKETIZED, &parameters(plan, self.0.sizes.group))
     }
@@ -46,7 +46,7 @@ impl OpenCl {
         }
     }
 
-    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs have values in any case.
+    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs always have values.
     pub(super) fn bucketized_lookup(
         &self,
         plan: &BucketizedPlan,
@@ -73,7 +73,7 @@ impl OpenCl {
 
     /// A kernel with the arguments that all of them begin with: the image, and `TABLE`.
     ///
-    /// The kernels trust the image to have all slots of each bucket of a key.
+    /// The kernels rely on an image that contains all slots of each bucket of a key.
     pub(super) fn bucketized_kernel<'a>(
         &'a self,
         program: &ocl::core::Program,
@@ -136,7 +136,7 @@ impl Passes<Bucketized> for OpenCl {
         }
     }
 
-    /// Three kernels (classic: two), one fill of 48 bytes and one read of them. All but the first pass over the whole
+    /// Three kernels (classic: two), one fill of 48 bytes and one read of them. All but the first process the whole
     /// image, however small the batch.
     fn place(
         &self,

@@ -1,11 +1,11 @@
-//! Canonical bucketized tables built part by part, and batches that come into them: the host side of
+//! Builds of canonical bucketized tables one partition at a time, and batches added to them: the host side of
 //! cl/bucketized_parts.cl and cl/bucketized_insert.cl.
 //!
 //! ```text
-//! a build     deal the pairs to the slices of the new image;    place each part;                   the rest
-//! a batch     deal the pairs to memory of their own;            each part, from the old image      the rest
-//!                                                               to the new one
-//! the rest    escapes go on in the whole image; buckets that they came to are put in order; copies are looked for
+//! a build     partition the pairs into the slices of the new image;   place each part;               the rest
+//! a batch     partition the pairs into separate memory;               each part, from the old image  the rest
+//!                                                                     to the new one
+//! the rest    place escapes in the whole image; sort the buckets that received them; search for duplicates
 //! ```
 
 use ocl::core::Program;
@@ -20,23 +20,23 @@ use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::PART_SLOTS;
 use crate::scheme::{BucketizedPlan, Kind, Plan as _, slot};
 
-/// Work-items of a group. On an H200 128 were faster than 64 and 256: what counts is how many parts are under way at
-/// once, and local memory has room for eleven.
+/// Work-items of a group. On an H200 128 were faster than 64 and 256: the number of concurrent parts matters, and local
+/// memory has space for eleven.
 const GROUP: u32 = 128;
 
-/// The most work-items that take escapes in turn.
+/// The maximum number of work-items that place escapes in turn.
 const MOST_ITEMS: u64 = 1 << 19;
 
-/// One pair in so many may leave its part when a table is built; at load 0.98 one in 135 does.
+/// One pair in this many may leave its part during a build; at load 0.98 one in 135 does.
 const ESCAPES_SHARE: u64 = 16;
 
-/// Local memory of a group, rounded up (S = 4, which has most counts).
+/// Local memory of a group, rounded up (for S = 4, which has the most counts).
 const LOCAL_BYTES: u64 = 21 << 10;
 
-/// An image that was made, or none where another way is to be taken.
+/// A new image, or `None` if another strategy must be used.
 type Made = Option<(Buffer<u64>, Placed)>;
 
-/// What both ways keep account in.
+/// The counts and the escapes of both strategies.
 struct Account {
     tally: Tally,
     escapes: Escapes,
@@ -51,10 +51,10 @@ impl Account {
 }
 
 impl OpenCl {
-    /// An image with these pairs, or none where this is not the way: the plan, the device or its free memory has no
-    /// room for it, or so many pairs left their parts that the list could not hold them.
+    /// An image with these pairs. `None` if this strategy is not applicable: the plan, the device or its free memory
+    /// has no space for it, or more pairs left their parts than fit the list.
     ///
-    /// Six kernels, three fills of little and one read of the status; each word of the image is written twice.
+    /// Six kernels, three small fills and one read of the status; each word of the image is written twice.
     pub(in crate::opencl) fn bucketized_by_parts(
         &self,
         plan: &BucketizedPlan,
@@ -69,10 +69,10 @@ impl OpenCl {
         self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || self.placed_by_parts(plan, &deal, keys, values))
     }
 
-    /// A copy of the image with these pairs too, or none where this is not the way: the plan, the device or its free
-    /// memory has no room for it.
+    /// A copy of the image with these pairs added. `None` if this strategy is not applicable: the plan, the device or
+    /// its free memory has no space for it.
     ///
-    /// Six kernels, two fills of little and one read of the status; each word of the image is read once and written once.
+    /// Six kernels, two small fills and one read of the status; each word of the image is read once and written once.
     pub(in crate::opencl) fn bucketized_extended(
         &self,
         plan: &BucketizedPlan,
@@ -90,12 +90,12 @@ impl OpenCl {
         })
     }
 
-    /// The program of those two whose groups have a part each.
+    /// The program of the two kernels in which a group has one part.
     fn bucketized_part(&self, source: Source, plan: &BucketizedPlan) -> Result<Program> {
         self.program(source, &parameters(plan, GROUP as usize))
     }
 
-    /// All programs that are used here alone.
+    /// All programs that are used only here.
     #[cfg(test)]
     pub(in crate::opencl) fn bucketized_parts_programs(&self, plan: &BucketizedPlan) -> Result<[Program; 3]> {
         let deal = Deal::new(1000, plan.buckets(), plan.functions().part_bits);
@@ -111,7 +111,7 @@ impl OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Made> {
-        // All words are written, so they need not be filled first.
+        // All words are written later, so they need not be filled first.
         let mut image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         let account = Account::new(self, deal.pairs as u64 / ESCAPES_SHARE + 4096)?;
         let touched: Buffer<u32> = self.filled(marks(plan), 0)?;
@@ -134,13 +134,13 @@ impl OpenCl {
         values: &Buffer<u32>,
     ) -> Result<Made> {
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
-        // Each pair has a place in the list, because each may displace one that leaves its part, in a full table; and only
-        // one, because who is displaced goes on in its stead.
+        // In a full table each pair may displace one that leaves its part, so the list has one place per pair. One is
+        // enough, because the displaced pair continues in its place.
         let account = Account::new(self, deal.pairs as u64)?;
         let mut batch = deal.shares(self)?;
         let dealt = self.dealt(plan, deal, (keys, values), (&mut batch, deal.part), &account)?;
 
-        // Each part clears its own marks.
+        // Each part clears its marks.
         let touched: Buffer<u32> = Buffer::allocate(self, marks(plan))?;
         let program = self.bucketized_part(BUCKETIZED_INSERT, plan)?;
         let launch = self.bucketized_kernel(&program, plan, "bucketized_insert", &image)?.buffer(old);
@@ -151,7 +151,7 @@ impl OpenCl {
         self.finished(plan, image, &account, &touched, slot::MAX_AGE)
     }
 
-    /// Deals the pairs to shares of so many words each, and says how many each part was dealt.
+    /// Partitions the pairs into shares of this many words each, and returns the number of pairs of each part.
     fn dealt(
         &self,
         plan: &BucketizedPlan,
@@ -164,7 +164,7 @@ impl OpenCl {
         deal.deal(self, &mixers, pairs, (shares, part_slots), (escapes, tally.status()))
     }
 
-    /// What is left when all parts stand. Escapes up to age `oldest` may be copies that nobody has noticed.
+    /// The steps after all parts are placed. Escapes up to age `oldest` may be undetected duplicates.
     fn finished(
         &self,
         plan: &BucketizedPlan,
@@ -185,7 +185,7 @@ impl OpenCl {
     }
 }
 
-/// Words with a mark for each bucket.
+/// The number of words with a mark for each bucket.
 fn marks(plan: &BucketizedPlan) -> usize {
     (plan.buckets() as usize).div_ceil(32)
 }

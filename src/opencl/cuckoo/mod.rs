@@ -1,5 +1,5 @@
-//! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes with images of a cuckoo table, those
-//! with a single function and sets, run in its kernels. `wide.rs` has the tables of 64-bit keys or values.
+//! The host side of cl/cuckoo.cl: programs and arguments. Schemes with images of a cuckoo table, that is quadratic
+//! tables and sets, use its kernels too. `wide.rs` has the tables of 64-bit keys or values.
 
 mod wide;
 
@@ -13,8 +13,8 @@ use crate::scheme::cuckoo::{Cell, CuckooImage};
 use crate::scheme::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
-    /// The program for the tables of this plan, with slots that are cells `C` and lookups of this shape. What varies from
-    /// attempt to attempt is not in it.
+    /// The program for the tables of this plan, with slots that are cells `C` and lookups of this shape. It does not
+    /// depend on what varies between attempts.
     pub(super) fn cuckoo<C: Cell>(&self, plan: &CuckooPlan, shape: LookupShape) -> Result<ocl::core::Program> {
         let family = plan.family();
         let [run, cpu] = self.run_parameters(shape);
@@ -39,7 +39,7 @@ impl OpenCl {
 
     /// A kernel with the arguments that all of cl/cuckoo.cl begin with: the image, and `TABLE`.
     ///
-    /// The kernels trust the image to have a slot for each place of a key.
+    /// The kernels rely on an image that contains a slot for each place of a key.
     fn cuckoo_kernel<S: CuckooImage>(
         &self,
         plan: &S::Plan,
@@ -78,7 +78,7 @@ impl OpenCl {
     }
 }
 
-/// Slots, and columns of decoded pairs.
+/// The number of slots, which is the length of columns of decoded pairs.
 fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
     S::cuckoo_plan(plan).slot_count() as usize
 }
@@ -98,7 +98,8 @@ impl<S: CuckooImage> Passes<S> for OpenCl {
         let place = self.cuckoo_kernel::<S>(plan, "cuckoo_place", image)?.value(chain).buffer(keys).buffer(values);
         place.value(pairs as u64).buffer(tally.status()).over(pairs)?;
         if plan.kind() == Kind::Classic {
-            // Copies are not noticed on the way, as each may have come to rest at another of its places.
+            // Classic builds do not detect duplicates while placing, because each may be stored at another of its
+            // places.
             self.cuckoo_kernel::<S>(plan, "cuckoo_copies", image)?.buffer(tally.status()).over(slots::<S>(plan))?;
         }
         tally.placed(self, plan.outside())

@@ -1,5 +1,5 @@
-//! The program of cuckoo tables of 64-bit keys or values, cl/cuckoo_wide.clh in front of cl/slot_lists.cl, and what its
-//! kernels are given.
+//! The program of cuckoo tables of 64-bit keys or values, cl/cuckoo_wide.clh followed by cl/slot_lists.cl, and the
+//! arguments of its kernels.
 
 use ocl::core::Program;
 use ocl::prm::Ulong4;
@@ -14,7 +14,7 @@ use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::cuckoo::wide::CuckooLinePlan;
 
 impl OpenCl {
-    /// The program of tables with so many functions.
+    /// The program of tables with this many functions.
     pub(in crate::opencl) fn cuckoo_lines<L: Layout>(&self, functions: u32) -> Result<Program> {
         self.program(CUCKOO_WIDE, &line_parameters::<L>(self.0.sizes.group, functions))
     }

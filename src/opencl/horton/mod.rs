@@ -1,8 +1,9 @@
-//! The host side of cl/horton.cl, cl/horton_build.cl, cl/horton_lookup.cl and cl/horton_runs.cl: which program, and which arguments.
+//! The host side of cl/horton.cl, cl/horton_build.cl, cl/horton_lookup.cl and cl/horton_runs.cl: programs and
+//! arguments.
 //!
-//! A direct canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes
-//! a pair and 12 bytes a bucket; see cl/horton_build.cl. Builds part by part: horton_parts.rs. Classic builds and
-//! removals are sequential by their paper and run on the host (`backend/host.rs`).
+//! A direct canonical build is a chain of six kernels without a wait in between. In addition to the image it needs 4
+//! bytes per pair and 12 bytes per bucket; see cl/horton_build.cl. Builds one partition at a time are in parts.rs.
+//! Classic builds and removals are sequential by definition and run on the host (`backend/host.rs`).
 
 mod parts;
 
@@ -19,13 +20,13 @@ use crate::error::{Error, Result};
 use crate::scheme::horton::{Functions, HortonFamily, tokens};
 use crate::scheme::{Horton, HortonPlan, Kind, Plan, cuckoo};
 
-// cl/ has one name for the empty slot of all tables whose words hold plain keys.
+// cl/ has one name for the empty slot of all tables whose words contain plain keys.
 const _: () = assert!(tokens::EMPTY == cuckoo::classic::EMPTY && tokens::EMPTY_KEY == cuckoo::classic::EMPTY_KEY);
 
-/// The most pairs of a build: chains are of 32-bit numbers of pairs.
+/// The maximum number of pairs of a build, because chains consist of 32-bit numbers of pairs.
 const MOST_PAIRS: u64 = 1 << 32;
 
-/// What cl/horton.clh wants to know when a program is built.
+/// The parameters with which cl/horton.clh is compiled.
 pub(super) fn parameters(plan: &HortonPlan, group: usize) -> Vec<(&'static str, u32)> {
     let functions = plan.functions();
     vec![
@@ -40,14 +41,14 @@ pub(super) fn parameters(plan: &HortonPlan, group: usize) -> Vec<(&'static str, 
     ]
 }
 
-/// What all kernels of a table take after their first buffer.
+/// Passes the arguments that all kernels of a table take after their first buffer.
 pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a> {
     let launch = launch.value(functions.buckets).value(functions.stash_buckets).value(functions.stratum);
     launch.mixers(&functions.keys)
 }
 
 impl OpenCl {
-    /// The program for the tables of this plan. What varies from attempt to attempt is in none of these.
+    /// The program for the tables of this plan. No program depends on what varies between attempts.
     pub(super) fn horton(&self, plan: &HortonPlan) -> Result<Program> {
         self.program(HORTON, &parameters(plan, self.0.sizes.group))
     }
@@ -62,7 +63,7 @@ impl OpenCl {
         self.program(HORTON_STASH, &parameters(plan, self.0.sizes.group))
     }
 
-    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs have values in any case.
+    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs always have values.
     pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape, values: bool) -> Result<Program> {
         let mut parameters = parameters(plan, self.lookup_group(shape));
         let lanes = match shape {
@@ -79,7 +80,7 @@ impl OpenCl {
 
     /// A kernel with the arguments that all of them begin with: the image, and `TABLE`.
     ///
-    /// The kernels trust the image to have all slots of each bucket, and the buckets to be enough for all functions.
+    /// The kernels rely on an image that contains all slots of each bucket, and on enough buckets for all functions.
     fn horton_kernel<'a>(
         &'a self,
         program: &Program,
@@ -110,7 +111,7 @@ impl OpenCl {
         let (buckets, stash) = (functions.buckets as usize, functions.stash_buckets as usize);
         let tally = Tally::new(self)?;
         let (counts, stashed): (Buffer<u32>, Buffer<u32>) = (self.filled(buckets, 0)?, self.filled(stash, 0)?);
-        // Whatever is read of these was written before.
+        // All of this is written before it is read.
         let (heads, next) = (Buffer::<u32>::allocate(self, buckets)?, Buffer::<u32>::allocate(self, pairs)?);
         let masks = Buffer::<u32>::allocate(self, buckets)?;
 
@@ -127,7 +128,7 @@ impl OpenCl {
         tally.placed(self, plan.outside())
     }
 
-    /// Brings the stash of a canonical table into its last form; `stashed` counts the pairs of each of its buckets.
+    /// Sorts the stash of a canonical table; `stashed` counts the pairs of each of its buckets.
     pub(super) fn horton_sort_stash(
         &self,
         plan: &HortonPlan,
@@ -180,7 +181,7 @@ impl Passes<Horton> for OpenCl {
         }
     }
 
-    /// One kernel. The first lookup of a device may run a few more, to find out which shape is faster there.
+    /// One kernel. The first lookup of a device may run a few more, to measure which shape is faster.
     fn lookup(
         &self,
         plan: &HortonPlan,

@@ -1,4 +1,5 @@
-//! Canonical Horton tables built part by part: the host side of cl/horton_parts.cl and cl/horton_rooms.cl.
+//! Builds of canonical Horton tables one partition at a time: the host side of cl/horton_parts.cl and
+//! cl/horton_rooms.cl.
 
 use ocl::core::Program;
 
@@ -11,27 +12,27 @@ use crate::opencl::runtime::program::{HORTON_PARTS, HORTON_ROOMS};
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::{HortonPlan, Kind, Plan as _};
 
-/// The most slots and buckets of a part: what keeps local memory below 32 KiB.
+/// The maximum number of slots and buckets of a part, so that local memory stays below 32 KiB.
 const PART_SLOTS: u32 = 2048;
 const PART_BUCKETS: u32 = 256;
 
-/// Words that a part may have, whatever chance brings: no table with room for its pairs has a [`Deal::part`] above it.
-/// Their places are numbers of 12 bits.
+/// The maximum number of words of a part. No table with enough slots for its pairs has a [`Deal::part`] above it. The
+/// positions of words are 12-bit numbers.
 const CAPACITY: u32 = PART_SLOTS / 4 * 5;
 
-/// Work-items of a group that orders a part, and of the other kernels.
+/// Work-items of a group that sorts a part, and of the other kernels.
 const GROUP: u32 = 256;
 const OTHER_GROUP: u32 = 128;
 
-/// The most work-items that take tokens or rooms in turn. On an H200 a build of 2^26 pairs took 4.53 ms with 2^19, 4.31
-/// with this, 4.35 with more than there are tokens.
+/// The maximum number of work-items that process tokens or free slots in turn. On an H200 a build of 2^26 pairs took
+/// 4.53 ms with 2^19, 4.31 with this, 4.35 with more than there are tokens.
 const TAKERS: usize = 1 << 22;
 
-/// Local memory of a group that orders a part: words and where they belong, doubts; four numbers a bucket; sums.
+/// Local memory of a group that sorts a part: words and their positions, doubtful pairs, four numbers per bucket, sums.
 const LOCAL_BYTES: u64 = (CAPACITY * 21 / 2 + 16 * PART_BUCKETS + 4 * GROUP + 128) as u64;
 const _: () = assert!(LOCAL_BYTES <= 32 << 10 && CAPACITY < 1 << 12);
 
-/// What both programs for a plan are made with, besides what is their own.
+/// The parameters that both programs of a plan share.
 fn shared(plan: &HortonPlan, group: u32) -> Vec<(&'static str, u32)> {
     let mut parameters = parameters(plan, group as usize);
     parameters.push(("PART_BITS", part_bits(plan)));
@@ -44,22 +45,22 @@ fn part_bits(plan: &HortonPlan) -> u32 {
 }
 
 impl OpenCl {
-    /// The program that puts parts in order.
+    /// The program that sorts parts.
     pub(in crate::opencl) fn horton_parts(&self, plan: &HortonPlan) -> Result<Program> {
         let mut parameters = shared(plan, GROUP);
         parameters.extend([("CAPACITY", CAPACITY), ("WIDE", 0)]);
         self.program(HORTON_PARTS, &parameters)
     }
 
-    /// The program that finds places for those who leave.
+    /// The program that finds places for the keys that leave their homes.
     pub(in crate::opencl) fn horton_rooms(&self, plan: &HortonPlan) -> Result<Program> {
         self.program(HORTON_ROOMS, &shared(plan, OTHER_GROUP))
     }
 
-    /// An image with these pairs, or none where this is not the way: the plan, the device or its free memory has no
-    /// room for it, or a part was dealt more than it can hold, as happens with many copies of a key.
+    /// An image with these pairs. `None` if this strategy is not applicable: the plan, the device or its free memory
+    /// has no space for it, or a part receives more pairs than it can hold, as happens with many duplicates.
     ///
-    /// Seven kernels, four fills of little and one read of the status.
+    /// Seven kernels, four small fills and one read of the status.
     pub(in crate::opencl) fn horton_by_parts(
         &self,
         plan: &HortonPlan,
@@ -67,7 +68,7 @@ impl OpenCl {
         values: &Buffer<u32>,
     ) -> Result<Option<(Buffer<u64>, Placed)>> {
         let pairs = keys.len();
-        // Rooms and tokens are numbered by 32 bits; there are no more of them than slots.
+        // Free slots and tokens have 32-bit numbers. There are at most as many as slots.
         let slots = plan.slots();
         let unfit = plan.kind() == Kind::Classic || pairs == 0 || pairs as u64 > slots || slots > u64::from(u32::MAX);
         if unfit || self.build_route(pairs)? == BuildRoute::Direct {
@@ -90,16 +91,16 @@ impl OpenCl {
         let (buckets, parts, stride) = (functions.buckets as usize, deal.parts as usize, deal.part);
         let mut regions = deal.shares(self)?;
         let tally = Tally::new(self)?;
-        // Who escapes need not be known: there is another way then.
+        // The list of escapes is not needed, because another strategy is used if there are any.
         let escapes = Escapes { words: Buffer::allocate(self, 1)?, homes: Buffer::allocate(self, 1)? };
         let status = tally.status();
         let dealt = deal.deal(self, &functions.keys, (keys, values), (&mut regions, stride), (&escapes, status))?;
 
-        // Whatever is read of these was written before. Tokens stand where the image will be: pairs in need are no more
-        // than slots, and whoever writes the image has no need of them.
+        // All of this is written before it is read. Tokens are stored where the image will be: there are at most as
+        // many as slots, and the image is written after their last use.
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         let homes = Buffer::<u64>::allocate(self, buckets)?;
-        // Two of 16 bits in a word.
+        // Two of 16 bits per word.
         let spare = Buffer::<u32>::allocate(self, buckets.div_ceil(2))?;
         let arrays = Buffer::<u64>::allocate(self, buckets)?;
         let rooms = Buffer::<u64>::allocate(self, plan.slots() as usize)?;

@@ -1,4 +1,4 @@
-//! cl/divisor.clh against src/scheme/divisor.rs, bit for bit.
+//! Compares cl/divisor.clh with src/scheme/divisor.rs, bit for bit.
 
 use crate::backend::HashBackend;
 use crate::error::Result;

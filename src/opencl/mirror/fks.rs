@@ -1,4 +1,4 @@
-//! cl/fks.clh against src/scheme/fks, bit for bit: both kinds and families, the fewest buckets and the most.
+//! Compares cl/fks.clh with src/scheme/fks, bit for bit: both kinds and families, the fewest buckets and the most.
 
 use crate::backend::HashBackend;
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::scheme::{Fks, FksPlan, Kind, Plan, Request, Scheme, slot};
 const INPUTS: usize = 4;
 const OUTPUTS: usize = 1 + 4 * SUBTABLES as usize;
 
-/// Random rows. Every third key is an edge, and every other upper half is one that its key would have in a first or
+/// Random rows. Every third key is an extreme, and every other upper half is one that its key would have in a first or
 /// second round of offers.
 fn rows(functions: &Functions, seed: u64) -> Vec<[u32; INPUTS]> {
     let edges = [0, 1, u32::MAX, u32::MAX - 1, 1 << 31];
@@ -33,7 +33,7 @@ fn rows(functions: &Functions, seed: u64) -> Vec<[u32; INPUTS]> {
     random.chunks_exact(INPUTS).enumerate().map(row).collect()
 }
 
-/// What `mirror_fks` in cl/mirror_fks.cl computes.
+/// The results that `mirror_fks` in cl/mirror_fks.cl must compute.
 fn expected(plan: &FksPlan, functions: &Functions, [key, number, at, half]: [u32; INPUTS]) -> Vec<u64> {
     let word = u64::from(half) << 32;
     let mut to = vec![u64::from(functions.bucket(key))];

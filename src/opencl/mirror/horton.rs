@@ -1,5 +1,5 @@
-//! cl/horton.clh against src/scheme/horton, bit for bit: every family, sizes from the least to the greatest, and all
-//! arguments that can occur.
+//! Compares cl/horton.clh with src/scheme/horton, bit for bit: every family, sizes from the smallest to the greatest,
+//! and all arguments that can occur.
 
 use crate::backend::HashBackend;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::scheme::{Horton, HortonPlan, Request, Scheme};
 const INPUTS: usize = 8;
 const OUTPUTS: usize = 12;
 
-/// Random rows; every third key is an edge.
+/// Random rows; every third key is an extreme.
 fn rows(functions: &Functions, seed: u64) -> Vec<[u32; INPUTS]> {
     let edges = [0, 1, u32::MAX, u32::MAX - 1, 1 << 31];
     let random = noise(seed, INPUTS * if small() { 60 } else { 10_000 });
@@ -35,7 +35,7 @@ fn rows(functions: &Functions, seed: u64) -> Vec<[u32; INPUTS]> {
     random.chunks_exact(INPUTS).enumerate().map(row).collect()
 }
 
-/// What `mirror_horton` in cl/mirror_horton.cl computes.
+/// The results that `mirror_horton` in cl/mirror_horton.cl must compute.
 fn expected(functions: &Functions, row: [u32; INPUTS]) -> [u64; OUTPUTS] {
     let [key, home, tag, code, age, token, mask, keys] = row;
     let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
@@ -63,7 +63,7 @@ fn expected(functions: &Functions, row: [u32; INPUTS]) -> [u64; OUTPUTS] {
     ]
 }
 
-/// Every family and kind, and tags and bits of all sorts.
+/// Every family and kind, with various tags and bits.
 fn schemes() -> Vec<Horton> {
     vec![
         Horton::canonical(8),
@@ -81,7 +81,7 @@ fn schemes() -> Vec<Horton> {
 fn every_function_of_horton_tables_is_its_twin() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
-        // Of so few buckets Jenkins' functions often name one twice.
+        // With so few buckets Jenkins' functions often return one twice.
         for (seed, buckets) in [16u64, 17, 31, 1000, 77_777, 1 << 31].into_iter().enumerate() {
             let slots = u64::from(plan_of(&scheme, 0, 0)?.functions().slots);
             let plan = plan_of(&scheme, buckets * slots, seed as u64)?;
@@ -96,7 +96,7 @@ fn every_function_of_horton_tables_is_its_twin() -> Result<()> {
 }
 
 fn plan_of(scheme: &Horton, slots: u64, seed: u64) -> Result<HortonPlan> {
-    // The first attempt of seed 0 is the one whose Jenkins functions are those of the paper.
+    // The first attempt of seed 0 uses Jenkins' functions exactly as in the paper.
     scheme.plan(Request { slots, pairs: 0, seed, attempt: seed as u32 % 2 })
 }
 

@@ -1,4 +1,5 @@
-//! cl/scheme.clh and cl/bucketized.clh against src/scheme, bit for bit: random inputs, and the edges of every argument.
+//! Compares cl/scheme.clh and cl/bucketized.clh with src/scheme, bit for bit: random inputs, and the extremes of
+//! arguments.
 
 mod divisor;
 mod fks;
@@ -46,7 +47,7 @@ fn rows() -> Vec<[u32; INPUTS]> {
     rows
 }
 
-/// What `mirror` in cl/mirror.cl computes.
+/// The results that `mirror` in cl/mirror.cl must compute.
 fn expected([x, n, before, times, back, between]: [u32; INPUTS]) -> [u64; OUTPUTS] {
     let keys = MixKeys { before, times, back, between };
     let (bucket, remainder) = slot::split(x, n);
@@ -82,7 +83,7 @@ fn every_function_is_its_twin() -> Result<()> {
     Ok(())
 }
 
-/// Both sides could be wrong together; MurmurHash3's finaliser is known from outside.
+/// Both implementations could have the same error, so the mixer is compared with published values of MurmurHash3.
 #[test]
 fn the_mixer_on_the_device_is_murmur3s() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
@@ -119,7 +120,7 @@ fn answers_are_packed_in_order() -> Result<()> {
     Ok(())
 }
 
-/// What `mirror_bucketized` in cl/mirror_bucketized.cl computes.
+/// The results that `mirror_bucketized` in cl/mirror_bucketized.cl must compute.
 fn expected_places(plan: &BucketizedPlan, key: u32, bucket: u32, remainder: u32) -> [u64; 10] {
     let f = plan.functions();
     if plan.kind() == Kind::Classic {
@@ -144,7 +145,7 @@ fn keys_of_bucketized_tables_go_where_their_twins_go() -> Result<()> {
     let canonical = [4, 8, 16].map(Bucketized::canonical);
     let classic = [2, 3, 4].map(|functions| Bucketized::classic(functions, 8));
     for scheme in canonical.iter().chain(&classic) {
-        // Buckets: the fewest, a part and one, parts and a rest, and the most.
+        // Buckets: the fewest, a part and one more, parts and a rest, and the most.
         for (seed, buckets) in [16, 129, 257, 513, 77_777, 1 << 30].into_iter().enumerate() {
             let slots =
                 buckets * u64::from(scheme.plan(Request { slots: 0, pairs: 0, seed: 0, attempt: 0 })?.bucket_slots());

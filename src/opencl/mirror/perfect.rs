@@ -1,4 +1,4 @@
-//! cl/perfect.clh against src/scheme/perfect/functions.rs, bit for bit.
+//! Compares cl/perfect.clh with src/scheme/perfect/functions.rs, bit for bit.
 
 use crate::backend::HashBackend;
 use crate::error::Result;

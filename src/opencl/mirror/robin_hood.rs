@@ -1,5 +1,5 @@
-//! cl/robin_hood.clh against src/scheme/robin_hood, bit for bit: every sequence, layout and number of bits, sizes from
-//! the least to the greatest.
+//! Compares cl/robin_hood.clh with src/scheme/robin_hood, bit for bit: every sequence, layout and number of bits, sizes
+//! from the smallest to the greatest.
 
 use crate::backend::HashBackend;
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::scheme::{Request, Scheme};
 const INPUTS: usize = 4;
 const OUTPUTS: usize = 9;
 
-/// Random rows; every third key and place is an edge.
+/// Random rows; every third key and place is an extreme.
 fn rows(plan: &RobinHoodPlan, seed: u64) -> Vec<[u32; INPUTS]> {
     let (slots, ages) = (plan.slot_count(), 1 << plan.layout().age_bits);
     let keys = [0, 1, u32::MAX, slots, slots - 1, slots + 1, 1 << 28, u32::MAX / slots * slots];
@@ -30,7 +30,7 @@ fn rows(plan: &RobinHoodPlan, seed: u64) -> Vec<[u32; INPUTS]> {
     random.chunks_exact(INPUTS).enumerate().map(row).collect()
 }
 
-/// What `mirror_robin_hood` in cl/mirror_robin_hood.cl computes.
+/// The results that `mirror_robin_hood` in cl/mirror_robin_hood.cl must compute.
 fn expected(plan: &RobinHoodPlan, [key, place, age, value]: [u32; INPUTS]) -> [u64; OUTPUTS] {
     let rule = plan.rule();
     let (functions, layout) = (&rule.functions, rule.layout);
@@ -41,7 +41,7 @@ fn expected(plan: &RobinHoodPlan, [key, place, age, value]: [u32; INPUTS]) -> [u
     let taken = rule.pair(place, any).is_some();
     let last = match rule.max_ages {
         MaxAges::Array(levels) | MaxAges::Packed(levels) => two((levels.bound(age), levels.code(age))),
-        // Key and name of an age that is none mean nothing, but must be the same nothing.
+        // Key and name at an invalid age are meaningless, but must be equal.
         MaxAges::None if rule.names_keys => layout.name(made).into(),
         MaxAges::None => functions.key(functions.home(place, age), layout.name(made)).into(),
     };

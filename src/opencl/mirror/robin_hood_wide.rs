@@ -1,5 +1,5 @@
-//! cl/robin_hood_wide.clh against src/scheme/robin_hood/wide, bit for bit: every sequence, both widths of keys, sizes from
-//! the least to the greatest.
+//! Compares cl/robin_hood_wide.clh with src/scheme/robin_hood/wide, bit for bit: every sequence, both widths of keys,
+//! sizes from the smallest to the greatest.
 
 use crate::backend::{HashBackend, Word};
 use crate::error::Result;
@@ -20,7 +20,7 @@ use crate::scheme::{Request, RobinHood, Scheme};
 const INPUTS: usize = 4;
 const OUTPUTS: usize = 8;
 
-/// Random rows; every third key is an edge, and every fourth word a pair's.
+/// Random rows; every third key is an extreme, and every fourth word that of a pair.
 fn rows<L: Layout>(plan: &RobinHoodLinePlan<L>) -> Vec<[u64; INPUTS]> {
     let slots = u64::from(plan.slot_count());
     let edges = [0, 1, 1 << 32, 1 << 63, u64::MAX, slots, slots - 1, slots + 1, u64::MAX / slots * slots];
@@ -34,7 +34,7 @@ fn rows<L: Layout>(plan: &RobinHoodLinePlan<L>) -> Vec<[u64; INPUTS]> {
     (0..if small() { 200 } else { 10_000 }).map(row).collect()
 }
 
-/// What `mirror_robin_hood_wide` in cl/mirror_robin_hood_wide.cl computes.
+/// The results that `mirror_robin_hood_wide` in cl/mirror_robin_hood_wide.cl must compute.
 fn expected<L: Layout>(plan: &RobinHoodLinePlan<L>, [key, slot, age, word]: [u64; INPUTS]) -> [u64; OUTPUTS] {
     let lists = plan.functions();
     let (goal, other) = (lists.goal(L::Key::low(key)), lists.goal_in(slot as u32, word));

@@ -1,4 +1,4 @@
-//! The functions in cl/signpost.clh against src/scheme/signpost.
+//! Compares the functions in cl/signpost.clh with src/scheme/signpost.
 
 use crate::backend::{HashBackend, Word};
 use crate::error::Result;
@@ -33,7 +33,7 @@ fn rows(slots: u64, tags: u32) -> Vec<[u64; INPUTS]> {
     (0..if small() { 200 } else { 50_000 }).map(|_| row()).collect()
 }
 
-/// What `mirror_signpost` in cl/mirror_signpost.cl computes.
+/// The results that `mirror_signpost` in cl/mirror_signpost.cl must compute.
 fn expected<L: Layout>(functions: &SignpostFunctions<L::Key>, row: &[u64; INPUTS]) -> [u64; OUTPUTS] {
     let &[key, function, tags, keys, token, position] = row;
     let key = L::Key::low(key);
@@ -68,7 +68,7 @@ where
 #[test]
 fn homes_guests_and_offers_are_those_of_their_twins() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    // Within a part, behind the lines and within the words, and a last part of one line and of two.
+    // Within a part, with signposts after the lines and within the words, and with a last part of one line and of two.
     for buckets in [16, 100, 4097, 5122, 1 << 20] {
         let scheme = Signpost::new();
         let request = |slots: usize| Request { slots: (buckets * slots) as u64, pairs: 1, seed: 7, attempt: 0 };

@@ -1,5 +1,5 @@
-//! The arithmetic of 64-bit keys in cl/wide.clh and cl/bucketized_wide.clh against plain 128-bit integers, and against
-//! src/scheme.
+//! Compares the arithmetic of 64-bit keys in cl/wide.clh and cl/bucketized_wide.clh with plain 128-bit integers, and
+//! with src/scheme.
 
 use crate::backend::HashBackend;
 use crate::error::Result;
@@ -39,7 +39,7 @@ fn rows() -> Vec<[u64; INPUTS]> {
     rows
 }
 
-/// What `mirror_wide` in cl/mirror_wide.cl computes.
+/// The results that `mirror_wide` in cl/mirror_wide.cl must compute.
 fn expected([key, before, times, back, between, n, bucket, remainder]: [u64; INPUTS]) -> [u64; OUTPUTS] {
     let mixer = MixKeys64 { before, times, back, between };
     let product = u128::from(mix_64(key, mixer)) * u128::from(n);
@@ -72,7 +72,7 @@ fn mixers_products_and_quotients_of_64_bit_keys_are_those_of_their_twins() -> Re
     launch.over_groups_of(GROUP, rows.len(), rows.len())?;
     for (row, found) in rows.iter().zip(cl.download(&to)?.chunks_exact(OUTPUTS)) {
         assert_eq!(found, expected(*row), "inputs {row:x?}");
-        // From 16 slots on nothing is lost.
+        // From 16 slots on no bit is lost.
         assert!(row[5] < 16 || found[4] == row[0], "inputs {row:x?}");
     }
     Ok(())

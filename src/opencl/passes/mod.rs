@@ -1,16 +1,16 @@
-//! Passes that schemes share, and the choices between two ways of one pass.
+//! Passes that schemes share, and the selection of strategies.
 //!
 //! ```text
 //! primitives.rs  fills, bitmaps, gathers, selections
-//! probe.rs       `Probe`: clocks, and accesses at random places and at strides, for benches
+//! probe.rs       `Probe`: clocks, and random and strided accesses, for benchmarks
 //! scan.rs        prefix sums of any number of counts
 //! sort.rs        a radix sort of pairs
-//! relational.rs  what grouping and joining are made of
-//! aggregate.rs   the part of it that adds up: aggregates of groups, and sums of doubles
-//! tally.rs       what became of a batch: the counts of all schemes' kernels
-//! parts.rs       dealing pairs to the parts of a table
-//! route.rs       pairs one by one, or part by part: how a table is built
-//! shape.rs       one work-item a key, several, or one for many keys: which is faster here
+//! relational.rs  the passes of grouping and joining
+//! aggregate.rs   aggregates of groups, and sums of doubles
+//! tally.rs       the result of a batch: the counts of all schemes' kernels
+//! parts.rs       partitions pairs into the parts of a table
+//! route.rs       how a table is built: directly, or one partition at a time
+//! shape.rs       how many work-items read a bucket, or how many keys one work-item looks up: the fastest shape
 //! ```
 
 pub(super) mod aggregate;

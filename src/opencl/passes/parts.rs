@@ -1,4 +1,4 @@
-//! Dealing a batch to the parts of a table: the host side of cl/parts.cl.
+//! Partitions a batch into the parts of a table: the host side of cl/parts.cl.
 
 use ocl::core::{self, DeviceInfo as Asked, DeviceInfoResult as Told};
 
@@ -11,10 +11,10 @@ use crate::scheme::hash::MixKeys;
 
 /// Work-items of a group.
 const GROUP: u32 = 256;
-/// Words of a tile for each of them: 24 KiB, so that tile and counts stay below 32.
+/// Words of a tile per work-item: 24 KiB per group, so that tile and counts stay below 32 KiB.
 const EACH: u32 = 12;
 
-/// How the pairs of a batch are dealt in two passes, and the memory that takes.
+/// How the pairs of a batch are partitioned in two passes, and the memory for it.
 pub(in crate::opencl) struct Deal {
     pub(in crate::opencl) pairs: usize,
     buckets: u32,
@@ -24,14 +24,14 @@ pub(in crate::opencl) struct Deal {
     /// The base-2 logarithm of the parts of a coarse region.
     pub(in crate::opencl) fine_bits: u32,
     pub(in crate::opencl) coarse: u32,
-    /// Words that a coarse region has room for.
+    /// Capacity of a coarse region, in words.
     pub(in crate::opencl) region: u64,
-    /// Words that a part's share of the batch needs room for.
+    /// Capacity of a part's share of the batch, in words.
     pub(in crate::opencl) part: u64,
 }
 
-/// Room for the words that come to 2 to the power of `bits` buckets: eight standard deviations more than the mean.
-/// Distinct keys never come near. Copies of a key may, and escape.
+/// The capacity for the words of 2 to the power of `bits` buckets: eight standard deviations above the mean. Distinct
+/// keys do not reach it. Duplicates may, and escape.
 fn room(pairs: usize, buckets: u32, bits: u32) -> u64 {
     let share = (pairs as u128) << bits;
     let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
@@ -45,7 +45,7 @@ pub(in crate::opencl) struct Escapes {
 }
 
 impl Escapes {
-    /// The arguments `ESCAPES` of a kernel.
+    /// Passes the arguments `ESCAPES` to a kernel.
     pub(in crate::opencl) fn give<'a>(&self, launch: Launch<'a>, status: &Buffer<u64>) -> Launch<'a> {
         launch.buffer(&self.words).buffer(&self.homes).value(self.room()).buffer(status)
     }
@@ -61,10 +61,10 @@ impl Deal {
     /// Pairs of a group.
     pub(in crate::opencl) const TILE: u64 = (GROUP * EACH) as u64;
 
-    /// For a table of so many buckets, in parts of 2 to the power of `part_bits`.
+    /// For a table of this many buckets, in parts of 2 to the power of `part_bits`.
     pub(in crate::opencl) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Deal {
         let parts = ((buckets.max(1) - 1) >> part_bits) + 1;
-        // About as many digits in one pass as in the other.
+        // About as many digits in each of the two passes.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
         let coarse = ((parts - 1) >> fine_bits) + 1;
         let region = room(pairs, buckets, fine_bits + part_bits);
@@ -72,36 +72,37 @@ impl Deal {
         Deal { pairs, buckets, part_bits, parts, fine_bits, coarse, region, part }
     }
 
-    /// Memory for the shares of all parts, where they have none in an image: each is [`Deal::part`] words long.
+    /// Memory for the shares of all parts, if they are not in an image: each has [`Deal::part`] words.
     pub(in crate::opencl) fn shares(&self, device: &OpenCl) -> Result<Buffer<u64>> {
         Buffer::allocate(device, self.part as usize * self.parts as usize)
     }
 
-    /// The most digits of a pass, as many as sums over them are made of.
+    /// The number of digits in local memory, sufficient for each pass: a power of two and a multiple of the group.
     fn digits(&self) -> u32 {
         self.coarse.max(1 << self.fine_bits).next_power_of_two().max(GROUP)
     }
 
-    /// Whether groups of the size that is needed fit the device, with their local memory.
+    /// Whether the device supports groups of this size with their local memory.
     pub(in crate::opencl) fn fits(&self, device: &OpenCl) -> bool {
         let (items, bytes) = device.group_limits();
         let local = 8 * u64::from(GROUP * EACH) + 8 * u64::from(self.digits()) + 4 * u64::from(GROUP) + 64;
         u64::from(GROUP) <= items && local <= bytes
     }
 
-    /// The program that deals by the first of so many mixers.
+    /// The program that partitions by the first of this many mixers.
     pub(in crate::opencl) fn program(&self, device: &OpenCl, mixers: usize) -> Result<core::Program> {
         let table = [("FUNCTIONS", mixers as u32), ("PART_BITS", self.part_bits), ("GROUP", GROUP)];
         device.program(PARTS, &[&table[..], &self.parameters()].concat())
     }
 
-    /// What cl/deal.clh wants to know when a program is built, beside its group.
+    /// The parameters with which cl/deal.clh is compiled, in addition to its group.
     pub(in crate::opencl) fn parameters(&self) -> [(&'static str, u32); 3] {
         [("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]
     }
 
-    /// Deals by the first of the mixers: first to coarse regions, then each to its parts, of which each has `part_room`
-    /// words of `to`; the last one may have fewer. How many each part was dealt comes first in what is returned.
+    /// Partitions by the first of the mixers: first into coarse regions, then each into its parts. Each part has
+    /// `part_room` words of `to`; the last one may have fewer. The returned buffer begins with the number of pairs of
+    /// each part.
     pub(in crate::opencl) fn deal(
         &self,
         device: &OpenCl,
@@ -134,8 +135,8 @@ impl Deal {
 }
 
 impl OpenCl {
-    /// What `make` makes part by part, in groups of so many work-items with so much local memory; none where that is not
-    /// the way, because the device or its free memory has no room for it.
+    /// The result of `make`, which builds one partition at a time in groups of this many work-items with this much
+    /// local memory. `None` if the device or its free memory has no space for it.
     pub(in crate::opencl) fn if_there_is_room<T>(
         &self,
         deal: &Deal,
@@ -153,7 +154,7 @@ impl OpenCl {
         }
     }
 
-    /// The most work-items of a group, and bytes of local memory; 0 where the driver does not say.
+    /// The maximum number of work-items of a group, and bytes of local memory; 0 if the driver does not report them.
     fn group_limits(&self) -> (u64, u64) {
         let items = match core::get_device_info(self.0.device, Asked::MaxWorkGroupSize) {
             Ok(Told::MaxWorkGroupSize(items)) => items as u64,

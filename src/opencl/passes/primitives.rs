@@ -8,15 +8,16 @@ use crate::error::{Error, Result};
 use crate::opencl::runtime::program::{COLUMNS, PRIMITIVES};
 use crate::opencl::{Buffer, OpenCl};
 
-/// Work-items of a group: wide ones make tiles large, and what is done once a tile rare.
+/// Work-items of a group: large groups have large tiles, so that the work per tile is rare.
 pub(in crate::opencl) const GROUP: usize = 256;
-/// Elements of one tile of a selection, or of ranks: a word of the bitmap for each work-item.
+/// Elements of one tile of a selection, or of ranks: a word of the bitmap per work-item.
 pub(in crate::opencl) const TILE: usize = 32 * GROUP;
 /// Words that one work-item of a reduction reads.
 pub(super) const READS_EACH: usize = 8;
 
-/// The longest buffer in bytes that a driver is asked to fill. NVIDIA's (580.159, on an H200, 2026-11-22) never comes back from
-/// filling 2^34 bytes or more by values of 8, and a fill of a piece from there on ends its queue.
+/// The maximum number of bytes that a driver is requested to fill. NVIDIA's (580.159, on an H200, 2026-11-22) hangs
+/// when it fills 2^34 bytes or more with values of 8 bytes, and a fill of a piece beyond that offset terminates its
+/// queue.
 pub(in crate::opencl) const MOST_FILLED: u64 = 1 << 30;
 /// Work-items that fill a long buffer in turn.
 pub(in crate::opencl) const MOST_FILLERS: usize = 1 << 22;
@@ -32,7 +33,7 @@ pub(in crate::opencl) struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// The elements of a column that are kept.
+    /// The selected elements of a column.
     pub(in crate::opencl) fn of<T: Word>(&self, column: &Buffer<T>) -> Result<Buffer<T>> {
         let Kept { device, bits, flip, len, ref offsets, total } = *self;
         Error::check_length("a column", column.len(), len)?;
@@ -49,7 +50,7 @@ impl OpenCl {
         self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("WIDE", 1)])
     }
 
-    /// Fills a buffer by a kernel of so many work-items, and not by the driver's command.
+    /// Fills a buffer by a kernel of this many work-items, rather than by the driver's command.
     pub(in crate::opencl) fn fill<T: Word>(&self, buffer: &Buffer<T>, value: T, fillers: usize) -> Result<()> {
         let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&value));
         let four: [u32; 4] = std::array::from_fn(|i| words[i % words.len()]);
@@ -95,7 +96,7 @@ impl OpenCl {
         Ok(greatest[0])
     }
 
-    /// Which elements of a column a bitmap keeps, and where they go.
+    /// Counts which elements of a column a bitmap selects, and where they go.
     pub(in crate::opencl) fn kept<'a>(&'a self, bits: &'a Buffer<u32>, keep: bool, len: usize) -> Result<Kept<'a>> {
         Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
         let flip = if keep { 0 } else { u32::MAX };
@@ -114,9 +115,9 @@ impl OpenCl {
         Ok(ranks)
     }
 
-    /// How many of the first `len` bits, flipped, are one before each tile, and behind them how many of all.
+    /// For each tile the number of ones before it among the first `len` bits, after the flip, followed by the total.
     fn tile_offsets(&self, bits: &Buffer<u32>, len: usize, flip: u32, stage: &'static str) -> Result<Buffer<u64>> {
-        // A count for each tile, and behind them a 0 where the total will be.
+        // A count for each tile, followed by a 0, which becomes the total.
         let offsets: Buffer<u64> = self.filled(len.div_ceil(TILE) + 1, 0)?;
         let count = self.kernel(&self.primitives()?, "select_count")?.stage(stage).buffer(bits);
         let count = count.value(len as u64).value(flip).buffer(&offsets);

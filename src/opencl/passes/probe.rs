@@ -10,8 +10,9 @@ use crate::opencl::{Buffer, OpenCl};
 /// Words of a line.
 const LINE: usize = 8;
 
-/// The most work-items that read in turn, each as far from its last place as there are work-items: from 2^31 on,
-/// `get_global_size` of NVIDIA's OpenCL (580.159, 2026-11-22) is wrong, though all work-items run and know their number.
+/// The maximum number of work-items that read in turn, each at a stride of their number: from 2^31 on,
+/// `get_global_size` of NVIDIA's OpenCL (580.159, 2026-11-22) is wrong, although all work-items run and have the right
+/// number.
 const MOST_READERS: usize = 1 << 30;
 
 impl Probe for OpenCl {
@@ -53,7 +54,7 @@ impl Probe for OpenCl {
 }
 
 impl OpenCl {
-    /// Runs a kernel that XORs what it reads at random places, of which there are so many or none.
+    /// Runs a kernel that XORs what it reads at random places; `None` if there are no places.
     fn xor_of_places(
         &self,
         kernel: &'static str,
@@ -71,7 +72,7 @@ impl OpenCl {
     }
 }
 
-/// How many places random access draws from; none in an empty buffer.
+/// The number of places for random access; `None` for an empty buffer.
 fn places(len: usize) -> Option<u32> {
     (len > 0).then(|| u32::try_from(len).unwrap_or(u32::MAX))
 }

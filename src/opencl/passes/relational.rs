@@ -1,4 +1,4 @@
-//! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` is by the tiles of selection,
+//! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` uses the tiles of selection
 //! in primitives.rs; aggregates are in aggregate.rs.
 
 use ocl::prm::Ulong4;
@@ -15,12 +15,12 @@ use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Key;
 use crate::scheme::shard::ShardOf;
 
-/// Elements of one work-item where a list is expanded.
+/// Elements of one work-item in the expansion of a list.
 const EXPANDS_EACH: usize = 8;
-/// Elements of one group there.
+/// Elements of one group in it.
 pub(in crate::opencl) const EXPAND_TILE: usize = GROUP * EXPANDS_EACH;
 
-/// The most runs and groups: their numbers have 32 bits, and one of them is nobody's.
+/// The maximum number of runs and groups: their numbers have 32 bits, and one number means none.
 const MOST: u64 = u32::MAX as u64;
 
 impl OpenCl {
@@ -97,7 +97,7 @@ impl Relational for OpenCl {
         Ok(spans)
     }
 
-    /// One pass of 12 bytes a count, then a scan.
+    /// One pass of 12 bytes per count, then a scan.
     fn offsets(&self, counts: &Buffer<u32>) -> Result<Buffer<u64>> {
         let len = counts.len();
         let offsets = Buffer::allocate(self, len + 1)?;
@@ -173,7 +173,7 @@ impl Relational for OpenCl {
     }
 }
 
-/// Refuses more than there are numbers for.
+/// Returns an error if there are more than numbers.
 fn check_most(what: &'static str, asked: usize) -> Result<()> {
     if asked as u64 > MOST { Err(Error::TooLarge { what, asked: asked as u64, most: MOST }) } else { Ok(()) }
 }

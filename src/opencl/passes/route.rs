@@ -1,4 +1,4 @@
-//! Which way a table is built where its scheme has both (`tuning/route.rs`).
+//! Selects how a table is built if its scheme supports both routes (`tuning/route.rs`).
 //!
 //! ```text
 //! direct    CPUs, small tables
@@ -10,28 +10,29 @@ use crate::error::Result;
 use crate::opencl::{OpenCl, lock};
 use crate::tuning::tuning;
 
-/// Fewer pairs are placed directly: their image is in a cache, and each more kernel costs more than it saves.
+/// Fewer pairs are placed directly: their image is in a cache, and each further kernel costs more than it saves.
 const FEWEST_PAIRS: usize = 1 << 20;
-/// Batches are added directly to images of fewer words, for the same reason. The size of the batch matters less: the
-/// direct way takes several passes over the image for a batch of one pair.
+/// Batches are added directly to images of fewer words, for the same reason. The size of the batch matters less,
+/// because the direct route makes several passes over the image even for a batch of one pair.
 const FEWEST_WORDS: usize = 1 << 21;
 
 impl OpenCl {
-    /// The route that a build of so many pairs takes if its scheme has both: what [`OpenCl::set_build_route`] said, or
-    /// the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs on a GPU.
+    /// The route of a build of this many pairs if its scheme supports both: the one set by [`OpenCl::set_build_route`],
+    /// or by the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs on a
+    /// GPU.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable has any other value.
     pub fn build_route(&self, pairs: usize) -> Result<BuildRoute> {
         self.route_if(pairs >= FEWEST_PAIRS)
     }
 
-    /// The same of a batch that comes into an image of so many words.
+    /// The route of a batch that is added to an image of this many words.
     pub(in crate::opencl) fn insert_route(&self, words: usize) -> Result<BuildRoute> {
         self.route_if(words >= FEWEST_WORDS)
     }
 
-    /// What was decided, or else by parts on a GPU if that is `worth_it`.
+    /// The route that was set, or else by parts on a GPU if that is `worth_it`.
     fn route_if(&self, worth_it: bool) -> Result<BuildRoute> {
         if let Some(route) = *lock(&self.0.route) {
             return Ok(route);
@@ -43,8 +44,8 @@ impl OpenCl {
         })
     }
 
-    /// Decides the route of builds and batches on this device, for all clones of this handle; `None` leaves it to the device and
-    /// the number of pairs again.
+    /// Sets the route of builds and batches on this device, for all clones of this handle. With `None` it depends on
+    /// the device and the number of pairs again.
     pub fn set_build_route(&self, route: Option<BuildRoute>) {
         *lock(&self.0.route) = route;
     }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! let scan = Scan::of(device, len)?;      its memory: a sum for every tile, a sum for every tile of those, ..
-//! scan.run(&counts)?;                     as often as wanted; counts[i] becomes the sum of all before it
+//! scan.run(&counts)?;                     any number of times; counts[i] becomes the sum of all before it
 //! ```
 //!
-//! With a 0 behind the last count, the sum of all of them is there afterwards.
+//! With a 0 after the last count, the total is stored there.
 
 use super::primitives::GROUP;
 use crate::backend::{DeviceBuffer, Word};
@@ -19,18 +19,18 @@ const EACH: usize = 8;
 /// Counts of one group.
 const TILE: usize = GROUP * EACH;
 
-/// Prefix sums of `len` counts; sums wrap where a `T` cannot hold them.
+/// Prefix sums of `len` counts. Sums that do not fit a `T` wrap.
 pub(in crate::opencl) struct Scan<'a, T: Word> {
     device: &'a OpenCl,
     len: usize,
-    /// What the ledger and the clocks know its kernels as, if not by their own names.
+    /// The name of its kernels in the ledger and clocks, if it is not their own.
     stage: Option<&'static str>,
     /// The sums of tiles, of tiles of sums, .., down to one tile.
     sums: Vec<Buffer<T>>,
 }
 
 impl<'a, T: Word> Scan<'a, T> {
-    /// For so many counts: 1/2048 of their memory.
+    /// For this many counts; takes 1/2048 of their memory.
     pub(in crate::opencl) fn of(device: &'a OpenCl, len: usize) -> Result<Scan<'a, T>> {
         let mut sums = Vec::new();
         let mut tiles = len.div_ceil(TILE);
@@ -41,7 +41,7 @@ impl<'a, T: Word> Scan<'a, T> {
         Ok(Scan { device, len, stage: None, sums })
     }
 
-    /// The same as one stage of something larger.
+    /// The same as one stage of a larger operation.
     pub(in crate::opencl) fn in_stage(self, name: &'static str) -> Self {
         Scan { stage: Some(name), ..self }
     }
@@ -55,7 +55,7 @@ impl<'a, T: Word> Scan<'a, T> {
             self.kernel("scan_sums", counts)?.buffer(sums).over_groups_of(GROUP, items(counts), counts.len())?;
             levels.push(sums);
         }
-        // From the last level, which is one tile with nothing before it.
+        // From the last level, which is one tile.
         for (level, counts) in levels.iter().enumerate().rev() {
             let before = levels.get(level + 1).unwrap_or(counts);
             self.kernel("scan_tiles", counts)?.buffer(before).over_groups_of(GROUP, items(counts), counts.len())?;
@@ -74,7 +74,7 @@ impl<'a, T: Word> Scan<'a, T> {
     }
 }
 
-/// Work-items for so many counts.
+/// Work-items for this many counts.
 fn items<T: Word>(counts: &Buffer<T>) -> usize {
     counts.len().div_ceil(EACH)
 }

@@ -7,42 +7,43 @@ use crate::error::{Error, Result};
 use crate::opencl::runtime::program::{SORT, SORT_ALONE};
 use crate::opencl::{Buffer, OpenCl};
 
-/// Pairs of one work-item: what the words of cl/sort.cl are made for.
+/// Pairs of one work-item, as the words of cl/sort.cl require.
 const EACH: usize = 16;
 /// Pairs of one tile.
 const TILE: usize = GROUP * EACH;
 /// Bits of a digit, and its values.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// The most chunks of tiles: enough to keep any GPU busy, and so few that their counts are next to nothing.
+/// The maximum number of chunks of tiles: enough to keep any GPU busy, and few enough that their counts take little
+/// memory.
 const MOST_CHUNKS: usize = 1024;
-/// The most chunks where each is one work-item's.
+/// The maximum number of chunks if each belongs to one work-item.
 const MOST_CHUNKS_ALONE: usize = 256;
-/// Counts of one work-item, where they are added up.
+/// Counts of one work-item in their sum.
 const COUNTS_EACH: usize = 8;
-/// Pairs that a work-item looks at before there is any pass.
+/// Pairs that a work-item reads before the first pass.
 const LOOKS_EACH: usize = 16;
 
-// What `sorted::counts_bytes` says of them.
+// The constants that `sorted::counts_bytes` assumes.
 const _: () = assert!(TILE == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MOST_CHUNKS_ALONE <= MOST_CHUNKS);
 
-/// The most pairs: their places are numbers of 32 bits.
+/// The maximum number of pairs: their positions are 32-bit numbers.
 const MOST_PAIRS: u64 = u32::MAX as u64;
 
 /// Keys and their values.
 type Columns<K, V> = (Buffer<K>, Buffer<V>);
 
-/// Who works on a chunk. The order is the same.
+/// What processes a chunk. The order is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::opencl) enum Way {
     /// A work-item: CPUs.
     Alone,
-    /// A group for each of its tiles: everything else.
+    /// A group for each of its tiles: all other devices.
     Together,
 }
 
 impl Way {
-    /// The most chunks that a batch is in.
+    /// The maximum number of chunks of a batch.
     fn most_chunks(self) -> usize {
         match self {
             Way::Alone => MOST_CHUNKS_ALONE,
@@ -57,16 +58,16 @@ struct Passes<'a> {
     way: Way,
     len: usize,
     tiles: usize,
-    /// Tiles of a chunk, but for the last.
+    /// Tiles of each chunk but the last.
     each: usize,
     chunks: usize,
-    /// What each chunk has before its tiles, by tile and digit.
+    /// The counts before each tile within its chunk, by tile and digit.
     befores: Buffer<u32>,
-    /// What each chunk has, by digit and chunk; alone, where it begins.
+    /// The counts of each chunk, by digit and chunk; alone, its starts.
     counts: Buffer<u32>,
-    /// What all have, by pass and digit.
+    /// The counts of all, by pass and digit.
     totals: Buffer<u32>,
-    /// Where each chunk begins, by chunk and digit.
+    /// The start of each chunk, by chunk and digit.
     starts: Buffer<u32>,
 }
 
@@ -88,8 +89,8 @@ impl OpenCl {
         }
     }
 
-    /// One read of some words; then, unless keys ascend, for each of at most four or eight digits, a count, a scan and a
-    /// scatter.
+    /// One read of some words. Then, unless keys are ascending, a count, a scan and a scatter for each of at most four
+    /// or eight digits.
     pub(in crate::opencl) fn run_sort_pairs<K: Word, V: Word>(
         &self,
         keys: &Buffer<K>,
@@ -100,7 +101,7 @@ impl OpenCl {
         self.sort_pairs_by(way, way.most_chunks(), keys, values)
     }
 
-    /// The same this way, in so many chunks at most.
+    /// The same in this way, in at most this many chunks.
     pub(in crate::opencl) fn sort_pairs_by<K: Word, V: Word>(
         &self,
         way: Way,
@@ -119,7 +120,7 @@ impl OpenCl {
         }
         let passes = Passes::of(self, way, chunks_of(len, most_chunks), len, shifts.len())?;
         let room = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
-        // What the last pass wrote, and what the next one writes to.
+        // The output of the last pass, and that of the next one.
         let (mut sorted, mut spare) = (None, None);
         for (pass, shift) in (0..).zip(shifts) {
             let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
@@ -133,7 +134,7 @@ impl OpenCl {
         sorted.map_or_else(room, Ok)
     }
 
-    /// The bits in which keys differ; none if they ascend.
+    /// The bits in which keys differ; 0 if they are ascending.
     fn differing<K: Word, V: Word>(&self, keys: &Buffer<K>) -> Result<u64> {
         let len = keys.len();
         let result: Buffer<u32> = self.filled(5, 0)?;
@@ -192,7 +193,7 @@ impl<'a> Passes<'a> {
         scatter.over_groups_of(GROUP, GROUP * self.tiles, self.len)
     }
 
-    /// The same by work-items each on its own.
+    /// The same pass with one work-item per chunk.
     fn alone<K: Word, V: Word>(
         &self,
         shift: u32,
@@ -210,13 +211,13 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// Tiles of so many pairs, and how many of them each of at most `most` chunks has.
+/// The number of tiles of this many pairs, and how many of them each of at most `most` chunks has.
 fn chunks_of(pairs: usize, most: usize) -> (usize, usize) {
     let tiles = pairs.div_ceil(TILE);
     (tiles, tiles.div_ceil(most).max(1))
 }
 
-/// Where digits begin that cover these bits, from the lowest up. None lies in both halves.
+/// The shifts of digits that cover these bits, from the lowest up. No digit is in both halves.
 fn digits(bits: u64) -> Vec<u32> {
     let mut shifts = Vec::new();
     for (mut half, begin) in [(bits as u32, 0), ((bits >> 32) as u32, u32::BITS)] {

@@ -1,4 +1,4 @@
-//! What became of a batch: the counts that the kernels of all schemes leave, and what they mean. The other side of
+//! The result of a batch: the counts that the kernels of all schemes write, and their meaning. The host side of
 //! cl/tally.clh.
 
 use crate::backend::{HashBackend, Placed, Removed, Word};
@@ -6,28 +6,28 @@ use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::cuckoo::classic;
 
-/// The counts of a batch and where each stands in the kernels' status buffer, and in what a group counts in local
-/// memory. All start at 0, and 0 means none.
+/// The counts of a batch, by their position in the kernels' status buffer, and in a group's counts in local memory. All
+/// start at 0, and 0 means none.
 #[derive(Clone, Copy)]
 enum Status {
     Unplaced,
     Copies,
-    /// The complement of the least key with copies.
+    /// The complement of the least duplicate key.
     Least,
-    /// Pairs taken out.
+    /// Pairs removed.
     Removed,
-    /// How many pairs came with the key that cannot stand in the image.
+    /// The number of pairs with the sentinel key.
     OutsideCount,
     /// The greatest of their values.
     OutsideValue,
-    /// Pairs that left their part, in builds part by part.
+    /// Pairs that left their part, in builds one partition at a time.
     Escaped,
-    /// Pairs that those displaced, and for which there was no room (cl/bucketized_wide.cl).
+    /// Pairs that those displaced, and that the list had no space for (cl/bucketized_wide.cl).
     Moved,
 }
 const STATUS_WORDS: usize = Status::Moved as usize + 1;
 
-/// The names that cl/ has for them.
+/// Their names in cl/.
 pub(in crate::opencl) const NUMBERS: [(&str, u32); 9] = [
     ("UNPLACED", Status::Unplaced as u32),
     ("COPIES", Status::Copies as u32),
@@ -44,28 +44,28 @@ pub(in crate::opencl) const NUMBERS: [(&str, u32); 9] = [
 pub(in crate::opencl) struct Tally(Buffer<u64>);
 
 impl Tally {
-    /// Zeros: one fill.
+    /// Zeros, by one fill.
     pub(in crate::opencl) fn new(device: &OpenCl) -> Result<Tally> {
         device.filled(STATUS_WORDS, 0).map(Tally)
     }
 
-    /// What kernels take as `status`.
+    /// The argument `status` of kernels.
     pub(in crate::opencl) fn status(&self) -> &Buffer<u64> {
         &self.0
     }
 
-    /// What was placed by the kernels that counted here, in a table with or without a pair beside its image.
+    /// The result of placing by the kernels that counted here, in a table with or without a sentinel pair.
     pub(in crate::opencl) fn placed(&self, device: &OpenCl, outside: Option<(u32, u32)>) -> Result<Placed> {
         self.built(device, outside).map(|(placed, _)| placed)
     }
 
-    /// The same of a build part by part, and how many pairs left their part.
+    /// The same for a build one partition at a time, and the number of pairs that left their part.
     pub(in crate::opencl) fn built(&self, device: &OpenCl, outside: Option<(u32, u32)>) -> Result<(Placed, u64)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let came_outside = count(Status::OutsideCount);
-        // Of the pairs with the key that stands beside the image one is no copy: the one there already, or one that
-        // came.
+        // One of the pairs with the sentinel key is not a duplicate: the one in the table, or else the first of the
+        // batch.
         let copies_outside = (came_outside + u64::from(outside.is_some())).saturating_sub(1);
         let least = (count(Status::Copies) > 0).then(|| !(count(Status::Least) as u32));
         let least_outside = (copies_outside > 0).then_some(classic::EMPTY_KEY);
@@ -79,13 +79,13 @@ impl Tally {
         Ok((placed, count(Status::Escaped)))
     }
 
-    /// The same of a batch of 64-bit keys or values (cl/tally_wide.clh), where no pair stands beside the image.
+    /// The same for a batch of 64-bit keys or values (cl/tally_wide.clh), which have no sentinel pair.
     pub(in crate::opencl) fn placed_wide<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
         self.built_wide(device, 0).map(|(placed, _)| placed)
     }
 
-    /// The same of a table with a stash, whose keys are counted as pairs that left their part; and whether a list with room for
-    /// so many held them all, and nothing else was in the way.
+    /// The same for a table with a stash, whose keys are counted as pairs that left their part. Also returns whether a
+    /// list of this capacity held them all, and nothing else failed.
     pub(in crate::opencl) fn placed_with_stash<K: Word, V>(
         &self,
         device: &OpenCl,
@@ -96,7 +96,8 @@ impl Tally {
         Ok((Placed { stash, ..placed }, held_all))
     }
 
-    /// The same of a build part by part, and whether its list, with room for so many pairs, held all that left their part.
+    /// The same for a build one partition at a time, and whether its list of this capacity held all pairs that left
+    /// their part.
     pub(in crate::opencl) fn built_wide<K: Word, V>(&self, device: &OpenCl, room: u64) -> Result<(Placed<K, V>, bool)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
@@ -106,7 +107,7 @@ impl Tally {
         Ok((Placed { unplaced, copies, least_copy, outside: None, stash: 0 }, held_all))
     }
 
-    /// What was taken out by the kernels that counted here.
+    /// The result of removing by the kernels that counted here.
     pub(in crate::opencl) fn removed(&self, device: &OpenCl) -> Result<Removed> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];

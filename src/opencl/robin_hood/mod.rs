@@ -1,4 +1,4 @@
-//! The host side of cl/robin_hood.cl: which program, and which arguments. `wide.rs` has the tables of 64-bit keys or values.
+//! The host side of cl/robin_hood.cl: programs and arguments. `wide.rs` has the tables of 64-bit keys or values.
 
 pub(super) mod wide;
 
@@ -15,7 +15,7 @@ use crate::scheme::robin_hood::max_ages::MaxAges;
 use crate::scheme::robin_hood::{Functions, RobinHoodPlan, Sequence};
 use crate::scheme::{Kind, Plan, RobinHood};
 
-/// What cl/robin_hood.clh wants to know when a program is built.
+/// The parameters with which cl/robin_hood.clh is compiled.
 pub(super) fn parameters(plan: &RobinHoodPlan, group: usize) -> Vec<(&'static str, u32)> {
     let (layout, max_ages) = (plan.layout(), plan.max_ages());
     let mut parameters = vec![
@@ -68,18 +68,18 @@ pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a>
 }
 
 impl OpenCl {
-    /// The program for the tables of this plan, with lookups of this shape. What varies from attempt to attempt is not in
-    /// it.
+    /// The program for the tables of this plan, with lookups of this shape. It does not depend on what varies between
+    /// attempts.
     pub(super) fn robin_hood(&self, plan: &RobinHoodPlan, shape: LookupShape) -> Result<Program> {
         let mut parameters = parameters(plan, self.0.sizes.group);
         parameters.extend(self.run_parameters(shape));
         self.program(ROBIN_HOOD, &parameters)
     }
 
-    /// A kernel with the arguments that all of them begin with: the image (twice, where a kernel reads some of it in
-    /// another way), and `TABLE`.
+    /// A kernel with the arguments that all of them begin with: the image (twice, if the kernel also reads it as
+    /// another type), and `TABLE`.
     ///
-    /// The kernels trust the image to have a cell for each slot, and the maximum ages behind them.
+    /// The kernels rely on an image that contains a cell for each slot, followed by the maximum ages.
     fn robin_hood_kernel(
         &self,
         plan: &RobinHoodPlan,
@@ -139,7 +139,7 @@ impl Passes<RobinHood> for OpenCl {
             MaxAges::Packed(_) => slots,
             MaxAges::Array(levels) => slots.div_ceil(levels.per_word() as usize),
         };
-        // Even if no pair came: whoever lifted pairs relies on it.
+        // Even without pairs, because the code after `lift` relies on it.
         let ages: Buffer<u32> = self.filled(slots, 0)?;
         self.robin_hood_kernel(plan, "robin_hood_max_ages", &[image])?.buffer(&ages).over(slots)?;
         self.robin_hood_kernel(plan, "robin_hood_pack", &[image])?.buffer(&ages).over(packed)?;
@@ -185,7 +185,7 @@ impl Passes<RobinHood> for OpenCl {
         tally.removed(self)
     }
 
-    /// The maximum ages stay as they are; placing the pairs again writes them anew.
+    /// The maximum ages stay unchanged; placing the pairs again rewrites them.
     fn lift(&self, plan: &RobinHoodPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
         let launch = self.robin_hood_kernel(plan, "robin_hood_lift", &[image])?;
         launch.into_columns(plan.slot_count() as usize)

@@ -1,5 +1,5 @@
-//! The program of Robin Hood tables of 64-bit keys or values, cl/robin_hood_wide.clh in front of cl/slot_lists.cl, and what
-//! its kernels are given.
+//! The program of Robin Hood tables of 64-bit keys or values, cl/robin_hood_wide.clh followed by cl/slot_lists.cl, and
+//! the arguments of its kernels.
 
 use ocl::prm::Ulong4;
 
@@ -14,7 +14,7 @@ use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::robin_hood::wide::{FIELDS, RobinHoodLinePlan, WalkFunctions};
 use crate::scheme::robin_hood::{Functions, Sequence};
 
-/// What cl/robin_hood_wide.clh wants to know when a program is built.
+/// The parameters with which cl/robin_hood_wide.clh is compiled.
 pub(in crate::opencl) fn parameters<L: Layout>(sequence: Sequence, group: usize) -> Vec<(&'static str, u32)> {
     // Mixers: of keys and of ages.
     let mut parameters = line_parameters::<L>(group, 2);

@@ -1,4 +1,4 @@
-//! From devices to a device, by slots of pinned memory: the buses of all carry at once.
+//! Transfers from devices to a device, through slots of pinned memory: the buses of all devices work concurrently.
 //!
 //! ```text
 //! down, a queue of each source    read 0 | read 1 | read 2 | read 3 | read 4  | ..
@@ -6,8 +6,8 @@
 //! up, a queue of this device                                   write 0 | write 1 | ..
 //! ```
 //!
-//! A context knows nothing of another's events, so the host waits for a read before it queues the write, and for that write
-//! before the slot is read into again. Reads are ahead, so that no bus waits for the host.
+//! Events of one context cannot be used in another, so the host waits for a read before it enqueues the write, and for
+//! that write before the slot is used for another read. Reads are ahead, so that no bus waits for the host.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,21 +19,21 @@ use crate::backend::{HashBackend, Piece, Word};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl, backend};
 
-/// Slots in turn, and how many reads are ahead of the one that is written from.
+/// Slots in turn, and how many reads are ahead of the current write.
 const SLOTS: usize = 8;
 const AHEAD: usize = 4;
 
-/// What a slot never is.
+/// A message for an impossible state.
 const NO_MEMORY: &str = "a slot without memory";
 
-/// What is to go from a slot to the device.
+/// A read that is to be written from a slot to the device.
 struct Ahead {
     slot: usize,
     len: usize,
     at: usize,
 }
 
-/// The way in: slots, and the queue in which they are written from.
+/// The slots, and the queue in which they are written to the device.
 struct Way<'a, T: Word> {
     slots: Vec<Slot>,
     up: Straight<'a>,
@@ -51,7 +51,8 @@ impl<T: Word> Way<'_, T> {
 }
 
 impl OpenCl {
-    /// Writes the pieces over `to[at..]`; whether it did: a device without slots or queues of transfers has another way.
+    /// Writes the pieces to `to[at..]`. Returns whether it did: a device without slots or queues for transfers uses
+    /// another path.
     pub(in crate::opencl) fn pull<T: Word>(
         &self,
         to: &mut Buffer<T>,
@@ -87,9 +88,9 @@ impl OpenCl {
         let Some(slots) = self.slots(SLOTS) else { return Ok(false) };
         let most = (self.0.sizes.slot / size_of::<T>()).max(1);
         let (mut ahead, mut number) = (VecDeque::with_capacity(AHEAD + 1), 0);
-        // The memory may have been another's a moment ago.
+        // The memory may have belonged to another buffer before.
         let mut way = Way { slots, up: Straight::new(&queues.up), to, after: Some(self.mark()?) };
-        // These wait, whatever happens, so that no buffer goes to others while it is read.
+        // These wait when they are dropped, whatever happens, so that no buffer is reused while it is read.
         let mut guards = Vec::with_capacity(pieces.len());
         for (Piece { buffer, range, .. }, queues) in pieces.iter().zip(sources) {
             let down = guards.push_mut(Straight::new(&queues.down));

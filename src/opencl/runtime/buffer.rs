@@ -13,33 +13,33 @@ use crate::backend::{DeviceBuffer, Word};
 use crate::error::{Error, Result};
 use crate::opencl::OpenCl;
 
-/// Elements in the memory of an OpenCL device, freed on drop: the device keeps it for the next buffer of that size, up
-/// to an eighth of its memory, unless others may have its handle ([`interop`](crate::opencl::interop)).
+/// Elements in the memory of an OpenCL device, freed on drop: the device caches the memory for the next buffer of that
+/// size, up to an eighth of its memory, unless its handle was exported ([`interop`](crate::opencl::interop)).
 ///
-/// OpenCL has no buffer of length 0; behind an empty one here stands memory for one element.
+/// OpenCL has no buffers of length 0, so an empty one here has memory for one element.
 pub struct Buffer<T: Word> {
     memory: Mem,
     context: core::Context,
     len: usize,
     /// Bytes of the memory.
     room: usize,
-    /// Where its memory comes from; nowhere, if it was made by others.
+    /// The pool of its memory; empty if the memory was imported.
     home: Weak<Pool>,
     /// Whether commands in other queues than its device's may use it.
     lent: AtomicBool,
-    /// Where it lies in another buffer, if it is a part of one.
+    /// Its position in another buffer, if it is a sub-buffer.
     part_of: Option<Part>,
     elements: PhantomData<T>,
 }
 
 /// Bytes of a buffer that was divided.
 struct Part {
-    /// The handle of the whole.
+    /// The handle of the whole buffer.
     whole: usize,
     bytes: Range<u64>,
 }
 
-/// Memory that others may have a handle of, for [`Place::aliases`].
+/// Memory whose handle others may have, for [`Place::aliases`].
 pub(in crate::opencl) struct Place {
     /// The address of the [`Buffer`].
     buffer: usize,
@@ -48,7 +48,7 @@ pub(in crate::opencl) struct Place {
 }
 
 impl Place {
-    /// Whether two buffers share memory. One that is given twice does not count: it can only be read.
+    /// Whether two buffers share memory. The same buffer twice does not count, because it can then only be read.
     pub(in crate::opencl) fn aliases(&self, other: &Place) -> bool {
         let meet = self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end;
         self.buffer != other.buffer && self.whole == other.whole && meet
@@ -63,20 +63,20 @@ impl<T: Word> Buffer<T> {
         if bytes > most {
             return Err(Error::TooLarge { what: "bytes in one buffer of this device", asked: bytes, most });
         }
-        // OpenCL has no buffer of length 0.
+        // OpenCL has no buffers of length 0.
         let (memory, room) = device
             .memory(len.max(1) * size_of::<T>())
             .map_err(|error| device.failed_allocating(format!("allocating {bytes} bytes"), bytes, error))?;
         let (context, home) = (device.0.context.as_core().clone(), Arc::downgrade(&device.0.pool));
         let (lent, part_of, elements) = (AtomicBool::new(false), None, PhantomData);
         let buffer = Buffer { memory, context, len, room, home, lent, part_of, elements };
-        // Whoever trusts in what is there does not pass the tests.
+        // Tests fail if code relies on the contents.
         #[cfg(test)]
         device.poison(&buffer)?;
         Ok(buffer)
     }
 
-    /// Takes memory that others made, whose handle is valid and counted for it. Costs some questions to the driver.
+    /// Imports memory whose handle is valid and was retained for it. Costs some calls of the driver.
     pub(in crate::opencl) fn of_memory(device: &OpenCl, memory: Mem) -> Result<Buffer<T>> {
         let info = |which| {
             core::get_mem_object_info(&memory, which)
@@ -107,23 +107,23 @@ impl<T: Word> Buffer<T> {
         Ok(Buffer { memory, context, len, room, home, lent, part_of, elements })
     }
 
-    /// For commands in the queue of its device: others are for memory that was [lent](Self::lend).
+    /// For commands in the queue of its device. Other queues may only use memory that was [lent](Self::lend).
     pub(in crate::opencl) fn memory(&self) -> &Mem {
         &self.memory
     }
 
-    /// Bytes of its memory, which may be more than its elements have.
+    /// Bytes of its memory, which may be more than its elements take.
     #[cfg(test)]
     pub(in crate::opencl) fn room(&self) -> usize {
         self.room
     }
 
-    /// Commands in other queues may use it from now on, so that its memory is not given to another buffer.
+    /// Commands in other queues may use it from now on, so its memory is not reused for another buffer.
     pub(in crate::opencl) fn lend(&self) {
         self.lent.store(true, Ordering::Relaxed);
     }
 
-    /// Whether its memory is of this pool.
+    /// Whether its memory belongs to this pool.
     pub(in crate::opencl) fn is_of(&self, pool: &Arc<Pool>) -> bool {
         std::ptr::eq(self.home.as_ptr(), Arc::as_ptr(pool))
     }
@@ -132,7 +132,7 @@ impl<T: Word> Buffer<T> {
         &self.context
     }
 
-    /// Where its memory is, if others may have a handle of it.
+    /// The position of its memory, if others may have a handle of it.
     pub(in crate::opencl) fn place(&self) -> Option<Place> {
         let buffer = std::ptr::from_ref(self) as usize;
         let whole = || (self.memory.as_ptr() as usize, 0..u64::MAX);
@@ -141,7 +141,7 @@ impl<T: Word> Buffer<T> {
         self.lent.load(Ordering::Relaxed).then_some(Place { buffer, whole, bytes })
     }
 
-    /// The same memory with no more than so many elements.
+    /// The same memory with at most this many elements.
     pub(in crate::opencl) fn shortened(mut self, len: usize) -> Buffer<T> {
         self.len = self.len.min(len);
         self

@@ -1,24 +1,25 @@
-//! The commands that a driver must be trusted with, and host memory that it writes to by itself: the one place with
-//! `unsafe` but for `interop.rs`, where handles come from outside.
+//! The commands that rely on the driver, and host memory that it writes asynchronously. This is the only file with
+//! `unsafe` except for `interop.rs`, which imports handles.
 //!
 //! ```text
-//! run               a kernel: launch.rs says why kernels stay within their arguments
+//! run               a kernel: launch.rs explains why kernels stay within their arguments
 //! create            memory of the device
-//! write, read       transfers that wait
-//! Pinned            host memory that a bus reads and writes at its full rate; whoever wants its words waits for the
-//!                   transfer that is under way in them
-//! Straight<'a>      transfers of one queue that do not wait, from and to memory of the caller, which is borrowed for 'a,
-//!                   or pinned memory; the guard, which does not outlive 'a, waits for all of them before it goes
+//! write, read       transfers that block
+//! Pinned            host memory that a bus reads and writes at its full rate; accessing its words waits for the
+//!                   pending transfer
+//! Straight<'a>      transfers of one queue that do not block, from and to memory of the caller, which is borrowed for
+//!                   'a, or pinned memory; the guard, which does not outlive 'a, waits for all of them on drop
 //! ```
 //!
-//! What makes transfers sound: each names words that lie in a slice, which the driver neither passes nor keeps; and
-//! nobody else can reach that slice until the transfer is over. A driver that fails does not change that:
+//! Transfers are sound because each names words within a slice, beyond which the driver does not access memory, and
+//! which it does not keep; and no other code can access that slice until the transfer has ended. A driver that fails
+//! does not change that:
 //!
 //! ```text
-//! queued           its event is kept before anything else is done, which may fail
-//! waiting fails    the event tells whether the transfer is over, then the queue; until one says so, it is under way
-//! nothing helps    pinned memory is never given back; where the memory is the caller's, or the device's would go to others,
-//!                  the process ends
+//! queued           its event is stored before anything else, which may fail
+//! waiting fails    the event reports whether the transfer has ended, then the queue; until one does, it is pending
+//! nothing helps    pinned memory is leaked; if the memory is the caller's, or the device's would be reused, the
+//!                  process is aborted
 //! ```
 
 use std::collections::VecDeque;
@@ -45,11 +46,11 @@ pub(in crate::opencl) fn run(
     event: Option<&mut Event>,
 ) -> core::Result<()> {
     let (global, group) = ([global, 1, 1], Some([group, 1, 1]));
-    // SAFETY: the arguments are set and were accepted; the head of launch.rs says why the kernel stays within them.
+    // SAFETY: the arguments are set and were accepted; the head of launch.rs explains why the kernel stays within them.
     unsafe { core::enqueue_kernel(queue.as_core(), kernel, 1, None, &global, group, None::<&Event>, event) }
 }
 
-/// So many bytes of the device's memory, with unspecified contents.
+/// Allocates this many bytes of the device's memory, with unspecified contents.
 pub(in crate::opencl) fn create(context: &ocl::Context, bytes: usize) -> core::Result<core::Mem> {
     let flags = MemFlags::new().read_write();
     // SAFETY: the driver checks the size, and no memory of the host belongs to the buffer.
@@ -59,7 +60,7 @@ pub(in crate::opencl) fn create(context: &ocl::Context, bytes: usize) -> core::R
     }
 }
 
-/// Writes over `to[at..]`, and waits until the words were taken. A driver may leave `event` as it was.
+/// Writes to `to[at..]`, and waits until the words were read. A driver may leave `event` unchanged.
 pub(in crate::opencl) fn write<T: Word>(
     queue: &ocl::Queue,
     data: &[T],
@@ -68,7 +69,7 @@ pub(in crate::opencl) fn write<T: Word>(
     event: Option<&mut Event>,
 ) -> Done<()> {
     let (data, at) = (bytemuck::cast_slice::<T, u8>(data), at * size_of::<T>());
-    // SAFETY: the call returns when the words were taken; the driver checks the range in the buffer.
+    // SAFETY: the call returns after the words were read; the driver checks the range in the buffer.
     #[expect(unsafe_code, reason = "the borrow outlives the transfer")]
     unsafe {
         core::enqueue_write_buffer(queue.as_core(), to.memory(), true, at, data, None::<&Event>, event)?;
@@ -76,7 +77,7 @@ pub(in crate::opencl) fn write<T: Word>(
     Ok(())
 }
 
-/// Reads `from[at..]`, and waits until the words are there. A driver may leave `event` as it was.
+/// Reads `from[at..]`, and waits until the words are written. A driver may leave `event` unchanged.
 pub(in crate::opencl) fn read<T: Word>(
     queue: &ocl::Queue,
     data: &mut [T],
@@ -85,7 +86,7 @@ pub(in crate::opencl) fn read<T: Word>(
     event: Option<&mut Event>,
 ) -> Done<()> {
     let (data, at) = (bytemuck::cast_slice_mut::<T, u8>(data), at * size_of::<T>());
-    // SAFETY: the call returns when the words are there; the driver checks the range in the buffer.
+    // SAFETY: the call returns after the words were written; the driver checks the range in the buffer.
     #[expect(unsafe_code, reason = "the borrow outlives the transfer")]
     unsafe {
         core::enqueue_read_buffer(queue.as_core(), from.memory(), true, at, data, None::<&Event>, event)?;
@@ -93,10 +94,10 @@ pub(in crate::opencl) fn read<T: Word>(
     Ok(())
 }
 
-/// Queues a transfer to the device that does not wait. The caller flushes the queue.
+/// Enqueues a transfer to the device without blocking. The caller flushes the queue.
 ///
 /// # Safety
-/// `data` must neither change nor go before the event has come.
+/// `data` must neither be modified nor freed before the event has completed.
 #[expect(unsafe_code, reason = "the caller keeps the words until the transfer is over")]
 unsafe fn send<T: Word>(queue: &ocl::Queue, data: &[T], to: &Buffer<T>, at: usize, after: &[Event]) -> Done<Event> {
     let (mut event, memory) = (Event::null(), to.memory());
@@ -108,10 +109,10 @@ unsafe fn send<T: Word>(queue: &ocl::Queue, data: &[T], to: &Buffer<T>, at: usiz
     known(event, queue)
 }
 
-/// Queues a transfer from the device that does not wait. The caller flushes the queue.
+/// Enqueues a transfer from the device without blocking. The caller flushes the queue.
 ///
 /// # Safety
-/// Nobody may use `data`, and it must not go, before the event has come.
+/// `data` must neither be accessed nor freed before the event has completed.
 #[expect(unsafe_code, reason = "the caller keeps the words to itself until the transfer is over")]
 unsafe fn fetch<T: Word>(
     queue: &ocl::Queue,
@@ -129,7 +130,7 @@ unsafe fn fetch<T: Word>(
     known(event, queue)
 }
 
-/// The event of a command that was queued. A driver that gives none leaves only the queue to wait for.
+/// The event of a queued command. If a driver returns none, the only option is to wait for the queue.
 fn known(event: Event, queue: &ocl::Queue) -> Done<Event> {
     if !event.is_null() {
         return Ok(event);
@@ -145,12 +146,12 @@ fn known(event: Event, queue: &ocl::Queue) -> Done<Event> {
     Err("the driver queued a transfer and gave no event".into())
 }
 
-/// Waits for a command of this queue. `over` is false if the driver failed and did not say whether the command still
-/// runs.
+/// Waits for a command of this queue. `over` is false if the driver failed and did not report whether the command is
+/// still running.
 fn wait(event: &Event, queue: &ocl::Queue) -> Waited {
     let Err(error) = core::wait_for_event(event) else { return Waited { over: true, done: Ok(()) } };
-    // This code means that the command has ended, by an error. Otherwise the command's own state may say that it has
-    // ended; ocl-core has no name for the negative states of commands that failed, and says so by words.
+    // This code means that the command has ended with an error. Otherwise the command's own state may show that it has
+    // ended; ocl-core has no name for the negative states of failed commands, and reports them in its message.
     let over = error.api_status() == Some(Status::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
         || matches!(
             core::event_status(event),
@@ -165,33 +166,33 @@ struct Waited {
     done: Done<()>,
 }
 
-/// Pinned memory of the host for so many bytes, mapped as long as it lives. Its contents are zeros at first.
+/// Pinned memory of the host of this many bytes, mapped as long as it lives. Its contents are initially zeros.
 pub(in crate::opencl) fn map_pinned(
     context: &ocl::Context,
     queue: &ocl::Queue,
     bytes: usize,
 ) -> Done<ocl::MemMap<u64>> {
     let len = bytes.div_ceil(size_of::<u64>()).max(1);
-    // A slice has no more bytes than this, and ocl multiplies without a look.
+    // A slice cannot have more bytes than this, and ocl multiplies without a check.
     if len > isize::MAX as usize / size_of::<u64>() {
         return Err("more bytes than an address space has".into());
     }
     let flags = MemFlags::new().read_write().alloc_host_ptr();
-    // The builder takes the context from a queue too, but panics if the driver fails to tell it.
+    // The builder can take the context from a queue too, but panics if the driver fails to return it.
     let mut memory = ocl::Buffer::<u64>::builder().context(context).flags(flags).len(len).build()?;
     memory.set_default_queue(queue.clone());
-    // So that no word is unwritten when it is first looked at.
+    // So that every word is written before it is first read.
     memory.cmd().fill(0, None).enq()?;
-    // SAFETY: this buffer is mapped here and nowhere else, for no command but this one knows it; the map waits until it
-    // is there, and keeps the buffer.
+    // SAFETY: this buffer is mapped only here, because no other command knows it; the map waits until it is complete,
+    // and keeps the buffer.
     #[expect(unsafe_code, reason = "the one map of a new buffer")]
     let map = unsafe { memory.map().read().write().enq() };
     map
 }
 
-/// Words of pinned memory, and the transfer that is under way in them.
+/// Words of pinned memory, and the transfer that is pending in them.
 pub(in crate::opencl) struct Pinned {
-    /// Dropped unless a transfer may still be under way.
+    /// Dropped unless a transfer may still be pending.
     map: ManuallyDrop<ocl::MemMap<u64>>,
     under_way: Option<(Event, ocl::Queue)>,
 }
@@ -202,7 +203,7 @@ impl Pinned {
         Ok(Pinned { map: ManuallyDrop::new(map), under_way: None })
     }
 
-    /// Waits for the transfer that is under way. After an error it may still be.
+    /// Waits for the pending transfer. After an error it may still be pending.
     pub(in crate::opencl) fn settle(&mut self) -> Done<()> {
         let Some((event, queue)) = &self.under_way else { return Ok(()) };
         let Waited { over, done } = wait(event, queue);
@@ -212,13 +213,13 @@ impl Pinned {
         done
     }
 
-    /// The words, once no transfer is under way in them.
+    /// The words, after the pending transfer has ended.
     pub(in crate::opencl) fn words<T: Word>(&mut self) -> Done<&mut [T]> {
         self.settle()?;
         Ok(bytemuck::cast_slice_mut(&mut self.map))
     }
 
-    /// Queues the transfer of the first `len` words over `to[at..]`, after the events.
+    /// Enqueues the transfer of the first `len` words to `to[at..]`, after the events.
     pub(in crate::opencl) fn send<T: Word>(
         &mut self,
         queue: &ocl::Queue,
@@ -232,7 +233,7 @@ impl Pinned {
         Ok(event)
     }
 
-    /// Queues the transfer of `from[at..at + len]` to the first words, after the events.
+    /// Enqueues the transfer of `from[at..at + len]` to the first words, after the events.
     pub(in crate::opencl) fn fetch<T: Word>(
         &mut self,
         queue: &ocl::Queue,
@@ -255,7 +256,7 @@ impl Pinned {
         after: &[Event],
     ) -> Done<Event> {
         let data = &self.words::<T>()?[..len];
-        // SAFETY: the words are this struct's, which gives them to nobody, and does not go, before `settle`.
+        // SAFETY: the words belong to this struct, which does not lend or free them before `settle`.
         #[expect(unsafe_code, reason = "`settle` comes before anything else")]
         let event = unsafe { send(queue, data, to, at, after) }?;
         self.under_way = Some((event.clone(), queue.clone()));
@@ -271,7 +272,7 @@ impl Pinned {
         after: &[Event],
     ) -> Done<Event> {
         let data = &mut self.words::<T>()?[..len];
-        // SAFETY: the words are this struct's, which gives them to nobody, and does not go, before `settle`.
+        // SAFETY: the words belong to this struct, which does not lend or free them before `settle`.
         #[expect(unsafe_code, reason = "`settle` comes before anything else")]
         let event = unsafe { fetch(queue, data, from, at, after) }?;
         self.under_way = Some((event.clone(), queue.clone()));
@@ -281,7 +282,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // A failure was the transfer's, whose end is all that matters here.
+        // An error is the transfer's own, and only its end matters here.
         let _ = self.settle();
         if self.under_way.is_none() {
             // SAFETY: `drop` runs once, and nothing uses the map after it.
@@ -293,15 +294,16 @@ impl Drop for Pinned {
     }
 }
 
-/// How often a guard asks again for the end of a transfer before it ends the process, and the pause in between.
+/// How often a guard retries to wait for the end of a transfer before it aborts the process, and the pause in between.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Transfers in one queue between the device and the host, without waiting: from and to memory of the caller as it is,
-/// or pinned memory. They are over when this is dropped. It is never forgotten: it stays in the function that makes it.
+/// Transfers in one queue between the device and the host, without blocking: from and to memory of the caller, or
+/// pinned memory. They have ended when this is dropped. It must not be forgotten, so it stays in the function that
+/// creates it.
 pub(in crate::opencl) struct Straight<'a> {
     queue: &'a ocl::Queue,
-    /// The ends of those that may not be over, in the order of the queue.
+    /// The events of transfers that may be pending, in the order of the queue.
     under_way: VecDeque<Event>,
     borrowed: PhantomData<&'a mut [u8]>,
 }
@@ -331,13 +333,13 @@ impl<'a> Straight<'a> {
         at: usize,
         after: &[Event],
     ) -> Done<Event> {
-        // SAFETY: `data` is borrowed for 'a by nobody else, and before 'a ends this is dropped and has waited.
+        // SAFETY: `data` is exclusively borrowed for 'a, and before 'a ends this is dropped and has waited.
         #[expect(unsafe_code, reason = "the borrow outlives the guard, which waits")]
         let event = unsafe { fetch(self.queue, data, from, at, after) }?;
         self.queued(event)
     }
 
-    /// [`Pinned::send`] in this queue. The guard keeps the device's memory from being given to others meanwhile.
+    /// [`Pinned::send`] in this queue. The guard prevents the device's memory from being reused meanwhile.
     pub(in crate::opencl) fn send_pinned<T: Word>(
         &mut self,
         slot: &mut Pinned,
@@ -350,7 +352,7 @@ impl<'a> Straight<'a> {
         self.queued(event)
     }
 
-    /// [`Pinned::fetch`] in this queue. The guard keeps the device's memory from being given to others meanwhile.
+    /// [`Pinned::fetch`] in this queue. The guard prevents the device's memory from being reused meanwhile.
     pub(in crate::opencl) fn fetch_pinned<T: Word>(
         &mut self,
         slot: &mut Pinned,
@@ -375,7 +377,7 @@ impl<'a> Straight<'a> {
 
 impl Drop for Straight<'_> {
     fn drop(&mut self) {
-        // Others may go on to use the queue.
+        // Other threads may keep the queue busy.
         self.under_way.retain(|event| !event.is_complete().unwrap_or(false));
         if self.under_way.is_empty() {
             return;
@@ -394,7 +396,7 @@ impl Drop for Straight<'_> {
     }
 }
 
-/// Whoever lent the memory would go on to use or free it, and the device would write to it.
+/// Otherwise the caller would use or free the memory while the device writes to it.
 fn end_the_process() -> ! {
     eprintln!("koel: the OpenCL driver does not say whether its transfers are over; they may still write to memory");
     std::process::abort()

@@ -1,16 +1,17 @@
-//! Which devices there are, and how one is opened.
+//! Lists devices, and opens them.
 //!
 //! ```text
 //! listed once:    platforms -> devices -> name and limits
-//! when opened:    what rules a device out without touching it; context, queue with profiling, self-test of the 64-bit
-//!                 atomics
+//! when opened:    reasons against a device that are known without using it; context, queue with profiling, self-test
+//!                 of the 64-bit atomics
 //! ```
 //!
-//! An empty list is not kept, and neither is a reason to refuse a device: a driver that failed once may not fail again.
+//! An empty list is not cached, and neither is a reason to refuse a device: a driver that failed once may succeed
+//! later.
 //!
-//! A device that is opened twice while in use is one [`OpenCl`]: tables on it share context, queue and programs. A
-//! platform without devices, a device that does not answer, and no OpenCL at all are ordinary, so nothing here gives up
-//! early.
+//! A device that is opened twice while in use is one [`OpenCl`]: its tables share context, queue and programs. A
+//! platform without devices, a device that does not respond, and a machine without OpenCL are ordinary cases, so errors
+//! do not end the search.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -32,14 +33,14 @@ struct Listing {
     platform: Platform,
     device: Device,
     info: DeviceInfo,
-    /// GPU before accelerator before CPU, then by compute units: the best is the greatest.
+    /// GPU before accelerator before CPU, then by compute units; the best device has the greatest rank.
     rank: (DeviceKind, usize),
     opened: Mutex<Weak<Inner>>,
 }
 
-/// Every device of every platform, in a fixed order, each opened and tested if it is not in use already.
+/// Every device of every platform, in a fixed order, each opened and tested unless it is already in use.
 ///
-/// The first call costs what the drivers take to start (up to a second). Never an error: see [`Listed::refused`].
+/// The first call takes as long as the drivers need to start (up to a second). It never fails: see [`Listed::refused`].
 pub fn devices() -> Vec<Listed> {
     let candidate = |listing: &Listing| {
         let refused = listing.open().err().map(|error| match error {
@@ -53,10 +54,10 @@ pub fn devices() -> Vec<Listed> {
 
 impl OpenCl {
     /// The best usable device: a GPU if there is one, then an accelerator, then a CPU; of several the one with the most
-    /// compute units. Costs a context and a self-test of some milliseconds, unless the device is in use already.
+    /// compute units. Creates a context and runs a self-test of some milliseconds, unless the device is already in use.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with the reason for each device that was refused, or why there is no OpenCL.
+    /// [`Error::NoDevice`] with the reason for each device that was refused, or the reason why there is no OpenCL.
     pub fn best() -> Result<OpenCl> {
         let mut by_rank: Vec<_> = listed().iter().collect();
         by_rank.sort_by_key(|listing| std::cmp::Reverse(listing.rank));
@@ -78,7 +79,7 @@ impl OpenCl {
     /// The best usable device whose name, platform or driver contains `part`, in upper or lower case.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if no name matches, or none that does is usable; the reason says which.
+    /// [`Error::NoDevice`] if no name matches, or no matching device is usable; the message says which.
     pub fn by_name(part: &str) -> Result<OpenCl> {
         let wanted = part.to_lowercase();
         let matches =
@@ -91,7 +92,7 @@ impl OpenCl {
         first_usable(&format!("opencl:{part}"), found)
     }
 
-    /// The device of a queue that others made, whose handle is valid and counted for it, sharing its context and the queue
+    /// The device of an imported queue, whose handle is valid and was retained for it. Shares its context and the queue
     /// itself.
     pub(in crate::opencl) fn of_queue(given: core::CommandQueue) -> Result<OpenCl> {
         let asking = |error: ocl::Error| Error::Device {
@@ -101,7 +102,7 @@ impl OpenCl {
         };
         let context = Context::from(given.context().map_err(|error| asking(error.into()))?);
         let device = Device::from(given.device().map_err(|error| asking(error.into()))?);
-        // ocl makes no queue of a handle, but lets the handle in one be another.
+        // ocl cannot create a queue from a handle, but the handle in a queue can be replaced.
         let mut queue = Queue::new(&context, device, None).map_err(asking)?;
         *queue = given;
         let listing = listed().iter().find(|listing| listing.device == device);
@@ -123,7 +124,7 @@ impl OpenCl {
         Ok(opened)
     }
 
-    /// The same device in a context of its own, as another device would have.
+    /// The same device in a separate context, as another device would have.
     #[cfg(test)]
     pub(in crate::opencl) fn apart(&self) -> Result<OpenCl> {
         let listing = listed().iter().find(|listing| listing.device == self.0.device);
@@ -149,7 +150,7 @@ impl Listing {
         Ok(device)
     }
 
-    /// The device in a context that no other handle of it has.
+    /// The device in a context that no other handle has.
     fn opened_anew(&self) -> Result<OpenCl> {
         if let Some(reason) = ruled_out(&self.device) {
             return Err(unsupported(&self.info, reason));
@@ -189,7 +190,7 @@ fn listed() -> &'static [Listing] {
 
 fn list() -> Vec<Listing> {
     let mut all = Vec::new();
-    // `core`'s function, because `Platform::list` panics where there is no platform.
+    // The function of `core`, because `Platform::list` panics if there are no platforms.
     for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
         let driver = [insist(|| platform.name()), insist(|| platform.version())];
         let driver = driver.into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -217,7 +218,7 @@ fn first_usable(wanted: &str, candidates: Vec<&Listing>) -> Result<OpenCl> {
     Err(Error::NoDevice { wanted: wanted.into(), reason: reasons.join("; ") })
 }
 
-/// There is no such device: what there is instead.
+/// The error for a missing device, which lists the existing ones.
 fn none(wanted: &str) -> Error {
     let names: Vec<_> = listed().iter().map(|listing| listing.info.to_string()).collect();
     let reason = match (names.is_empty(), koel_opencl_loader::status()) {
@@ -231,7 +232,7 @@ fn none(wanted: &str) -> Error {
     Error::NoDevice { wanted: wanted.into(), reason }
 }
 
-/// Asks once more after a failure: names are kept, and devices are found by them.
+/// Retries once after a failure, because names are cached, and devices are found by them.
 fn insist<T, E>(ask: impl Fn() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
     ask().or_else(|_| ask())
 }
@@ -267,7 +268,7 @@ fn kind_of(device: &Device) -> DeviceKind {
     }
 }
 
-/// What makes a device unusable by its own account.
+/// The reason why a device is unusable, according to its own properties.
 fn ruled_out(device: &Device) -> Option<String> {
     if let Ok(Answer::Available(false)) = device.info(Ask::Available) {
         return Some("it says that it is not available".into());

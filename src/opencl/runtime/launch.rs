@@ -4,14 +4,14 @@
 //! device.kernel(&program, "gather")?.buffer(&from).value(from.len() as u64)....over(len)
 //! ```
 //!
-//! A kernel is trusted with its arguments. What makes that sound: every kernel stands in cl/ and every call of it in
-//! one function of `src/opencl`. The lengths that kernels of schemes rely on have been checked by `backend/kernels.rs`,
-//! which is the one way to them; those of all others are checked where they are called. Each kernel guards its own index
-//! by a length it is given; the driver checks number and sizes of the arguments; and buffers of other contexts are
-//! refused here, as are two that are the same memory.
+//! Kernels trust their arguments. This is sound because every kernel is in cl/, and all calls of it are in one function
+//! of `src/opencl`. The lengths that kernels of schemes rely on are checked by `backend/kernels.rs`, through which all
+//! calls go; those of other kernels are checked where they are called. Each kernel checks its index against a length
+//! that it receives; the driver checks the number and sizes of the arguments; and this file rejects buffers of other
+//! contexts, and two buffers with the same memory.
 //!
-//! Kernel objects are made for each launch (about a microsecond), because they hold their arguments and so cannot be
-//! shared by threads.
+//! Kernel objects are created for each launch (about a microsecond), because they store their arguments and so cannot
+//! be shared by threads.
 
 use ocl::OclPrm;
 use ocl::core::{self, ArgVal};
@@ -24,19 +24,19 @@ use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::hash::MixKeys;
 
-/// A kernel that is being given its arguments, in order.
+/// A kernel that receives its arguments, in order.
 pub(in crate::opencl) struct Launch<'a> {
     device: &'a OpenCl,
     kernel: core::Kernel,
     name: &'static str,
-    /// What clocks and ledger know it as.
+    /// Its name in clocks and ledger.
     stage: &'static str,
     arguments: u32,
-    /// Of all buffers given: what a driver that allocates late may lack.
+    /// Bytes of all buffers so far: what a driver that allocates late may lack.
     bytes: u64,
-    /// The memory among it that others may have handles of.
+    /// The memory of those buffers whose handles others may have.
     places: Vec<Place>,
-    /// The first thing that went wrong.
+    /// The first error.
     failed: Option<Error>,
 }
 
@@ -49,7 +49,7 @@ impl OpenCl {
 }
 
 impl Launch<'_> {
-    /// It counts as a part of this stage, and not under its own name.
+    /// Counts it as a part of this stage, rather than under its own name.
     pub(in crate::opencl) fn stage(self, stage: &'static str) -> Self {
         Launch { stage, ..self }
     }
@@ -74,9 +74,9 @@ impl Launch<'_> {
         self.argument(ArgVal::primitive(&value))
     }
 
-    /// The next two arguments are the constants of at most five mixers, as cl/functions.clh takes them.
+    /// The next two arguments are the constants of at most five mixers, in the format of cl/functions.clh.
     pub(in crate::opencl) fn mixers(self, mixers: &[MixKeys]) -> Self {
-        // Sixteen numbers for `back` too, because the crate's `Uint8` holds eight bytes.
+        // Sixteen numbers for `back` too, because the crate's `Uint8` has eight bytes.
         let (mut forth, mut back) = ([0; 16], [0; 16]);
         for ((forth, back), keys) in forth.chunks_exact_mut(3).zip(&mut back).zip(mixers) {
             forth.copy_from_slice(&[keys.before, keys.times, keys.between]);
@@ -85,7 +85,7 @@ impl Launch<'_> {
         self.value(Uint16::from(forth)).value(Uint16::from(back))
     }
 
-    /// The next arguments are the pair outside the image, and [`answers`](Self::answers).
+    /// The next arguments are the sentinel pair, and [`answers`](Self::answers).
     pub(in crate::opencl) fn answering(
         self,
         outside: Option<(u32, u32)>,
@@ -97,8 +97,8 @@ impl Launch<'_> {
         launch.answers(queries, values, found)
     }
 
-    /// The next arguments are queries, their number, and where their answers go. Without values, the program must be one
-    /// for bits alone.
+    /// The next arguments are queries, their number, and the buffers for the results. Without values, the program must
+    /// be one for bits alone.
     pub(in crate::opencl) fn answers<K: Word, V: Word>(
         self,
         queries: &Buffer<K>,
@@ -123,7 +123,7 @@ impl Launch<'_> {
         self
     }
 
-    /// Runs it over the cells of an image; its last three arguments are the columns of their pairs, which are returned.
+    /// Runs it over the cells of an image. Its last three arguments are the columns of their pairs, which are returned.
     pub(in crate::opencl) fn into_columns<K: Word, V: Word>(
         self,
         cells: usize,
@@ -149,7 +149,7 @@ impl Launch<'_> {
         if work_items == 0 {
             return Ok(());
         }
-        // Not every device takes a last group that is smaller than the others.
+        // Not every device supports a last group that is smaller than the others.
         let global = work_items.div_ceil(group) * group;
         let queued = device.with_room(|| {
             device.0.clocks.record(stage, |event| commands::run(&device.0.queue, &kernel, global, group, event))

@@ -1,20 +1,21 @@
-//! What every pass needs of OpenCL: a device, its memory, programs, commands and clocks. It knows no scheme.
+//! The parts of OpenCL that every pass needs: devices, memory, programs, commands and clocks. Nothing here depends on
+//! schemes.
 //!
 //! ```text
-//! sizes.rs       of groups and transfers
+//! sizes.rs       sizes of groups and transfers
 //! device.rs      which devices there are, which can be used, which is best
-//! selftest.rs    the proof that a device's 64-bit atomics work
-//! program.rs     the sources in cl/, the numbers printed in front of them, the compiler
+//! selftest.rs    the test of a device's 64-bit atomics
+//! program.rs     the sources in cl/, the constants defined before them, the compiler
 //! launch.rs      running a kernel
-//! commands.rs    what the driver is trusted with: the one place with `unsafe`
+//! commands.rs    the commands that rely on the driver, with all `unsafe`
 //! timing.rs      how long the device was busy
-//! buffer.rs      memory, koel's own and what was handed in
-//! pool.rs        memory that was freed and is kept
-//! staging.rs     long transfers, by way of pinned memory
-//! pinned.rs      host memory that needs no such way
-//! stream.rs      queries in chunks, transfers and kernels overlapped
-//! pairs.rs       columns in chunks, on their way while kernels work on those before
-//! across.rs      from one device to another
+//! buffer.rs      memory, koel's own and imported
+//! pool.rs        the cache of freed memory
+//! staging.rs     long transfers, through pinned memory
+//! pinned.rs      host memory that is transferred directly
+//! stream.rs      queries in chunks, with transfers and kernels overlapped
+//! pairs.rs       columns in chunks, transferred while kernels process the previous ones
+//! across.rs      transfers from one device to another
 //! ```
 
 mod across;

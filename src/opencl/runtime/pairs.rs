@@ -1,4 +1,4 @@
-//! Pinned columns in chunks: one is on its way while kernels work on the one before.
+//! Pinned columns in chunks: one is transferred while kernels process the previous one.
 //!
 //! ```text
 //! up         write 0 | write 1 | write 2 | ..     a queue
@@ -32,7 +32,8 @@ impl OpenCl {
         };
         let bytes = (rows * (size_of::<K>() + size_of::<V>())) as u64;
         let failed = |error: ocl::Error| self.failed_using("transferring columns", bytes, error);
-        // Those under way go after the guard, which waits for them; none is taken out before the device's own queue waits.
+        // Pending chunks are dropped after the guard, which waits for them; none is removed before the device's own
+        // queue waits.
         let mut coming: VecDeque<(Buffer<K>, Buffer<V>)> = VecDeque::new();
         let mut up = Straight::new(&queues.up);
         let mut there: Option<Event> = None;
@@ -41,7 +42,7 @@ impl OpenCl {
             if let Some((keys, values)) = next {
                 let buffers = (Buffer::allocate(self, keys.len())?, Buffer::allocate(self, values.len())?);
                 let (to_keys, to_values) = &*coming.push_back_mut(buffers);
-                // Their memory may have been another's a moment ago.
+                // Their memory may have belonged to another buffer before.
                 let after = [self.mark().map_err(failed)?];
                 self.with_room(|| up.send(keys, to_keys, 0, &after)).map_err(failed)?;
                 there = Some(self.with_room(|| up.send(values, to_values, 0, &[])).map_err(failed)?);

@@ -1,12 +1,12 @@
-//! Memory of the host that a device's bus reads and writes by itself, for queries and answers of the caller.
+//! Host memory that a device's bus reads and writes directly, for queries and results of the caller.
 //!
 //! ```text
-//! ordinary memory    host copies it into pinned slots, the bus takes it from there       staging.rs
-//! pinned memory      the bus takes it from where it is
+//! ordinary memory    the host copies it to pinned slots, and the bus reads them        staging.rs
+//! pinned memory      the bus reads it directly
 //! ```
 //!
-//! A device knows the addresses of all such memory that it or another device of its driver has given, so slices of it are as
-//! good as the whole, and calls take them like any other slice.
+//! A device knows the addresses of all such memory that it or another device of its driver has allocated, so slices of
+//! it work as well as the whole, and calls take them like any other slice.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::backend::Word;
 use crate::error::{Error, Result};
 use crate::opencl::OpenCl;
 
-/// Words of the host's memory that a device's bus reads and writes at its full rate: see [`OpenCl::pinned`]. A slice in
-/// all else.
+/// Words of the host's memory that a device's bus reads and writes at its full rate: see [`OpenCl::pinned`]. It is used
+/// like a slice.
 pub struct PinnedVec<T: Word> {
     len: usize,
     memory: HostMemory<T>,
@@ -71,11 +71,11 @@ impl<T: Word> std::fmt::Debug for PinnedVec<T> {
 }
 
 impl OpenCl {
-    /// Zeros in memory of the host that this device's bus reads and writes at its full rate, and the buses of other devices of
-    /// its driver too. Queries that stand in it, and answers that go there, are transferred as they are, without a copy on the
-    /// host. Where the driver has no such memory, it is ordinary memory.
+    /// Zeros in memory of the host that this device's bus reads and writes at its full rate, and so do the buses of
+    /// other devices of its driver. Queries in it, and results written to it, are transferred directly, without a copy
+    /// on the host. If the driver has no such memory, it is ordinary memory.
     ///
-    /// Cost: pages that the system cannot move or swap; making them takes far longer than to use them once.
+    /// Cost: the system cannot move or swap its pages, and allocating them takes far longer than using them once.
     ///
     /// ```no_run
     /// use koel::{Cuckoo, HashTable, OpenCl};
@@ -90,7 +90,7 @@ impl OpenCl {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] above the bytes of an address space; [`Error::OutOfMemory`] where there is no ordinary memory
+    /// [`Error::TooLarge`] above the bytes of an address space; [`Error::OutOfMemory`] if there is no ordinary memory
     /// either.
     pub fn pinned<T: Word>(&self, len: usize) -> Result<PinnedVec<T>> {
         let most = isize::MAX as usize / size_of::<T>();

@@ -1,14 +1,14 @@
-//! Device memory that was freed, kept for whoever asks for as much: a second build of the same size allocates nothing.
+//! A cache of freed device memory: a second build of the same size allocates nothing.
 //!
 //! ```text
-//! allocate    memory of the same room that is kept? the latest of it. otherwise new memory; if there is none,
-//!             all that is kept is given back, and the device is asked once more
-//! drop        memory is kept, and the oldest given back where that would be too much
+//! allocate    the latest cached memory of this capacity; otherwise new memory; if there is none, all cached memory is
+//!             freed, and the allocation is retried
+//! drop        memory is cached, and the oldest is freed if there would be too much
 //! ```
 //!
-//! Its contents are whatever they were. All commands of a device stand in one queue that keeps their order, so what
-//! earlier owners have queued is done before what the next one queues; memory that commands of other queues may still
-//! use (see [`interop::raw_mem`](crate::opencl::interop::raw_mem)) is never kept.
+//! The contents are unspecified. All commands of a device are in one in-order queue, so those of earlier owners
+//! complete before those of the next one. Memory that commands of other queues may still use (see
+//! [`interop::raw_mem`](crate::opencl::interop::raw_mem)) is never cached.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -19,19 +19,19 @@ use super::commands::create;
 use crate::backend::DeviceInfo;
 use crate::opencl::{OpenCl, lock};
 
-/// Above so many bytes, room is rounded up to one of sixteen steps between powers of two. Below it stays exact, which
-/// simulators that watch over the ends of buffers like.
+/// Above this many bytes, capacities are rounded up to one of sixteen steps between powers of two. Smaller ones are
+/// exact, so that simulators detect accesses beyond the ends of buffers.
 const EXACT: usize = 1 << 20;
 /// Steps between powers of two.
 const STEPS_LOG2: u32 = 4;
-/// Buffers kept at most.
+/// The maximum number of cached buffers.
 const MOST_BUFFERS: usize = 256;
-/// Bytes kept at most where a device does not say how many it has.
+/// The maximum number of cached bytes if a device does not report the size of its memory.
 const MOST_BYTES: u64 = 256 << 20;
 
 #[derive(Default)]
 pub(in crate::opencl) struct Pool {
-    /// Bytes kept at most: an eighth of the device's.
+    /// The maximum number of cached bytes: an eighth of the device's.
     most: u64,
     /// Bytes of the device's memory, if known.
     memory: Option<u64>,
@@ -43,7 +43,7 @@ struct Shelf {
     /// The oldest first.
     kept: VecDeque<Kept>,
     kept_bytes: u64,
-    /// Bytes in use by buffers that will come back.
+    /// Bytes used by buffers that will be returned.
     used_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ impl Pool {
         Pool { most, memory: info.memory, shelf: Mutex::default() }
     }
 
-    /// Memory with room for so many bytes, if some is kept.
+    /// Cached memory of this capacity, if there is some.
     fn take(&self, room: usize) -> Option<Mem> {
         let shelf = &mut *lock(&self.shelf);
         let kept = shelf.kept.remove(shelf.kept.iter().rposition(|kept| kept.room == room)?)?;
@@ -67,8 +67,8 @@ impl Pool {
         Some(kept.memory)
     }
 
-    /// Gives memory back to the device until so many bytes more would fit: drivers that allocate late do not say in
-    /// time that they do not.
+    /// Frees cached memory until this many more bytes fit, because drivers that allocate late do not report in time
+    /// that they do not.
     fn make_room(&self, bytes: u64) {
         let Some(memory) = self.memory else { return };
         let shelf = &mut *lock(&self.shelf);
@@ -78,7 +78,7 @@ impl Pool {
         }
     }
 
-    /// Takes back memory that [`OpenCl::memory`] gave; `keep` says whether it can be given again.
+    /// Returns memory that [`OpenCl::memory`] allocated; `keep` is whether it may be cached.
     pub(in crate::opencl) fn put(&self, memory: &Mem, room: usize, keep: bool) {
         let bytes = room as u64;
         let shelf = &mut *lock(&self.shelf);
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Gives all that is kept back to the device; whether there was anything.
+    /// Frees all cached memory. Returns whether there was any.
     pub(in crate::opencl) fn empty(&self) -> bool {
         let shelf = &mut *lock(&self.shelf);
         shelf.kept_bytes = 0;
@@ -108,7 +108,7 @@ impl Pool {
 }
 
 impl OpenCl {
-    /// Memory with room for at least so many bytes, and its room. Its contents are unspecified. The caller has checked the
+    /// Memory for at least this many bytes, and its capacity. Its contents are unspecified. The caller has checked the
     /// number.
     pub(in crate::opencl) fn memory(&self, bytes: usize) -> ocl::Result<(Mem, usize)> {
         let pool = &self.0.pool;
@@ -123,7 +123,7 @@ impl OpenCl {
         Ok((memory, room))
     }
 
-    /// Does what needs memory of the device, and does it again after giving back what is kept, if there was none.
+    /// Runs an operation that needs device memory. If there is none, frees all cached memory and retries.
     pub(in crate::opencl) fn with_room<R, E: Into<ocl::Error>>(
         &self,
         deed: impl FnMut() -> std::result::Result<R, E>,
@@ -143,7 +143,7 @@ impl OpenCl {
         if !lacking(&error) || !self.0.pool.empty() {
             return Err(error);
         }
-        // Memory is given back when the last command that uses it is done.
+        // Memory is freed when the last command that uses it has completed.
         match self.0.queue.finish() {
             Ok(()) => deed().map_err(Into::into),
             Err(_) => Err(error),
@@ -151,14 +151,14 @@ impl OpenCl {
     }
 }
 
-/// Whether a driver may have said that there is no memory.
+/// Whether a driver may have reported a lack of memory.
 fn lacks_memory(error: &ocl::Error) -> bool {
     use Status::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
     let said = error.api_status();
     matches!(said, Some(CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_HOST_MEMORY | CL_OUT_OF_RESOURCES))
 }
 
-/// The room of memory for so many bytes: a sixteenth more at most, and no more than a buffer can have.
+/// The capacity of memory for this many bytes: at most a sixteenth more, and at most the largest buffer.
 fn room(bytes: usize, largest_buffer: Option<u64>) -> usize {
     if bytes <= EXACT {
         return bytes;

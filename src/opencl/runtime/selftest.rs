@@ -1,6 +1,6 @@
-//! The proof that a device's 64-bit atomics work: its word for it (the extensions), and a run whose outcome is known.
+//! Tests a device's 64-bit atomics: the extensions that it reports, and a run with a known result.
 //!
-//! A device that claims them and gets them wrong would build tables that lose pairs, which no error would ever report.
+//! A device that reports them but implements them wrongly would build tables that lose pairs, without any error.
 
 use super::program::ATOMICS;
 use crate::backend::{DeviceInfo, HashBackend};
@@ -11,10 +11,10 @@ const EXTENSIONS: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extend
 
 /// Work-items of the run: several groups, so that they compete from different compute units.
 const ITEMS: usize = 1024;
-/// Cells for exchanges that only succeed on an empty cell, each with four that compete.
+/// Cells for exchanges that only succeed on an empty cell, each with four competitors.
 const CONTESTS: usize = ITEMS / 4;
 
-/// The extensions that `listed` lacks, as a reason to refuse the device.
+/// The extensions missing in `listed`, as a reason to refuse the device.
 pub(in crate::opencl) fn missing(listed: &str) -> Option<String> {
     let lacks = |wanted: &&str| !listed.split_whitespace().any(|extension| extension == *wanted);
     let missing: Vec<_> = EXTENSIONS.into_iter().filter(lacks).collect();
@@ -26,7 +26,7 @@ pub(in crate::opencl) fn unsupported(info: &DeviceInfo, missing: impl Into<Strin
 }
 
 impl OpenCl {
-    /// Runs exchanges, conditional exchanges, maxima, sums and XORs, and compares what they leave.
+    /// Runs exchanges, conditional exchanges, maxima, sums and XORs, and checks the results.
     pub(in crate::opencl) fn test_atomics(&self) -> Result<()> {
         #[cfg(feature = "fault-injection")]
         if crate::fault::spoils_atomics() {
@@ -58,7 +58,7 @@ fn sum(tokens: &[u64]) -> u64 {
     tokens.iter().fold(0, |sum: u64, &token| sum.wrapping_add(token))
 }
 
-/// The first operation whose results cannot be.
+/// The first operation with an impossible result.
 fn wrong(cells: &[u64], exchanged: &[u64], before: &[u64]) -> Option<&'static str> {
     let mut tokens: Vec<u64> = (0..ITEMS).map(token).collect();
     if cells[0] != sum(&tokens) {
@@ -71,13 +71,13 @@ fn wrong(cells: &[u64], exchanged: &[u64], before: &[u64]) -> Option<&'static st
         return Some("atom_xor");
     }
     tokens.sort_unstable();
-    // Each token is in one hand or in the cell, and so is the zero from the start.
+    // Each token was returned once or is in the cell, and so is the initial zero.
     let mut seen: Vec<u64> = exchanged.iter().copied().chain([cells[3]]).collect();
     seen.sort_unstable();
     if seen[0] != 0 || seen[1..] != tokens {
         return Some("atom_xchg");
     }
-    // In each contest one work-item saw zero, the cell holds its token, and the others saw that.
+    // In each contest one work-item saw zero, the cell contains its token, and the others saw that.
     let fair = |contest: usize| {
         let (entered, saw) = (contest * 4..contest * 4 + 4, &before[contest * 4..contest * 4 + 4]);
         let left = cells[4 + contest];

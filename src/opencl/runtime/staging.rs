@@ -1,16 +1,16 @@
-//! Long transfers, by way of pinned memory.
+//! Long transfers, through pinned memory.
 //!
 //! ```text
-//! upload      the threads of the host copy a piece into a pinned slot; the bus empties it while they fill the next one
-//! download    the bus fills slots; the threads empty one while the next ones are filled
+//! upload      the threads of the host copy a piece into a pinned slot; the bus reads it while they fill the next one
+//! download    the bus fills slots; the threads read one while the next ones are filled
 //! ```
 //!
-//! A driver that is handed ordinary memory moves it by one thread through a small pinned buffer of its own, at a fraction
-//! of the bus's rate (on an H200 8.5 GB/s to the device and 16 from it, against 55 each way from pinned memory).
+//! A driver transfers ordinary memory by one thread through a small pinned buffer of its own, at a fraction of the
+//! bus's rate (on an H200 8.5 GB/s to the device and 16 from it, against 55 in each direction from pinned memory).
 //!
-//! The slots are made when they are first needed, at most [`MOST_SLOTS`] of them, and go with the device. A transfer that
-//! gets none (the driver has none to give, or other threads have them) goes the plain way, and so do short ones, and all
-//! on devices that work in the host's memory.
+//! The slots are allocated on first use, at most [`MOST_SLOTS`] of them, and are freed with the device. A transfer
+//! without slots (the driver has no more memory, or other threads use them) is a plain one, and so are short transfers,
+//! and all transfers of devices that use the host's memory.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -27,24 +27,24 @@ const SLOTS_OF_A_TRANSFER: usize = 4;
 /// Bytes that one thread copies at a time.
 const COPIED_AT_ONCE: usize = 128 << 10;
 
-/// Pinned memory of a device, and the queues in which it is filled and emptied beside the one that computes.
+/// Pinned memory of a device, and the queues for transfers from and to it, in addition to the one for kernels.
 pub(in crate::opencl) struct Staging {
     wanted: bool,
     slots: Mutex<Slots>,
     queues: OnceLock<Option<Queues>>,
-    /// Of the device.
+    /// The driver of the device.
     driver: String,
 }
 
-/// The addresses of all [`PinnedVec`](crate::opencl::PinnedVec)s, and whose driver made them: what is pinned for one of its
-/// devices is so for all of them.
+/// The addresses of all [`PinnedVec`](crate::opencl::PinnedVec)s, with the driver that allocated them: memory pinned
+/// for one of its devices is pinned for all of them.
 static PINNED: Mutex<Vec<(String, Range<usize>)>> = Mutex::new(Vec::new());
 
 #[derive(Default)]
 struct Slots {
     free: Vec<Pinned>,
     made: usize,
-    /// The driver has no more to give.
+    /// The driver has no more memory for slots.
     refused: bool,
 }
 
@@ -54,7 +54,7 @@ pub(in crate::opencl) struct Queues {
     pub(in crate::opencl) down: ocl::Queue,
 }
 
-/// A slot that goes back when it is dropped, perhaps with a transfer under way.
+/// A slot that is returned on drop, possibly with a pending transfer.
 pub(in crate::opencl) struct Slot {
     pinned: Option<Pinned>,
     staging: Arc<Staging>,
@@ -67,22 +67,22 @@ impl Drop for Slot {
 }
 
 impl Staging {
-    /// Of a device of this driver, whose long transfers are (or are not) to go by way of it.
+    /// For a device of this driver, whose long transfers use slots if `wanted`.
     pub(in crate::opencl) fn new(wanted: bool, driver: String) -> Staging {
         Staging { wanted, slots: Mutex::default(), queues: OnceLock::new(), driver }
     }
 
-    /// Whether the device has a memory of its own, to which long transfers go by way of it.
+    /// Whether the device has separate memory, so that long transfers use slots.
     pub(in crate::opencl) fn is_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// Takes note of memory that is pinned.
+    /// Registers pinned memory.
     pub(in crate::opencl) fn note(&self, range: Range<usize>) {
         lock(&PINNED).push((self.driver.clone(), range));
     }
 
-    /// And that it no longer is.
+    /// Unregisters it.
     pub(in crate::opencl) fn forget(&self, range: &Range<usize>) {
         lock(&PINNED).retain(|(driver, pinned)| *driver != self.driver || pinned != range);
     }
@@ -92,7 +92,7 @@ impl Staging {
         lock(&self.slots).made
     }
 
-    /// Whether all of it lies in a [`PinnedVec`](crate::opencl::PinnedVec) that the device's bus reaches.
+    /// Whether all of it is in a [`PinnedVec`](crate::opencl::PinnedVec) that the device's bus reaches.
     pub(in crate::opencl) fn is_pinned<T>(&self, data: &[T]) -> bool {
         let Range { start, end } = data.as_ptr_range();
         let (start, end) = (start as usize, end as usize);
@@ -102,10 +102,10 @@ impl Staging {
 }
 
 impl OpenCl {
-    /// So many slots, or none.
+    /// This many slots, or `None`.
     pub(in crate::opencl) fn slots(&self, count: usize) -> Option<Vec<Slot>> {
         let staging = &self.0.staging;
-        // All threads of the host fill and empty them. Where none start, transfers go the plain way.
+        // All threads of the host fill and read them. If no threads can be started, transfers are plain.
         if !staging.wanted || crate::threads::ready().is_err() {
             return None;
         }
@@ -124,7 +124,7 @@ impl OpenCl {
         Some(taken.into_iter().map(|pinned| Slot { pinned: Some(pinned), staging: staging.clone() }).collect())
     }
 
-    /// The queues of transfers that overlap with kernels, if there are any to be had.
+    /// The queues for transfers that overlap with kernels, if they can be created.
     pub(in crate::opencl) fn transfer_queues(&self) -> Option<&Queues> {
         let staging = &self.0.staging;
         if !staging.wanted {
@@ -135,7 +135,7 @@ impl OpenCl {
         staging.queues.get_or_init(queues).as_ref()
     }
 
-    /// Writes over `buffer[at..]` by way of slots; whether it did. Returns when the data is in the slots.
+    /// Writes to `buffer[at..]` through slots. Returns whether it did. Returns when the data is in the slots.
     pub(in crate::opencl) fn write_staged<T: Word>(
         &self,
         buffer: &Buffer<T>,
@@ -153,7 +153,7 @@ impl OpenCl {
         Ok(true)
     }
 
-    /// Reads `buffer[at..]` by way of slots; whether it did.
+    /// Reads `buffer[at..]` through slots. Returns whether it did.
     pub(in crate::opencl) fn read_staged<T: Word>(
         &self,
         buffer: &Buffer<T>,
@@ -162,7 +162,7 @@ impl OpenCl {
     ) -> ocl::Result<bool> {
         let Some((mut slots, len)) = self.slots_for(data) else { return Ok(false) };
         let (count, whole) = (slots.len(), data.len());
-        // Piece number i, if there is one, into its slot.
+        // Transfers piece number i, if there is one, to its slot.
         let fetch = |slots: &mut [Slot], i: usize| -> ocl::Result<()> {
             if let (Some(left), Some(slot)) = (whole.checked_sub(i * len), slots[i % count].pinned())
                 && left > 0
@@ -183,13 +183,13 @@ impl OpenCl {
         Ok(true)
     }
 
-    /// Slots for a transfer, and the elements that each takes at a time; none for one that is better off without.
+    /// Slots for a transfer, and the elements that each takes at a time; `None` if a plain transfer is faster.
     fn slots_for<T: Word>(&self, data: &[T]) -> Option<(Vec<Slot>, usize)> {
         let (staging, sizes) = (&self.0.staging, self.0.sizes);
         if size_of_val(data) < sizes.shortest || !staging.wanted || staging.is_pinned(data) {
             return None;
         }
-        // Shorter transfers in shorter pieces, so that copies and the bus overlap all the same.
+        // Shorter transfers use shorter pieces, so that copies and the bus still overlap.
         let bytes = (size_of_val(data) / SLOTS_OF_A_TRANSFER).clamp(sizes.shortest / 2, sizes.slot);
         let len = (bytes / size_of::<T>()).max(1);
         Some((self.slots(data.len().div_ceil(len).min(SLOTS_OF_A_TRANSFER))?, len))

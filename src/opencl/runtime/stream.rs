@@ -1,4 +1,4 @@
-//! Queries from the host, answered to the host, in chunks whose transfers both ways and kernels overlap.
+//! Queries from the host, with results to the host, in chunks: transfers in both directions and kernels overlap.
 //!
 //! ```text
 //! host     copy 0 | copy 1 | copy 2 | copy 3 | out 0, copy 4 | out 1, copy 5 | ..     between the caller's memory and slots
@@ -7,19 +7,19 @@
 //! down                                 | read 0  | read 1        | read 2        | ..  a queue
 //! ```
 //!
-//! Four lanes, each with a chunk on the device and a pinned slot for each of its columns; chunk i goes through lane
-//! i mod 4: one chunk comes, one is worked on, one goes, and the next is queued meanwhile, so that the bus never waits for
-//! the host. Before a lane is used again, the answers of its last chunk are taken out of it. Where the caller's memory is
-//! pinned itself, no slots are used and the host copies nothing.
+//! Four lanes, each with a chunk on the device and a pinned slot for each of its columns; chunk i uses lane i mod 4.
+//! One chunk is uploaded, one processed, one downloaded, and the next is enqueued meanwhile, so that the bus never
+//! waits for the host. Before a lane is used again, the results of its last chunk are copied out of it. If the caller's
+//! memory is pinned, no slots are used and the host copies nothing.
 //!
 //! ```text
-//! write i    after the pass over the lane's last chunk, which read what is now written over
+//! write i    after the pass over the lane's last chunk, which read the memory that is overwritten
 //! pass i     after write i
 //! read i     after pass i
 //! ```
 //!
-//! Buffers are given back only when no queue but the device's own can still have commands on them: whatever happens,
-//! both queues of transfers are waited for (by the two [`Straight`]) before the lanes go.
+//! Buffers are returned to the pool only when no queue but the device's own can have commands on them: whatever
+//! happens, the two [`Straight`] wait for both transfer queues before the lanes are dropped.
 
 use std::slice::ChunksMut;
 
@@ -34,32 +34,32 @@ use crate::opencl::{Buffer, OpenCl};
 
 /// Chunks on the device at a time.
 const LANES: usize = 4;
-/// Fewer queries are not worth a chunk of their own: a fraction of a full one.
+/// Fewer queries than this fraction of a full chunk are not worth a separate one.
 const SMALLEST_SHARE: usize = 8;
 
-/// A chunk on the device, and what is under way for it.
+/// A chunk on the device, and its pending commands.
 struct Lane<'a, Q: Word, A: Word> {
     chunk: Option<ChunkOf<OpenCl, Q, A>>,
-    /// A slot for the queries; none where the caller's memory is pinned.
+    /// A slot for the queries; `None` if the caller's memory is pinned.
     queries: Option<Slot>,
     bits: Vec<Way<'a, u32>>,
     words: Vec<Way<'a, A>>,
-    /// The end of the latest pass.
+    /// The event of the latest pass.
     passed: Option<Event>,
 }
 
-/// How one column of answers comes to the host.
+/// How one column of results is transferred to the host.
 struct Way<'a, T: Word> {
-    /// A slot; none where the caller's memory is pinned.
+    /// A slot; `None` if the caller's memory is pinned.
     slot: Option<Slot>,
     coming: Option<Coming<'a, T>>,
 }
 
-/// Answers that are under way.
+/// Pending results.
 enum Coming<'a, T: Word> {
-    /// To a slot, and where they go from there.
+    /// To a slot, with their final destination.
     ToSlot(&'a mut [T]),
-    /// To the caller's memory, and when they have come.
+    /// To the caller's memory, with the event of the transfer.
     Straight(Event),
 }
 
@@ -81,7 +81,7 @@ impl OpenCl {
         let (bits, words) = (answers.bits.is_some(), answers.words.len());
         let mut to_bits: Vec<_> = answers.bits.into_iter().map(|to| to.chunks_mut(len / 32)).collect();
         let mut to_words: Vec<_> = answers.words.into_iter().map(|to| to.chunks_mut(len)).collect();
-        // These go before the lanes, and wait until nothing is under way.
+        // These are dropped before the lanes, and wait until nothing is pending.
         let (mut up, mut down) = (Straight::new(&queues.up), Straight::new(&queues.down));
         for (i, asked) in queries.chunks(len).enumerate() {
             let lane = &mut lanes[i % LANES];
@@ -97,15 +97,15 @@ impl OpenCl {
         (count..count + LANES).try_for_each(|i| lanes[i % LANES].take_out()).map_err(failed)
     }
 
-    /// Queries of a chunk, of which, or of whose answers, one has so many bytes: fewer than usual where there are few, so
-    /// that they overlap all the same.
+    /// The number of queries of a chunk if a query or its result has this many bytes. Short batches have smaller
+    /// chunks, so that they still overlap.
     fn chunk_len(&self, queries: usize, bytes: usize) -> usize {
         let most = QUERIES_AT_ONCE.min(self.0.sizes.slot / bytes) / 32 * 32;
         let share = queries.div_ceil(LANES + 1).next_multiple_of(32);
         share.clamp((most / SMALLEST_SHARE).next_multiple_of(32), most.max(32))
     }
 
-    /// Empty lanes with slots, if they can be had.
+    /// Empty lanes with slots, if available.
     fn lanes<'a, Q: Word, A: Word>(
         &self,
         queries: &[Q],
@@ -129,7 +129,7 @@ impl OpenCl {
         Some((queues, lanes.collect()))
     }
 
-    /// An event that comes when all is done that this device's queue holds now.
+    /// An event that completes after everything that is now in this device's queue.
     pub(super) fn mark(&self) -> ocl::Result<Event> {
         let mut event = Event::null();
         core::enqueue_marker_with_wait_list(self.0.queue.as_core(), None::<&Event>, Some(&mut event), None)?;
@@ -144,17 +144,17 @@ fn next_of<'a, T>(columns: &mut [ChunksMut<'a, T>]) -> Vec<&'a mut [T]> {
 }
 
 impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
-    /// The chunk that was here, if it is as long, or a new one.
+    /// The chunk of this lane if it has the same length, otherwise a new one.
     fn chunk_for(&mut self, device: &OpenCl, first: usize, len: usize) -> Result<ChunkOf<OpenCl, Q, A>> {
         if let Some(chunk) = self.chunk.take().filter(|chunk| chunk.queries.len() == len) {
             return Ok(Chunk { first, ..chunk });
         }
-        // Its memory may have been another's a moment ago.
+        // Its memory may have belonged to another buffer before.
         self.passed = None;
         Ok(Chunk::asking(first, Buffer::allocate(device, len)?))
     }
 
-    /// Queues the transfer of a chunk's queries, and lets the device's queue wait for it.
+    /// Enqueues the transfer of a chunk's queries, and lets the device's queue wait for it.
     fn load(
         &mut self,
         device: &OpenCl,
@@ -162,7 +162,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         asked: &'a [Q],
         up: &mut Straight<'a>,
     ) -> ocl::Result<()> {
-        // After the pass that read what is written over; in new memory, after all that is queued.
+        // After the pass that read the memory to be overwritten; in new memory, after everything that is queued.
         let after = match self.passed.take() {
             Some(passed) => passed,
             None => device.mark()?,
@@ -179,7 +179,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         Ok(())
     }
 
-    /// Queues the transfers of the answers of the pass that was queued last.
+    /// Enqueues the transfers of the results of the latest pass.
     fn fetch(
         &mut self,
         device: &OpenCl,
@@ -199,7 +199,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         Ok(())
     }
 
-    /// Waits for the answers that are under way, and puts them where they are wanted.
+    /// Waits for the pending results, and copies them to their destination.
     fn take_out(&mut self) -> ocl::Result<()> {
         self.bits.iter_mut().try_for_each(Way::take_out)?;
         self.words.iter_mut().try_for_each(Way::take_out)

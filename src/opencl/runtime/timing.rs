@@ -1,13 +1,12 @@
-//! How long the device was busy: the sum over the commands that one thread queued while a clock of its ran.
+//! How long the device was busy: the sum over the commands that one thread enqueued while one of its clocks ran.
 //!
-//! The driver stamps start and end of each command if the queue was made with profiling. Events of commands are kept only
-//! while a clock runs, and only for the thread that runs it, so threads that share a device do not pay for or distort each
-//! other.
+//! The driver records start and end of each command if the queue has profiling enabled. Events of commands are stored
+//! only while a clock runs, and only for its thread, so threads that share a device do not affect each other's times.
 //!
-//! Transfers are timed always, for the ledger: their events are in one list, in the order of the queue, and whoever reads
-//! takes those that are over from its front.
+//! Transfers are always timed, for the ledger: their events are in one list, in the order of the queue, from whose
+//! front readers take the completed ones.
 //!
-//! On a queue without profiling (one that was handed in: [`crate::opencl::interop`]) the clock on the wall is all there is.
+//! On a queue without profiling (an imported one: [`crate::opencl::interop`]) only the host's clock is available.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -30,10 +29,10 @@ pub(in crate::opencl) struct Clocks {
     moving: Mutex<VecDeque<Event>>,
 }
 
-/// Transfers that are kept before those that are over are looked for.
+/// The number of stored transfers at which completed ones are removed.
 const MOVING_AT_ONCE: usize = 64;
 
-/// One call of `timed`; an inner call of the same thread has a clock of its own, and counts for the outer one too.
+/// One call of `timed`. An inner call of the same thread has a separate clock, and counts for the outer one too.
 struct Clock {
     thread: ThreadId,
     /// Each command's name and event.
@@ -60,7 +59,7 @@ impl Clocks {
         lock(&self.running).iter().any(|clock| clock.thread == thread::current().id())
     }
 
-    /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running.
+    /// Enqueues a command by `enqueue`, which receives a place for its event if this thread has a running clock.
     pub(in crate::opencl) fn record<R, E>(
         &self,
         name: &'static str,
@@ -78,7 +77,7 @@ impl Clocks {
         Ok(done)
     }
 
-    /// Does work that counts for none of this thread's clocks.
+    /// Does work that this thread's clocks do not count.
     pub(in crate::opencl) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
         let me = thread::current().id();
         let mine: Vec<Clock> = {
@@ -130,7 +129,7 @@ impl OpenCl {
         Ok((done, StageTime::gather(commands)))
     }
 
-    /// Name and time of every command; without profiling one for all.
+    /// Name and time of every command; without profiling one time for all.
     fn command_times<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<(&'static str, Duration)>)> {
         let clocks = &self.0.clocks;
         self.drain()?;
@@ -147,7 +146,7 @@ impl OpenCl {
         Ok((done, running.take().into_iter().map(time_of).collect::<Result<_>>()?))
     }
 
-    /// Keeps the event of a transfer until it is over and its time is known.
+    /// Stores the event of a transfer until it has completed and its time is known.
     pub(in crate::opencl) fn moving(&self, event: Option<Event>) {
         let Some(event) = event.filter(|event| !event.is_null()) else { return };
         let many = {
@@ -160,16 +159,16 @@ impl OpenCl {
         }
     }
 
-    /// Puts the times of the transfers that are over into the ledger: the oldest ones, since the queue is in order.
+    /// Adds the times of completed transfers to the ledger: the oldest ones, because the queue is in order.
     pub(in crate::opencl) fn moved(&self) {
-        // Drivers are not asked while others wait for the list.
+        // The lock is released during calls of the driver.
         let mut moving = std::mem::take(&mut *lock(&self.0.clocks.moving));
         let mut time = Duration::ZERO;
         while let Some(event) = moving.front() {
             match core::event_status(event) {
                 Ok(CommandExecutionStatus::Complete) => time += self.time_of(event).unwrap_or_default(),
                 Ok(_) => break,
-                // It has failed (ocl-core has no name for such states), or is not known any more: it took no time.
+                // It has failed (ocl-core has no name for such states), or is unknown by now: it counts as no time.
                 Err(_) => (),
             }
             moving.pop_front();
@@ -182,14 +181,14 @@ impl OpenCl {
         }
     }
 
-    /// Where a transfer's event goes, if the queue stamps it.
+    /// The event for a transfer, if the queue has profiling.
     pub(in crate::opencl) fn event_to_stamp(&self) -> Option<Event> {
         self.0.clocks.stamps.then(Event::null)
     }
 
     fn time_of(&self, event: &Event) -> Result<Duration> {
         let (start, end) = (self.stamp(event, ProfilingInfo::Start)?, self.stamp(event, ProfilingInfo::End)?);
-        // Without a start it would be the time since the machine was.
+        // Without a start it would be the time since the machine started.
         let known = if start == 0 { 0 } else { end.saturating_sub(start) };
         Ok(Duration::from_nanos(known))
     }

@@ -1,10 +1,10 @@
 //! Builds from rows that the device has sorted: the host side of cl/signpost_build.cl.
 //!
 //! ```text
-//! rows     keys are mixed, and sorted with their values: by home, and within a home by remainder
-//! copies   where there are some, sorted by value before, so that the last of each key has the greatest; that one stays
-//! homes    where each begins, who leaves, who takes them in, lines
-//! stash    a bucketized table of those who found no place, put behind the lines
+//! rows        keys are mixed, and sorted with their values: by home, and within a home by remainder
+//! duplicates  if there are any, rows are sorted by value first, so that the last of each key has the greatest; keep it
+//! homes       the start of each, the keys that leave, the buckets that accept them, lines
+//! stash       a bucketized table of the keys without a place, stored after the lines
 //! ```
 
 use super::{Built, parameters};
@@ -22,8 +22,8 @@ use crate::scheme::signpost::{SignpostFunctions, SignpostPlan};
 /// Keys, or mixed keys, and values.
 pub(super) type Columns<L> = (Buffer<<L as Layout>::Key>, Buffer<<L as Layout>::Value>);
 
-/// The entries of so many buckets while a table is built, as 64-bit words: what stands behind the lines of a small table,
-/// and as much of a large one.
+/// The entries of this many buckets during a build, as 64-bit words: those after the lines of a small table, and as
+/// many for a large one.
 pub(super) fn entry_words<L: Layout>(buckets: u32) -> usize {
     let bits = (4 * u64::from(buckets)) << tag_bits::<L>();
     (bits.div_ceil(64) as usize).next_multiple_of(LINE_WORDS)
@@ -57,7 +57,7 @@ impl OpenCl {
         let (rows, values) = self.rows_by_home::<L>(&program, &functions, keys, values, &tally)?;
         let (buckets, count) = (functions.buckets as usize, rows.len());
 
-        // Whatever is read of these was written before.
+        // All of this is written before it is read.
         let (starts, tags) = (Buffer::<u32>::allocate(self, buckets + 1)?, Buffer::<u32>::allocate(self, buckets)?);
         let entries: Buffer<u64> = self.filled(entry_words::<L>(functions.buckets), 0)?;
         let kept: Buffer<u32> = self.filled(buckets * L::SLOTS, 0)?;
@@ -83,7 +83,7 @@ impl OpenCl {
         Ok((image, placed))
     }
 
-    /// Mixed keys in ascending order, each once, and their values.
+    /// Mixed keys in ascending order, each once, with their values.
     fn rows_by_home<L: Layout>(
         &self,
         program: &ocl::core::Program,
@@ -112,7 +112,8 @@ impl OpenCl {
         self.select_pairs(&self.tails(&rows)?, true, &rows, &values)
     }
 
-    /// Puts the stash and, where they stand behind it, the signposts behind the lines; how many keys found no place.
+    /// Writes the stash and, if they are stored there, the signposts after the lines. Returns the number of keys in the
+    /// stash.
     pub(super) fn finish_signposts<L: Layout>(
         &self,
         plan: &SignpostPlan<L>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! build.rs   builds: from rows that the device has sorted
-//! parts.rs   builds part by part, where that is the way
+//! parts.rs   builds one partition at a time, if applicable
 //! ```
 
 mod build;
@@ -28,10 +28,10 @@ const MIXERS: u32 = 5;
 type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
 type KeyOf<K, V> = <SignpostOf<K, V> as Scheme>::Key;
 type ValueOf<K, V> = <SignpostOf<K, V> as Scheme>::Value;
-/// A new image, and what became of its pairs.
+/// A new image, and the result for its pairs.
 type Built<L> = (Buffer<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>);
 
-/// What cl/signpost.clh wants to know when a program is built.
+/// The parameters with which cl/signpost.clh is compiled.
 pub(in crate::opencl) fn parameters<L: Layout>(posts: Posts, group: usize) -> Vec<(&'static str, u32)> {
     let posts = match posts {
         Posts::Within => 0,
@@ -113,7 +113,8 @@ where
         self.build_signposts(plan, keys, values)
     }
 
-    /// As a new image depends on all pairs at once, so does its length: an image that is there has the stash of other pairs.
+    /// A new image depends on all pairs at once, and so does its length: an existing image has the stash of other
+    /// pairs.
     fn place(
         &self,
         plan: &SignpostPlan<LayoutOf<K, V>>,

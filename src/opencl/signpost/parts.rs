@@ -1,9 +1,9 @@
-//! Builds part by part: the host side of cl/signpost_parts.cl.
+//! Builds one partition at a time: the host side of cl/signpost_parts.cl.
 //!
 //! ```text
-//! deal     rows to a share of each part, as those of bucketized tables
-//! parts    each in local memory, and written out
-//! stash    as in build.rs
+//! partition  rows to a share of each part, as in bucketized tables
+//! parts      each in local memory, and written to the image
+//! stash      as in build.rs
 //! ```
 
 use ocl::core::Program;
@@ -26,13 +26,15 @@ use crate::scheme::signpost::post::{Posts, tag_bits};
 /// Work-items of a group that builds a part.
 const GROUP: u32 = 256;
 
-/// Registers of a work-item, where a compiler can be told. NVIDIA's took 64 on an H100, and a part 1.2 times as long.
+/// Registers of a work-item, for compilers with such an option. NVIDIA's used 64 on an H100, and a part took 1.2 times
+/// as long.
 const REGISTERS_EACH: u32 = 40;
 
-/// One pair in so many may go to the stash. At load 0.95 it is one in 320, at 1 one in 97.
+/// One pair in this many may go to the stash. At load 0.95 it is one in 320, at 1 one in 97.
 const STASH_SHARE: usize = 64;
 
-/// Local memory of a group: the tile; what is known of lines and chains, in whose bytes rows have their places then; signposts.
+/// Local memory of a group: the tile; the data of lines and chains, whose bytes are later the positions of rows;
+/// signposts.
 fn local_bytes<L: Layout>() -> u64 {
     let (lines, word) = (1 << L::PART_BITS, u64::from(L::Key::BITS) / 8);
     let value = if L::VALUES.is_some() { u64::from(L::Value::BITS) / 8 } else { 0 };
@@ -59,11 +61,11 @@ impl OpenCl {
         self.program(SIGNPOST_PARTS, &parameters)
     }
 
-    /// An image with these pairs, or none where this is not the way: the device or its free memory has no room for it, or
-    /// a part does not fit, as happens with copies of a key.
+    /// An image with these pairs. `None` if this strategy is not applicable: the device or its free memory has no space
+    /// for it, or a part does not fit, as happens with duplicates.
     ///
-    /// Three kernels and those of the stash, two fills of little and one read of the status. Beside the image there is room
-    /// for the pairs once more, and before it twice.
+    /// Three kernels and those of the stash, two small fills and one read of the status. In addition to the image,
+    /// memory is needed for the pairs once more, and before that twice.
     pub(super) fn signposts_by_parts<L: Layout>(
         &self,
         plan: &SignpostPlan<L>,
@@ -98,7 +100,7 @@ impl OpenCl {
         let lines = lines_each * deal.parts;
         let rows: Buffer<u64> = Buffer::allocate(self, lines as usize * LINE_WORDS)?;
         let shares = Shares { of: &rows, lines_each, lines };
-        // Who finds no room in a share need not be known: there is another way then.
+        // The list of rows that do not fit a share is not needed, because another strategy is used if there are any.
         let dealt = self.deal_lines(functions.homes(), deal, (keys, values), &shares, &Escapes::<L>::new(self, 1)?)?;
 
         let room = deal.pairs / STASH_SHARE + 4096;

@@ -1,5 +1,5 @@
-//! The host side of cl/sorted.cl: a sort (`passes/sort.rs`), and a kernel that makes words of the pairs. `wide.rs` is the
-//! same for 64-bit keys or values.
+//! The host side of cl/sorted.cl: a sort (`passes/sort.rs`), and a kernel that converts the pairs to words. `wide.rs`
+//! is the same for 64-bit keys or values.
 
 mod wide;
 
@@ -19,12 +19,12 @@ impl OpenCl {
         self.program(SORTED, &parameters)
     }
 
-    /// A kernel with its first argument, the image, which the kernels trust to have all slots of the plan.
+    /// A kernel with its first argument, the image, which the kernels rely on to have all slots of the plan.
     fn sorted_kernel(&self, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
         Ok(self.kernel(&self.sorted()?, name)?.buffer(image))
     }
 
-    /// The same with what a search needs to know.
+    /// The same with the parameters of a search.
     fn sorted_search(&self, plan: &SortedPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
         let steps = search::steps(plan.pairs() as usize);
         Ok(self.sorted_kernel(name, image)?.value(plan.pairs()).value(steps))

@@ -1,4 +1,4 @@
-//! The host side of cl/sorted_wide.cl: a sort, and a kernel that deals the pairs out to the columns of an image.
+//! The host side of cl/sorted_wide.cl: a sort, and a kernel that writes the pairs to the columns of an image.
 
 use ocl::core::Program;
 
@@ -66,7 +66,7 @@ where
         }
         let (keys, values) = self.sort_pairs(keys, values)?;
         let tally = Tally::new(self)?;
-        // One more than the slots: a column of 32 bits ends with a whole word.
+        // One more than the slots, because a column of 32 bits ends with a whole word.
         launch.buffer(&keys).buffer(&values).buffer(tally.status()).over(plan.slot_count() as usize + 1)?;
         tally.placed_wide(self)
     }

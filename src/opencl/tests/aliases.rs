@@ -1,4 +1,4 @@
-//! One memory behind two buffers, and sizes that are more than there is.
+//! One memory in two buffers, and sizes that exceed the memory.
 
 use super::interop::{given, taken};
 use super::*;
@@ -16,10 +16,10 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     cl.write(&mut values, 0, &[6; 2048])?;
     aliased(table.get_on_into(&queries, &mut values, &mut found));
     aliased(cl.copy(&queries, 0, &mut values, 1024, 10));
-    // Nothing was written, and one handle is as good as ever.
+    // Nothing was written, and both handles are still usable.
     table.get_on_into(&queries, &mut room, &mut found)?;
     assert_eq!(cl.download(&room)?, [60; 2048]);
-    // A buffer that is read twice is no alias.
+    // The same buffer read twice is not an alias.
     assert!(cl.select_pairs(&found, true, &queries, &queries).is_ok());
 
     let part = |from: usize, len: usize| {
@@ -51,7 +51,7 @@ fn more_bytes_than_can_be_counted_are_refused() -> Result<()> {
         too_large(cl.filled(len, 0u64).map(drop));
     }
     too_large(cl.pinned::<u32>((1 << 62) + 1).map(drop));
-    // Where a device does not say how large a buffer can be.
+    // A device that does not report the maximum size of a buffer.
     let mut unknown = cl.anew(false, Sizes::default());
     unknown.info.largest_buffer = None;
     let unknown = OpenCl(std::sync::Arc::new(unknown));

@@ -1,4 +1,4 @@
-//! Bucketized tables of the device against the sequential functions of src/scheme/bucketized.
+//! Compares bucketized tables of the device with the sequential functions of src/scheme/bucketized.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
@@ -12,7 +12,7 @@ pub(super) fn plan(scheme: &Bucketized, slots: usize, attempt: u32) -> Bucketize
     scheme.plan(Request { slots: slots as u64, pairs: 0, seed: 5, attempt }).expect("a plan")
 }
 
-/// Every size of bucket, number of functions, policy and way to search.
+/// Every size of bucket, number of functions, policy and lookup mode.
 fn schemes() -> Vec<Bucketized> {
     let mut schemes: Vec<_> = [4, 8, 16].map(Bucketized::canonical).into();
     let ([balanced, first], [bandwidth, latency]) = (Insertion::ALL, LookupMode::ALL);
@@ -30,12 +30,12 @@ fn schemes() -> Vec<Bucketized> {
     schemes
 }
 
-/// One plan for each program that the two files in cl/ make here.
+/// One plan for each program compiled from the two files in cl/.
 pub(super) fn plans() -> Vec<BucketizedPlan> {
     schemes().iter().map(|scheme| plan(scheme, 1000, 0)).collect()
 }
 
-/// `len` distinct keys with values, edges first.
+/// `len` distinct keys with values, extremes first.
 pub(super) fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     let edges = [0, u32::MAX - 1, 1, 1 << 31];
     let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
@@ -64,7 +64,7 @@ pub(super) fn reference(plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> 
     (Bucketized::place(plan, &mut image, &pairs) != Placing::Unplaced).then_some(image)
 }
 
-/// The first attempt that places all.
+/// The first attempt that places all pairs.
 fn build(cl: &OpenCl, scheme: &Bucketized, slots: usize, keys: &[u32], values: &[u32]) -> Result<Built> {
     for attempt in 0..40 {
         let plan = plan(scheme, slots, attempt);
@@ -78,7 +78,7 @@ fn build(cl: &OpenCl, scheme: &Bucketized, slots: usize, keys: &[u32], values: &
 }
 type Built = (BucketizedPlan, Buffer<u64>, Placed);
 
-/// The device once for each shape of a lookup, as others than the one that tests share.
+/// A handle of the device for each shape of lookups, separate from the one that tests share.
 fn shapes(cl: &OpenCl) -> [OpenCl; 3] {
     LookupShape::ALL.map(|shape| {
         let cl = cl.with_group(64);
@@ -87,7 +87,7 @@ fn shapes(cl: &OpenCl) -> [OpenCl; 3] {
     })
 }
 
-/// Looks queries up on the device and compares each answer with the sequential lookup in the same image.
+/// Looks up queries on the device and compares each result with the sequential lookup in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
     let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
@@ -106,7 +106,7 @@ fn compare_lookups(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>, quer
     Ok(())
 }
 
-/// Compares decoded pairs with the pair that each slot holds.
+/// Compares decoded pairs with the pair in each slot.
 fn compare_decoded(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>) -> Result<()> {
     let Decoded { keys, values, taken } = Kernels::<Bucketized>::decode(cl, plan, image)?;
     let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
@@ -139,7 +139,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
                 while !built {
                     let plan = plan(&Bucketized::canonical(bucket_slots), slots, attempt);
                     let expected = reference(&plan, &keys, &values);
-                    // A group of its own for each attempt.
+                    // A different group for each attempt.
                     let cl = &devices[(attempt as usize + percent) % 3];
                     let mut image = empty(cl, &plan)?;
                     let placed = place(cl, &plan, &mut image, &keys, &values)?;
@@ -193,7 +193,7 @@ fn every_scheme_builds_sound_tables_with_the_right_answers_in_all_shapes() -> Re
             let misses = noise(77, len).into_iter().chain([0, EMPTY_KEY]);
             let queries: Vec<u32> = keys.iter().copied().chain(misses).collect();
             shapes.iter().try_for_each(|cl| compare_lookups(cl, &plan, &image, &queries))?;
-            // The same once every third pair is gone, some of them twice, with strangers among those asked for.
+            // The same after every third pair was removed, some of them twice, with absent keys among the queries.
             let gone: Vec<u32> = keys.iter().copied().step_by(3).collect();
             let mut asked = gone.repeat(2);
             asked.extend((2_000_000_000..2_000_000_040).filter(|key| !keys.contains(key)));
@@ -257,7 +257,7 @@ fn compacting_gives_the_image_of_what_is_left() -> Result<()> {
         let (plan, mut image, _) = build(cl, &Bucketized::canonical(bucket_slots), 510, &keys, &values)?;
         let gone: Vec<u32> = keys.iter().copied().step_by(4).collect();
         assert_eq!(remove(cl, &plan, &mut image, &gone)?.pairs, gone.len() as u64);
-        // Pairs that come while there are tombstones: as in the rule, and every bucket is in order afterwards.
+        // Pairs added while there are tombstones: as by the rule, and every bucket is sorted afterwards.
         let (new_keys, new_values) = ([2_000_000_001, 2_000_000_002], [1, 2]);
         let mut expected = cl.download(&image)?;
         assert_eq!(Bucketized::place(&plan, &mut expected, &[(new_keys[0], 1), (new_keys[1], 2)]), Placing::Placed);
@@ -284,7 +284,7 @@ fn compacting_gives_the_image_of_what_is_left() -> Result<()> {
 fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(300);
-    // Two more of one key, one more of two others: four copies, of which 17 is the least key.
+    // Two more pairs of one key, one more of two others: four duplicates, of which 17 is the least key.
     keys.splice(0..0, [17, 900_000_001, 5_000_000, 17, 900_000_001]);
     keys.extend([17, 5_000_000]);
     values.extend([5, 7, 1, 2, 3, 9, 8]);
@@ -292,7 +292,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         let (_, _, placed) = build(cl, &scheme, 360, &keys, &values)?;
         assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
     }
-    // A batch whose every pair is a copy: the report must not be the bottleneck, and nothing may be lost.
+    // A batch of duplicates only: reporting them must not be the bottleneck, and nothing may be lost.
     let many = if small() { 1000 } else { 1 << 20 };
     for scheme in schemes() {
         let plan = plan(&scheme, 64, 0);
@@ -315,14 +315,14 @@ fn copies_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> {
             let all = reference(&plan, &[&keys, again].concat(), &[&values[..], news].concat());
             assert_eq!(Some(cl.download(&image)?), all);
         }
-        // A classic table may lack the room to take copies in, where they did not meet at once.
+        // A classic table may be too full for duplicates that did not meet at once.
         let counted = Placed { copies: 200, least_copy: again.iter().min().copied(), ..Placed::default() };
         assert!(placed == counted || plan.kind() == Kind::Classic && placed.unplaced > 0, "{scheme:?}: {placed:?}");
     }
     Ok(())
 }
 
-/// Which copies meet on the way depends on the schedule; these stand in the image already, everywhere they can.
+/// Which duplicates meet during a build depends on the schedule; these are already in the image, wherever they can be.
 #[test]
 fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
@@ -336,7 +336,7 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
             let words = &mut image[bucket * bucket_slots as usize..][..bucket_slots as usize];
             *words.iter_mut().find(|word| **word == slot::EMPTY).expect("room") = slot::word(age, remainder, value);
         };
-        // Ages, of which all but the first are copies.
+        // Ages of which all but the first are duplicates.
         [1, 1, 4].into_iter().for_each(|age| put(77, age, age));
         [2, 3, 6, 14].into_iter().for_each(|age| put(1000, age, age));
         [(1, 5), (1, 6), (2, 5), (3, 5)].into_iter().for_each(|(age, value)| put(50_000, age, value));
@@ -366,7 +366,7 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
         }
         assert_eq!(remove(cl, &plan, &mut image, &[EMPTY_KEY, 5])?, Removed { pairs: 1, outside: true });
     }
-    // In a canonical table it is a key like any other.
+    // In a canonical table it is an ordinary key.
     let plan = plan(&Bucketized::canonical(8), 100, 0);
     let mut image = empty(cl, &plan)?;
     assert_eq!(place(cl, &plan, &mut image, &[EMPTY_KEY], &[6])?, Placed::default());

@@ -1,4 +1,5 @@
-//! Batches that come into bucketized tables part by part, against src/scheme/bucketized and against the direct route.
+//! Compares batches added to bucketized tables one partition at a time with src/scheme/bucketized and with the direct
+//! route.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::scheme::bucketized::PART_SLOTS;
 use crate::scheme::{Bucketized, BucketizedPlan, Scheme as _, slot};
 use crate::table::HashTable;
 
-/// Adds pairs by this route, and sees to it that it was taken and that the old image stayed as it was.
+/// Adds pairs by this route, and checks that it was used and that the old image is unchanged.
 fn extended(
     cl: &OpenCl,
     route: BuildRoute,
@@ -35,7 +36,7 @@ fn by_parts(cl: &OpenCl, plan: &BucketizedPlan, old: &[u64], batch: (&[u32], &[u
     extended(cl, BuildRoute::ByParts, plan, old, batch)
 }
 
-/// The sequential image of the first pairs, in the first attempt that takes all pairs.
+/// The sequential image of the first pairs, in the first attempt that places all pairs.
 fn begun(
     bucket_slots: u32,
     slots: usize,
@@ -57,11 +58,11 @@ fn images_are_those_of_one_build_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let part = PART_SLOTS as usize;
     for bucket_slots in [4, 8, 16] {
-        // The last part: of a few buckets, of one, whole, and between; and so many parts that there are two digits.
+        // The last part: of a few buckets, of one, whole, and between; and enough parts for two digits.
         let sizes = if small() { vec![300, part + 1] } else { vec![300, part, part + 1, 3 * part + 777, 9 * part + 5] };
         for slots in sizes {
-            // Parts of a thousand before and after; a batch of 0 is one pair.
-            // From 700 to 960 more pairs leave a part than are listed together.
+            // Thousandths of the slots before and after; a batch of 0 is one pair. From 700 to 960 more pairs leave a
+            // part than are listed together.
             let loads = [(0, 500), (500, 750), (700, 960), (800, 880), (900, 909), (960, 975), (970, 0)];
             for (before, after) in if small() { &loads[4..] } else { &loads[..] } {
                 let first = slots * before / 1000;
@@ -85,7 +86,7 @@ fn a_copy_of_a_key_is_told_whatever_its_age_in_the_table() -> Result<()> {
         let (first, fresh) = (slots * percent / 100, slots / 200);
         let (keys, values) = pairs(first + fresh);
         let (plan, old) = begun(bucket_slots, slots, first, (&keys, &values));
-        // A few keys of each age that there is.
+        // A few keys of each age that occurs.
         let mut of_age: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (at, &word) in old.iter().enumerate() {
             if let Some((key, _)) = Bucketized::pair(&plan, &old, at as u64) {
@@ -112,13 +113,13 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
     for bucket_slots in [4, 8, 16] {
-        // So many of one key too that they fill its part.
+        // Also enough duplicates of one key to fill its part.
         for sort in copies::sorts(len, len / 4) {
             let (mut keys, values) = pairs(first + len);
             let plan = plan(&Bucketized::canonical(bucket_slots), slots, 0);
             let old = reference(&plan, &keys[..first], &values[..first]).expect("it fits");
             copies::plant(&mut keys[first..], sort);
-            // And some that the table has.
+            // And some that the table contains.
             if sort.0 > 1 {
                 keys[first + len - 1] = keys[3];
                 keys[first + len - 2] = keys[first - 1];
@@ -157,7 +158,7 @@ fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
             if placed.unplaced == 0 {
                 assert!(image == direct, "S = {bucket_slots}, one of {removed_of} removed");
             }
-            // One that is there beside the tombstones, at whatever age.
+            // An existing key together with the tombstones, at any age.
             let known = keys[1];
             let (_, placed) = by_parts(cl, &plan, &worn, (&[known], &[1]))?;
             assert_eq!((placed.copies, placed.least_copy), (1, Some(known)));
@@ -180,7 +181,7 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
     Ok(())
 }
 
-/// What a damaged file may hold. Only that it ends, and stays within its memory, is asked.
+/// Words of a damaged file. Only termination and memory safety are tested.
 #[test]
 fn words_that_no_table_has_do_no_harm() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! Bucketized tables built part by part against those of src/scheme/bucketized, and against the direct route.
+//! Compares bucketized tables built one partition at a time with those of src/scheme/bucketized, and with the direct
+//! route.
 
 use super::bucketized::{pairs, plan, reference};
 use super::{copies, every_kernel as device, small};
@@ -8,7 +9,7 @@ use crate::opencl::{BuildRoute, OpenCl};
 use crate::scheme::bucketized::PART_SLOTS;
 use crate::scheme::{Bucketized, BucketizedPlan};
 
-/// Builds by parts, and says whether the parts were all it took.
+/// Builds by parts, and returns whether that route completed the build.
 fn build(cl: &OpenCl, plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {
     let cl = cl.with_group(64);
     cl.set_build_route(Some(BuildRoute::ByParts));
@@ -25,7 +26,7 @@ fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let part = PART_SLOTS as usize;
     for bucket_slots in [4, 8, 16] {
-        // The last part: of a few buckets, of one, whole, and between; and so many parts that there are two digits.
+        // The last part: of a few buckets, of one, whole, and between; and enough parts for two digits.
         let sizes =
             if small() { vec![300, part + 1] } else { vec![300, part, part + 1, 3 * part + 777, 40 * part + 5] };
         for slots in sizes {
@@ -74,7 +75,8 @@ fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
     let len = if small() { 3000 } else { 60_000 };
     let (distinct, values) = pairs(len);
     let scheme = Bucketized::canonical(8);
-    // A third of one key: its part is too small for them, and so is the list of escapes beyond some thousands.
+    // A third of all pairs have one key: its part is too small for them, and so is the list of escapes above some
+    // thousands.
     let keys: Vec<u32> = (0..len).map(|i| if i % 3 == 1 { distinct[5] } else { distinct[i] }).collect();
     let plan = plan(&scheme, len * 2, 0);
     let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;

@@ -1,4 +1,4 @@
-//! Lines and columns of 64 bits on the device.
+//! Tests of tables of lines and columns of 64 bits on the device.
 
 use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::tables;
@@ -12,7 +12,7 @@ fn lines_are_those_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] = if small() { &[(7, 0.5), (150, 0.95)] } else { &[(0, 0.5), (7, 0.5), (20_000, 0.95)] };
     every_layout!(images, cl, Bucketized::default(), sizes);
-    // As GPUs read lines: several work-items each.
+    // As on GPUs: several work-items read a line.
     let together = cl.with_group(64);
     together.set_lookup_shape(Some(LookupShape::Together));
     every_layout!(images, &together, Bucketized::default(), &sizes[1..]);

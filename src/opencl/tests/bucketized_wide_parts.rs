@@ -1,4 +1,4 @@
-//! Tables of lines built part by part against the scheme's own rule, and against the direct route.
+//! Compares tables of lines built one partition at a time with the scheme's own rule, and with the direct route.
 
 use super::{copies, every_kernel as device, small};
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
@@ -33,7 +33,7 @@ where
     scheme::<K, V>().plan(request)
 }
 
-/// An image, what became of the pairs, and whether parts were all it took.
+/// An image, the result for its pairs, and whether the route by parts completed the build.
 struct Built<L: Layout> {
     image: Vec<u64>,
     placed: Placed<L::Key, L::Value>,
@@ -67,7 +67,7 @@ where
     OpenCl: Kernels<BucketizedOf<K, V>>,
 {
     let part = <(K, V)>::SLOTS << <(K, V)>::PART_BITS;
-    // The last part: of one line, of a few, whole, and between; and so many parts that there are two digits.
+    // The last part: of one line, of a few, whole, and between; and enough parts for two digits.
     let more = if small() { vec![] } else { vec![300, part, 3 * part + 777, 40 * part + 5] };
     for slots in [vec![part + 1], more].concat() {
         for percent in percents {
@@ -123,7 +123,7 @@ where
     (K, V): Layout,
     OpenCl: Kernels<BucketizedOf<K, V>>,
 {
-    // A third of one key: its part is too small for them, and so is the list of escapes.
+    // A third of all pairs have one key: its part is too small for them, and so is the list of escapes.
     let mut columns = pairs(&scheme::<K, V>(), len, 1);
     let one = columns.0[5];
     columns.0.iter_mut().skip(1).step_by(3).for_each(|key| *key = one);
@@ -131,7 +131,7 @@ where
     let Built { placed, by_parts, .. } = build::<K, V>(cl, BuildRoute::ByParts, &crowded, &columns)?;
     assert_eq!((placed.unplaced, placed.least_copy, by_parts), (0, Some(one), small()));
 
-    // One part, whose queue a key fills before the copy of a lesser one comes.
+    // One part, whose queue one key fills before a duplicate of a lesser key arrives.
     let mut columns = pairs(&scheme::<K, V>(), 1500, 1);
     columns.0.sort_unstable();
     let (least, crowd) = (columns.0[0], columns.0[1200]);
@@ -157,13 +157,13 @@ fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
     every_layout!(crowds(cl, if small() { 3000 } else { 60_000 }))
 }
 
-/// Columns in which keys come again are numbered by such tables, too.
+/// Such tables also number the keys of columns with duplicates.
 #[test]
 fn of_copies_the_greatest_value_stays_and_rows_are_numbered_by_it() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let parts = cl.with_group(64);
     parts.set_build_route(Some(BuildRoute::ByParts));
-    // As GPUs read lines: what stood in two slots would have two answers.
+    // As on GPUs, which read lines together: a key in two slots would have two results.
     parts.set_lookup_shape(Some(LookupShape::Together));
     let scheme = scheme::<u64, u32>();
     wide_tests::greatest_of_copies(&parts, &scheme, if small() { 300 } else { 30_000 })?;

@@ -1,12 +1,12 @@
-//! Keys of which some come again, for tests of builds that tell which is the least of them.
+//! Keys with duplicates, for tests of builds that report the least duplicate key.
 
-/// How many of `len` keys come again, how far from each other, and how often: one and many, next to each other and far
-/// apart, and so many of one that they fill what has room for `crowd`.
+/// The number of duplicated keys among `len`, their distance, and their number of occurrences: one and many, adjacent
+/// and far apart, and enough of one key to fill what has capacity for `crowd`.
 pub(super) fn sorts(len: usize, crowd: usize) -> [(usize, usize, usize); 5] {
     [(1, 1, 1), (1, len / 2, 1), (9, 50, 2), (len / 3, len / 3, 1), (1, 7, crowd)]
 }
 
-/// Writes copies over some of the keys.
+/// Overwrites some of the keys with duplicates.
 pub(super) fn plant<K: Copy>(keys: &mut [K], (copied, apart, each): (usize, usize, usize)) {
     for i in 0..copied {
         for copy in 1..=each {
@@ -15,7 +15,7 @@ pub(super) fn plant<K: Copy>(keys: &mut [K], (copied, apart, each): (usize, usiz
     }
 }
 
-/// The key of each copy, ascending.
+/// The key of each duplicate, ascending.
 pub(super) fn of<K: Copy + Ord>(keys: &[K]) -> Vec<K> {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();

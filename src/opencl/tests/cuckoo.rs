@@ -1,4 +1,4 @@
-//! Cuckoo tables of the device against the sequential functions of src/scheme/cuckoo.
+//! Compares cuckoo tables of the device with the sequential functions of src/scheme/cuckoo.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
@@ -19,7 +19,7 @@ fn plan(scheme: &Cuckoo, pairs: usize, load_percent: usize) -> CuckooPlan {
     scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt: 0 }).expect("a plan")
 }
 
-/// Every program that cl/cuckoo.cl makes, for `pairs` pairs.
+/// Every program compiled from cl/cuckoo.cl, for `pairs` pairs.
 pub(super) fn plans(pairs: usize) -> Vec<CuckooPlan> {
     let mut plans = Vec::new();
     for functions in 2..=5 {
@@ -34,7 +34,7 @@ pub(super) fn plans(pairs: usize) -> Vec<CuckooPlan> {
     plans
 }
 
-/// Plans with attempts until one can be built, as tables do it.
+/// The plan of an attempt, as tables use it until one succeeds.
 fn attempt(plan: &CuckooPlan, number: u32) -> CuckooPlan {
     let scheme = Cuckoo::from_plan(plan);
     let scheme = if plan.kind() == Kind::Classic { scheme.chain(plan.chain()) } else { scheme };
@@ -45,7 +45,7 @@ fn sizes() -> &'static [usize] {
     if small() { &[0, 1, 2, 63, 64, 65, 300] } else { &[0, 1, 2, 63, 64, 65, 1000, 20_000] }
 }
 
-/// `len` distinct keys with values, edges first.
+/// `len` distinct keys with values, extremes first.
 fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     let edges = [0, u32::MAX - 1, 1, 1 << 31];
     let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
@@ -61,7 +61,7 @@ fn place(cl: &OpenCl, plan: &CuckooPlan, image: &mut Buffer<u64>, keys: &[u32], 
     Kernels::<Cuckoo>::place(cl, plan, image, &cl.upload(keys)?, &cl.upload(values)?)
 }
 
-/// The first attempt that places all, with what it placed.
+/// The first attempt that places all pairs, with its result.
 fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result<(CuckooPlan, Buffer<u64>, Placed)> {
     for number in 0..40 {
         let plan = attempt(plan, number);
@@ -74,7 +74,8 @@ fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result
     panic!("{plan:?} takes {} pairs in no attempt", keys.len());
 }
 
-/// Looks queries up on the device, alone and by runs, and compares each answer with the sequential lookup in the same image.
+/// Looks up queries on the device, alone and by runs, and compares each result with the sequential lookup in the same
+/// image.
 fn compare_lookups(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let (words, on_device) = (cl.download(image)?, cl.upload(queries)?);
     let expected: Vec<_> = queries.iter().map(|&query| Cuckoo::find(plan, &words, query)).collect();
@@ -92,7 +93,7 @@ fn compare_lookups(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>, queries:
     Ok(())
 }
 
-/// Decodes on the device and compares with the pair that each slot holds.
+/// Decodes on the device and compares with the pair in each slot.
 fn compare_decoded(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<()> {
     let Decoded { keys, values, taken } = Kernels::<Cuckoo>::decode(cl, plan, image)?;
     let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
@@ -201,7 +202,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(300);
-    // Two more of one key, one more of two others: four copies, of which 17 is the least key.
+    // Two more pairs of one key, one more of two others: four duplicates, of which 17 is the least key.
     keys.splice(0..0, [17, 900_000_001, 5_000_000, 17, 900_000_001]);
     values.splice(0..0, [1, 2, 3, 9, 8]);
     keys.extend([17, 5_000_000]);
@@ -211,7 +212,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         let (plan, image, placed) = build(cl, &plan, &keys, &values)?;
         assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() });
         if plan.kind() == Kind::Canonical {
-            // The greatest value stays, as in a sequential build.
+            // The greatest value is kept, as in a sequential build.
             let mut expected = vec![slot::EMPTY; plan.words() as usize];
             for (&key, &value) in keys.iter().zip(&values) {
                 assert_ne!(Cuckoo::place(&plan, &mut expected, &[(key, value)]), Placing::Unplaced);
@@ -219,13 +220,13 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
             assert_eq!(cl.download(&image)?, expected);
         }
     }
-    // A batch whose every pair is a copy: the report must not be the bottleneck, and nothing may be lost.
+    // A batch of duplicates only: reporting them must not be the bottleneck, and nothing may be lost.
     let many = if small() { 1000 } else { 1 << 20 };
     let plan = canonical(4, 16);
     let mut image = empty(cl, &plan)?;
     let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
     assert_eq!(placed, Placed { copies: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
-    // And copies of what an earlier batch brought.
+    // And duplicates of pairs of an earlier batch.
     let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
     assert_eq!((placed.copies, placed.least_copy), (2, Some(3)));
     Ok(())
@@ -250,10 +251,10 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
             compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
         }
     }
-    // It is not a copy of itself when the batch does not bring it.
+    // It is not a duplicate if it is not in the batch.
     let mut image = empty(cl, &classic)?;
     assert_eq!(place(cl, &classic.with_outside(Some(1)), &mut image, &[1], &[1])?, Placed::default());
-    // In a canonical table it is a key like any other.
+    // In a canonical table it is an ordinary key.
     let plan = canonical(4, 100);
     let mut image = empty(cl, &plan)?;
     assert_eq!(place(cl, &plan, &mut image, &[EMPTY_KEY], &[6])?, Placed::default());
@@ -272,8 +273,8 @@ fn what_cannot_be_built_says_so() -> Result<()> {
     Ok(())
 }
 
-/// One pair at a time there is no race, so the device must walk exactly the chains of the sequential rule: this is what
-/// holds `next_location` and its three rules to their original, which answers alone would not.
+/// With one pair at a time there is no race, so the device must follow exactly the chains of the sequential rule. This
+/// tests `next_location` and its three rules, which lookups alone would not.
 #[test]
 fn classic_chains_of_one_work_item_are_the_sequential_ones() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Sets of the device against the sequential rule.
+//! Compares sets of the device with the sequential rule.
 
 use super::{every_kernel as device, small};
 use crate::backend::set_tests;

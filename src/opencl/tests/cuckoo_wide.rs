@@ -1,4 +1,4 @@
-//! Cuckoo tables of 64-bit keys or values on the device.
+//! Tests of cuckoo tables of 64-bit keys or values on the device.
 
 use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::{digests_of_cuckoo_tables, tables};

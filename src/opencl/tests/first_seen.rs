@@ -1,4 +1,4 @@
-//! Keys by first appearance, by each strategy.
+//! Keys by first occurrence, by each strategy.
 
 use super::{device, small};
 use crate::error::Result;

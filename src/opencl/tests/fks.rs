@@ -1,4 +1,4 @@
-//! Two-level tables of the device against the sequential functions of src/scheme/fks.
+//! Compares two-level tables of the device with the sequential functions of src/scheme/fks.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Probe, bitmap_words};
@@ -9,13 +9,13 @@ use crate::scheme::fks::tests::defeating;
 use crate::scheme::fks::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily};
 use crate::scheme::{Fks, FksPlan, Kind, Placing, Plan as _, Request, Scheme as _};
 
-/// A plan for so many pairs at the default load.
+/// A plan for this many pairs at the default load.
 fn plan(scheme: &Fks, pairs: usize, attempt: u32) -> FksPlan {
     let slots = scheme.default_load().slots_for(pairs as u64);
     scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt }).expect("a plan")
 }
 
-/// Every program that cl/fks.cl and cl/fks_build.cl make.
+/// Every program compiled from cl/fks.cl and cl/fks_build.cl.
 pub(super) fn plans() -> Vec<FksPlan> {
     schemes().iter().map(|scheme| plan(scheme, 8, 0)).collect()
 }
@@ -28,7 +28,7 @@ fn sizes() -> &'static [usize] {
     if small() { &[0, 1, 65, 300, 900] } else { &[0, 1, 2, 63, 64, 65, 409, 512, 1000, 20_000] }
 }
 
-/// `len` distinct keys with values, edges first; the empty marker's key among them.
+/// `len` distinct keys with values, extremes first, including the sentinel key.
 fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     let edges = [0, u32::MAX, 1, 1 << 31];
     let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
@@ -36,13 +36,13 @@ fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 fn place(cl: &OpenCl, plan: &FksPlan, keys: &[u32], values: &[u32]) -> Result<(Buffer<u64>, Placed)> {
-    // Poisoned, so that a word that is not written shows.
+    // Poisoned, so that words that are not written are detected.
     let mut image = cl.filled(plan.words() as usize, 0xdead_beef_dead_beef)?;
     let placed = Kernels::<Fks>::place(cl, plan, &mut image, &cl.upload(keys)?, &cl.upload(values)?)?;
     Ok((image, placed))
 }
 
-/// The first attempt that places all, with its plan as a table has it.
+/// The first attempt that places all pairs, with the plan of its table.
 fn build(cl: &OpenCl, scheme: &Fks, keys: &[u32], values: &[u32]) -> Result<(FksPlan, Buffer<u64>, Placed)> {
     for attempt in 0..32 {
         let plan = plan(scheme, keys.len(), attempt);
@@ -61,7 +61,7 @@ fn sequential(plan: &FksPlan, keys: &[u32], values: &[u32]) -> (Vec<u64>, Placin
     (image, placing)
 }
 
-/// Looks queries up on the device and compares each answer with the sequential lookup in the same image.
+/// Looks up queries on the device and compares each result with the sequential lookup in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
     let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
@@ -77,7 +77,7 @@ fn compare_lookups(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>, queries: &[
     Ok(())
 }
 
-/// Decodes on the device and compares with the pair that each word holds.
+/// Decodes on the device and compares with the pair in each word.
 fn compare_decoded(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>) -> Result<()> {
     let Decoded { keys, values, taken } = Kernels::<Fks>::decode(cl, plan, image)?;
     let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
@@ -110,8 +110,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     Ok(())
 }
 
-/// A bucket filled to the last pair often needs more than one seed number: the device takes the one that the rule
-/// takes.
+/// A full bucket often needs more than one seed number: the device must choose the one of the rule.
 #[test]
 fn full_buckets_take_the_seed_numbers_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
@@ -162,7 +161,7 @@ fn lookups_and_columns_are_those_of_the_sequential_functions() -> Result<()> {
             compare_lookups(cl, &plan, &image, &queries)?;
             compare_lookups(cl, &plan, &image, &[])?;
             compare_decoded(cl, &plan, &image)?;
-            // Any image may be read, also one that no build made.
+            // Any image may be read, including one that no build created.
             let rubbish: Vec<u64> = noise(1, 2 * plan.words() as usize)
                 .chunks_exact(2)
                 .map(|two| u64::from(two[0]) << 32 | u64::from(two[1]))
@@ -203,15 +202,15 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(900);
-    // Two more of one key, one more of two others, three of the empty marker's: seven copies, of which 17 is the least
-    // key.
+    // Two more pairs of one key, one more of two others, three of the sentinel key: seven duplicates, of which 17 is
+    // the least key.
     keys.extend([17, 900_000_001, 5_000_000, 17, 900_000_001, EMPTY_KEY, EMPTY_KEY, EMPTY_KEY, 17, 5_000_000]);
     values.extend([1, 2, 3, 9, 8, 1, 2, 3, 5, 7]);
     for scheme in schemes() {
         let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
         let outside = (plan.kind() == Kind::Classic).then(|| values[1].max(3));
         assert_eq!(placed, Placed { copies: 7, least_copy: Some(17), outside, unplaced: 0, stash: 0 }, "{scheme:?}");
-        // The greatest value stays.
+        // The greatest value is kept.
         let words = cl.download(&image)?;
         assert_eq!(Fks::find(&plan, &words, 17), Some(9));
         if plan.kind() == Kind::Canonical {
@@ -221,7 +220,8 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     Ok(())
 }
 
-/// More pairs than a bucket holds: exactly those beyond are counted. And keys that share all their slots.
+/// Tests more pairs than a bucket can hold, of which exactly the surplus is counted, and keys that share all their
+/// slots.
 #[test]
 fn what_cannot_be_built_says_so() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
@@ -231,14 +231,14 @@ fn what_cannot_be_built_says_so() -> Result<()> {
         let plan = plan(&scheme, 1, 0);
         let (_, placed) = place(cl, &plan, &keys, &values)?;
         assert_eq!(placed.unplaced, in_image(&plan) - u64::from(BUCKET_PAIRS), "{scheme:?}");
-        // One key in as many copies as fit, and more: copies take no slot, but count until they are told apart.
+        // As many duplicates of one key as fit, and more: duplicates take no slot, but count until they are detected.
         let (_, placed) = place(cl, &plan, &[3; 513], &[0; 513])?;
         assert_eq!(placed.unplaced, 1, "{scheme:?}");
         let (image, placed) = place(cl, &plan, &[3; 512], &noise(1, 512))?;
         assert_eq!(placed, Placed { copies: 511, least_copy: Some(3), ..Placed::default() }, "{scheme:?}");
         assert_eq!(Fks::find(&plan, &cl.download(&image)?, 3), noise(1, 512).into_iter().max());
     }
-    // For each of Sahu's seeds four keys that share all their slots.
+    // For each of Sahu's seeds, four keys that share all their slots.
     let plan = plan(&Fks::classic().family(FksFamily::Sahu).iterations(3), 1, 0);
     let keys = if small() { return Ok(()) } else { defeating(&plan) };
     let (_, placed) = place(cl, &plan, &keys, &keys)?;

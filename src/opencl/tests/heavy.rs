@@ -1,4 +1,4 @@
-//! Keys that come by the thousand, in every scheme: counts as if there were no race, images as on the CPU.
+//! Keys with thousands of duplicates, in every scheme: counts as without races, images as on the CPU.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
@@ -9,20 +9,20 @@ use crate::scheme::{Kind, Plan, Request, Scheme};
 use crate::workload::Workload;
 use crate::{for_each_scheme, scheme};
 
-/// A name and so many keys.
+/// A name and this many keys.
 type Keys = (&'static str, Vec<u32>);
 
 fn heavy_inputs(distinct: &[u32], greatest: u32) -> Vec<Keys> {
     let len = distinct.len();
     let heavy = distinct[len / 3];
-    // So few that each overfills its home in a Horton table, however short the batch.
+    // Few enough that each overfills its home in a Horton table, however short the batch.
     let few = (len / 65).clamp(1, 9);
     let half = |heavy| distinct.iter().enumerate().map(|(i, &key)| if i % 2 == 0 { heavy } else { key }).collect();
     let from = |heavy: usize| distinct.iter().skip(heavy).take(len - len / 2).copied();
     vec![
         ("one key", vec![heavy; len]),
         ("half of all", half(heavy)),
-        // The marker's key, where tables have one.
+        // The sentinel key, in tables that have one.
         ("half of all the greatest", half(greatest)),
         ("the first half", vec![heavy; len / 2].into_iter().chain(from(0)).collect()),
         ("the last half", from(0).chain(vec![heavy; len / 2]).collect()),
@@ -30,7 +30,7 @@ fn heavy_inputs(distinct: &[u32], greatest: u32) -> Vec<Keys> {
     ]
 }
 
-/// What is there to be counted.
+/// The expected counts.
 fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
@@ -81,13 +81,15 @@ where
                 if placed.unplaced == 0 {
                     assert_eq!(placed, expected, "{said}");
                 }
-                // Copies take no slot in tables of single slots: so the attempt succeeds, and the greatest word stays.
+                // Duplicates take no slot in tables of single slots, so the attempt succeeds, and the greatest word is
+                // kept.
                 if kind == Kind::Canonical && ["cuckoo", "cuckoo_set", "robin_hood", "quadratic"].contains(&S::NAME) {
                     assert_eq!((placed, on_cpu), (expected, expected), "{said}");
                     assert!(cl.download(&there)? == here.words(), "{said}");
                 }
-                // Where it fails by a crowd, it is the same crowd. Few copies leave some homes of a Horton table overfull and
-                // others not: then the CPU stops, and the device counts what the others leave over besides.
+                // If it fails because of a crowd, the crowd is the same. Few duplicates overfill some homes of a Horton
+                // table and not others: then the CPU stops, but the device also counts the unplaced pairs of the
+                // others.
                 if ["horton", "fks"].contains(&S::NAME) {
                     assert_eq!(placed.unplaced > 0, on_cpu.unplaced > 0, "{said}");
                 }

@@ -1,4 +1,4 @@
-//! Horton tables of the device against the sequential functions of src/scheme/horton.
+//! Compares Horton tables of the device with the sequential functions of src/scheme/horton.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
@@ -8,7 +8,7 @@ use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY};
 use crate::scheme::horton::{Functions, bucket};
 use crate::scheme::{Horton, HortonFamily, HortonPlan, Placing, Plan as _, Request, Scheme as _};
 
-/// Canonical tables of every width, with tags and bits of all sorts, and the loads in percent that they are filled to.
+/// Canonical tables of every width, with various tags and bits, and their loads in percent.
 pub(super) fn canonical() -> Vec<(Horton, &'static [usize])> {
     vec![
         (Horton::canonical(4), &[50, 85, 90]),
@@ -17,7 +17,7 @@ pub(super) fn canonical() -> Vec<(Horton, &'static [usize])> {
         (Horton::canonical(4).tags(16).bits(4), &[85]),
         (Horton::canonical(8).tags(5).bits(4), &[85]),
         (Horton::canonical(16).tags(32).bits(2), &[90]),
-        // So few tags that most leavers are surplus.
+        // Few enough tags that most leavers are surplus.
         (Horton::canonical(8).tags(2), &[40]),
     ]
 }
@@ -34,20 +34,20 @@ pub(super) fn plan(scheme: &Horton, pairs: usize, load_percent: usize) -> Horton
     scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt: 0 }).expect("a plan")
 }
 
-/// Every sort of program that the sources make.
+/// Every kind of program compiled from the sources.
 pub(super) fn plans(pairs: usize) -> Vec<HortonPlan> {
     let canonical = canonical().into_iter().map(|(scheme, _)| scheme);
     canonical.chain(classic()).map(|scheme| plan(&scheme, pairs, 50)).collect()
 }
 
-/// `len` distinct keys with values, edges first.
+/// `len` distinct keys with values, extremes first.
 pub(super) fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     let edges = [0, u32::MAX - 1, 1, 1 << 31];
     let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1);
     let mixed = mixed.filter(|key| !edges.contains(key) && *key != EMPTY_KEY);
     let keys = edges.into_iter().chain(mixed).take(len).collect();
     let mut values = noise(len as u64 + 9, len);
-    // The least word there is, and the greatest value.
+    // The least possible word, and the greatest value.
     values.iter_mut().zip([0, u32::MAX]).for_each(|(value, edge)| *value = edge);
     (keys, values)
 }
@@ -68,7 +68,7 @@ pub(super) fn expected(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Plac
     (placing, image)
 }
 
-/// Builds on the device and compares with the sequential build, word for word; the image.
+/// Builds on the device, compares with the sequential build word by word, and returns the image.
 fn compare_builds(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Placing, Buffer<u64>)> {
     let (placing, words) = expected(plan, keys, values);
     let mut image = empty(cl, plan)?;
@@ -82,7 +82,7 @@ fn compare_builds(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) 
     Ok((placing, image))
 }
 
-/// Looks queries up on the device, in all shapes, and compares each answer with the sequential lookup.
+/// Looks up queries on the device, in all shapes, and compares each result with the sequential lookup.
 fn compare_lookups(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let words = cl.download(image)?;
     let expected: Vec<_> = queries.iter().map(|&query| Horton::find(plan, &words, query)).collect();
@@ -104,7 +104,7 @@ fn compare_lookups(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>, queries:
     Ok(())
 }
 
-/// Decodes on the device and compares with the pair that each word holds.
+/// Decodes on the device and compares with the pair in each word.
 fn compare_decoded(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>) -> Result<()> {
     let Decoded { keys, values, taken } = Kernels::<Horton>::decode(cl, plan, image)?;
     let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
@@ -120,14 +120,14 @@ fn compare_decoded(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>) -> Resul
     Ok(())
 }
 
-/// Keys, some of them strangers, and the empty marker's.
+/// Keys, absent keys, and the sentinel key.
 fn queries(keys: &[u32], len: usize) -> Vec<u32> {
     let strangers = noise(77, len);
     let mixed = keys.iter().rev().zip(strangers).flat_map(|(&key, stranger)| [key, stranger]);
     [0, EMPTY_KEY].into_iter().chain(mixed).chain(std::iter::repeat(EMPTY_KEY)).take(len).collect()
 }
 
-/// Pairs of the sequential order, mixed.
+/// The pairs in a shuffled order.
 fn shuffled(keys: &[u32], values: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut both: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
     both.sort_unstable_by_key(|&(key, value)| key.wrapping_mul(0x85eb_ca6b) ^ value);
@@ -140,7 +140,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let sizes: &[usize] = if small() { &[200] } else { &[300, 3000, 20_000] };
     for (turn, group) in [32, 64, 256].into_iter().enumerate() {
         let cl = cl.with_group(group);
-        // A simulator has each scheme with one of the groups.
+        // A simulator tests each scheme with one of the groups.
         let step = if small() { 3 } else { 1 };
         for (scheme, loads) in canonical().into_iter().skip(turn % step).step_by(step) {
             for &len in sizes {
@@ -184,7 +184,7 @@ fn loads_beyond_the_greatest_fail_on_both_sides() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(400);
     for slots in [4, 8, 16] {
-        // More pairs than words; and as many as slots, which may or may not go in with the stash.
+        // More pairs than words; and as many as slots, which may or may not fit with the stash.
         let few = plan(&Horton::canonical(slots), 300, 100);
         assert_eq!(compare_builds(cl, &few, &keys[..], &values)?.0, Placing::Unplaced);
         for seed in 0..if small() { 2 } else { 10 } {
@@ -230,7 +230,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (slots, load) in [(4, 50), (8, 80), (16, 90)] {
         let (mut keys, mut values) = pairs(300);
-        // Two more of one key, one more of two others, and a value that comes with one of them again.
+        // Two more pairs of one key, one more of two others, and a different value with one of them.
         keys.splice(0..0, [17, 900_000_001, 5_000_000, 17, 900_000_001]);
         keys.extend([17, 5_000_000]);
         values.splice(0..0, [1, 2, 3, 9, 8]);
@@ -238,7 +238,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         let plan = plan(&Horton::canonical(slots), keys.len(), load);
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &keys, &values)?;
         assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() });
-        // Copies that make a home crowded.
+        // Duplicates that crowd a home.
         let copies = (keys.len() + 40) as u64;
         let (mut many, mut with) = (keys.clone(), values.clone());
         many.extend([6; 41]);
@@ -246,7 +246,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &many, &with)?;
         assert_eq!((placed.copies, placed.least_copy), (4 + copies - keys.len() as u64, Some(6)));
     }
-    // So many that only a failed attempt can be told, and soon.
+    // Enough that only the failure of the attempt can be reported, but soon.
     let many = if small() { 1000 } else { 1 << 20 };
     let plan = plan(&Horton::canonical(8), 16, 50);
     let start = std::time::Instant::now();
@@ -280,7 +280,7 @@ fn batches_of_queries_of_every_length() -> Result<()> {
     let (keys, values) = pairs(count);
     for (turn, group) in [32, 64, 256].into_iter().enumerate() {
         let cl = cl.with_group(group);
-        // A simulator has each width with one of the groups.
+        // A simulator tests each width with one of the groups.
         let step = if small() { 3 } else { 1 };
         for (slots, load) in [(4, 85), (8, 90), (16, 93)].into_iter().skip(turn % step).step_by(step) {
             let plan = plan(&Horton::canonical(slots), keys.len(), load);
@@ -305,8 +305,8 @@ fn batches_of_queries_of_every_length() -> Result<()> {
     compare_decoded(cl, &plan, &image)
 }
 
-/// A classic image: crowded homes send whole tags to the first of their functions that leads to a bucket with room.
-/// Not the paper's rule, but sound for lookups. The keys that found a place.
+/// A classic image: crowded homes move whole tags to the first of their functions that leads to a bucket with free
+/// slots. This is not the paper's rule, but valid for lookups. Returns the keys that found a place.
 fn classic_image(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Vec<u32>, Vec<u64>) {
     let functions = plan.functions();
     let slots = functions.slots as usize;
@@ -364,7 +364,7 @@ fn classic_tables_of_both_families_answer_alike() -> Result<()> {
     Ok(())
 }
 
-/// Assigns to two thirds of the keys and to strangers.
+/// Assigns values to two thirds of the keys and to absent keys.
 fn compare_assigned(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32]) -> Result<()> {
     let before = cl.download(image)?;
     let strangers = noise(5, 200).into_iter().filter(|&key| Horton::find(plan, &before, key).is_none());

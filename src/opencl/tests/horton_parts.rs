@@ -1,4 +1,4 @@
-//! Horton tables built part by part against those of src/scheme/horton.
+//! Compares Horton tables built one partition at a time with those of src/scheme/horton.
 
 use super::horton::{canonical, crowd, expected, pairs, plan};
 use super::{copies, every_kernel as device, small};
@@ -8,7 +8,7 @@ use crate::opencl::{BuildRoute, OpenCl};
 use crate::scheme::horton::tokens::{EMPTY_KEY, GROUP_MAX};
 use crate::scheme::{Horton, HortonPlan, Placing};
 
-/// Builds by parts, and says whether the parts were all it took.
+/// Builds by parts, and returns whether that route completed the build.
 fn build(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {
     let cl = cl.with_group(64);
     cl.set_build_route(Some(BuildRoute::ByParts));
@@ -37,7 +37,7 @@ fn compare(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Resu
 #[test]
 fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    // The last part: of a few buckets, of nearly all, and so many parts that there are two digits.
+    // The last part: of a few buckets, of nearly all, and enough parts for two digits.
     let sizes: &[usize] = if small() { &[300, 2100] } else { &[1, 300, 2048, 2049, 7000, 90_000] };
     let mut unplaced = 0;
     for (scheme, loads) in canonical() {
@@ -57,7 +57,7 @@ fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
 fn crowded_homes_are_as_in_the_sequential_build() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, _) in canonical().into_iter().step_by(if small() { 3 } else { 1 }) {
-        // So large that the stash has room for what a crowd has too much of.
+        // Large enough for the stash to hold the surplus of a crowd.
         let plan = plan(&scheme, if small() { 3000 } else { 20_000 }, 50);
         let functions = plan.functions();
         let crowd = crowd(&functions, GROUP_MAX as usize + 1);
@@ -73,14 +73,14 @@ fn crowded_homes_are_as_in_the_sequential_build() -> Result<()> {
     Ok(())
 }
 
-/// So many pairs whose tag comes again that not all of them are listed.
+/// More pairs with duplicate tags than the list can hold.
 #[test]
 fn a_part_of_crowded_homes_is_gone_through_again() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 40_000 } else { 150_000 };
     let plan = plan(&Horton::canonical(8), len, 50);
     let functions = plan.functions();
-    // 840 pairs in 14 homes of the first part, and nothing else there: it has room for those of 1,000 or so.
+    // 840 pairs in 14 homes of the first part, and no others there: it has space for those of about 1,000.
     let mut homes = vec![Vec::new(); 14];
     for key in 0..u32::MAX {
         if homes.iter().all(|home| home.len() == 60) {
@@ -136,7 +136,7 @@ fn the_empty_markers_key_stands_beside_the_image() -> Result<()> {
 #[test]
 fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    // So much of one key that its part is too small for it.
+    // Too many duplicates of one key for its part.
     let (len, one_in) = if small() { (8000, 4) } else { (60_000, 10) };
     let (distinct, values) = pairs(len);
     let keys: Vec<u32> = (0..len).map(|i| if i % one_in == 1 { distinct[5] } else { distinct[i] }).collect();

@@ -1,4 +1,4 @@
-//! Handles that others made, and handles for others.
+//! Imported and exported handles.
 
 use ocl::core::{self, CommandQueueProperties, ContextInfo, ContextInfoResult, Mem, MemInfo, MemInfoResult};
 
@@ -6,14 +6,14 @@ use super::*;
 use crate::opencl::interop::{buffer_from_raw, device_from_raw, raw_context, raw_device, raw_mem, raw_queue};
 use crate::{CuckooSet, HashSet};
 
-/// A buffer over memory that the crate `ocl` made.
+/// A buffer over memory that the crate `ocl` allocated.
 #[expect(unsafe_code, reason = "the handle is alive while this borrows it")]
 pub(super) fn given<T: Word>(device: &OpenCl, memory: &Mem) -> Result<Buffer<T>> {
-    // SAFETY: the handle is valid, and the tests use the memory in the device's own queue or when it has finished.
+    // SAFETY: the handle is valid, and the tests use the memory in the device's own queue or after it has finished.
     unsafe { buffer_from_raw(device, memory.as_ptr()) }
 }
 
-/// The memory of a buffer, with a reference of its own.
+/// The memory of a buffer, with a separate reference.
 #[expect(unsafe_code, reason = "the handle is alive while this borrows the buffer")]
 pub(super) fn taken<T: Word>(buffer: &Buffer<T>) -> Mem {
     // SAFETY: the handle is valid, and is retained.
@@ -38,7 +38,7 @@ fn filled(queue: &ocl::Queue, words: &[u32]) -> ocl::Buffer<u32> {
     memory.build().expect("a buffer")
 }
 
-/// How many references the driver counts.
+/// The driver's reference count.
 fn references(memory: &Mem) -> u32 {
     match core::get_mem_object_info(memory, MemInfo::ReferenceCount) {
         Ok(MemInfoResult::ReferenceCount(count)) => count,
@@ -77,7 +77,7 @@ fn queues_and_memory_of_others_are_shared_and_strangers_are_refused() -> Result<
     stranger(cl.write(&mut ours, 0, &seen));
     stranger(cl.clone_buffer(&ours).map(drop));
 
-    // A queue without profiling is timed by the wall's clock, and one that runs out of order is refused.
+    // A queue without profiling is timed by the host's clock, and an out-of-order queue is rejected.
     assert!(guest.timed(|| guest.complement(&mut ours))?.1.as_nanos() > 0);
     let unordered = Some(CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if let Ok(queue) = ocl::Queue::new(&context, cl.0.device, unordered) {
@@ -152,7 +152,7 @@ fn memory_of_another_kind_or_size_is_refused() -> Result<()> {
         assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{refused:?}");
     }
     #[expect(unsafe_code, reason = "null is legal")]
-    // SAFETY: null is refused before anything is done with it.
+    // SAFETY: null is rejected before it is used.
     let nulls = unsafe {
         let null = std::ptr::null_mut();
         (device_from_raw(null).map(drop), buffer_from_raw::<u32>(cl, null).map(drop))
@@ -164,11 +164,11 @@ fn memory_of_another_kind_or_size_is_refused() -> Result<()> {
 #[test]
 #[expect(unsafe_code, reason = "a handle that nobody follows")]
 fn without_opencl_no_queue_is_looked_at() {
-    // Where there is one, the test is void; CI runs it with OpenCL off.
+    // If there is a library, the test does nothing; CI runs it with OpenCL off.
     if matches!(koel_opencl_loader::status(), koel_opencl_loader::Status::Loaded { .. }) {
         return;
     }
-    // SAFETY: there is no library that could follow the handle.
+    // SAFETY: there is no library that could dereference the handle.
     let refused = unsafe { device_from_raw(std::ptr::dangling_mut()) };
     assert!(matches!(refused, Err(Error::NoDevice { .. })), "{refused:?}");
 }

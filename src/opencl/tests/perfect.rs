@@ -1,4 +1,4 @@
-//! Lookups, overwriting and decoding on the device against the sequential functions of src/scheme/perfect.
+//! Compares lookups, overwriting and decoding on the device with the sequential functions of src/scheme/perfect.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
@@ -12,7 +12,7 @@ fn schemes() -> [Perfect; 3] {
     [Perfect::default(), Perfect::plane(1000), Perfect::volume(2048, 700)]
 }
 
-/// Every program that cl/perfect.cl makes.
+/// Every program compiled from cl/perfect.cl.
 pub(super) fn plans(pairs: usize) -> Vec<PerfectPlan> {
     schemes().map(|scheme| plan(scheme, pairs, 0)).to_vec()
 }
@@ -22,7 +22,7 @@ fn plan(scheme: Perfect, pairs: usize, attempt: u32) -> PerfectPlan {
     scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt }).expect("a plan")
 }
 
-/// A table at the first attempt that fits, which must be the sequential one.
+/// A table at the first attempt that succeeds, which must be the sequential one.
 fn built(cl: &OpenCl, scheme: Perfect, load: &Workload) -> Result<(PerfectPlan, Buffer<u64>)> {
     let (keys, values) = (load.keys(), load.values());
     let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
@@ -125,7 +125,8 @@ fn assigning_overwrites_values_alone() -> Result<()> {
     Ok(())
 }
 
-/// Offsets and slots that no build leaves: every read stays in the image, and answers as the sequential lookup does.
+/// Offsets and slots that no build creates: every read stays in the image, and returns what the sequential lookup
+/// returns.
 #[test]
 fn any_image_is_read_within_its_bounds() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };

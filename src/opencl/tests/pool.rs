@@ -1,4 +1,4 @@
-//! Memory that is kept: what is given again, what never is, and what becomes of it when there is no other.
+//! Cached memory: what is reused, what never is, and what happens if there is no other memory.
 
 use super::interop::{given, taken};
 use super::*;
@@ -11,7 +11,7 @@ fn pairs() -> (Vec<u32>, Vec<u32>) {
     ((0..len).map(|i| i * 7 + 1).collect(), noise(4, len as usize))
 }
 
-/// Builds and looks up twice; the second time allocates nothing.
+/// Builds and looks up twice; the second time must allocate nothing.
 fn second_build_allocates_nothing<S: Scheme<Key = u32, Value = u32>>(scheme: S) -> Result<()>
 where
     OpenCl: Runs<S>,
@@ -56,7 +56,7 @@ fn memory_comes_back_to_buffers_of_its_kind_and_room() -> Result<()> {
     drop(cl.upload(&[5u32; 999])?);
     assert_eq!(asked(), 1, "nor one of another room");
     assert_eq!(cl.0.pool.kept_bytes(), 4 * (1000 + 1000 + 999) + 8 * 1000);
-    // In long ones, of almost the same.
+    // Long buffers of similar lengths.
     let len = 1 << 20;
     drop(cl.upload(&noise(1, len - 5))?);
     let data = noise(2, len);
@@ -77,13 +77,13 @@ fn memory_that_others_may_use_is_not_given_again() -> Result<()> {
     assert_eq!(asked(&cl), 2);
     let still = given::<u32>(&cl, &theirs)?;
     assert_eq!(cl.download(&still)?[..77], [1; 77], "what was lent is still what it was");
-    // Nor what another handle of the same context has used.
+    // Nor memory used through another handle of the same context.
     let mut buffer = cl.filled(78, 1u32)?;
     other.complement(&mut buffer)?;
     drop(buffer);
     drop(cl.filled(78, 2u32)?);
     assert_eq!((asked(&cl), other.0.pool.kept_bytes()), (2, 0));
-    // Nor memory that others made.
+    // Nor imported memory.
     let made = ocl::Buffer::<u32>::builder().queue(cl.0.queue.clone()).len(79).build().expect("a buffer");
     drop(given::<u32>(&cl, &made)?);
     drop(cl.filled(79, 2u32)?);
@@ -100,7 +100,7 @@ fn what_is_kept_is_bounded_and_given_back_when_there_is_no_other() -> Result<()>
     }
     let kept = cl.0.pool.kept_bytes();
     assert!(kept > 0 && kept < 4 * 300 * 301 / 2, "{kept}");
-    // No driver lacks memory when a test wants it to.
+    // No real driver runs out of memory on request.
     let lacking = |error: &ocl::Error| error.to_string().contains("lacking");
     let mut tries = 0;
     let done = cl.again_if(lacking, || {
@@ -108,7 +108,7 @@ fn what_is_kept_is_bounded_and_given_back_when_there_is_no_other() -> Result<()>
         if tries == 1 { Err("lacking") } else { Ok(tries) }
     });
     assert_eq!((done.ok(), cl.0.pool.kept_bytes()), (Some(2), 0), "tried again with all given back");
-    // With nothing to give back, and after other errors, once is enough.
+    // With nothing to free, and after other errors, it is not retried.
     for (error, kept) in [("lacking", false), ("broken", true)] {
         if kept {
             drop(cl.filled(9, 0u32)?);

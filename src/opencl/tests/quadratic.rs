@@ -1,4 +1,4 @@
-//! Quadratic tables of the device against the sequential rule: the cuckoo table's kernels with a single function.
+//! Compares quadratic tables of the device with the sequential rule: the cuckoo table's kernels with a single function.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
@@ -6,14 +6,14 @@ use crate::error::Result;
 use crate::scheme::cuckoo::CuckooImage as _;
 use crate::scheme::{CuckooPlan, Placing, Plan as _, Quadratic, QuadraticPlan, Request, Scheme as _, slot};
 
-/// A plan for so many pairs, and the one that the kernels read.
+/// A plan for this many pairs, and the one that the kernels read.
 pub(super) fn plan(pairs: usize, attempt: u32) -> (QuadraticPlan, CuckooPlan) {
     let request = Request { slots: pairs as u64, pairs: pairs as u64, seed: 5, attempt };
     let plan = Quadratic.plan(request).expect("a plan");
     (plan, Quadratic::cuckoo_plan(&plan))
 }
 
-/// Attempts fail on the device where they fail by the rule, and the image of the first that does not is the rule's.
+/// Attempts fail on the device exactly if they fail by the rule, and the first successful image is that of the rule.
 #[test]
 fn images_and_failures_are_those_of_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };

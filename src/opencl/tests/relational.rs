@@ -1,4 +1,4 @@
-//! What grouping and joining are made of, against plain loops and against the CPU.
+//! Compares the passes of grouping and joining with plain loops and with the CPU.
 
 use super::{device, noise, small};
 use crate::backend::{
@@ -10,10 +10,10 @@ use crate::opencl::passes::aggregate::{ENTRIES, ROWS_EACH, WIDE_ENTRIES};
 use crate::opencl::passes::primitives::{GROUP, TILE};
 use crate::opencl::passes::relational::EXPAND_TILE;
 
-/// Round the borders of words, groups and a tile.
+/// Lengths around the borders of words, groups and a tile.
 fn round(tile: usize) -> Vec<usize> {
     let sizes = [0, 1, 31, 32, 33, 65, 255, 257, tile - 1, tile, tile + 1, 3 * tile + 5];
-    // A simulator shows races in one tile and a bit.
+    // One tile and a few more are enough for races on a simulator.
     if small() { vec![0, 1, 33, tile.min(300) + 1] } else { sizes.to_vec() }
 }
 
@@ -33,7 +33,7 @@ fn shards_are_those_of_the_rule() -> Result<()> {
 fn runs_agree_with_plain_loops() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::spans(cl, &round(TILE))?;
-    // Some tiles of one run.
+    // Several tiles of one run.
     let heaviest = if small() { 2 * EXPAND_TILE as u32 + 11 } else { 20_011 };
     reference::lists(cl, &round(EXPAND_TILE), heaviest)
 }
@@ -71,7 +71,7 @@ fn lengths_that_contradict_each_other_are_refused() -> Result<()> {
     wide::refusals(cl)
 }
 
-/// A run of millions, and millions of empty ones, next to each other and in one tile.
+/// A run of millions, and millions of empty ones, adjacent and in one tile.
 #[test]
 fn heavy_runs_and_hosts_of_empty_ones_are_expanded() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
@@ -92,7 +92,7 @@ fn heavy_runs_and_hosts_of_empty_ones_are_expanded() -> Result<()> {
     Ok(())
 }
 
-/// Groups that share an entry, one of them heavy: whoever comes first has it, and the rest finds its cells.
+/// Groups that share an entry, one of them heavy: the first one takes it, and the others must find their cells.
 #[test]
 fn groups_that_meet_in_an_entry_are_told_apart() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };

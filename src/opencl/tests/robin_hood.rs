@@ -1,4 +1,4 @@
-//! Robin Hood tables of the device against the sequential functions of src/scheme/robin_hood.
+//! Compares Robin Hood tables of the device with the sequential functions of src/scheme/robin_hood.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub(in crate::opencl) fn schemes() -> Vec<RobinHood> {
     schemes
 }
 
-/// One plan for each program that cl/robin_hood.cl makes here.
+/// One plan for each program compiled from cl/robin_hood.cl.
 pub(super) fn plans() -> Vec<RobinHoodPlan> {
     schemes().iter().map(|scheme| plan(scheme, 1000, 0)).collect()
 }
@@ -33,7 +33,7 @@ fn plan(scheme: &RobinHood, slots: usize, attempt: u32) -> RobinHoodPlan {
     scheme.plan(Request { slots: slots as u64, pairs: 0, seed: 5, attempt }).expect("a plan")
 }
 
-/// Slots in which so many pairs are a load that the kind can do.
+/// Slots for this many pairs at a load that the kind supports.
 fn slots_for(scheme: &RobinHood, pairs: usize) -> usize {
     let percent = match (scheme.kind(), plan(scheme, 0, 0).sequence()) {
         (Kind::Classic, PaperRandom) => 65,
@@ -44,7 +44,7 @@ fn slots_for(scheme: &RobinHood, pairs: usize) -> usize {
     (pairs * 100).div_ceil(percent)
 }
 
-/// `len` distinct keys with values that the scheme has room for, edges first; a third of the keys are neighbours.
+/// `len` distinct keys with values that fit the scheme, extremes first; a third of the keys are neighbours.
 fn pairs(scheme: &RobinHood, len: usize) -> (Vec<u32>, Vec<u32>) {
     let limits = scheme.limits();
     let mixed = (0..).map(|i: u32| if i.is_multiple_of(3) { 5000 + i } else { i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1 });
@@ -81,7 +81,7 @@ fn reference(plan: &RobinHoodPlan, keys: &[u32], values: &[u32]) -> Option<Vec<u
 
 type Built = (RobinHoodPlan, Buffer<u64>, Placed);
 
-/// The first attempt that places all.
+/// The first attempt that places all pairs.
 fn build(cl: &OpenCl, scheme: &RobinHood, keys: &[u32], values: &[u32]) -> Result<Built> {
     for attempt in 0..40 {
         let plan = plan(scheme, slots_for(scheme, keys.len()), attempt);
@@ -95,7 +95,8 @@ fn build(cl: &OpenCl, scheme: &RobinHood, keys: &[u32], values: &[u32]) -> Resul
     panic!("{scheme:?} takes {} pairs in no attempt", keys.len());
 }
 
-/// Looks queries up on the device, alone and by runs, and compares each answer with the sequential lookup in the same image.
+/// Looks up queries on the device, alone and by runs, and compares each result with the sequential lookup in the same
+/// image.
 fn compare_lookups(cl: &OpenCl, plan: &RobinHoodPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let (words, on_device) = (cl.download(image)?, cl.upload(queries)?);
     let expected: Vec<_> = queries.iter().map(|&query| RobinHood::find(plan, &words, query)).collect();
@@ -113,7 +114,7 @@ fn compare_lookups(cl: &OpenCl, plan: &RobinHoodPlan, image: &Buffer<u64>, queri
     Ok(())
 }
 
-/// Compares columns of pairs with what each cell is expected to hold.
+/// Compares columns of pairs with the expected pair of each cell.
 fn compare_columns(
     cl: &OpenCl,
     plan: &RobinHoodPlan,
@@ -140,7 +141,7 @@ fn compare_decoded(cl: &OpenCl, plan: &RobinHoodPlan, image: &Buffer<u64>) -> Re
     compare_columns(cl, plan, &columns, |at| RobinHood::pair(plan, &words, at))
 }
 
-/// Keys and strangers, neighbours of both, edges, and keys too wide for some cells.
+/// Keys and absent keys, neighbours of both, extremes, and keys too wide for some cells.
 fn queries(keys: &[u32]) -> Vec<u32> {
     let wide = keys.iter().map(|key| key | 1 << 28);
     let beside = keys.iter().map(|key| key.wrapping_add(1));
@@ -197,7 +198,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
         let limits = scheme.limits();
         let new: Vec<u32> = noise(4, changed.len()).iter().map(|value| value & limits.greatest_value()).collect();
         Kernels::<RobinHood>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
-        // Values play no part in where keys stand, so this is the table built with the new ones.
+        // Values do not affect the places of keys, so this equals the table built with the new ones.
         let mut expected = values.clone();
         expected[..200].copy_from_slice(&new[..200]);
         assert_eq!(Some(cl.download(&image)?), reference(&plan, &keys, &expected), "{scheme:?}");
@@ -212,23 +213,23 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         let (mut keys, mut values) = pairs(&scheme, if small() { 90 } else { 300 });
         keys.retain(|key| ![17, 90_000_001, 5_000_000].contains(key));
         values.truncate(keys.len());
-        // Two more of one key, one more of two others: four copies, of which 17 is the least key.
+        // Two more pairs of one key, one more of two others: four duplicates, of which 17 is the least key.
         keys.splice(0..0, [17, 90_000_001, 5_000_000, 17, 90_000_001]);
         values.splice(0..0, [1, 2, 3, 9, 8].map(|value| value & scheme.limits().greatest_value()));
         keys.extend([17, 5_000_000]);
         values.extend([5, 7].map(|value| value & scheme.limits().greatest_value()));
         let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
         assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
-        // The greatest value stays, as in a sequential build.
+        // The greatest value is kept, as in a sequential build.
         assert_eq!(Some(cl.download(&image)?), reference(&plan, &keys, &values), "{scheme:?}");
     }
-    // A batch whose every pair is a copy: the report must not be the bottleneck, and nothing may be lost.
+    // A batch of duplicates only: reporting them must not be the bottleneck, and nothing may be lost.
     let many = if small() { 1000 } else { 1 << 20 };
     let plan = plan(&RobinHood::canonical(), 16, 0);
     let mut image = empty(cl, &plan)?;
     let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
     assert_eq!(placed, Placed { copies: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
-    // And copies of what an earlier batch brought.
+    // And duplicates of pairs of an earlier batch.
     let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
     assert_eq!((placed.copies, placed.least_copy), (2, Some(3)));
     Ok(())
@@ -241,7 +242,7 @@ fn removed_pairs_leave_tombstones_and_compacting_takes_them_away() -> Result<()>
         let (keys, values) = pairs(&scheme, if small() { 200 } else { 3000 });
         let (plan, mut image, _) = build(cl, &scheme, &keys, &values)?;
         let mut expected = cl.download(&image)?;
-        // A third of the keys, some twice, and strangers.
+        // A third of the keys, some twice, and absent keys.
         let third: Vec<u32> = keys.iter().copied().step_by(3).collect();
         let gone: Vec<u32> = third.iter().chain(&third[..9]).copied().chain(noise(3, 50)).collect();
         let removed = remove(cl, &plan, &mut image, &gone)?;

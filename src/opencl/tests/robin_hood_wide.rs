@@ -1,4 +1,4 @@
-//! Robin Hood tables of 64-bit keys or values on the device.
+//! Tests of Robin Hood tables of 64-bit keys or values on the device.
 
 use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::{digests_of_robin_hood_tables, tables};

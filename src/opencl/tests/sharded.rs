@@ -1,11 +1,11 @@
-//! Shards on the CPU and on devices of OpenCL, in one table.
+//! Tables with shards on the CPU and on OpenCL devices.
 
 use super::*;
 use crate::backend::Piece;
 use crate::scheme::{Bucketized, Signpost};
 use crate::{Any, Cpu, Duplicates, Sharded, ShardedMulti, ShardedSet, sharded};
 
-/// The CPU, the device, and the device once more in a context of its own.
+/// The CPU, the device, and the device again in a separate context.
 fn devices() -> Result<Option<[Any; 3]>> {
     let Some(cl) = device() else { return Ok(None) };
     Ok(Some([Any::Cpu(Cpu::with_threads(2)?), Any::OpenCl(cl.clone()), Any::OpenCl(cl.apart()?)]))
@@ -107,7 +107,7 @@ fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Resul
 #[test]
 fn groups_of_devices_behind_buses_are_those_of_one() -> Result<()> {
     let (Some(devices), Some([cpu, ..])) = (behind_buses()?, devices()?) else { return Ok(()) };
-    // As many rows as the first does alone, and more.
+    // As many rows as the first device processes alone, and more.
     for (len, is_alone) in [(400, true), (if small() { 4_100 } else { 9_000 }, false)] {
         let keys: Vec<u32> = noise(1, len).into_iter().map(|word| word % 500).collect();
         let values: Vec<f64> = noise(3, len).into_iter().map(|word| f64::from(word) * 1e-3).collect();
@@ -137,7 +137,7 @@ fn piece<'a, T: crate::backend::Word>(
     Piece { device, buffer, range }
 }
 
-/// The device twice, in contexts of their own, as if a bus lay between: slots of 128 keys of 64 bits.
+/// The device twice, in separate contexts, as if a bus were between them: slots of 128 keys of 64 bits.
 fn behind_buses() -> Result<Option<[OpenCl; 2]>> {
     let Some([_, Any::OpenCl(one), Any::OpenCl(two)]) = devices()? else { return Ok(None) };
     Ok(Some([one.with_slots(1 << 10), two.with_slots(1 << 10)]))
@@ -154,7 +154,7 @@ fn parts_of_buffers_come_from_other_devices() -> Result<()> {
     pieces.extend((0..40).map(|i| piece(&two, &here, i..i + 3)));
     let expected: Vec<u32> = pieces.iter().flat_map(|piece| narrow[piece.range.clone()].to_vec()).collect();
     let mut to = one.filled(expected.len() + 5, 9)?;
-    // What others have must be there.
+    // The data of other devices must be complete.
     [&one, &two].into_iter().try_for_each(HashBackend::finish)?;
     one.bring(&mut to, 3, &pieces)?;
     assert_eq!(one.download(&to)?, [&[9; 3][..], &expected, &[9; 2]].concat());
@@ -208,7 +208,7 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
     let keys: Vec<u32> = noise(7, len).into_iter().map(|word| word % 9000).collect();
     let values: Vec<u32> = (0..len as u32).collect();
     let alone = std::slice::from_ref(&cpu);
-    // Which pair of a key stays depends on the order of the rows.
+    // Which pair of a key is kept depends on the order of the rows.
     for rule in [Duplicates::KeepFirst, Duplicates::KeepLast] {
         for shards in [1, 5, 16] {
             let builder = Sharded::builder(Bucketized::canonical(8), shards).duplicates(rule);
@@ -261,7 +261,8 @@ fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
     let len = if small() { 300 } else { 9_001 };
     let keys: Vec<u64> = (0..len as u64).map(|i| i << 33).collect();
     let values: Vec<u32> = noise(3, len);
-    // Half are there; key 0, which stands behind those of a shard too, is one of them. Several rounds, the last one short.
+    // Half of the queries are present, including key 0, which is also the padding after the queries of a shard. Several
+    // rounds, the last one short.
     let queries: Vec<u64> = noise(4, 4 * len + 7).into_iter().map(|x| u64::from(x % (2 * len as u32)) << 33).collect();
     let map = Sharded::builder(Signpost::new().of::<u64, u32>(), 7);
     let set = ShardedSet::builder(Bucketized::canonical(8).of::<u64, ()>(), 7);
@@ -283,7 +284,7 @@ fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
         assert_eq!(resting.contains(&queries)?, of_map.contains(&queries)?);
         assert!(did(&one, "shards"), "the devices did not deal");
         assert_eq!(resting.get(&[keys[7], 1])?, [Some(values[7]), None]);
-        // All of one shard, none, parts for fewer than three devices, and a column of a wrong length.
+        // All queries for one shard, none, parts for fewer than three devices, and a column of a wrong length.
         assert_eq!(table.get(&vec![keys[5]; 700])?, vec![Some(values[5]); 700]);
         assert_eq!((table.get(&[])?, table.get(&[keys[7], 1])?), (vec![], vec![Some(values[7]), None]));
         for some in [&queries[..21], &queries[..33]] {

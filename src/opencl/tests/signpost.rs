@@ -43,7 +43,7 @@ pub(super) fn programs(cl: &OpenCl) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// A check of signpost tables of every pair of types.
+/// Runs a check of signpost tables for every pair of types.
 macro_rules! every_signpost {
     ($check:path, $backend:expr $(, $argument:expr)*) => {{
         let scheme = Signpost::new();
@@ -59,11 +59,11 @@ fn images_are_those_of_the_rule() -> Result<()> {
     let sizes: &[(usize, f64)] = if small() {
         &[(7, 0.5), (90, 0.95)]
     } else {
-        // Signposts behind the lines and within the words.
+        // Signposts after the lines and within the words.
         &[(0, 0.5), (7, 0.5), (5000, 0.99), (70_000, 0.95)]
     };
     every_signpost!(images, cl, sizes);
-    // As GPUs read lines: several work-items each.
+    // As on GPUs: several work-items read a line.
     let together = cl.with_group(64);
     together.set_lookup_shape(Some(LookupShape::Together));
     every_signpost!(images, &together, &sizes[1..]);
@@ -71,7 +71,7 @@ fn images_are_those_of_the_rule() -> Result<()> {
     wide_tests::greatest_of_copies(cl, &Signpost::new().of::<u64, u32>(), if small() { 200 } else { 30_000 })
 }
 
-/// Images are those of the rule, and built part by part.
+/// Images are those of the rule, and built one partition at a time.
 fn by_parts<S: Erase>(cl: &OpenCl, scheme: &S, sizes: &[(usize, f64)]) -> Result<()>
 where
     Any: Runs<S::Any>,
@@ -97,14 +97,14 @@ fn parts_are_those_of_the_rule() -> Result<()> {
         &[(0, 0.5), (1, 0.5), (500, 0.95), (9000, 0.9), (70_000, 0.95), (200_000, 0.8)]
     };
     if small() {
-        // A simulator has 32 KiB of local memory: enough for these.
+        // A simulator has 32 KiB of local memory, which is enough for these.
         by_parts(&cl, &Signpost::new().of::<u64, u64>(), sizes)?;
         by_parts(&cl, &Signpost::new().of::<u64, ()>(), sizes)?;
         by_parts(&cl, &Signpost::new().of::<u32, ()>(), sizes)?;
     } else {
         every_signpost!(by_parts, &cl, sizes);
     }
-    // Copies and crowds are another way's.
+    // Duplicates and crowds use another strategy.
     let column: Vec<u64> = (0..if small() { 60 } else { 30_000u64 }).map(|i| if i % 3 == 0 { 7 } else { i }).collect();
     let (scheme, values) = (Signpost::new().of::<u64, u64>(), column.clone());
     let expected =

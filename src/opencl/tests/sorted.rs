@@ -1,4 +1,4 @@
-//! Sorted tables of the device against the sequential functions of src/scheme/sorted.
+//! Compares sorted tables of the device with the sequential functions of src/scheme/sorted.
 
 use super::{every_kernel as device, noise, small};
 use crate::backend::wide_table_tests::{digests_of_sorted_tables, tables};
@@ -22,7 +22,7 @@ fn plan(slots: usize, pairs: usize) -> SortedPlan {
 }
 
 fn place(cl: &OpenCl, plan: &SortedPlan, keys: &[u32], values: &[u32]) -> Result<(Buffer<u64>, Placed)> {
-    // Nothing that stood there before may be seen.
+    // Earlier contents must not be visible.
     let mut image = cl.filled(plan.words() as usize, 0x1234_5678_9abc_def0u64)?;
     let placed = Kernels::<Sorted>::place(cl, plan, &mut image, &cl.upload(keys)?, &cl.upload(values)?)?;
     Ok((image, placed))
@@ -131,7 +131,7 @@ fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
     let sizes: &[(usize, f64)] =
         if small() { &[(65, 1.0)] } else { &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (20_000, 0.95)] };
     every_layout!(images, cl, Sorted, sizes);
-    // A simulator is too slow for the sorts of all the tables that follow.
+    // A simulator is too slow for the sorts of all the following tables.
     if small() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Long transfers by way of pinned slots, and queries in chunks: the same data and answers as by the plain way. Slots are
-//! made small here, so that a simulator sees many of them.
+//! Long transfers through pinned slots, and queries in chunks: the same data and results as with plain transfers. Slots
+//! are small here, so that a simulator uses many of them.
 
 use super::*;
 use crate::scheme::{Bucketized, Cuckoo};
@@ -19,7 +19,7 @@ fn long_transfers_by_slots_move_every_word_and_no_other() -> Result<()> {
     for len in [127, 128, 129, 256, 511, 512, 513, 1023, 1024, 1025, queries()] {
         let data = noise(len as u64, len);
         let mut buffer = staged.upload(&data)?;
-        // What was uploaded is read by another handle the plain way, and the other way round.
+        // Uploaded data is read by another handle with a plain transfer, and the reverse.
         assert_eq!(cl.download(&buffer)?, data, "{len}");
         assert_eq!(staged.download(&buffer)?, data, "{len}");
         let part = noise(7, len - len / 3);
@@ -45,7 +45,7 @@ fn transfers_are_timed_and_their_events_do_not_pile_up() -> Result<()> {
         assert_eq!(cl.download(&buffer)?, data);
         let moved = cl.ledger().take_transfers();
         assert_eq!((moved.to_device, moved.to_host), (4 * len as u64, 4 * len as u64));
-        // Oclgrind's stamps may be all alike.
+        // Oclgrind's timestamps may all be equal.
         assert!(moved.time.as_nanos() > 0 || small(), "{moved:?}");
         assert_eq!(cl.0.clocks.transfers_kept(), 0, "all are over");
         for _ in 0..200 {
@@ -152,7 +152,7 @@ fn pinned_slices_are_answered_without_slots_and_others_beside_them() -> Result<(
     assert!(plain[from..] == right[from..] && found[from / 32..] == right_found[from / 32..]);
     assert!(plain[..from].iter().chain(&found[..from / 32]).all(|&word| word == 7), "nothing else is written");
 
-    // What was pinned once is ordinary again.
+    // Pinned memory that was freed is ordinary again.
     let address = queries.as_ptr_range();
     drop(queries);
     assert!(!staged.0.staging.is_pinned(&asked) && address.start != address.end);
@@ -176,7 +176,7 @@ fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
     assert!(inverse.iter().zip(&again).all(|(&id, &key)| keys[id as usize] == key));
     let back: Vec<_> = again.iter().copied().map(Some).collect();
     assert_eq!(ids.keys(&inverse)?, back);
-    // A key that is not there, in the middle of a later chunk and again behind it.
+    // An absent key in the middle of a later chunk, and again after it.
     let mut wrong = again.clone();
     let at = wrong.len() - 300;
     let stranger = *asked.iter().find(|key| !keys.contains(key)).expect("a query that is no key");

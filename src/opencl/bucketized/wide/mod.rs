@@ -1,9 +1,9 @@
 //! The host side of cl/bucketized_wide.cl and cl/bucketized_wide_lookup.cl.
 //!
 //! ```text
-//! place      words offered; lines put in order; duplicates looked for
-//! values     an old image's, carried to where their keys stand now; the batch's, brought
-//! parts.rs   builds part by part, where that is the way
+//! place      offers words; sorts lines; searches for duplicates
+//! values     copies an old image's values to the new positions of their keys; writes the batch's values
+//! parts.rs   builds one partition at a time, if applicable
 //! ```
 
 pub(in crate::opencl) mod parts;
@@ -21,12 +21,12 @@ use crate::scheme::bucketized::wide::{Column, Layout, LineFunctions, LinePlan, S
 use crate::scheme::hash::{MixKeys, MixKeys64};
 use crate::scheme::{BucketizedOf, Plan};
 
-/// Work-items that read a line together, where they do.
+/// Work-items that read a line together, on devices that do so.
 const LANES: u32 = 4;
 
-/// Keys whose mixers kernels can be given.
+/// Keys whose mixers can be passed to kernels.
 pub(in crate::opencl) trait DeviceKey: SlotKey {
-    /// The constants of a mixer, of which one is of no account: that of 32 bits or that of 64.
+    /// The constants of a mixer: that of 32 bits and that of 64, of which only one is used.
     fn constants(mixer: Self::Mixer) -> (MixKeys, [u64; 4]);
 }
 
@@ -42,12 +42,12 @@ impl DeviceKey for u64 {
     }
 }
 
-/// What cl/bucketized_wide.clh wants to know when a program is built.
+/// The parameters with which cl/bucketized_wide.clh is compiled.
 pub(in crate::opencl) fn parameters<L: Layout>(group: usize) -> Vec<(&'static str, u32)> {
     line_parameters::<L>(group, 3)
 }
 
-/// What cl/wide.clh and cl/bucketized.clh want to know, of tables with so many mixers.
+/// The parameters of cl/wide.clh and cl/bucketized.clh, for tables with this many mixers.
 pub(in crate::opencl) fn line_parameters<L: Layout>(group: usize, functions: u32) -> Vec<(&'static str, u32)> {
     let (first, stride) = L::VALUES.unwrap_or((0, 1));
     vec![
@@ -79,7 +79,7 @@ impl OpenCl {
         self.program(BUCKETIZED_WIDE_LOOKUP, &parameters)
     }
 
-    /// What cl/wide_lookup.clh wants to know.
+    /// The parameters with which cl/wide_lookup.clh is compiled.
     pub(in crate::opencl) fn lines_lookup_parameters(
         &self,
         shape: LookupShape,
@@ -108,7 +108,7 @@ impl OpenCl {
         Ok(launch.mixers(&[narrow, second, third]).value(Ulong4::from(wide)))
     }
 
-    /// Adds pairs to an image, whose pairs so far are those of `old`.
+    /// Adds pairs to an image that contains the pairs of `old`.
     pub(in crate::opencl) fn add_to_lines<L: Layout>(
         &self,
         functions: LineFunctions<L::Key>,

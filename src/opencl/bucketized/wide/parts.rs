@@ -1,10 +1,11 @@
-//! Tables of lines built part by part: the host side of cl/bucketized_wide_deal.cl and cl/bucketized_wide_parts.cl.
+//! Builds of tables of lines one partition at a time: the host side of cl/bucketized_wide_deal.cl and
+//! cl/bucketized_wide_parts.cl.
 //!
 //! ```text
-//! deal       rows to coarse regions, and from there to the lines of their parts
+//! partition  rows to coarse regions, and from there to the lines of their parts
 //! place      each part in local memory
-//! the rest   escapes go on in the whole image; lines that they came to are put in order; duplicates are looked for; values
-//!            of escapes, and of pairs that they displaced, are written; where there were duplicates, all values anew
+//! the rest   place escapes in the whole image; sort the lines that received them; search for duplicates; write the
+//!            values of escapes, and of pairs that they displaced; if there were duplicates, write all values again
 //! ```
 
 use ocl::core::Program;
@@ -20,32 +21,33 @@ use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Plan as _;
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, LineFunctions, LinePlan};
 
-/// Work-items of a group that places a part: on an H100, sets were built by 128 in 7/8 of the time of 256, and pairs by
-/// 256 in 3/4 of the time of 128.
+/// Work-items of a group that places a part. On an H100, groups of 128 built sets in 7/8 of the time of 256, and groups
+/// of 256 built pairs in 3/4 of the time of 128.
 const fn group<L: Layout>() -> u32 {
     if L::VALUES.is_some() { 256 } else { 128 }
 }
 
-/// The most work-items that take escapes in turn.
+/// The maximum number of work-items that place escapes in turn.
 const MOST_ITEMS: u64 = 1 << 19;
 
-/// The most sections of the list of those that escapes displace (cl/bucketized_wide_parts.clh).
+/// The maximum number of sections of the list of pairs that escapes displace (cl/bucketized_wide_parts.clh).
 pub(super) const SECTIONS: u32 = 1024;
 
-/// From one section's count to the next one's.
+/// The distance from one section's count to the next one's.
 pub(super) const SECTION_STRIDE: u32 = 32;
 
-/// One pair in so many may leave its part, or be displaced by one that did, at loads up to 0.92. At 0.90 one in 40 does
-/// the one or the other, in lines of four, and at 0.96 one in six.
+/// One pair in this many may leave its part, or be displaced by one that did, at loads up to 0.92. At 0.90 this happens
+/// to one in 40, in lines of four, and at 0.96 to one in six.
 const ESCAPES_SHARE: usize = 16;
 
 /// Local memory of a group, rounded up.
 const LOCAL_BYTES: u64 = 27 << 10;
 
-/// An image that was made, or none where another way is to be taken.
+/// A new image, or `None` if another strategy must be used.
 type Made<L> = Option<(Buffer<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>)>;
 
-/// Shares for dealt rows: so many lines of a buffer, each share of the same number but the last (cl/bucketized_wide_parts.clh).
+/// Shares for partitioned rows: lines of a buffer, equally many for each share except the last
+/// (cl/bucketized_wide_parts.clh).
 pub(in crate::opencl) struct Shares<'a> {
     pub(in crate::opencl) of: &'a Buffer<u64>,
     pub(in crate::opencl) lines_each: u32,
@@ -71,7 +73,7 @@ impl<L: Layout> Escapes<L> {
         self.words.len() as u64
     }
 
-    /// The arguments `LINE_ESCAPES` of a kernel.
+    /// Passes the arguments `LINE_ESCAPES` to a kernel.
     fn give<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
         launch
             .buffer(&self.words)
@@ -83,11 +85,11 @@ impl<L: Layout> Escapes<L> {
 }
 
 impl OpenCl {
-    /// An image with these pairs, or none where this is not the way: the device or its free memory has no room for it, or
-    /// so many pairs left their parts that the list could not hold them.
+    /// An image with these pairs. `None` if this strategy is not applicable: the device or its free memory has no space
+    /// for it, or more pairs left their parts than fit the list.
     ///
-    /// Seven kernels (ten where keys come again), three fills of little and one read of the status. Beside the image there is
-    /// room for the pairs once more, and at loads above 0.92 for about twice.
+    /// Seven kernels (ten with duplicates), three small fills and one read of the status. In addition to the image,
+    /// memory is needed for the pairs once more, and at loads above 0.92 about twice.
     pub(super) fn lines_by_parts<L: Layout>(
         &self,
         plan: &LinePlan<L>,
@@ -117,7 +119,7 @@ impl OpenCl {
     where
         L::Key: DeviceKey,
     {
-        // All of it is written, so it need not be filled first.
+        // All of it is written later, so it need not be filled first.
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         let is_full = deal.pairs as u64 > plan.cells() / 25 * 23;
         let room = if is_full { deal.pairs } else { deal.pairs / ESCAPES_SHARE };
@@ -149,7 +151,7 @@ impl OpenCl {
             return Ok(None);
         }
         if placed.copies > 0 && L::VALUES.is_some() {
-            // In parts each row has a place of its own for its value. Copies share one, of which the greatest stays.
+            // In parts each row has a separate place for its value. Duplicates share one, which keeps the greatest.
             kernel("lines_copies")?.buffer(escapes.tally.status()).over(plan.cells() as usize)?;
             kernel("lines_clear")?.over(lines)?;
             kernel("lines_bring")?.buffer(keys).buffer(values).value(deal.pairs as u64).over(deal.pairs)?;
@@ -157,7 +159,8 @@ impl OpenCl {
         Ok(Some((image, placed)))
     }
 
-    /// Deals the pairs to the shares of their parts. How many each part was dealt comes first in what is returned.
+    /// Partitions the pairs into the shares of their parts. The returned buffer begins with the number of pairs of each
+    /// part.
     pub(in crate::opencl) fn deal_lines<L: Layout>(
         &self,
         functions: LineFunctions<L::Key>,
@@ -197,7 +200,7 @@ impl OpenCl {
         self.program(BUCKETIZED_WIDE_DEAL, &parameters)
     }
 
-    /// All programs that are used here alone.
+    /// All programs that are used only here.
     #[cfg(test)]
     pub(in crate::opencl) fn lines_parts_programs<L: Layout>(&self) -> Result<[Program; 2]> {
         let deal = Deal::new(1000, 1000, L::PART_BITS);
