@@ -117,7 +117,7 @@ impl GroupBy<'_> {
     /// first.
     /// [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the table and of `take`, after which
     /// nothing more is done. Temporary files are gone then.
-    pub fn run<E: From<Error>>(
+    pub fn run<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
