@@ -62,6 +62,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::keys::{Column, Keys};
@@ -261,7 +262,7 @@ impl Side {
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
             Ok(column.one_piece().unwrap_or(column))
         };
-        columns.into_iter().zip(self.schema.fields()).map(column).collect()
+        columns.into_par_iter().zip(&self.schema.fields()[..]).map(column).collect()
     }
 }
 

@@ -170,6 +170,23 @@ fn a_panic_is_that_of_the_caller() {
     });
 }
 
+#[test]
+fn large_batches_are_several_morsels() {
+    let rows = 2 * MORSEL_ROWS as i64 + 5;
+    let batches = [Ok(batch(0..rows)), Ok(batch(rows..rows + 3)), Err(error("reading"))];
+    let mut table = Batches::new(batch([]).schema(), batches);
+    let (mut found, mut lengths) = (Vec::new(), Vec::new());
+    let emit = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| emit(batch.clone());
+    let end = in_order(&mut table.morsels, AHEAD[3], &emit, &mut |batch| {
+        found.extend_from_slice(values(&batch));
+        lengths.push(batch.num_rows());
+        Ok(())
+    });
+    assert!(end.expect_err("an error").to_string().contains("reading"));
+    assert_eq!(lengths, [MORSEL_ROWS, MORSEL_ROWS, 5, 3]);
+    assert!(found.into_iter().eq(0..rows + 3));
+}
+
 /// Joins of tables in morsels, at several numbers of threads, with a limit that spills and one that does not.
 #[test]
 fn joins_of_morsels_are_those_of_memory() {
