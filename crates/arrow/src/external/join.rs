@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! right batches  held until they are too many
-//! all held       index; left morsels are looked up by all threads, and their results handed on in order (ordered.rs)
+//! all held       index; left morsels are looked up by all threads, and their results passed on in order (ordered.rs)
 //! too many       right rows dealt, left rows dealt; each pair of parts joined (pair.rs); runs of results merged
 //!                behind them, in right and full joins, right rows without a partner
 //! ```
@@ -129,7 +129,8 @@ impl Join<'_> {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// Joins two tables. The result is handed on batch by batch, in the order of left rows, then of right rows.
+    /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This thread
+    /// calls `take` and the iterators of the tables; all threads of rayon's pool run morsels and, on one CPU, look up rows.
     ///
     /// Cost: where the right table fits, that of a join in memory, and left rows are never held. Else each row of both tables,
     /// and each of the result, is also written to a temporary file and read back, once; once more for each factor of 32

@@ -1,10 +1,10 @@
-//! The ordered driver: morsels are worked on by all threads of the pool, and results are handed on in the order of morsels.
+//! The ordered driver: all threads of the pool work on morsels, and the caller gets their results in the order of morsels.
 //!
 //! ```text
 //! caller   repeat  read morsels until `ahead` are in flight; each is queued, and a task of the pool is spawned for it
-//!                  the oldest morsel  not started: run it here, and hand its results on as they arise
+//!                  the oldest morsel  not started: run it here, and pass its results on as they arise
 //!                                     running:     execute other tasks of the pool, or sleep, until it is done
-//!                                     done:        hand its results on, then run what is left of it
+//!                                     done:        pass its results on, then run what is left of it
 //! task     take the oldest queued morsel, if there is one; run it; keep its results until more than `bytes` are kept
 //!          by all tasks; leave the rest of its batches to the caller
 //! ```
@@ -38,7 +38,7 @@ pub(super) type BatchWork<'a> =
 /// How far tasks may be ahead of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// Morsels that are read and whose results are not handed on yet.
+    /// Morsels that are read and whose results are not passed on yet.
     pub(super) morsels: usize,
     /// Bytes of results that are kept.
     pub(super) bytes: u64,
@@ -146,7 +146,7 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
             match shared.not_started(&slot) {
                 Some(morsel) => morsel(&mut |batch| {
                     shared.count(&batch);
-                    shared.hand_on(&batch, 0, take)
+                    shared.pass_on(&batch, 0, take)
                 })?,
                 None => shared.finish(slot.wait(), take)?,
             }
@@ -225,7 +225,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         if is_first { queue.pop_front().map(|job| job.morsel) } else { None }
     }
 
-    /// Hands on the results of a morsel that a task has run.
+    /// Passes on the results of a morsel that a task has run.
     fn finish(
         &self,
         done: Done<E>,
@@ -237,7 +237,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
             take(result)?;
         }
         for batch in rest {
-            self.hand_on(&batch, std::mem::take(&mut skip), take)?;
+            self.pass_on(&batch, std::mem::take(&mut skip), take)?;
         }
         match end {
             End::Completed => Ok(()),
@@ -246,8 +246,8 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         }
     }
 
-    /// Works on a batch here, and hands on its results as they arise, but for the first `skip` of them.
-    fn hand_on(
+    /// Works on a batch here, and passes on its results as they arise, but for the first `skip` of them.
+    fn pass_on(
         &self,
         batch: &RecordBatch,
         mut skip: usize,
