@@ -22,7 +22,7 @@ use koel::{Aggregate, Any, IdOrder, group};
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NullKeys, distinct, factorize};
 use crate::keys::{Column, Keys};
-use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, present};
+use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, last_rows, present};
 
 /// The digits of the widest decimal of 128 bits.
 pub(crate) const DIGITS: u8 = 38;
@@ -381,17 +381,6 @@ impl Job<'_> {
 fn counts(device: &Any, ids: &[u32], groups: usize) -> Result<Vec<i64>> {
     let counted = group::wide::aggregate::<_, u32>(device, ids, groups, &[], &[Aggregate::Count])?;
     Ok(counted.counts.into_iter().map(i64::from).collect())
-}
-
-/// The last row of each group.
-fn last_rows(ids: &[u32], groups: usize) -> UInt32Array {
-    let mut rows = vec![0; groups];
-    for (row, &id) in (0..).zip(ids) {
-        if let Some(last) = rows.get_mut(id as usize) {
-            *last = row;
-        }
-    }
-    rows.into()
 }
 
 /// The number of decimal places of a decimal; 0 for integers.

@@ -49,9 +49,9 @@
 //! leaf.rs                 columns split into plain values
 //! encode.rs, own.rs       plain values as one word per row;  strings.rs, finder.rs: numbers of strings and of words
 //! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys in batches
-//! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: gathers rows of columns
+//! aggregate.rs, values.rs sums, extremes, means of groups;  partial.rs: aggregates of chunks of rows, merged
 //! external/               joins and groups under a memory limit
-//! sizes.rs                the memory of rows
+//! sizes.rs                the memory of rows;  take.rs: gathers rows of columns
 //! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
 //! wide.rs                 results that exceed their types: text of more than 2 GiB
 //! ```
@@ -76,6 +76,7 @@ mod kind;
 mod leaf;
 mod name;
 mod own;
+mod partial;
 mod plain;
 mod probe;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::encode::CHUNK;
 use crate::keys::Column;
 use crate::leaf::{self, Bytes, Fixed, Leaf, Piece, leaves, with_values};
+use crate::partial::{Exact, by_group};
 use crate::take::Starts;
 
 /// The values of a column that are not null, and the group of each.
@@ -140,31 +141,18 @@ fn has_bytes(data_type: &DataType) -> bool {
 
 /// The sum of each group, or the first group whose sum is farther from 0 than `most`, or does not fit 128 bits.
 pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize, most: u128) -> Result<Vec<i128>, usize> {
-    let mut sums = vec![0_i128; groups];
-    // The number of overflows of 128 bits, upwards minus downwards: intermediate sums may overflow.
-    let mut turns = vec![0_i64; groups];
-    for (&id, &value) in ids.iter().zip(values) {
-        let Some(sum) = sums.get_mut(id as usize) else { continue };
-        let (next, passed) = sum.overflowing_add(value);
-        *sum = next;
-        if passed {
-            turns[id as usize] += if value < 0 { -1 } else { 1 };
-        }
-    }
-    let passes = |(&turns, &sum): (&i64, &i128)| turns != 0 || sum.unsigned_abs() > most;
-    match turns.iter().zip(&sums).position(passes) {
-        Some(group) => Err(group),
-        None => Ok(sums),
-    }
+    let sums = by_group(ids, groups, |sum: &mut Exact, row| sum.add(values[row]), Exact::merge);
+    let fits = |(group, sum): (usize, Exact)| sum.sum().filter(|sum| sum.unsigned_abs() <= most).ok_or(group);
+    sums.into_iter().enumerate().map(fits).collect()
 }
 
 /// The least or the greatest value of each group; 0 for a group without values.
 pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bool) -> Vec<i128> {
-    let mut best: Vec<Option<i128>> = vec![None; groups];
-    for (&id, &value) in ids.iter().zip(values) {
-        let Some(best) = best.get_mut(id as usize) else { continue };
+    let put = |best: &mut Option<i128>, value: i128| {
         *best = Some(best.map_or(value, |best| if greatest { best.max(value) } else { best.min(value) }));
-    }
+    };
+    let merge = |best: &mut Option<i128>, later: Option<i128>| later.into_iter().for_each(|value| put(best, value));
+    let best = by_group(ids, groups, |best, row| put(best, values[row]), merge);
     best.into_iter().map(Option::unwrap_or_default).collect()
 }
 
@@ -191,23 +179,20 @@ pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: b
             _ => None,
         }
     };
-    let mut best: Vec<Option<u32>> = vec![None; groups];
-    for (row, &id) in (0..).zip(ids) {
-        let Some(best) = best.get_mut(id as usize) else { continue };
-        let Some(own) = value(row) else { continue };
-        let better = match best.and_then(value) {
-            Some(other) => {
-                if greatest {
-                    own > other
-                } else {
-                    own < other
-                }
-            }
-            None => true,
-        };
-        if better {
+    // The first row of equal values remains.
+    let put = |best: &mut Option<u32>, row: u32| {
+        let Some(own) = value(row) else { return };
+        let is_better = best.and_then(value).is_none_or(|other| if greatest { own > other } else { own < other });
+        if is_better {
             *best = Some(row);
         }
-    }
+    };
+    let merge = |best: &mut Option<u32>, later: Option<u32>| later.into_iter().for_each(|row| put(best, row));
+    let best = by_group(ids, groups, |best, row| put(best, row as u32), merge);
     Some(best.into_iter().collect())
+}
+
+/// The last row of each group.
+pub(crate) fn last_rows(ids: &[u32], groups: usize) -> UInt32Array {
+    by_group(ids, groups, |last, row| *last = row as u32, |last, later| *last = later.max(*last)).into()
 }

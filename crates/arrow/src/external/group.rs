@@ -107,7 +107,8 @@ impl GroupBy<'_> {
         Ok(without_number(&self.grouping(&devices[0]).numbered(&side, Vec::new())?.schema()))
     }
 
-    /// Groups a table. The groups are handed on batch by batch, in their order.
+    /// Groups a table. The groups are passed to `take` in batches, in their order. This thread calls `take` and the iterator of
+    /// the table; all threads of rayon's pool run morsels.
     ///
     /// Cost: where the table fits, that of [`group_by`](crate::group_by). Else each row is also written to a temporary file
     /// and read back, once for every factor of 32 between the table and the limit, and each group once.
@@ -117,7 +118,7 @@ impl GroupBy<'_> {
     /// first.
     /// [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the table and of `take`, after which
     /// nothing more is done. Temporary files are gone then.
-    pub fn run<E: From<Error>>(
+    pub fn run<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,

@@ -37,7 +37,7 @@ impl Held {
 }
 
 /// Takes a whole table, and counts its rows.
-pub(super) fn come<E: From<Error>>(
+pub(super) fn come<E: From<Error> + Send>(
     side: &Side,
     table: Batches<'_, E>,
     rows: &mut u64,
@@ -46,11 +46,11 @@ pub(super) fn come<E: From<Error>>(
     watch: &dyn Fn(Stage),
 ) -> std::result::Result<Come, E> {
     let mut come = Come::Held(Held::default());
-    for batch in side.numbered(table, limit.batch_bytes(), rows) {
+    side.numbered(table, limit, rows, &mut |batch| {
         match &mut come {
-            Come::Dealt(parts) => parts.deal(side, &batch?, hashing)?,
+            Come::Dealt(parts) => parts.deal(side, &batch, hashing)?,
             Come::Held(held) => {
-                held.push(batch?)?;
+                held.push(batch)?;
                 if !limit.fits(held.rows, held.bytes) {
                     watch(Stage::Dealing);
                     let mut parts = Parts::new(limit)?;
@@ -61,6 +61,7 @@ pub(super) fn come<E: From<Error>>(
                 }
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(come)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! right batches  held until they are too many
-//! all held       index; each left batch looks its rows up, and its results go out
+//! all held       index; left morsels are looked up by all threads, and their results passed on in order (ordered.rs)
 //! too many       right rows dealt, left rows dealt; each pair of parts joined (pair.rs); runs of results merged
 //!                behind them, in right and full joins, right rows without a partner
 //! ```
@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use koel::{Any, JoinKind};
+use koel::backend::DeviceKind;
+use koel::{Any, HashBackend, JoinKind};
 
 use super::devices::{Emit, Work, shared_out, some};
 use super::flat::result_type;
@@ -128,7 +129,8 @@ impl Join<'_> {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// Joins two tables. The result is handed on batch by batch, in the order of left rows, then of right rows.
+    /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This thread
+    /// calls `take` and the iterators of the tables; all threads of rayon's pool run morsels and, on one CPU, look up rows.
     ///
     /// Cost: where the right table fits, that of a join in memory, and left rows are never held. Else each row of both tables,
     /// and each of the result, is also written to a temporary file and read back, once; once more for each factor of 32
@@ -138,7 +140,7 @@ impl Join<'_> {
     /// # Errors
     /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the
     /// tables and of `take`, after which nothing more is done. Temporary files are gone then.
-    pub fn run<E: From<Error>>(
+    pub fn run<E: From<Error> + Send>(
         &self,
         left: Batches<'_, E>,
         right: Batches<'_, E>,
@@ -172,16 +174,28 @@ impl Join<'_> {
                         pairing.whole(&left_side, batch, indexed, emit)
                     },
                 };
-                // Each device has a batch, and finds another one when it is through.
-                let mut left = left_side.numbered(left, whole.batch_bytes(), &mut sizes.left);
-                let indexed = shared_out(devices, 2 * devices.len(), &mut left, &mut |_| (), &on_each, &mut take)?;
+                let indexed = match devices {
+                    [device] if device.info().kind == DeviceKind::Cpu => {
+                        let indexed = (on_each.begin)(device)?;
+                        sizes.left = pairing.streamed(&left_side, left, &indexed, &mut take)?;
+                        vec![indexed]
+                    }
+                    _ => {
+                        // Each device has a batch, and takes the next one when it is done.
+                        let pieces = left_side.pieces(left, whole.batch_bytes());
+                        let mut pieces = pieces.inspect(|piece| {
+                            sizes.left += piece.as_ref().map_or(0, |piece| piece.num_rows() as u64);
+                        });
+                        shared_out(devices, 2 * devices.len(), &mut pieces, &mut |_| (), &on_each, &mut take)?
+                    }
+                };
                 pairing.rest(&indexed, take)?;
             }
             Come::Dealt(right_parts) => {
                 let mut left_parts = Parts::new(&pairing.limit)?;
-                for batch in left_side.numbered(left, whole.batch_bytes(), &mut sizes.left) {
-                    left_parts.deal(&left_side, &batch?, hashing)?;
-                }
+                left_side.numbered(left, &whole, &mut sizes.left, &mut |batch| {
+                    Ok(left_parts.deal(&left_side, &batch, hashing)?)
+                })?;
                 let (files, mut runs) = (pairing.files()?, Runs::default());
                 let on_each = Work {
                     begin: &Ok,

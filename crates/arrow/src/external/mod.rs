@@ -10,6 +10,7 @@
 //! spill.rs  batches in a file         merge.rs   results of parts in one order, by these numbers
 //! held.rs   a table, held or dealt    spool.rs   batches in a file for others: a result that is needed twice
 //! limit.rs  what fits                 devices.rs several devices at work
+//! ordered.rs  morsels on all threads, results in order
 //! lengths.rs  bytes of rows that are put together     memory.rs   whether there is memory for them
 //! ```
 //!
@@ -45,6 +46,9 @@ mod memory_tests;
 mod merge;
 #[cfg(test)]
 mod number_tests;
+mod ordered;
+#[cfg(test)]
+mod ordered_tests;
 mod pair;
 mod parts;
 mod right;
@@ -58,9 +62,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::keys::{Column, Keys};
+
+use devices::Emit;
+use ordered::{Ahead, in_order};
 
 pub use flat::result_type;
 pub use group::{GroupBy, Grouped, Of};
@@ -70,19 +78,58 @@ pub use spool::Spooled;
 
 pub use crate::sizes::{row_bytes, rows_within};
 
-/// A table that comes batch by batch, in the order of its rows. `E` is the error of whoever reads it.
+/// A part of a table that is not read yet: a function that calls another one with its batches, in the order of their rows. It
+/// returns the error of that function, if there is one. Threads run morsels in parallel, so reading and decoding belong here.
+pub type Morsel<'a, E> = Box<
+    dyn FnOnce(&mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a,
+>;
+
+/// A table in morsels, in the order of its rows. `E` is the error of its reader.
 pub struct Batches<'a, E> {
     schema: SchemaRef,
-    batches: Box<dyn Iterator<Item = std::result::Result<RecordBatch, E>> + 'a>,
+    morsels: Box<dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>> + 'a>,
 }
 
 impl<'a, E> Batches<'a, E> {
-    /// Of batches that have this schema.
+    /// A table of batches with this schema. The calling thread reads them; large ones are several morsels.
     pub fn new(
         schema: SchemaRef,
         batches: impl IntoIterator<Item = std::result::Result<RecordBatch, E>, IntoIter: 'a>,
+    ) -> Self
+    where
+        E: 'a,
+    {
+        let morsel = |slice: RecordBatch| -> Morsel<'a, E> { Box::new(|take| take(slice)) };
+        let morsels = batches.into_iter().flat_map(move |batch| {
+            let (batch, error) = batch.map_or_else(|error| (None, Some(Err(error))), |batch| (Some(batch), None));
+            batch.into_iter().flat_map(slices).map(move |slice| Ok(morsel(slice))).chain(error)
+        });
+        Self::of_morsels(schema, morsels)
+    }
+
+    /// A table of morsels whose batches have this schema. The calling thread calls the iterator, and any thread runs morsels.
+    /// Some are in memory at a time for each thread, so a morsel should have 2^16 to 2^18 rows.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    /// use koel_arrow::Error;
+    /// use koel_arrow::external::{Batches, Morsel};
+    ///
+    /// let column = |first: i64| Arc::new(Int64Array::from_iter_values(first..first + 1000)) as ArrayRef;
+    /// let schema = RecordBatch::try_from_iter([("k", column(0))])?.schema();
+    /// let morsels = (0..8).map(move |part| -> Result<Morsel<'_, Error>, Error> {
+    ///     Ok(Box::new(move |take| take(RecordBatch::try_from_iter([("k", column(1000 * part))])?)))
+    /// });
+    /// let table = Batches::of_morsels(schema, morsels);
+    /// assert_eq!(table.schema().fields().len(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn of_morsels(
+        schema: SchemaRef,
+        morsels: impl IntoIterator<Item = std::result::Result<Morsel<'a, E>, E>, IntoIter: 'a>,
     ) -> Self {
-        Batches { schema, batches: Box::new(batches.into_iter()) }
+        Batches { schema, morsels: Box::new(morsels.into_iter()) }
     }
 
     /// The columns.
@@ -90,6 +137,15 @@ impl<'a, E> Batches<'a, E> {
         &self.schema
     }
 }
+
+/// The rows of a batch in slices of at most [`MORSEL_ROWS`].
+fn slices(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    (0..rows).step_by(MORSEL_ROWS).map(move |start| batch.slice(start, MORSEL_ROWS.min(rows - start)))
+}
+
+/// The most rows of a batch that are one morsel.
+const MORSEL_ROWS: usize = 1 << 16;
 
 impl<E> std::fmt::Debug for Batches<'_, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -146,20 +202,48 @@ impl Side {
         Ok(side)
     }
 
-    /// The batches of a table in pieces of about `bytes`, with the numbers of their rows, which are counted; none of no rows.
-    fn numbered<'a, E: From<Error> + 'a>(
-        &'a self,
-        table: Batches<'a, E>,
+    /// The batches of a table in pieces of about `bytes`, with row numbers that begin at 0 in each batch. This thread runs the
+    /// morsels. A piece has at least one row.
+    fn pieces<E: From<Error>>(
+        &self,
+        table: Batches<'_, E>,
         bytes: u64,
-        rows: &'a mut u64,
-    ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> + 'a {
-        table.batches.flat_map(move |batch| {
-            let (batch, error) = batch.map_or_else(|error| (None, Some(Err(error))), |batch| (Some(batch), None));
-            let first = first_number() + *rows;
-            *rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-            let pieces = batch.map(|batch| parts::numbered(Arc::clone(&self.schema), batch, first, bytes as usize));
-            pieces.into_iter().flatten().map(|piece| Ok(piece?)).chain(error)
+    ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> {
+        table.morsels.flat_map(move |morsel| {
+            let mut batches = Vec::new();
+            let read = morsel.and_then(|morsel| {
+                morsel(&mut |batch| {
+                    batches.push(batch);
+                    Ok(())
+                })
+            });
+            let pieces = batches.into_iter().flat_map(move |batch| self.cut(batch, bytes)).map(|piece| Ok(piece?));
+            pieces.chain(read.err().map(Err))
         })
+    }
+
+    /// Calls `take` with the same pieces, but with the numbers of their rows, which are counted in `rows`. All threads run
+    /// morsels and cut batches; this one calls `take`.
+    fn numbered<E: From<Error> + Send>(
+        &self,
+        mut table: Batches<'_, E>,
+        limit: &Limit,
+        rows: &mut u64,
+        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let work = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| {
+            self.cut(batch.clone(), limit.batch_bytes()).try_for_each(|piece| emit(piece?))
+        };
+        let mut take = |piece: RecordBatch| {
+            let first = first_number() + *rows;
+            *rows += piece.num_rows() as u64;
+            take(parts::renumbered(&piece, first)?)
+        };
+        in_order(&mut table.morsels, Ahead::of(limit), &work, &mut take).map(drop)
+    }
+
+    fn cut(&self, batch: RecordBatch, bytes: u64) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        parts::numbered(Arc::clone(&self.schema), batch, 0, bytes as usize)
     }
 
     fn keys_of(&self, batch: &RecordBatch) -> Result<Keys> {
@@ -178,7 +262,7 @@ impl Side {
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
             Ok(column.one_piece().unwrap_or(column))
         };
-        columns.into_iter().zip(self.schema.fields()).map(column).collect()
+        columns.into_par_iter().zip(&self.schema.fields()[..]).map(column).collect()
     }
 }
 

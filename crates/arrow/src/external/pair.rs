@@ -21,14 +21,16 @@ use arrow_select::take::take;
 use koel::{Any, JoinKind, NO_ROW};
 use rayon::prelude::*;
 
+use super::devices::Emit;
 use super::hash::Hashing;
 use super::join::{Join, Output};
 use super::lengths::Lengths;
 use super::merge::{ROWS, Run, write};
+use super::ordered::{Ahead, in_order};
 use super::parts::{Part, Parts, batched, numbered_schema};
 use super::right::{Indexed, RightRows, bits};
 use super::spill::{Block, Spill};
-use super::{Limit, Side, batch_of, memory};
+use super::{Batches, Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 
@@ -150,9 +152,9 @@ impl<'a> Pairing<'a> {
         for (number, piece) in pieces.iter().enumerate() {
             let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
             let rows = RightRows::new(right_side, batches, &self.shown(false))?;
-            let mut indexed = Indexed::new(made.device, &rows, how, self.nulls)?;
+            let indexed = Indexed::new(made.device, &rows, how, self.nulls)?;
             let is_last = number + 1 == pieces.len();
-            self.join_piece((left_side, left), part, &mut indexed, &mut matched, is_last, made)?;
+            self.join_piece((left_side, left), part, &indexed, &mut matched, is_last, made)?;
             let (Made { files: [_, spill], runs: [_, runs], .. }, mut run) = (&mut *made, Run::new());
             self.rest(&[indexed], |batch| write(spill, &mut run, &batch, &self.limit))?;
             runs.extend((!run.is_empty()).then_some(run));
@@ -182,7 +184,7 @@ impl<'a> Pairing<'a> {
         &self,
         (side, left): (&Side, &Parts),
         part: usize,
-        right: &mut Indexed<'_>,
+        right: &Indexed<'_>,
         matched: &mut Matched,
         is_last: bool,
         made: &mut Made<'_>,
@@ -226,10 +228,26 @@ impl<'a> Pairing<'a> {
         &self,
         side: &Side,
         left: RecordBatch,
-        right: &mut Indexed<'_>,
+        right: &Indexed<'_>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         self.found(side, &self.left(left), right, self.how, |found| self.put(&found, &mut take))
+    }
+
+    /// The results of all left rows among all right rows: morsels are looked up by all threads. Returns the number
+    /// of left rows.
+    pub(super) fn streamed<E: From<Error> + Send>(
+        &self,
+        side: &Side,
+        mut left: Batches<'_, E>,
+        right: &Indexed<'_>,
+        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let work = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| {
+            side.cut(batch.clone(), self.limit.batch_bytes())
+                .try_for_each(|piece| self.whole(side, piece?, right, &mut *emit))
+        };
+        in_order(&mut left.morsels, Ahead::of(&self.limit), &work, take)
     }
 
     fn left(&self, batch: RecordBatch) -> Left {
@@ -270,7 +288,7 @@ impl<'a> Pairing<'a> {
         &self,
         side: &Side,
         left: &Left,
-        right: &mut Indexed<'_>,
+        right: &Indexed<'_>,
         how: JoinKind,
         mut take: impl FnMut(Found<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {

@@ -195,6 +195,15 @@ pub(super) fn numbered(
     })
 }
 
+/// A batch whose rows have these numbers instead of their own.
+pub(super) fn renumbered(batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
+    let mut columns = batch.columns().to_vec();
+    if let Some(numbers) = columns.last_mut() {
+        *numbers = Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64));
+    }
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+}
+
 /// The numbers of the rows of a batch that has them.
 pub(super) fn numbers(batch: &RecordBatch) -> &[u64] {
     batch.columns().last().map_or(&[], |numbers| numbers.as_primitive::<UInt64Type>().values())

@@ -1,5 +1,8 @@
 //! Right rows in memory, an index of them on each device that looks keys up, and which of them are found there.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBufferBuilder;
 use koel::{Any, JoinKind, NO_ROW};
@@ -33,31 +36,41 @@ impl RightRows {
 pub(super) struct Indexed<'a> {
     pub(super) rows: &'a RightRows,
     pub(super) index: RightKeys,
-    /// Which of them a left row has found here, where that matters.
-    seen: Option<BooleanBufferBuilder>,
+    /// Which of them a left row has found here, where that matters: a bit for each row. Threads set bits at the same time.
+    seen: Option<Vec<AtomicU64>>,
 }
 
 impl<'a> Indexed<'a> {
     pub(super) fn new(device: &Any, rows: &'a RightRows, how: JoinKind, nulls: NullEquality) -> Result<Self> {
         let index = RightKeys::new(device, &rows.keys, nulls)?;
-        let seen = how.keeps_right().then(|| bits(rows.keys.len()));
+        let words = rows.keys.len().div_ceil(WORD);
+        let seen = how.keeps_right().then(|| (0..words).map(|_| AtomicU64::new(0)).collect());
         Ok(Indexed { rows, index, seen })
     }
 
     /// Notes that left rows have found these.
-    pub(super) fn see(&mut self, rows: &[u32]) {
-        if let Some(seen) = &mut self.seen {
-            rows.iter().filter(|&&row| row != NO_ROW).for_each(|&row| seen.set_bit(row as usize, true));
+    pub(super) fn see(&self, rows: &[u32]) {
+        let Some(seen) = &self.seen else { return };
+        for row in rows.iter().filter(|&&row| row != NO_ROW).map(|&row| row as usize) {
+            let (word, bit) = (&seen[row / WORD], 1 << (row % WORD));
+            // A load first: most rows of frequent keys are noted already, and a write would take the line from other threads.
+            if word.load(Relaxed) & bit == 0 {
+                word.fetch_or(bit, Relaxed);
+            }
         }
     }
 
-    /// The rows that no left row has found on any of these devices, where they come out.
+    /// The rows that no left row has found on any of these devices, where they are part of the result.
     pub(super) fn unseen(of_devices: &[Indexed<'_>]) -> Vec<u32> {
-        let seen: Vec<&BooleanBufferBuilder> = of_devices.iter().filter_map(|of| of.seen.as_ref()).collect();
-        let rows = seen.first().map_or(0, |seen| seen.len());
-        (0..rows).filter(|&row| !seen.iter().any(|seen| seen.get_bit(row))).map(|row| row as u32).collect()
+        let seen: Vec<&[AtomicU64]> = of_devices.iter().filter_map(|of| of.seen.as_deref()).collect();
+        let rows = if seen.is_empty() { 0 } else { of_devices[0].rows.keys.len() };
+        let is_seen = |row: usize| seen.iter().any(|seen| seen[row / WORD].load(Relaxed) >> (row % WORD) & 1 == 1);
+        (0..rows).filter(|&row| !is_seen(row)).map(|row| row as u32).collect()
     }
 }
+
+/// Bits of a word.
+const WORD: usize = u64::BITS as usize;
 
 /// So many bits, all off.
 pub(super) fn bits(len: usize) -> BooleanBufferBuilder {

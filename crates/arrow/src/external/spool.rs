@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::spill::{Block, Encoded, Spill};
-use super::{Batches, Limit};
+use super::{Batches, Limit, Morsel};
 use crate::error::{Error, Result};
 
 /// Batches in a temporary file, which is gone with this.
@@ -49,10 +49,12 @@ impl Spooled {
         self.blocks.iter().map(|block| self.spill.read(block))
     }
 
-    /// The same, as a table of a join or of groups.
-    pub fn batches<E: From<Error>>(&self) -> Batches<'_, E> {
-        let schema = SchemaRef::clone(&self.schema);
-        Batches::new(schema, self.read().map(|batch| Ok(batch?)))
+    /// The same, as a table of a join or of groups. Each batch is a morsel.
+    pub fn batches<'a, E: From<Error> + 'a>(&'a self) -> Batches<'a, E> {
+        let morsel = move |block: &'a Block| -> std::result::Result<Morsel<'a, E>, E> {
+            Ok(Box::new(move |take| take(self.spill.read(block)?)))
+        };
+        Batches::of_morsels(SchemaRef::clone(&self.schema), self.blocks.iter().map(morsel))
     }
 }
 

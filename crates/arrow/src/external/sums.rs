@@ -1,7 +1,7 @@
 //! Counts and sums of groups whose values come piece by piece.
 //!
 //! ```text
-//! whole numbers, decimals   the sum of upper and of lower 64 bits, each of which fits: exact, whatever comes on the way
+//! whole numbers, decimals   the sum of upper and of lower 64 bits, each of which fits (partial.rs)
 //! doubles                   exact sums, rounded at the end (koel::ExactSums)
 //! ```
 
@@ -15,6 +15,7 @@ use koel::ExactSums;
 use crate::aggregate::{DIGITS, Function, decimal_mean, scale};
 use crate::error::{Error, Result};
 use crate::group::NO_GROUP;
+use crate::partial::Exact;
 use crate::values::{Numbers, Values};
 
 /// What is added up of each group, by its id.
@@ -28,26 +29,6 @@ enum Kind {
     Count,
     Exact(Vec<Exact>),
     Doubles(ExactSums),
-}
-
-/// A sum of up to 2^63 numbers of 128 bits.
-#[derive(Clone, Copy, Default)]
-struct Exact {
-    upper: i128,
-    lower: u128,
-}
-
-impl Exact {
-    fn add(&mut self, value: i128) {
-        self.upper += value >> 64;
-        self.lower += u128::from(value as u64);
-    }
-
-    /// The sum, if 128 bits hold it.
-    fn sum(self) -> Option<i128> {
-        let upper = self.upper + (self.lower >> 64) as i128;
-        i64::try_from(upper).ok().map(|upper| i128::from(upper) << 64 | (self.lower & u128::from(u64::MAX)) as i128)
-    }
 }
 
 /// The one with this id.

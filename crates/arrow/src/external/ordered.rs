@@ -1,0 +1,291 @@
+//! The ordered driver: all threads of the pool work on morsels, and the caller gets their results in the order of morsels.
+//!
+//! ```text
+//! caller   repeat  read morsels until `ahead` are in flight; each is queued, and a task of the pool is spawned for it
+//!                  the oldest morsel  not started: run it here, and pass its results on as they arise
+//!                                     running:     execute other tasks of the pool, or sleep, until it is done
+//!                                     done:        pass its results on, then run what is left of it
+//! task     take the oldest queued morsel, if there is one; run it; keep its results until more than `bytes` are kept
+//!          by all tasks; leave the rest of its batches to the caller
+//! ```
+//!
+//! A task never waits for another morsel or for the caller, whatever is below it on the stack of its thread. The caller
+//! waits for its own tasks only, as in any fork-join program, and runs a morsel that no task has started. So a pool of one
+//! thread makes progress, and so does a caller that is itself a thread of the pool.
+//!
+//! Memory is bounded because a task stops keeping results: a batch that was cut short is worked on again by the caller,
+//! which skips the results that were kept. Work must therefore emit the same results of a batch each time.
+//!
+//! Errors and panics are results too: the one of the first morsel that has any is reported, after all results before it.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::RecordBatch;
+use koel::threads;
+
+use super::devices::{Emit, Stop};
+use super::{Limit, Morsel, memory, row_bytes};
+use crate::error::Error;
+
+/// What is done with each batch of a morsel.
+pub(super) type BatchWork<'a> =
+    dyn Fn(&RecordBatch, Emit<'_, RecordBatch>) -> std::result::Result<(), Stop> + Sync + 'a;
+
+/// How far tasks may be ahead of the caller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// Morsels that are read and whose results are not passed on yet.
+    pub(super) morsels: usize,
+    /// Bytes of results that are kept.
+    pub(super) bytes: u64,
+}
+
+impl Ahead {
+    /// A small part of a limit, and no more morsels than keep the pool busy. One at a time if there is no memory for all of
+    /// them together: tasks check memory too, but do not see what others are about to allocate.
+    pub(super) fn of(limit: &Limit) -> Ahead {
+        let most = 2 * rayon::current_num_threads();
+        let within = (limit.bytes() / (8 * limit.batch_bytes())) as usize;
+        let ahead = Ahead { morsels: within.clamp(2, most.max(2)), bytes: limit.bytes() / 8 };
+        // A batch as it is read and with its row numbers, and two batches of results.
+        let in_flight = 4 * limit.batch_bytes() * ahead.morsels as u64;
+        match memory::check(in_flight + ahead.bytes) {
+            Ok(()) => ahead,
+            Err(_) => Ahead { morsels: 1, bytes: 0 },
+        }
+    }
+}
+
+/// A morsel that no thread has started.
+struct Job<'a, E> {
+    morsel: Morsel<'a, E>,
+    results: Arc<Slot<E>>,
+}
+
+/// Where the results of a morsel go.
+struct Slot<E> {
+    done: Mutex<Option<Done<E>>>,
+    is_done: Condvar,
+}
+
+/// A morsel that a task has run.
+struct Done<E> {
+    results: Vec<RecordBatch>,
+    /// Batches whose results were not kept, or of the first one not all: the caller skips those that were.
+    rest: Vec<RecordBatch>,
+    skip: usize,
+    end: End<E>,
+}
+
+/// How a morsel ended.
+enum End<E> {
+    Completed,
+    Failed(E),
+    Panicked(Box<dyn std::any::Any + Send>),
+}
+
+/// What the caller and its tasks share.
+struct Shared<'w, 'a, E> {
+    work: &'w BatchWork<'w>,
+    queue: Mutex<VecDeque<Job<'a, E>>>,
+    /// Rows of the morsels so far.
+    rows: AtomicU64,
+    /// Bytes of results that are kept, and the most of them.
+    kept: AtomicU64,
+    most: u64,
+    /// Whether results are no longer wanted.
+    has_ended: AtomicBool,
+}
+
+/// Works on the batches of all morsels, and calls `take` with the results in their order. Returns the number of rows of the
+/// morsels.
+///
+/// # Errors
+/// The first error in the order of rows: of a morsel, of reading it, of `work`, or of `take`.
+///
+/// # Panics
+/// As `work`, a morsel or `take` does.
+pub(super) fn in_order<'a, E: From<Error> + Send>(
+    morsels: &mut dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>>,
+    ahead: Ahead,
+    work: &BatchWork<'_>,
+    take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+) -> std::result::Result<u64, E> {
+    threads::ready().map_err(Error::from)?;
+    let shared = Shared {
+        work,
+        queue: Mutex::default(),
+        rows: AtomicU64::new(0),
+        kept: AtomicU64::new(0),
+        most: ahead.bytes,
+        has_ended: AtomicBool::new(false),
+    };
+    rayon::in_place_scope_fifo(|scope| {
+        let _leaving = Leaving(&shared);
+        let mut in_flight: VecDeque<Arc<Slot<E>>> = VecDeque::new();
+        let (mut is_last, mut failed) = (false, None);
+        loop {
+            while !is_last && in_flight.len() < ahead.morsels {
+                match morsels.next() {
+                    Some(Ok(morsel)) => {
+                        let results = Arc::new(Slot { done: Mutex::new(None), is_done: Condvar::new() });
+                        in_flight.push_back(Arc::clone(&results));
+                        lock(&shared.queue).push_back(Job { morsel, results });
+                        let shared = &shared;
+                        scope.spawn_fifo(move |_| shared.run_one());
+                    }
+                    Some(Err(error)) => (is_last, failed) = (true, Some(error)),
+                    None => is_last = true,
+                }
+            }
+            let Some(slot) = in_flight.pop_front() else { break };
+            match shared.not_started(&slot) {
+                Some(morsel) => morsel(&mut |batch| {
+                    shared.count(&batch);
+                    shared.pass_on(&batch, 0, take)
+                })?,
+                None => shared.finish(slot.wait(), take)?,
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    })?;
+    Ok(shared.rows.into_inner())
+}
+
+/// Ends the work of tasks when the caller leaves, by an error or a panic too.
+struct Leaving<'s, 'w, 'a, E>(&'s Shared<'w, 'a, E>);
+
+impl<E> Drop for Leaving<'_, '_, '_, E> {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Relaxed);
+        lock(&self.0.queue).clear();
+    }
+}
+
+impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
+    /// What a task does.
+    fn run_one(&self) {
+        let Some(Job { morsel, results }) = lock(&self.queue).pop_front() else { return };
+        let mut done = Done { results: Vec::new(), rest: Vec::new(), skip: 0, end: End::Completed };
+        let run = || morsel(&mut |batch| self.keep(batch, &mut done));
+        done.end = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(())) => End::Completed,
+            Ok(Err(error)) => End::Failed(error),
+            Err(panic) => End::Panicked(panic),
+        };
+        *lock(&results.done) = Some(done);
+        results.is_done.notify_all();
+    }
+
+    fn count(&self, batch: &RecordBatch) {
+        self.rows.fetch_add(batch.num_rows() as u64, Relaxed);
+    }
+
+    /// Keeps the results of a batch, or the batch where they are too many.
+    fn keep(&self, batch: RecordBatch, done: &mut Done<E>) -> std::result::Result<(), E> {
+        if self.has_ended.load(Relaxed) {
+            return Ok(());
+        }
+        self.count(&batch);
+        if !done.rest.is_empty() {
+            done.rest.push(batch);
+            return Ok(());
+        }
+        let (results, mut kept) = (&mut done.results, 0);
+        let worked = (self.work)(&batch, &mut |result| {
+            let bytes = row_bytes(&result) as u64;
+            let is_kept = self.kept.fetch_add(bytes, Relaxed) + bytes <= self.most;
+            if !is_kept || self.has_ended.load(Relaxed) {
+                self.kept.fetch_sub(bytes, Relaxed);
+                return Err(Stop::Unwanted);
+            }
+            results.push(result);
+            kept += 1;
+            Ok(())
+        });
+        match worked {
+            Ok(()) => Ok(()),
+            Err(Stop::Failed(error)) => Err(error.into()),
+            Err(Stop::Unwanted) => {
+                done.rest.push(batch);
+                done.skip = kept;
+                Ok(())
+            }
+        }
+    }
+
+    /// The morsel of the caller's oldest slot, if no task has started it: then it is the oldest of the queue.
+    fn not_started(&self, slot: &Arc<Slot<E>>) -> Option<Morsel<'a, E>> {
+        let mut queue = lock(&self.queue);
+        let is_first = queue.front().is_some_and(|job| Arc::ptr_eq(&job.results, slot));
+        if is_first { queue.pop_front().map(|job| job.morsel) } else { None }
+    }
+
+    /// Passes on the results of a morsel that a task has run.
+    fn finish(
+        &self,
+        done: Done<E>,
+        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let Done { results, rest, mut skip, end } = done;
+        for result in results {
+            self.kept.fetch_sub(row_bytes(&result) as u64, Relaxed);
+            take(result)?;
+        }
+        for batch in rest {
+            self.pass_on(&batch, std::mem::take(&mut skip), take)?;
+        }
+        match end {
+            End::Completed => Ok(()),
+            End::Failed(error) => Err(error),
+            End::Panicked(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Works on a batch here, and passes on its results as they arise, but for the first `skip` of them.
+    fn pass_on(
+        &self,
+        batch: &RecordBatch,
+        mut skip: usize,
+        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut refused = None;
+        let worked = (self.work)(batch, &mut |result| {
+            if skip > 0 {
+                skip -= 1;
+                return Ok(());
+            }
+            take(result).map_err(|error| {
+                refused = Some(error);
+                Stop::Unwanted
+            })
+        });
+        match (refused, worked) {
+            (Some(error), _) => Err(error),
+            (None, Err(Stop::Failed(error))) => Err(error.into()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl<E> Slot<E> {
+    /// Waits for the task that runs this morsel. A thread of a pool executes other tasks meanwhile.
+    fn wait(&self) -> Done<E> {
+        threads::wait_for(|| lock(&self.done).is_some());
+        let mut done = lock(&self.done);
+        loop {
+            match done.take() {
+                Some(done) => return done,
+                None => done = self.is_done.wait(done).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
