@@ -17,7 +17,7 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, AnyValuesOption, TableDevices, names};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
-use super::query::{self, KeyedTable, groupby::Asked, limited};
+use super::query::{self, KeyedTable, Reading, groupby::Asked, limited};
 use super::tables::TableReading;
 use super::tables::read::several::matching;
 use super::text;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             inputs: &inputs,
             by,
             order: args.ids,
-            reading: &reading,
+            reading: Reading::Named(&reading),
             output: &args.rows,
             device: &args.device,
         };

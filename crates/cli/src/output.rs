@@ -63,18 +63,20 @@ impl RowOptions {
                 )));
             }
         }
-        self.check_files(inputs, &outputs)
+        self.check_files(inputs, others)
     }
 
     /// The same for rows of named columns.
     pub(crate) fn check_tables(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
         self.check_letters(None)?;
-        self.check_files(inputs, &[&[("-o", self.output.as_deref())], others].concat())
+        self.check_files(inputs, others)
     }
 
-    fn check_files(&self, inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
-        files::check(inputs, outputs)?;
-        files::check_summary(self.json, outputs)
+    /// Refuses an output, this or one of `others`, that is an input, and a summary among rows.
+    pub(crate) fn check_files(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
+        let outputs = [&[("-o", self.output.as_deref())], others].concat();
+        files::check(inputs, &outputs)?;
+        files::check_summary(self.json, &outputs)
     }
 
     /// Refuses letters of keys that are no k-mers; those that are have `k` letters.

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::columns::{batch, schema_of};
 use super::keyed::{KeyedTable, NullRows, Opened};
 use super::limited::{self, Memory};
-use super::{check_distinct, pieces};
+use super::{Shape, check_distinct, pieces};
 use crate::failure::{Failure, Result, Verdict};
 use crate::options::names;
 use crate::progress::Progress;
@@ -127,7 +127,7 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::groupby::run(self, &of, &limit, progress);
         }
-        let Opened { device, table, is_text, read_seconds } = self.table.open(&of, &of)?;
+        let Opened { device, table, is_text, read_seconds, .. } = self.table.open(&of, &of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
@@ -157,7 +157,7 @@ impl Job<'_> {
         let schema = schema_of(fields);
         let mut sink = Sink::create(output.output.as_deref(), &schema)?;
         let progress = pieces::progress_of(progress, output, rows as u64);
-        pieces::write(&mut sink, rows, |range| {
+        pieces::write(&mut sink, rows, &Shape::default(), |range| {
             let columns = groups.columns().iter().map(|column| column.slice(range.start, range.len())).collect();
             batch(&schema, columns, range.len())
         })?;

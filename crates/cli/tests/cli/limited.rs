@@ -104,6 +104,14 @@ fn keys_without_names_are_counted_under_a_limit() {
         let said = both(&folder, arguments, output);
         assert_eq!(said["spilled_bytes"].as_u64() > Some(0), arguments.contains("genome"), "{arguments}: {said}");
     }
+    for arguments in ["unique signed.csv", "unique genome.fa --kmer 11 --letters"] {
+        folder.ok(&format!("{arguments} --inverse free-ids.npy -o free.csv -q"));
+        folder.ok(&format!("{arguments} --inverse ids.npy -o keys.csv -q --memory 64Mi"));
+        for (limited, free) in [("ids.npy", "free-ids.npy"), ("keys.csv", "free.csv")] {
+            let read = |name: &str| fs::read(folder.path(name)).unwrap();
+            assert!(read(limited) == read(free), "{arguments}: {limited}");
+        }
+    }
 }
 
 #[test]
@@ -187,7 +195,6 @@ fn what_a_limit_cannot_do_is_refused() {
     folder.file("b.csv", "k,w\n,5\n");
     folder.refused("join a.csv b.csv --on k --memory 1M", "64 Mi");
     folder.refused("join a.csv b.csv --memory 1G --load 0.5", "--load: with --memory, and on several devices");
-    folder.refused("unique a.csv --memory 1G --inverse ids.csv", "--inverse");
     // Columns without values have the type of the other side, and sums of none are none.
     for arguments in [
         "join a.csv b.csv --on k --how full --nulls-equal",

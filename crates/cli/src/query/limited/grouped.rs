@@ -67,7 +67,7 @@ impl Grouped<'_> {
         let width = columns.len();
         let mut lines = Lines::open(&watched, columns)?;
         let (mut left, mut cells) = (0, Vec::with_capacity(width));
-        let found = group_by.run(batches(rows, keys_are, Beside::Values)?, |groups| {
+        let found = group_by.run(batches(&rows, keys_are, Beside::Values)?, |groups| {
             let out = lines.rows()?;
             let all: Vec<_> = groups.columns().iter().map(numbers).collect();
             for row in 0..groups.num_rows() {
