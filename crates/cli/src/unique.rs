@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use koel::IdOrder;
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, ReadOptions};
+use super::input::{self, ReadOptions, Want};
 use super::options::{self, TableDevices};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading};
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             args.reading.check_rows_kept("--inverse", inverse.is_some())?;
             query::refuse_tables(&paths, &args.reading, "--on")?;
             args.rows.check_files(&paths, inverse.as_slice())?;
-            (vec![KEY.to_owned()], Reading::Keys { options: &unnamed, is_spooled })
+            (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, want: Want::Keys, is_spooled })
         }
     };
     let table =

@@ -10,7 +10,7 @@ use koel_arrow::NullKeys;
 use super::columns::Pieces;
 use super::{Loaded, Shape, wanted_columns};
 use crate::failure::Result;
-use crate::input::{self, Inputs, ReadOptions};
+use crate::input::{self, Inputs, ReadOptions, Want};
 use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
@@ -43,8 +43,8 @@ impl NullRows {
 pub(crate) enum Reading<'a> {
     /// Named columns.
     Named(&'a TableReading),
-    /// Keys without names; into a temporary file if `is_spooled`.
-    Keys { options: &'a ReadOptions, is_spooled: bool },
+    /// Rows without names; into a temporary file if `is_spooled`.
+    Rows { options: &'a ReadOptions, want: Want, is_spooled: bool },
 }
 
 /// A table, of one file or of several, its key columns, and where the result goes.
@@ -74,11 +74,11 @@ impl KeyedTable<'_> {
         let devices = self.device.open(&input::paths(self.inputs))?;
         let reading = match self.reading {
             Reading::Named(reading) => reading,
-            Reading::Keys { options, is_spooled } => {
+            Reading::Rows { options, want, is_spooled } => {
                 let inputs = Inputs::open(self.inputs)?;
                 inputs.check(options)?;
                 self.output.check_letters(inputs.letters(options))?;
-                return Ok((devices, rows::keys(inputs, options, is_spooled)?));
+                return Ok((devices, rows::open(inputs, options, want, is_spooled)?));
             }
         };
         let mut source = Source::open_all(self.inputs, reading)?;
@@ -91,10 +91,10 @@ impl KeyedTable<'_> {
 
     /// Reads the key columns and these, for one device.
     pub(super) fn open(&self, columns: &[String], aggregated: &[String]) -> Result<Opened> {
+        let start = Instant::now();
         let (mut devices, source) = self.source(aggregated)?;
         let shape = Shape::of(&source, self.output);
         let device = devices.swap_remove(0);
-        let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;
         Ok(Opened { device, table, shape, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
-//! grouped.rs, joined.rs              `koel groupby` and `join` of rows without names
+//! joined.rs                          `koel join` of rows without names
 //! words.rs                           such rows as columns, and columns as numbers
 //! watched.rs                         its progress, and results on their way out
 //! ```
@@ -11,7 +11,6 @@
 //! Files are the same bytes as without a limit, except that columns of dictionaries come out as their values.
 
 pub(super) mod groupby;
-pub(crate) mod grouped;
 pub(super) mod join;
 pub(crate) mod joined;
 pub(super) mod unique;

@@ -1,6 +1,7 @@
-//! Keys without column names as a source with the column `key`: CSV and TSV of numbers, `.npy`, FASTA and FASTQ.
+//! Rows without column names as a source with the columns `key` and `value`: CSV and TSV of numbers, `.npy`, FASTA and
+//! FASTQ.
 //!
-//! Keys are read when the source is opened, because their type depends on all of them: into memory, or into a temporary
+//! Rows are read when the source is opened, because the types of numbers depend on all of them: into memory, or into a temporary
 //! file under a limit.
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, U
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::failure::Result;
-use crate::input::{Inputs, Name, ReadOptions, Spooled, Want};
+use crate::input::{Inputs, Name, Pairs, ReadOptions, Spooled, Want};
 use crate::number::{Numbers, Type};
 
 use super::super::Table;
@@ -18,6 +19,8 @@ use super::{Form, Source};
 
 /// The column of keys.
 pub(crate) const KEY: &str = "key";
+/// The column of values.
+pub(crate) const VALUE: &str = "value";
 
 pub(super) struct Rows {
     schema: SchemaRef,
@@ -30,17 +33,22 @@ enum Data {
     File(Spooled),
 }
 
-/// Reads the keys of all rows, into a temporary file if `is_spooled`.
-pub(crate) fn keys(inputs: Inputs<'_>, options: &ReadOptions, is_spooled: bool) -> Result<Source> {
+/// Reads all rows, into a temporary file if `is_spooled`.
+pub(crate) fn open(inputs: Inputs<'_>, options: &ReadOptions, want: Want, is_spooled: bool) -> Result<Source> {
     let (name, letters) = (inputs.name().clone(), inputs.letters(options));
-    let schema_of = |kind| Arc::new(Schema::new(vec![Field::new(KEY, type_of(kind), false)]));
+    let schema_of = |keys, values| {
+        let mut fields = vec![Field::new(KEY, type_of(keys), false)];
+        fields.extend((want == Want::Pairs).then(|| Field::new(VALUE, type_of(values), false)));
+        Arc::new(Schema::new(fields))
+    };
     let (schema, data) = if is_spooled {
-        let rows = Spooled::read(inputs, options, Want::Keys)?;
-        (schema_of(rows.types().0), Data::File(rows))
+        let rows = Spooled::read(inputs, options, want)?;
+        let (keys, values) = rows.types();
+        (schema_of(keys, values), Data::File(rows))
     } else {
-        let keys = inputs.columns(options, Want::Keys)?.keys;
-        let schema = schema_of(keys.kind());
-        let rows = batch(&schema, &name, keys)?;
+        let Pairs { keys, values } = inputs.columns(options, want)?;
+        let schema = schema_of(keys.kind(), values.kind());
+        let rows = batch(&schema, &name, keys, values)?;
         (schema, Data::Memory(rows))
     };
     Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }) })
@@ -66,7 +74,8 @@ impl Rows {
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
         if let Data::Memory(rows) = &self.data {
             let rows = rows.project(places).map_err(|error| name.fail(error))?;
-            return Ok(Table::of(rows.schema(), [rows]));
+            // In one piece, which the keys of `unique` are taken from without a copy.
+            return Ok(Table { schema: rows.schema(), rows: rows.num_rows(), batches: vec![rows] });
         }
         let stream = self.stream(name, places)?;
         Ok(Table::of(Arc::clone(stream.schema()), stream.collect::<Result<Vec<_>>>()?))
@@ -80,14 +89,24 @@ impl Rows {
             Data::Memory(rows) => Stream::of(schema, std::iter::once_with(move || project(rows))),
             Data::File(rows) => {
                 let blocks = rows.blocks()?;
-                Stream::of(schema, blocks.map(move |block| project(&batch(&self.schema, name, block?.0)?)))
+                Stream::of(
+                    schema,
+                    blocks.map(move |block| {
+                        let (keys, values) = block?;
+                        project(&batch(&self.schema, name, keys, values)?)
+                    }),
+                )
             }
         })
     }
 }
 
-fn batch(schema: &SchemaRef, name: &Name, keys: Numbers) -> Result<RecordBatch> {
-    RecordBatch::try_new(Arc::clone(schema), vec![column(keys)?]).map_err(|error| name.fail(error))
+fn batch(schema: &SchemaRef, name: &Name, keys: Numbers, values: Numbers) -> Result<RecordBatch> {
+    let mut columns = vec![column(keys)?];
+    if schema.fields().len() > 1 {
+        columns.push(column(values)?);
+    }
+    RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| name.fail(error))
 }
 
 /// Arrow's type for numbers of this type.
