@@ -36,7 +36,7 @@ pub(crate) struct RowOptions {
     /// Output file, format by extension [default: stdout]
     ///
     /// .npy is an array; .tsv and .tab are separated by tabs; .csv, .txt and names without an extension by commas. For
-    /// named columns also .parquet, .arrow, .arrows and text with .gz or .zst.
+    /// named columns, and in `unique` and `groupby`, also .parquet, .arrow, .arrows, .ndjson and text with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
     /// Write k-mers as letters: A, C, G and T

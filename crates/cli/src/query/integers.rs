@@ -76,7 +76,7 @@ where
     Ok((Arc::new(PrimitiveArray::<T>::new(keys.into(), None)), counts))
 }
 
-/// The numbers of a column; they are copied only if somebody else has them too.
+/// The numbers of a column; they are copied only if the array is shared or a slice.
 fn numbers<T: ArrowPrimitiveType<Native: ArrowNativeType>>(column: ArrayRef) -> Vec<T::Native> {
     let own = column.as_primitive::<T>().clone();
     drop(column);

@@ -115,7 +115,7 @@ impl Job<'_> {
             (Shown::Rows(picked, rows), counts, Some(groups.codes))
         };
         let counts = counts.filter(|_| self.counts);
-        // Whoever reads stdout may close it, and the numbers are then there.
+        // Rows on stdout may end early, when the reader closes it: the ids are complete by then.
         let inverse = self.inverse.zip(codes);
         let mut inverse = inverse.map(|(path, codes)| write_inverse(path, &codes)).transpose()?;
         if output.output.is_none() {

@@ -147,6 +147,8 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
     }
     folder.ok("unique t.csv --counts -o out.PARQUET --device cpu");
     assert_eq!(folder.ok("unique out.PARQUET --on key,count --device cpu"), "key,count\n1,1\n");
+    folder.ok("groupby t.csv --agg count,sum,mean -o out.arrow --device cpu");
+    assert_eq!(folder.ok("unique out.arrow --on key,count,sum,mean --device cpu"), "key,count,sum,mean\n1,1,2,2.0\n");
     folder.ok("groupby t.csv -o out.NPY --device cpu");
     assert!(fs::read(folder.path("out.NPY")).unwrap().starts_with(b"\x93NUMPY"));
 }

@@ -128,6 +128,7 @@ fn rows_without_names_are_joined_and_grouped_under_a_limit() {
         ("join left.csv right.csv --how inner --rows", "npy"),
         ("join left.csv right.csv --how anti", "csv"),
         ("groupby left.csv --agg sum,count,min,max", "npy"),
+        ("groupby left.csv --agg mean --min-count 2", "csv"),
         ("groupby genome.fa --kmer 12 --agg count,min --ids ascending --letters", "csv"),
     ] {
         let said = both(&folder, arguments, output);

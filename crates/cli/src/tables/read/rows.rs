@@ -74,7 +74,7 @@ impl Rows {
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
         if let Data::Memory(rows) = &self.data {
             let rows = rows.project(places).map_err(|error| name.fail(error))?;
-            // In one piece, which the keys of `unique` are taken from without a copy.
+            // In one piece, so that `unique` takes the keys without a copy.
             return Ok(Table { schema: rows.schema(), rows: rows.num_rows(), batches: vec![rows] });
         }
         let stream = self.stream(name, places)?;
