@@ -36,7 +36,7 @@ pub(crate) struct RowOptions {
     /// Output file, format by extension [default: stdout]
     ///
     /// .npy is an array; .tsv and .tab are separated by tabs; .csv, .txt and names without an extension by commas. For
-    /// named columns also .parquet, .arrow, .arrows and text with .gz or .zst.
+    /// named columns, and in `unique` and `groupby`, also .parquet, .arrow, .arrows, .ndjson and text with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
     /// Write k-mers as letters: A, C, G and T
@@ -63,18 +63,20 @@ impl RowOptions {
                 )));
             }
         }
-        self.check_files(inputs, &outputs)
+        self.check_files(inputs, others)
     }
 
     /// The same for rows of named columns.
     pub(crate) fn check_tables(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
         self.check_letters(None)?;
-        self.check_files(inputs, &[&[("-o", self.output.as_deref())], others].concat())
+        self.check_files(inputs, others)
     }
 
-    fn check_files(&self, inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
-        files::check(inputs, outputs)?;
-        files::check_summary(self.json, outputs)
+    /// Refuses an output, this or one of `others`, that is an input, and a summary among rows.
+    pub(crate) fn check_files(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
+        let outputs = [&[("-o", self.output.as_deref())], others].concat();
+        files::check(inputs, &outputs)?;
+        files::check_summary(self.json, &outputs)
     }
 
     /// Refuses letters of keys that are no k-mers; those that are have `k` letters.

@@ -1,26 +1,17 @@
 //! `koel unique`: the distinct keys of a file, how often each occurs, and the id of each row's key.
 
 use std::path::PathBuf;
-use std::time::Instant;
-
-use serde_json::json;
 
 use koel::IdOrder;
-use koel::backend::{HashBackend, Relational, Runs, Wanted};
-use koel::device::Any;
-use koel::group::value_counts;
-use koel::group::wide::{factorize_on, unique_on};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, Inputs, ReadOptions, Want};
-use super::number::{Number, Numbers, Type, Word};
+use super::input::{self, ReadOptions, Want};
 use super::options::{self, TableDevices};
-use super::output::{Column, RowOptions, Rows, Shown};
-use super::progress::Progress;
-use super::query::{self, KeyedTable, limited};
+use super::output::RowOptions;
+use super::query::{self, KeyedTable, Reading};
 use super::tables::TableReading;
+use super::tables::read::rows::KEY;
 use super::tables::read::several::matching;
-use super::text;
 
 const EXAMPLES: &str = "\
 With --on, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
@@ -84,170 +75,40 @@ pub(crate) struct Args {
     device: TableDevices,
 }
 
-/// What was asked for of a column.
-struct Found<K> {
-    unique: Vec<K>,
-    counts: Option<Vec<u32>>,
-    inverse: Option<Vec<u32>>,
-}
-
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
     if args.min_count.is_some() && inverse.is_some() {
         let why = "rows whose key is dropped would have no id";
         return Err(Failure::Input(format!("--min-count and --inverse: {why}: omit one of them")));
     }
-    let paths = input::paths(&args.inputs);
-    if let Some(on) = &args.columns.on() {
-        let inputs = matching(&args.inputs)?;
-        args.rows.check_tables(&input::paths(&inputs), inverse.as_slice())?;
-        let reading = TableReading {
-            header: args.reading.header,
-            text: args.reading.text.clone(),
-            spool: args.columns.memory.is_given() || args.device.are_several(),
-        };
-        let table = KeyedTable {
-            inputs: &inputs,
-            by: on,
-            order: args.ids,
-            reading: &reading,
-            output: &args.rows,
-            device: &args.device,
-        };
-        let job = query::unique::Job {
-            table,
-            counts: args.counts,
-            min_count: args.min_count.unwrap_or(1),
-            inverse: args.inverse.as_deref(),
-            options: &args.columns,
-        };
-        return job.run();
-    }
-    args.columns.check_unused()?;
-    args.reading.check_value(false)?;
-    args.reading.check_rows_kept("--inverse", inverse.is_some())?;
-    query::refuse_tables(&paths, &args.reading, "--on")?;
-    args.rows.check(&paths, inverse.as_slice())?;
-    let reading = args.reading.clone().naming("--on");
-    let inputs = Inputs::open(&args.inputs)?;
-    inputs.check(&reading)?;
-    let k = inputs.has_sequences().then(|| reading.k());
-    args.rows.check_letters(k)?;
-    let are_several = args.device.are_several();
-    if inverse.is_some() && (are_several || args.columns.memory.is_given()) {
-        let option = if are_several { "--device with several devices" } else { "--memory" };
-        let why = "the ids of rows without named columns are computed in memory, on one device";
-        return Err(Failure::Input(format!("{option} and --inverse: {why}: omit one of them, or give --on")));
-    }
-    let mut devices = args.device.open(&paths)?;
-    let progress = Progress::line();
-    progress.say(format!("reading {}", inputs.shown()));
-    if let Some(limit) = args.columns.memory.limit(are_several) {
-        let job = limited::keys::Keys {
-            counts: args.counts,
-            min_count: args.min_count.unwrap_or(1),
-            order: args.ids,
-            output: &args.rows,
-            devices: &devices,
-            limit: &limit,
-            memory: args.columns.memory.bytes(),
-            k,
-        };
-        return job.run(inputs, &reading, progress);
-    }
-    let device = devices.swap_remove(0);
-    let start = Instant::now();
-    let keys = inputs.columns(&reading, Want::Keys)?.keys;
-    let (kind, shown) = (keys.kind(), args.rows.shown(keys.kind(), k));
-    let job = Job { args, device: &device, kind, shown, read_seconds: start.elapsed().as_secs_f64() };
-    if job.kind.bits() == u32::BITS { job.run::<u32>(keys, progress) } else { job.run::<u64>(keys, progress) }
-}
-
-/// Keys of one type, to be found on a device.
-struct Job<'a> {
-    args: &'a Args,
-    device: &'a Any,
-    kind: Type,
-    /// How keys are written.
-    shown: Shown,
-    read_seconds: f64,
-}
-
-impl Job<'_> {
-    fn run<K: Word>(&self, keys: Numbers, progress: Progress) -> Result<Verdict>
-    where
-        Any: Runs<K::Rows>,
-    {
-        let (args, device, read_seconds) = (self.args, self.device, self.read_seconds);
-        let keys = keys.into_keys::<K>()?;
-        let rows = keys.len() as u64;
-        progress.say(format!("finding the distinct keys of {}", text::counted(rows, "row")));
-        let start = Instant::now();
-        let found = self.find(keys)?;
-        let unique_seconds = start.elapsed().as_secs_f64();
-
-        let distinct = found.unique.len() as u64;
-        progress.rows(distinct);
-        // Rows on a terminal are progress enough.
-        let progress = args.rows.output.is_some().then_some(progress);
-        let start = Instant::now();
-        self.write(&found)?;
-        drop(progress);
-        args.rows.summarize(&format!("{} of {}", text::counted(distinct, "key"), text::counted(rows, "row")), || {
-        json!({
-            "rows": rows, "keys": distinct, "ids": args.ids.name(), "min_count": args.min_count, "device": device.info().id,
-            "inverse": args.inverse.as_ref().map(|path| path.display().to_string()),
-            "seconds": { "read": read_seconds, "unique": unique_seconds, "write": start.elapsed().as_secs_f64() },
-        })
-    })?;
-        Ok(Verdict::Fine)
-    }
-
-    /// On the CPU a column on the device is a copy: the one that was read is dropped before the work begins.
-    fn find<K: Word>(&self, read: Vec<K>) -> Result<Found<K>>
-    where
-        Any: Runs<K::Rows>,
-    {
-        let (args, device) = (self.args, self.device);
-        if (args.counts || args.min_count.is_some()) && args.inverse.is_none() {
-            let (unique, counts) = value_counts(device, read, args.min_count.unwrap_or(1), args.ids)?;
-            return Ok(Found { unique, counts: Some(counts), inverse: None });
+    let inputs = matching(&args.inputs)?;
+    let paths = input::paths(&inputs);
+    let is_spooled = args.columns.memory.is_given() || args.device.are_several();
+    let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };
+    let unnamed = args.reading.clone().naming("--on");
+    let on = args.columns.on();
+    let (by, reading) = match &on {
+        Some(on) => {
+            args.rows.check_tables(&paths, inverse.as_slice())?;
+            (on.clone(), Reading::Named(&named))
         }
-        let keys = device.upload(&read)?;
-        drop(read);
-        if args.inverse.is_some() {
-            let (unique, ids) = factorize_on::<Any, K>(device, &keys, args.ids)?;
-            drop(keys);
-            let unique = device.download(&unique)?;
-            let counts = args.counts.then(|| {
-                let wanted = Wanted { count: true, ..Wanted::default() };
-                device.download(&device.accumulate(&ids, &device.upload(&[])?, unique.len(), wanted)?.counts)
-            });
-            return Ok(Found { counts: counts.transpose()?, inverse: Some(device.download(&ids)?), unique });
+        None => {
+            args.columns.check_unused()?;
+            args.reading.check_value(false)?;
+            args.reading.check_rows_kept("--inverse", inverse.is_some())?;
+            query::refuse_tables(&paths, &args.reading, "--on")?;
+            args.rows.check_files(&paths, inverse.as_slice())?;
+            (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, want: Want::Keys, is_spooled })
         }
-        let unique = unique_on::<Any, K>(device, &keys, args.ids)?;
-        drop(keys);
-        Ok(Found { unique: device.download(&unique)?, counts: None, inverse: None })
-    }
-
-    /// Writes the ids first: whoever reads the keys from stdout may close it early.
-    fn write<K: Word>(&self, found: &Found<K>) -> Result<()> {
-        let (args, kind) = (self.args, self.kind);
-        let counts = found.counts.as_ref().filter(|_| args.counts);
-        if let Some(inverse) = &found.inverse {
-            let mut rows = Rows::open(args.inverse.as_deref(), &[Column::of("id", Type::U32)])?;
-            inverse.iter().try_for_each(|&id| rows.write(&[Number::from(id)]))?;
-            rows.finish()?;
-        }
-        let columns = [Column::Of("key", self.shown), Column::of("count", Type::U32)];
-        let mut rows = Rows::open(args.rows.output.as_deref(), &columns[..1 + usize::from(args.counts)])?;
-        match counts {
-            None => found.unique.iter().try_for_each(|&key| rows.write(&[kind.of_key(key)]))?,
-            Some(counts) => {
-                let mut pairs = found.unique.iter().zip(counts);
-                pairs.try_for_each(|(&key, &count)| rows.write(&[kind.of_key(key), count.into()]))?;
-            }
-        }
-        rows.finish()
-    }
+    };
+    let table =
+        KeyedTable { inputs: &inputs, by: &by, order: args.ids, reading, output: &args.rows, device: &args.device };
+    let job = query::unique::Job {
+        table,
+        counts: args.counts,
+        min_count: args.min_count.unwrap_or(1),
+        inverse: args.inverse.as_deref(),
+        options: &args.columns,
+    };
+    job.run()
 }

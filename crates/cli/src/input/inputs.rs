@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Batch, Input, Pairs, ReadOptions, Sink, Want};
+use super::{Batch, Input, Name, Pairs, ReadOptions, Sink, Want};
 use crate::failure::{Failure, Result};
 use crate::number::{Numbers, Type};
 use crate::{out, progress};
@@ -45,6 +45,16 @@ impl<'a> Inputs<'a> {
     /// Whether one is CSV or TSV, whose numbers are of no type before all of them are read.
     pub fn is_text(&self) -> bool {
         self.0.iter().any(|input| input.format.is_text())
+    }
+
+    /// The letters of a key, if keys are k-mers of sequences.
+    pub fn letters(&self, options: &ReadOptions) -> Option<u32> {
+        self.has_sequences().then(|| options.k())
+    }
+
+    /// The name of the first file.
+    pub(crate) fn name(&self) -> &Name {
+        &self.0[0].name
     }
 
     /// What they are called, shortly.

@@ -63,9 +63,9 @@ impl Spooled {
     }
 
     /// Keys and values of all rows, some at a time.
-    pub(crate) fn blocks(self) -> Result<impl Iterator<Item = Result<(Numbers, Numbers)>>> {
+    pub(crate) fn blocks(&self) -> Result<impl Iterator<Item = Result<(Numbers, Numbers)>>> {
         let (kinds, mut left) = (self.types(), self.rows);
-        let mut file = self.file.into_inner().map_err(|error| spill(error.into_error()))?;
+        let mut file = self.file.get_ref();
         file.rewind().map_err(spill)?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let mut bytes = vec![0; BYTES * ROWS];

@@ -77,6 +77,11 @@ impl Loaded {
         Ok(self.columns[self.place(name)?].clone())
     }
 
+    /// The first chunk of the only column, which nothing else has then.
+    pub(crate) fn into_only(mut self) -> Option<ArrayRef> {
+        self.columns.pop().and_then(|column| column.chunks().first().cloned())
+    }
+
     /// What the file says of a column.
     pub(crate) fn field(&self, name: &str) -> Result<&Field> {
         Ok(&self.fields[self.place(name)?])

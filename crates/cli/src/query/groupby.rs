@@ -1,9 +1,12 @@
-//! `koel groupby --by`: aggregates of columns by the columns of a key.
+//! `koel groupby`: aggregates of columns by the columns of a key.
 
 use std::time::Instant;
 
-use arrow_array::new_null_array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, BooleanArray, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field};
+use arrow_select::filter::filter_record_batch;
 use koel::backend::HashBackend;
 use koel_arrow::{Aggregation, Column, Error, Function, group_by};
 use serde_json::json;
@@ -11,10 +14,12 @@ use serde_json::json;
 use super::columns::{batch, schema_of};
 use super::keyed::{KeyedTable, NullRows, Opened};
 use super::limited::{self, Memory};
-use super::{check_distinct, pieces};
+use super::{Reading, check_distinct, pieces};
 use crate::failure::{Failure, Result, Verdict};
+use crate::number::Number;
 use crate::options::names;
 use crate::progress::Progress;
+use crate::tables::read::rows::KEY;
 use crate::tables::write::Sink;
 use crate::text;
 
@@ -27,6 +32,11 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Whether it is the number of rows.
+    fn is_rows(&self) -> bool {
+        self.function == Function::Count && self.column.is_none()
+    }
+
     /// The name of its column in the result.
     pub(super) fn shown(&self) -> String {
         let usual = || match &self.column {
@@ -100,10 +110,11 @@ impl Options {
     }
 }
 
-/// What `koel groupby` was asked for, with --by.
+/// What `koel groupby` does.
 pub(crate) struct Job<'a> {
     pub(crate) table: KeyedTable<'a>,
     pub(crate) aggregates: &'a [Asked],
+    pub(crate) min_count: u32,
     pub(crate) options: &'a Options,
 }
 
@@ -127,7 +138,7 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::groupby::run(self, &of, &limit, progress);
         }
-        let Opened { device, table, is_text, read_seconds } = self.table.open(&of, &of)?;
+        let Opened { device, table, shape, is_text, read_seconds } = self.table.open(&of, &of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
@@ -145,9 +156,18 @@ impl Job<'_> {
             };
             Ok(whole.named(asked.shown()))
         };
-        let aggregations = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
-        let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys())
-            .map_err(|error| told(error, is_text))?;
+        let aggregations = self.computed().iter().map(aggregation).collect::<Result<Vec<_>>>()?;
+        let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys());
+        let groups = groups.map_err(|error| match error {
+            Error::Overflow { row, .. } if self.is_unnamed() => {
+                match table.column(KEY).and_then(|keys| key_at(&keys, row)) {
+                    Ok(key) => sum_too_large(&format!("the sum of the values of key {key}")),
+                    Err(failure) => failure,
+                }
+            }
+            error => told(error, is_text),
+        })?;
+        let groups = self.kept(groups)?;
         let rows = groups.num_rows();
         // Of key columns the file may say more than their type, which is wider for much text.
         let mut fields: Vec<Field> = groups.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
@@ -155,9 +175,9 @@ impl Job<'_> {
             *field = table.field(name)?.clone().with_data_type(field.data_type().clone());
         }
         let schema = schema_of(fields);
-        let mut sink = Sink::create(output.output.as_deref(), &schema)?;
+        let mut sink = Sink::create(output.output.as_deref(), &shape.schema(&schema))?;
         let progress = pieces::progress_of(progress, output, rows as u64);
-        pieces::write(&mut sink, rows, |range| {
+        pieces::write(&mut sink, rows, &shape, |range| {
             let columns = groups.columns().iter().map(|column| column.slice(range.start, range.len())).collect();
             batch(&schema, columns, range.len())
         })?;
@@ -166,12 +186,62 @@ impl Job<'_> {
         let all = text::counted(table.rows() as u64, "row");
         output.summarize(&format!("{} of {all}", text::counted(rows as u64, "group")), || {
             json!({
-                "rows": table.rows(), "groups": rows, "order": order.name(), "device": device.info().id,
+                "rows": table.rows(), "groups": rows, "ids": order.name(), "min_count": self.min_count,
+                "device": device.info().id, "aggregates": self.names(),
                 "seconds": { "read": read_seconds, "group": start.elapsed().as_secs_f64() },
             })
         })?;
         Ok(Verdict::Fine)
     }
+
+    /// Whether rows are `key,value`.
+    pub(super) fn is_unnamed(&self) -> bool {
+        matches!(self.table.reading, Reading::Rows { .. })
+    }
+
+    /// The names of the aggregates in the result.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.aggregates.iter().map(Asked::shown).collect()
+    }
+
+    /// The aggregates that are computed: those of the result, and the number of rows if only --min-count needs it.
+    pub(super) fn computed(&self) -> Vec<Asked> {
+        let mut all = self.aggregates.to_vec();
+        if self.min_count > 1 && !all.iter().any(Asked::is_rows) {
+            all.push(Asked { function: Function::Count, column: None, name: None });
+        }
+        all
+    }
+
+    /// The groups that have enough rows, with the columns of the result.
+    pub(super) fn kept(&self, groups: RecordBatch) -> koel_arrow::Result<RecordBatch> {
+        let by = self.table.by.len();
+        let Some(counts) = self.computed().iter().position(Asked::is_rows).filter(|_| self.min_count > 1) else {
+            return Ok(groups);
+        };
+        let counts = groups.column(by + counts).as_primitive::<Int64Type>();
+        let kept = counts.values().iter().map(|&count| Some(count >= i64::from(self.min_count)));
+        let groups = filter_record_batch(&groups, &kept.collect::<BooleanArray>())?;
+        Ok(groups.project(&(0..by + self.aggregates.len()).collect::<Vec<_>>())?)
+    }
+}
+
+/// The key of a row.
+fn key_at(keys: &Column, row: usize) -> Result<Number> {
+    let key = keys.take(&UInt32Array::from(vec![row as u32]))?;
+    Ok(match key.data_type() {
+        DataType::Int32 => key.as_primitive::<Int32Type>().value(0).into(),
+        DataType::Int64 => key.as_primitive::<Int64Type>().value(0).into(),
+        DataType::UInt64 => key.as_primitive::<UInt64Type>().value(0).into(),
+        _ => key.as_primitive::<UInt32Type>().value(0).into(),
+    })
+}
+
+/// The error on a sum of values without a name.
+pub(super) fn sum_too_large(what: &str) -> Failure {
+    Failure::Input(format!(
+        "{what} does not fit 64 bits: group fewer rows at a time, or give --values f64, whose sums round"
+    ))
 }
 
 /// Refuses a result of which two columns would have one name.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::columns::{Pieces, batch, schema_of};
 use super::types::both_keys;
-use super::{Loaded, Nulls, On, check_distinct, pieces, wanted_columns};
+use super::{Loaded, Nulls, On, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input;
 use crate::options::OneDevice;
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let schema = schema_of(fields);
     let mut sink = Sink::create(args.output.output.as_deref(), &schema)?;
     let progress = pieces::progress_of(progress, &args.output, table.rows() as u64);
-    pieces::write(&mut sink, table.rows(), |range| {
+    pieces::write(&mut sink, table.rows(), &Shape::default(), |range| {
         // Row numbers of keys are 32 bits wide.
         let mut columns = picked.take(&UInt32Array::from_iter_values(range.start as u32..range.end as u32))?;
         columns.insert(at, Arc::new(found.slice(range.start, range.len())));

@@ -24,7 +24,7 @@ use serde_json::json;
 use super::columns::{Pieces, batch, schema_of};
 use super::limited::{self, Memory};
 use super::types::both_keys;
-use super::{Loaded, Nulls, On, Picked, check_distinct, pieces, wanted_columns};
+use super::{Loaded, Nulls, On, Picked, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input;
 use crate::options::TableDevices;
@@ -189,7 +189,11 @@ impl Job<'_> {
                 begun = progress.take().and_then(|progress| pieces::progress_of(progress, self.output, rows));
                 Ok::<(), Failure>(())
             },
-            |rows| pieces::write(&mut sink, rows.len(), |range| result.batch(&rows.slice(range.start, range.len()))),
+            |rows| {
+                pieces::write(&mut sink, rows.len(), &Shape::default(), |range| {
+                    result.batch(&rows.slice(range.start, range.len()))
+                })
+            },
         )?;
         let total = sink.finish()?;
         drop(begun);

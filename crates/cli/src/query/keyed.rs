@@ -8,13 +8,13 @@ use koel::device::Any;
 use koel_arrow::NullKeys;
 
 use super::columns::Pieces;
-use super::{Loaded, wanted_columns};
+use super::{Loaded, Shape, wanted_columns};
 use crate::failure::Result;
-use crate::input;
+use crate::input::{self, Inputs, ReadOptions, Want};
 use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
-use crate::tables::read::Source;
+use crate::tables::read::{Source, rows};
 use crate::tables::write::is_text;
 
 /// Whether rows with a null in their key are dropped.
@@ -38,12 +38,21 @@ impl NullRows {
     }
 }
 
+/// How the rows of files are read.
+#[derive(Clone, Copy)]
+pub(crate) enum Reading<'a> {
+    /// Named columns.
+    Named(&'a TableReading),
+    /// Rows without names; into a temporary file if `is_spooled`.
+    Rows { options: &'a ReadOptions, want: Want, is_spooled: bool },
+}
+
 /// A table, of one file or of several, its key columns, and where the result goes.
 pub(crate) struct KeyedTable<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) by: &'a [String],
     pub(crate) order: IdOrder,
-    pub(crate) reading: &'a TableReading,
+    pub(crate) reading: Reading<'a>,
     pub(crate) output: &'a RowOptions,
     pub(crate) device: &'a TableDevices,
 }
@@ -52,6 +61,7 @@ pub(crate) struct KeyedTable<'a> {
 pub(super) struct Opened {
     pub(super) device: Any,
     pub(super) table: Loaded,
+    pub(super) shape: Shape,
     /// Whether types are what its text tells.
     pub(super) is_text: bool,
     pub(super) read_seconds: f64,
@@ -62,8 +72,17 @@ impl KeyedTable<'_> {
     pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
         // Threads are started as they are asked for before the first file is read by them.
         let devices = self.device.open(&input::paths(self.inputs))?;
-        let mut source = Source::open_all(self.inputs, self.reading)?;
-        self.reading.check(&[&source])?;
+        let reading = match self.reading {
+            Reading::Named(reading) => reading,
+            Reading::Rows { options, want, is_spooled } => {
+                let inputs = Inputs::open(self.inputs)?;
+                inputs.check(options)?;
+                self.output.check_letters(inputs.letters(options))?;
+                return Ok((devices, rows::open(inputs, options, want, is_spooled)?));
+            }
+        };
+        let mut source = Source::open_all(self.inputs, reading)?;
+        reading.check(&[&source])?;
         if is_text(self.output.output.as_deref()) {
             source.keep_text(&wanted_columns(aggregated, self.by));
         }
@@ -72,10 +91,11 @@ impl KeyedTable<'_> {
 
     /// Reads the key columns and these, for one device.
     pub(super) fn open(&self, columns: &[String], aggregated: &[String]) -> Result<Opened> {
-        let (mut devices, source) = self.source(aggregated)?;
-        let device = devices.swap_remove(0);
         let start = Instant::now();
+        let (mut devices, source) = self.source(aggregated)?;
+        let shape = Shape::of(&source, self.output);
+        let device = devices.swap_remove(0);
         let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;
-        Ok(Opened { device, table, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })
+        Ok(Opened { device, table, shape, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })
     }
 }

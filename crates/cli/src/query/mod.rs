@@ -5,21 +5,25 @@
 //! keyed.rs                                    what groupby and unique have in common: one table, its keys
 //! columns.rs                                  columns of a file: which are read, as Arrow has them, rows of them by number
 //! types.rs                                    keys of two tables whose types differ
-//! pieces.rs                                   results as they go out
+//! integers.rs                                 distinct keys of one column of integers
+//! pieces.rs, shape.rs                         results as they are written
 //! limited/                                    the same commands with --memory: batch by batch, and what does not fit in files
 //! ```
 //!
-//! `koel join`, `groupby` and `unique` come here when columns are named (--on, --by); without names they take rows
-//! `key,value` (`join.rs` and others, one level up). Files are read and written by `tables`; what is equal, and in which
-//! order rows come, is the crate `koel-arrow`.
+//! `koel groupby` and `unique` always use this module: rows without names are a source with the columns `key` and `value`
+//! (`tables/read/rows.rs`). `koel join` uses it when columns are named (--on), and otherwise reads rows `key,value` in
+//! `join.rs`, one level up. Files are read and written by `tables`; the crate `koel-arrow` defines which keys are equal
+//! and the order of rows.
 
 mod columns;
 pub(crate) mod groupby;
+mod integers;
 pub(crate) mod isin;
 pub(crate) mod join;
 mod keyed;
 pub(crate) mod limited;
 mod pieces;
+mod shape;
 mod types;
 pub(crate) mod unique;
 
@@ -35,7 +39,8 @@ use super::tables::read::{Source, wanted};
 use super::text;
 
 use columns::{Loaded, Picked, wanted_columns};
-pub(crate) use keyed::KeyedTable;
+pub(crate) use keyed::{KeyedTable, Reading};
+use shape::Shape;
 
 /// Whether nulls are equal in joins.
 #[derive(Clone, Debug, Default, clap::Args)]

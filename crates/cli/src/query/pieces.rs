@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
+use super::Shape;
 use crate::failure::{Failure, Result};
 use crate::output::RowOptions;
 use crate::progress::Progress;
@@ -36,23 +37,25 @@ pub(super) fn progress_of(progress: Progress, output: &RowOptions, rows: u64) ->
 pub(super) fn write(
     sink: &mut Sink,
     rows: usize,
+    shape: &Shape,
     make: impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
 ) -> Result<()> {
-    (0..rows).step_by(BATCH).try_for_each(|first| write_range(sink, first..rows.min(first + BATCH), &make))
+    (0..rows).step_by(BATCH).try_for_each(|first| write_range(sink, first..rows.min(first + BATCH), shape, &make))
 }
 
 fn write_range(
     sink: &mut Sink,
     rows: Range<usize>,
+    shape: &Shape,
     make: &impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
 ) -> Result<()> {
     match make(rows.clone()) {
-        Ok(batch) => sink.write(&batch),
+        Ok(batch) => sink.write(&shape.batch(batch)?),
         // Text of a batch is limited to 2 GiB a column: half of the rows have less.
         Err(error) if rows.len() > 1 && error.is_too_long() => {
             let middle = rows.start + rows.len() / 2;
-            write_range(sink, rows.start..middle, make)?;
-            write_range(sink, middle..rows.end, make)
+            write_range(sink, rows.start..middle, shape, make)?;
+            write_range(sink, middle..rows.end, shape, make)
         }
         Err(error) => Err(error.into()),
     }

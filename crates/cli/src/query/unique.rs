@@ -1,10 +1,11 @@
-//! `koel unique --on`: the distinct keys of a table, and the number of each row's key.
+//! `koel unique`: the distinct keys of a table, and the number of each row's key.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{Array, Int64Array, UInt32Array};
+use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array, new_empty_array};
 use arrow_schema::{DataType, Field};
 use koel::backend::HashBackend;
 use koel_arrow::factorize;
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::columns::{batch, schema_of};
 use super::keyed::{KeyedTable, NullRows, Opened};
 use super::limited::{self, Memory};
-use super::{check_distinct, pieces};
+use super::{Picked, Shape, check_distinct, integers, pieces};
 use crate::failure::{Result, Verdict};
 use crate::options::names::{self, List};
 use crate::progress::Progress;
@@ -53,7 +54,7 @@ impl Options {
     }
 }
 
-/// What `koel unique` was asked for, with --on.
+/// What `koel unique` does.
 pub(crate) struct Job<'a> {
     pub(crate) table: KeyedTable<'a>,
     pub(crate) counts: bool,
@@ -78,34 +79,52 @@ impl Job<'_> {
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
             return limited::unique::run(self, shown, &limit, progress);
         }
-        let Opened { device, table, read_seconds, .. } = self.table.open(shown, &[])?;
+        let Opened { device, table, shape, read_seconds, .. } = self.table.open(shown, &[])?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
-        let groups = factorize(&device, &table.keys(on)?, order, self.options.nulls.keys())?;
-        let mut rows = groups.rows.clone();
-        let mut counts = None;
-        if self.counts || self.min_count > 1 {
-            let mut all = vec![0_u32; groups.len()];
-            groups.codes.iter().flatten().for_each(|code| all[code as usize] += 1);
-            let kept = |count: &u32| *count >= self.min_count;
-            rows = rows.values().iter().zip(&all).filter(|(_, count)| kept(count)).map(|(&row, _)| Some(row)).collect();
-            all.retain(kept);
-            counts = self.counts.then_some(all);
-        }
-        let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
-        let mut fields = picked.fields().to_vec();
-        fields.extend(counts.is_some().then(|| Field::new("count", DataType::Int64, false)));
+        let (all_rows, is_counted) = (table.rows(), self.counts || self.min_count > 1);
+        let mut fields = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?.fields().to_vec();
+        fields.extend(self.counts.then(|| Field::new("count", DataType::Int64, false)));
         let schema = schema_of(fields);
-        // Whoever reads stdout may close it, and the numbers are then there.
-        let mut inverse = self.inverse.map(|path| write_inverse(path, &groups.codes)).transpose()?;
+        let is_single = self.inverse.is_none() && shown == on && on.len() == 1;
+        let (keys, counts, codes) = if is_single && integers::is_for(&table, &on[0])? {
+            let least = is_counted.then_some(self.min_count);
+            // One column was read, and it has one chunk.
+            let column = table.into_only().unwrap_or_else(|| new_empty_array(&DataType::UInt32));
+            let (keys, counts) = integers::distinct(&device, column, least, order)?;
+            (Shown::Keys(keys), counts, None)
+        } else {
+            let groups = factorize(&device, &table.keys(on)?, order, self.options.nulls.keys())?;
+            let (mut rows, mut counts) = (groups.rows, None);
+            if is_counted {
+                let mut all = vec![0_u32; rows.len()];
+                groups.codes.iter().flatten().for_each(|code| all[code as usize] += 1);
+                let kept = |count: &u32| *count >= self.min_count;
+                rows = rows
+                    .values()
+                    .iter()
+                    .zip(&all)
+                    .filter(|(_, count)| kept(count))
+                    .map(|(&row, _)| Some(row))
+                    .collect();
+                all.retain(kept);
+                counts = Some(all);
+            }
+            let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
+            (Shown::Rows(picked, rows), counts, Some(groups.codes))
+        };
+        let counts = counts.filter(|_| self.counts);
+        // Rows on stdout may end early, when the reader closes it: the ids are complete by then.
+        let inverse = self.inverse.zip(codes);
+        let mut inverse = inverse.map(|(path, codes)| write_inverse(path, &codes)).transpose()?;
         if output.output.is_none() {
             inverse.take().map(Flushed::finish).transpose()?;
         }
-        let mut sink = Sink::create(output.output.as_deref(), &schema)?;
-        let progress = pieces::progress_of(progress, output, rows.len() as u64);
-        pieces::write(&mut sink, rows.len(), |range| {
-            let mut columns = picked.take(&rows.slice(range.start, range.len()))?;
+        let mut sink = Sink::create(output.output.as_deref(), &shape.schema(&schema))?;
+        let progress = pieces::progress_of(progress, output, keys.len() as u64);
+        pieces::write(&mut sink, keys.len(), &shape, |range| {
+            let mut columns = keys.slice(range.clone())?;
             if let Some(counts) = &counts {
                 let counts = Int64Array::from_iter_values(counts[range.clone()].iter().map(|&count| i64::from(count)));
                 columns.push(Arc::new(counts));
@@ -117,10 +136,11 @@ impl Job<'_> {
         inverse.map(Flushed::finish).transpose()?;
         let total = rows.finish()?;
         drop(progress);
-        let all = text::counted(table.rows() as u64, "row");
+        let all = text::counted(all_rows as u64, "row");
         output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
             json!({
-                "rows": table.rows(), "keys": total, "order": order.name(), "device": device.info().id,
+                "rows": all_rows, "keys": total, "ids": order.name(), "min_count": self.min_count,
+                "device": device.info().id, "inverse": self.inverse.map(|path| path.display().to_string()),
                 "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
             })
         })?;
@@ -128,11 +148,35 @@ impl Job<'_> {
     }
 }
 
+/// The rows of the result, without counts.
+enum Shown {
+    /// Rows of the table.
+    Rows(Picked, UInt32Array),
+    /// The keys themselves.
+    Keys(ArrayRef),
+}
+
+impl Shown {
+    fn len(&self) -> usize {
+        match self {
+            Shown::Rows(_, rows) => rows.len(),
+            Shown::Keys(keys) => keys.len(),
+        }
+    }
+
+    fn slice(&self, range: Range<usize>) -> koel_arrow::Result<Vec<ArrayRef>> {
+        match self {
+            Shown::Rows(picked, rows) => picked.take(&rows.slice(range.start, range.len())),
+            Shown::Keys(keys) => Ok(vec![keys.slice(range.start, range.len())]),
+        }
+    }
+}
+
 /// Writes the number of each row's key; null of rows that were left out.
 fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Flushed> {
     let schema = schema_of(vec![Field::new("id", DataType::UInt32, codes.null_count() > 0)]);
     let mut sink = Sink::create(Some(path), &schema)?;
-    pieces::write(&mut sink, codes.len(), |range| {
+    pieces::write(&mut sink, codes.len(), &Shape::default(), |range| {
         batch(&schema, vec![Arc::new(codes.slice(range.start, range.len()))], range.len())
     })?;
     sink.flush()

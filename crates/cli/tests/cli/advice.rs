@@ -306,11 +306,6 @@ const TABLES: &[Case] = &[
         "omit one of them",
         "koel unique pairs.csv --inverse ids.csv",
     ),
-    (
-        "koel unique pairs.csv --memory 64Mi --inverse ids.csv",
-        "give --on",
-        "koel unique pairs.csv --on column_1 --header no --memory 64Mi --inverse ids.csv",
-    ),
     ("koel join pairs.csv pairs.csv --memory 64Mi --seed 1", "omit it", "koel join pairs.csv pairs.csv --memory 64Mi"),
     (
         "koel lookup pairs.koel g.fa",

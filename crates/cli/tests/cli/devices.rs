@@ -144,11 +144,14 @@ fn what_several_devices_cannot_do_is_refused() {
         "join p.csv p.csv --device cpu,cpu --scheme sorted",
         "--scheme: with --memory, and on several devices",
     );
-    folder.refused("unique p.csv --inverse i.csv --device cpu,cpu", "--device with several devices and --inverse");
     folder.refused("unique a.csv --on k --device cpu,vax", "no device for vax");
     folder.refused("isin a.csv a.csv --on k --device cpu,cpu", "this command uses one device");
     let said = |arguments: &str| stderr(&folder.koel(arguments));
     let arguments = "groupby a.csv --by k --agg sum:x";
     assert_eq!(said(&format!("{arguments} --device cpu,cpu")), said(&format!("{arguments} --device cpu")));
     assert_eq!(folder.ok("unique p.csv --device cpu,cpu"), folder.ok("unique p.csv --device cpu"));
+    folder.ok("unique p.csv --inverse one.csv --device cpu");
+    folder.ok("unique p.csv --inverse several.csv --device cpu,cpu");
+    let read = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    assert!(read("one.csv") == read("several.csv"));
 }

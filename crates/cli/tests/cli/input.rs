@@ -114,8 +114,8 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
     let folder = Folder::new();
     for (arguments, extension) in [
         ("lookup missing.koel missing.csv -o out.parquet", ".parquet is not supported"),
-        ("unique missing.csv -o out.PARQUET", ".PARQUET is not supported"),
-        ("unique missing.csv -o out.csv.gz", ".gz is not supported"),
+        ("unique missing.csv -o out.xlsx", ".xlsx is not supported"),
+        ("unique missing.csv -o out.parquet.gz", ".gz is not supported"),
         ("unique missing.csv --inverse ids.json", ".json is not supported"),
         ("groupby missing.csv -o out.xlsx", ".xlsx is not supported"),
         ("join missing.csv missing.csv -o out.arrow", ".arrow is not supported"),
@@ -145,6 +145,10 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
         folder.ok(&format!("groupby t.csv -o {name} --device cpu"));
         assert_eq!(fs::read_to_string(folder.path(name)).unwrap(), text);
     }
+    folder.ok("unique t.csv --counts -o out.PARQUET --device cpu");
+    assert_eq!(folder.ok("unique out.PARQUET --on key,count --device cpu"), "key,count\n1,1\n");
+    folder.ok("groupby t.csv --agg count,sum,mean -o out.arrow --device cpu");
+    assert_eq!(folder.ok("unique out.arrow --on key,count,sum,mean --device cpu"), "key,count,sum,mean\n1,1,2,2.0\n");
     folder.ok("groupby t.csv -o out.NPY --device cpu");
     assert!(fs::read(folder.path("out.NPY")).unwrap().starts_with(b"\x93NUMPY"));
 }

@@ -104,6 +104,14 @@ fn keys_without_names_are_counted_under_a_limit() {
         let said = both(&folder, arguments, output);
         assert_eq!(said["spilled_bytes"].as_u64() > Some(0), arguments.contains("genome"), "{arguments}: {said}");
     }
+    for arguments in ["unique signed.csv", "unique genome.fa --kmer 11 --letters"] {
+        folder.ok(&format!("{arguments} --inverse free-ids.npy -o free.csv -q"));
+        folder.ok(&format!("{arguments} --inverse ids.npy -o keys.csv -q --memory 64Mi"));
+        for (limited, free) in [("ids.npy", "free-ids.npy"), ("keys.csv", "free.csv")] {
+            let read = |name: &str| fs::read(folder.path(name)).unwrap();
+            assert!(read(limited) == read(free), "{arguments}: {limited}");
+        }
+    }
 }
 
 #[test]
@@ -120,6 +128,7 @@ fn rows_without_names_are_joined_and_grouped_under_a_limit() {
         ("join left.csv right.csv --how inner --rows", "npy"),
         ("join left.csv right.csv --how anti", "csv"),
         ("groupby left.csv --agg sum,count,min,max", "npy"),
+        ("groupby left.csv --agg mean --min-count 2", "csv"),
         ("groupby genome.fa --kmer 12 --agg count,min --ids ascending --letters", "csv"),
     ] {
         let said = both(&folder, arguments, output);
@@ -187,7 +196,6 @@ fn what_a_limit_cannot_do_is_refused() {
     folder.file("b.csv", "k,w\n,5\n");
     folder.refused("join a.csv b.csv --on k --memory 1M", "64 Mi");
     folder.refused("join a.csv b.csv --memory 1G --load 0.5", "--load: with --memory, and on several devices");
-    folder.refused("unique a.csv --memory 1G --inverse ids.csv", "--inverse");
     // Columns without values have the type of the other side, and sums of none are none.
     for arguments in [
         "join a.csv b.csv --on k --how full --nulls-equal",

@@ -143,7 +143,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("isin people.csv cities.csv --on city=town --columns name", "--columns does not list `isin`"),
         ("isin people.csv missing.csv --on city=town", "missing.csv: "),
         ("isin people.csv cities.csv --on city=town --letters", "--letters is for keys that are k-mers"),
-        ("unique people.csv -o keys.parquet", "named columns have more formats"),
+        ("unique people.csv -o keys.parquet", "name the columns of the key by --on; there are name, city, age"),
         ("join - - --on a", "only one of the two files can be stdin"),
     ] {
         folder.refused(arguments, part);

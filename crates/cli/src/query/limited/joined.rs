@@ -69,7 +69,7 @@ impl Joined<'_> {
         };
         let mut lines = Lines::open(&watched, columns)?;
         let mut cells = Vec::with_capacity(outs.len());
-        let rows = join.run(batches(left, keys, beside())?, batches(right, keys, of_right)?, |piece| {
+        let rows = join.run(batches(&left, keys, beside())?, batches(&right, keys, of_right)?, |piece| {
             let out = lines.rows()?;
             let all: Vec<_> = piece.columns().iter().map(numbers).collect();
             for row in 0..piece.num_rows() {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
-//! keys.rs, grouped.rs, joined.rs     `koel unique`, `groupby` and `join` of rows that have no names
+//! joined.rs                          `koel join` of rows without names
 //! words.rs                           such rows as columns, and columns as numbers
 //! watched.rs                         its progress, and results on their way out
 //! ```
@@ -11,10 +11,8 @@
 //! Files are the same bytes as without a limit, except that columns of dictionaries come out as their values.
 
 pub(super) mod groupby;
-pub(crate) mod grouped;
 pub(super) mod join;
 pub(crate) mod joined;
-pub(crate) mod keys;
 pub(super) mod unique;
 mod watched;
 mod words;

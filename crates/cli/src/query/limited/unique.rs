@@ -21,6 +21,7 @@ use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Spooled, result_typ
 use koel_arrow::{Function, NullEquality, NullKeys};
 use serde_json::json;
 
+use super::super::Shape;
 use super::super::columns::{batch, schema_of, wanted_columns};
 use super::super::unique::Job;
 use super::watched::Watched;
@@ -35,6 +36,7 @@ use crate::text;
 pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
     let (devices, source) = table.source(&[])?;
+    let shape = Shape::of(&source, table.output);
     let start = Instant::now();
     let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new());
     let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
@@ -72,7 +74,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     let least = i64::from(job.min_count);
     let (found, total) = match job.inverse {
         None => {
-            let mut results = watched.results(&schema, limit)?;
+            let mut results = watched.results(&shape.schema(&schema), limit)?;
             let found = group_by.run(rows, |groups| {
                 let counts = groups.columns().last().filter(|_| least > 1);
                 let rows = match counts {
@@ -83,7 +85,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
                         filter_record_batch(&shown_of(&groups)?, &kept).map_err(koel_arrow::Error::from)?
                     }
                 };
-                Ok(results.write(&rows)?)
+                Ok(results.write(&shape.batch(rows)?)?)
             });
             (found.map_err(told)?, results.finish()?)
         }
@@ -104,9 +106,9 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
             if table.output.output.is_none() {
                 inverse.take().map(Flushed::finish).transpose()?;
             }
-            let mut results = watched.results(&schema, limit)?;
+            let mut results = watched.results(&shape.schema(&schema), limit)?;
             for groups in spooled.read() {
-                results.write(&shown_of(&groups?)?)?;
+                results.write(&shape.batch(shown_of(&groups?)?)?)?;
             }
             // Both files are whole before one has its name.
             let rows = results.flush()?;
@@ -117,7 +119,8 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
         json!({
-            "rows": found.rows, "keys": total, "order": table.order.name(), "device": options::ids(&devices),
+            "rows": found.rows, "keys": total, "ids": table.order.name(), "min_count": job.min_count,
+            "device": options::ids(&devices), "inverse": job.inverse.map(|path| path.display().to_string()),
             "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
             "seconds": { "unique": start.elapsed().as_secs_f64() },
         })

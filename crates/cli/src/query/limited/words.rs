@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field};
 use koel_arrow::external::Batches;
 
@@ -12,28 +12,8 @@ use super::super::columns::{batch, schema_of};
 use super::Stop;
 use crate::failure::Result;
 use crate::input::Spooled;
-use crate::number::{Number, Numbers, Type};
-
-/// Arrow's type of such numbers.
-fn type_of(kind: Type) -> DataType {
-    match kind {
-        Type::U32 => DataType::UInt32,
-        Type::I32 => DataType::Int32,
-        Type::U64 => DataType::UInt64,
-        Type::I64 => DataType::Int64,
-        Type::F64 => DataType::Float64,
-    }
-}
-
-fn column(numbers: Numbers) -> Result<ArrayRef> {
-    Ok(match numbers.kind() {
-        Type::U32 => Arc::new(UInt32Array::from(numbers.into_values::<u32>()?)),
-        Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(numbers.into_values()?))),
-        Type::U64 => Arc::new(UInt64Array::from(numbers.into_values::<u64>()?)),
-        Type::I64 => Arc::new(Int64Array::from(bytemuck::cast_vec::<u64, i64>(numbers.into_values()?))),
-        Type::F64 => Arc::new(Float64Array::from(bytemuck::cast_vec::<u64, f64>(numbers.into_values()?))),
-    })
-}
+use crate::number::{Number, Type};
+use crate::tables::read::rows::{column, type_of};
 
 /// What is beside the keys.
 pub(super) enum Beside {
@@ -44,7 +24,7 @@ pub(super) enum Beside {
 }
 
 /// Rows as columns `key` and, beside it, `value`; keys as numbers of this type, which holds them all.
-pub(super) fn batches<'a>(rows: Spooled, keys: Type, beside: Beside) -> Result<Batches<'a, Stop>> {
+pub(super) fn batches<'a>(rows: &'a Spooled, keys: Type, beside: Beside) -> Result<Batches<'a, Stop>> {
     let values = match beside {
         Beside::Nothing => None,
         Beside::Values => Some(rows.types().1),

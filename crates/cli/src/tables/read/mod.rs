@@ -11,6 +11,7 @@
 //! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
 //! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
 //! lines.rs     text without line ends                 wanted.rs   columns by name, and near names
+//! rows.rs      rows of numbers without names
 //! ```
 
 mod csv;
@@ -24,6 +25,7 @@ mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub(crate) mod rows;
 pub(crate) mod several;
 mod spool;
 pub(crate) mod stream;
@@ -60,6 +62,7 @@ enum Form {
     Csv(csv::Csv),
     Ndjson(ndjson::Ndjson),
     Several(several::Several),
+    Rows(rows::Rows),
 }
 
 impl Source {
@@ -153,6 +156,16 @@ impl Source {
         &self.name
     }
 
+    /// How many rows there are, if they are rows of numbers without names.
+    pub(crate) fn unnamed_rows(&self) -> Option<u64> {
+        if let Form::Rows(rows) = &self.form { Some(rows.count()) } else { None }
+    }
+
+    /// The letters of a key, if keys are k-mers of sequences.
+    pub(crate) fn letters(&self) -> Option<u32> {
+        if let Form::Rows(rows) = &self.form { rows.letters() } else { None }
+    }
+
     /// What the format is called.
     pub(crate) fn format(&self) -> &'static str {
         match &self.form {
@@ -163,6 +176,7 @@ impl Source {
             Form::Csv(_) => "CSV",
             Form::Ndjson(_) => "NDJSON",
             Form::Several(several) => several.first().format(),
+            Form::Rows(_) => "rows of numbers",
         }
     }
 
@@ -190,6 +204,7 @@ impl Source {
         match &self.form {
             Form::Csv(csv) => csv.names().iter().map(String::as_str).collect(),
             Form::Several(several) => several.first().columns(),
+            Form::Rows(rows) => names(rows.schema()),
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => names(parquet.schema()),
             Form::Ipc(ipc) => names(ipc.schema()),
@@ -206,6 +221,7 @@ impl Source {
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
             Form::Ndjson(ndjson) => ndjson.schema(),
+            Form::Rows(rows) => rows.schema(),
             Form::Csv(_) => return Ok(None),
             Form::Several(several) => return several.schema(columns),
         };
@@ -230,6 +246,7 @@ impl Source {
             Form::Ndjson(ndjson) => ndjson.read(&self.name, &places),
             Form::Csv(csv) => csv.read(&self.name, &places),
             Form::Several(several) => several.read(columns),
+            Form::Rows(rows) => rows.read(&self.name, &places),
         }
     }
 
@@ -246,6 +263,7 @@ impl Source {
             Form::Ndjson(ndjson) => (ndjson.stream(&self.name, &places)?, ndjson.data()),
             Form::Csv(csv) => return csv.stream(&self.name, &places),
             Form::Several(several) => return several.stream(columns),
+            Form::Rows(rows) => return rows.stream(&self.name, &places),
         };
         // Who reads it twice has to find the same.
         Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))

@@ -99,8 +99,8 @@ impl Rows {
 }
 
 /// A type's code and bytes.
-fn code(data_type: &DataType) -> Option<(&'static str, usize)> {
-    Some(match data_type {
+fn code(data_type: &DataType) -> Option<(String, usize)> {
+    let (code, width) = match data_type {
         DataType::Boolean => ("|b1", 1),
         DataType::Int8 => ("|i1", 1),
         DataType::Int16 => ("<i2", 2),
@@ -112,8 +112,10 @@ fn code(data_type: &DataType) -> Option<(&'static str, usize)> {
         DataType::UInt64 => ("<u8", 8),
         DataType::Float32 => ("<f4", 4),
         DataType::Float64 => ("<f8", 8),
+        DataType::FixedSizeBinary(width) => return Some((format!("|S{width}"), usize::try_from(*width).ok()?)),
         _ => return None,
-    })
+    };
+    Some((code.into(), width))
 }
 
 /// Writes a column into rows of so many bytes, each time at the same place.
@@ -131,6 +133,11 @@ fn fill(column: &ArrayRef, rows: &mut [u8], at: usize, width: usize) {
                     let bits = column.as_boolean().values();
                     for (row, bit) in rows.chunks_exact_mut(width).zip(bits) {
                         row[at] = bit.into();
+                    }
+                }
+                DataType::FixedSizeBinary(_) => {
+                    for (row, value) in rows.chunks_exact_mut(width).zip(column.as_fixed_size_binary().iter().flatten()) {
+                        row[at..at + value.len()].copy_from_slice(value);
                     }
                 }
                 // `new` has refused it.
