@@ -252,10 +252,13 @@ impl Source {
     }
 }
 
-/// Whether a file with these first bytes may be text; false if they are too few to tell.
+/// The first bytes that show whether a file may be text.
+const SIGNATURE: usize = 8;
+
+/// Whether a file with these first bytes, [`SIGNATURE`] of them, may be text.
 fn may_be_text(head: &[u8]) -> bool {
     const TABLES: [&[u8]; 6] = [b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff", b"\x93NUMPY"];
-    head.len() >= 8 && packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
+    packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
 }
 
 fn names(schema: &SchemaRef) -> Vec<&str> {
