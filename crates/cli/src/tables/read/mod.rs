@@ -17,6 +17,8 @@ mod csv;
 mod data;
 pub(crate) mod foreign;
 pub(super) mod guarded;
+#[cfg(all(test, feature = "parquet"))]
+mod int96_tests;
 mod ipc;
 mod lines;
 mod ndjson;

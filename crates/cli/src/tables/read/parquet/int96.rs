@@ -144,8 +144,8 @@ fn in_units(field: &FieldRef, leaf: &mut usize, is_micros: &impl Fn(usize) -> bo
         other => {
             *leaf += 1;
             match other {
-                DataType::Timestamp(TimeUnit::Nanosecond, None) if is_micros(*leaf - 1) => {
-                    DataType::Timestamp(TimeUnit::Microsecond, None)
+                DataType::Timestamp(TimeUnit::Nanosecond, zone) if is_micros(*leaf - 1) => {
+                    DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
                 }
                 other => other.clone(),
             }
