@@ -1,7 +1,7 @@
 //! INT96 in files: the unit of its timestamps, in lists, with a time zone, and in several files.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::parquet::arrow::add_encoded_arrow_schema_to_metadata;
@@ -9,12 +9,14 @@ use ::parquet::data_type::{Int96, Int96Type};
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 use super::Source;
 use super::tests::check;
+use crate::failure::Result;
 use crate::tables::TableReading;
 
 const DAY: i64 = 86_400_000_000;
@@ -120,5 +122,38 @@ fn time_zones_of_old_timestamps_are_kept() {
             _ => column.as_primitive::<TimestampNanosecondType>().value(1) / 1000,
         };
         assert_eq!(value, day * DAY + 1);
+    }
+}
+
+/// One file is read in nanoseconds and one in microseconds; nested columns of two units are refused.
+#[test]
+fn old_timestamps_of_several_files_have_the_unit_that_holds_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths = ["near.parquet", "far.parquet"].map(|name| folder.path().join(name));
+    let micros = |paths: &[PathBuf]| {
+        let source = Source::open_all(paths, &TableReading::default())?;
+        let table = source.read(None)?;
+        assert_eq!(source.schema(None)?.as_ref(), Some(&table.schema));
+        let values =
+            |batch: &RecordBatch| batch.column(0).as_primitive::<TimestampMicrosecondType>().iter().collect::<Vec<_>>();
+        Result::Ok(table.batches.iter().flat_map(values).collect::<Vec<_>>())
+    };
+    let zone = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
+    for hint in [None, Some(zone)] {
+        write(&paths[0], "optional int96 t;", hint.clone(), &[&[(-1, 5000)]]);
+        write(&paths[1], "optional int96 t;", hint, &[&[(2_932_896, 7000)]]);
+        let (near, far) = ([None, Some(5 - DAY)], [None, Some(2_932_896 * DAY + 7)]);
+        assert_eq!(micros(&paths).ok(), Some([near, far].concat()));
+        let turned = [paths[1].clone(), paths[0].clone()];
+        assert_eq!(micros(&turned).ok(), Some([far, near].concat()));
+    }
+    write(&paths[1], "optional int96 t;", None, &[&[(2_932_896, 0)]]);
+    for (field, part) in [
+        ("optional int96 t;", "near.parquet: column `t` has INT96 timestamps with parts of a microsecond"),
+        ("repeated int96 t;", "need the same types"),
+    ] {
+        write(&paths[0], field, None, &[&[(0, 1)]]);
+        let error = micros(&paths).err().map(|failure| failure.to_string());
+        assert!(error.as_ref().is_some_and(|error| error.contains(part)), "{error:?}");
     }
 }

@@ -220,6 +220,15 @@ impl Source {
         wanted::places(&self.name, &self.columns(), columns)
     }
 
+    /// Whether a column is stored as INT96, so that its unit is the one that holds the values of this file.
+    fn is_int96(&self, column: &str) -> bool {
+        match (&self.form, self.columns().iter().position(|&own| own == column)) {
+            #[cfg(feature = "parquet")]
+            (Form::Parquet(parquet), Some(place)) => parquet.is_int96(place),
+            _ => false,
+        }
+    }
+
     /// Reads the columns of these names, in this order, or all of them.
     pub(crate) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let places = self.places(columns)?;
