@@ -1,6 +1,6 @@
 //! Columns of a file: those that are needed are read, and rows of them are taken by number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
@@ -30,13 +30,9 @@ pub(crate) struct Picked {
 
 /// The columns that a command needs: those that come out, and its keys.
 pub(crate) fn wanted_columns(shown: &[String], keys: &[String]) -> Vec<String> {
-    let mut names = shown.to_vec();
-    for key in keys {
-        if !names.contains(key) {
-            names.push(key.clone());
-        }
-    }
-    names
+    let mut seen: HashSet<&String> = shown.iter().collect();
+    let hidden = keys.iter().filter(|key| seen.insert(key));
+    shown.iter().chain(hidden).cloned().collect()
 }
 
 /// In how many pieces columns are.

@@ -27,6 +27,7 @@ mod shape;
 mod types;
 pub(crate) mod unique;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use koel_arrow::NullEquality;
@@ -113,7 +114,8 @@ fn check_on(on: &[On], [left, right]: [&Source; 2]) -> Result<()> {
     for (source, names) in [(left, names(|on| &on.left)), (right, names(|on| &on.right))] {
         check_distinct("--on", &names)?;
         let there = source.columns();
-        if let Some(name) = names.iter().find(|name| !there.contains(&name.as_str())) {
+        let known: HashSet<&str> = there.iter().copied().collect();
+        if let Some(name) = names.iter().find(|name| !known.contains(name.as_str())) {
             return Err(wanted::missing(source.name(), &there, name));
         }
     }
@@ -132,8 +134,43 @@ fn check_unused(option: &str, unused: &str, is_given: bool) -> Result<()> {
 
 /// Names separated by commas, none of them twice.
 fn check_distinct(option: &str, names: &[String]) -> Result<()> {
-    let again = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
-    again.map_or(Ok(()), |(_, name)| {
+    let mut seen = HashSet::with_capacity(names.len());
+    let again = names.iter().find(|name| !seen.insert(*name));
+    again.map_or(Ok(()), |name| {
         Err(Failure::Input(format!("{option} names column `{}` twice: omit one of them", text::name(name))))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Name;
+
+    /// So many that comparing each pair of names would take minutes.
+    #[test]
+    fn wide_tables_are_checked_in_linear_time() {
+        let mut names: Vec<String> = (0..200_000).map(|i| format!("column_{i}")).collect();
+        let csv = |name: &str| {
+            let bytes = (names[..60_000].join(",") + "\n").into_bytes();
+            Source::of_bytes(&Name::of(name.as_ref()), bytes, &TableReading::default())
+                .unwrap_or_else(|failure| panic!("{failure}"))
+        };
+        let sources = [&csv("left.csv"), &csv("right.csv")];
+        let same = |name: &String| On { left: name.clone(), right: name.clone() };
+        let mut on: Vec<On> = names[..60_000].iter().map(same).collect();
+        assert!(check_on(&on, sources).is_ok());
+        on.push(On { left: "column".into(), right: names[0].clone() });
+        assert!(check_on(&on, sources).is_err_and(|error| error.to_string().contains("there is no column column")));
+        let last = on.len() - 1;
+        on[last] = same(&names[0]);
+        assert!(check_on(&on, sources).is_err_and(|error| error.to_string().contains("names column `column_0` twice")));
+
+        let keys: Vec<String> = names[100_000..].iter().rev().cloned().chain(["key".into()]).collect();
+        let wanted = wanted_columns(&names, &keys);
+        names.push("key".into());
+        assert_eq!(wanted, names);
+        assert!(check_distinct("--by", &names).is_ok());
+        names.push("key".into());
+        assert!(check_distinct("--by", &names).is_err());
+    }
 }

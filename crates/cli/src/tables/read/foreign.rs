@@ -39,10 +39,11 @@ const DOWNLOAD: &str = "download the file again";
 
 /// The format of a file with these first bytes, and what to do, if the format is known and cannot be read.
 pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    if let Some(&(_, what, advice)) = FORMATS.iter().find(|(start, ..)| head.starts_with(start)) {
-        // The first column of CSV may be named like this.
-        let is_binary = head.contains(&0) || !is_utf8(head);
-        return (is_binary || head.starts_with(b"<") || head.starts_with(b"%")).then_some((what, advice));
+    if let Some(&(start, what, advice)) = FORMATS.iter().find(|(start, ..)| head.starts_with(start)) {
+        let is_markup = start.starts_with(b"<") || start.starts_with(b"%");
+        // The first column of CSV may be named like a signature of letters.
+        let is_known = is_markup || !start.iter().all(|byte| matches!(byte, b' '..=b'~')) || !can_be_text(head);
+        return is_known.then_some((what, advice));
     }
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         let has = |part: &[u8]| memchr::memmem::find(head, part).is_some();
@@ -93,6 +94,14 @@ pub(super) fn is_binary(head: &[u8]) -> bool {
     zeros > 0 && (2 * zeros + 1 >= head.len() || !is_utf8(head))
 }
 
+/// Whether the first bytes may be text in any encoding with the letters of ASCII. Text has few control characters, and none
+/// but zeros if it is not UTF-8.
+fn can_be_text(head: &[u8]) -> bool {
+    let is_control = |byte: &&u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c);
+    let controls = head.iter().filter(is_control).count();
+    !is_binary(head) && (controls == 0 || is_utf8(head) && 10 * controls <= head.len())
+}
+
 fn is_utf8(head: &[u8]) -> bool {
     // What is looked at may end within a letter.
     std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
@@ -124,6 +133,23 @@ mod tests {
             (&tar, "tar"),
         ] {
             assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
+        }
+        for (head, part) in [
+            (&b"ORC\x08\x03\x10\x05\n\x06"[..], "ORC"),
+            (b"ORC\n\x05\x01\xff\xfe\x88 some more bytes of a stripe", "ORC"),
+            (b"RDX3\nX\n\0\0\0\x03\0\x04\x02\0\0\x03\x05\0", "R data"),
+            (b"MATLAB 5.0 MAT-file, Platform: GLNXA64\0\0\0\0\0\x01IM\x0e\0\0\0\xb8", "MATLAB"),
+        ] {
+            assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
+        }
+        // CSV whose first column is named like a signature: in Latin-1, and with a zero in a text.
+        for head in [
+            &b"ORCAMENTO,DESCRI\xc7\xc3O\n1,x\n"[..],
+            b"RDX,Stra\xdfe\n1,x\n",
+            b"BZh;Gr\xf6\xdfe\r\n1;2\r\n",
+            b"ORC,name\nA\0B,1\n",
+        ] {
+            assert_eq!(format_of(head), None, "{}", String::from_utf8_lossy(head));
         }
         for head in [
             &b"a,b\n1,2\n"[..],

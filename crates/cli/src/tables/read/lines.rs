@@ -4,19 +4,20 @@
 use std::io::{self, Read};
 
 use super::csv::{LONGEST, TOO_LONG};
-use super::may_be_text;
+use super::{SIGNATURE, may_be_text};
 
 /// A reader of what may be text.
 pub(super) struct Lines<R> {
     reader: R,
-    /// Bytes since the last line end; none before the first bytes were read, and of what is not text.
+    /// The first bytes, as many as show whether this may be text.
+    head: Vec<u8>,
+    /// Bytes since the last line end; none if this is not text.
     line: Option<usize>,
-    is_begun: bool,
 }
 
 impl<R: Read> Lines<R> {
     pub(super) fn of(reader: R) -> Lines<R> {
-        Lines { reader, line: None, is_begun: false }
+        Lines { reader, head: Vec::with_capacity(SIGNATURE), line: Some(0) }
     }
 }
 
@@ -24,9 +25,13 @@ impl<R: Read> Read for Lines<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let length = self.reader.read(room)?;
         let bytes = &room[..length];
-        if !self.is_begun && length > 0 {
-            self.is_begun = true;
-            self.line = may_be_text(bytes).then_some(0);
+        // A read of a pipe may return fewer bytes than show the format.
+        if self.head.len() < SIGNATURE {
+            let missing = SIGNATURE - self.head.len();
+            self.head.extend_from_slice(&bytes[..missing.min(length)]);
+            if self.head.len() == SIGNATURE && !may_be_text(&self.head) {
+                self.line = None;
+            }
         }
         if let Some(line) = &mut self.line {
             *line = memchr::memrchr(b'\n', bytes).map_or(*line + length, |end| length - end - 1);
@@ -52,5 +57,14 @@ mod tests {
         assert_eq!(read(b"a,b,column,d\n", most, b"\nx\n"), Ok(most + 16));
         assert_eq!(read(b"a,b,column,d\n", most + 1, b"\nx\n"), Err(io::ErrorKind::FileTooLarge));
         assert_eq!(read(b"PAR1 and more", most + 1, b"\n"), Ok(most + 15));
+        // A pipe whose writer began with a few bytes.
+        for first in ["a", "a,b\nc", "PAR1", "PAR1 a", "\n\n\n\n\n\n\n"] {
+            let rest = io::repeat(b'x').take(most + 9);
+            let found = io::copy(&mut Lines::of(first.as_bytes().chain(rest)), &mut io::sink());
+            let found = found.map_err(|error| error.kind());
+            let is_text = !first.starts_with("PAR1");
+            let expected = if is_text { Err(io::ErrorKind::FileTooLarge) } else { Ok(most + 9 + first.len() as u64) };
+            assert_eq!(found, expected, "{first:?}");
+        }
     }
 }

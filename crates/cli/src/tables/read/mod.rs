@@ -18,6 +18,8 @@ mod csv;
 mod data;
 pub(crate) mod foreign;
 pub(super) mod guarded;
+#[cfg(all(test, feature = "parquet"))]
+mod int96_tests;
 mod ipc;
 mod lines;
 mod ndjson;
@@ -234,6 +236,15 @@ impl Source {
         wanted::places(&self.name, &self.columns(), columns)
     }
 
+    /// Whether a column is stored as INT96, so that its unit is the one that holds the values of this file.
+    fn is_int96(&self, column: &str) -> bool {
+        match (&self.form, self.columns().iter().position(|&own| own == column)) {
+            #[cfg(feature = "parquet")]
+            (Form::Parquet(parquet), Some(place)) => parquet.is_int96(place),
+            _ => false,
+        }
+    }
+
     /// Reads the columns of these names, in this order, or all of them.
     pub(crate) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let places = self.places(columns)?;
@@ -270,10 +281,13 @@ impl Source {
     }
 }
 
-/// Whether a file with these first bytes may be text; false if they are too few to tell.
+/// The first bytes that show whether a file may be text.
+const SIGNATURE: usize = 8;
+
+/// Whether a file with these first bytes, [`SIGNATURE`] of them, may be text.
 fn may_be_text(head: &[u8]) -> bool {
     const TABLES: [&[u8]; 6] = [b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff", b"\x93NUMPY"];
-    head.len() >= 8 && packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
+    packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
 }
 
 fn names(schema: &SchemaRef) -> Vec<&str> {

@@ -2,15 +2,18 @@
 //! on.
 //!
 //! Columns are matched by name, in the order of the first file. Their types must be equal, but nulls of no type take
-//! that of the other files, and dictionaries are read as their values. In text the type of a column is what the fields
+//! that of the other files, INT96 timestamps are in the unit that holds those of all files, and dictionaries are read as
+//! their values. In text the type of a column is what the fields
 //! of all files fit.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use koel_arrow::{Column, plain_type};
 
 use crate::failure::{Failure, Result};
@@ -145,6 +148,8 @@ impl Several {
                 let is_nullable = field.is_nullable() || other.is_nullable();
                 if *field.data_type() == DataType::Null {
                     *field = other;
+                } else if self.are_old_timestamps(field, &other) {
+                    field.set_data_type(coarser(field.data_type(), other.data_type()));
                 } else if *other.data_type() != DataType::Null && field.data_type() != other.data_type() {
                     return Err(source.name.fail(format!(
                         "column `{}` is of type {}, and in {} of type {}: files that are read as one table need the same \
@@ -159,6 +164,17 @@ impl Several {
             }
         }
         Ok(united.map(|fields| Arc::new(Schema::new(fields))))
+    }
+
+    /// Whether a column has timestamps in INT96 in all files, whose units are those that hold the values of each file.
+    fn are_old_timestamps(&self, one: &Field, other: &Field) -> bool {
+        let of_unit = |field: &Field| match field.data_type() {
+            DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, zone) => Some(zone.clone()),
+            _ => None,
+        };
+        of_unit(one).is_some_and(|zone| of_unit(other) == Some(zone))
+            && one.data_type() != other.data_type()
+            && self.0.iter().all(|source| source.is_int96(one.name()))
     }
 
     pub(super) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
@@ -177,7 +193,7 @@ impl Several {
                 Ok(stream) => (Some(stream), None),
                 Err(error) => (None, Some(Err(error))),
             };
-            let of_schema = move |batch: Result<RecordBatch>| cast(&schema, &batch?);
+            let of_schema = move |batch: Result<RecordBatch>| cast(source, &schema, &batch?);
             stream.into_iter().flatten().map(of_schema).chain(error)
         });
         Ok(Stream::of(schema, batches))
@@ -213,17 +229,40 @@ fn plain(field: &Field) -> Field {
     field.clone().with_data_type(plain_type(field.data_type()))
 }
 
+/// The timestamps in microseconds of two types of timestamps.
+fn coarser(one: &DataType, other: &DataType) -> DataType {
+    let is_micros = matches!(one, DataType::Timestamp(TimeUnit::Microsecond, _));
+    if is_micros { one.clone() } else { other.clone() }
+}
+
 /// The same rows in the types of all files.
-fn cast(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
-    let column = |(field, column): (&Arc<Field>, &ArrayRef)| -> koel_arrow::Result<ArrayRef> {
+fn cast(source: &Source, schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
+    let column = |(field, column): (&Arc<Field>, &ArrayRef)| -> Result<ArrayRef> {
         Ok(match (field.data_type(), column.data_type()) {
             (to, from) if to == from => Arc::clone(column),
             (to, DataType::Null) => new_null_array(to, column.len()),
+            (DataType::Timestamp(TimeUnit::Microsecond, zone), DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
+                let micros = micros(column).ok_or_else(|| {
+                    source.name.fail(format!(
+                        "column `{}` has INT96 timestamps with parts of a microsecond, and another of the files has \
+                         timestamps outside the years 1677 to 2262: no type holds both, so read the files apart",
+                        text::name(field.name())
+                    ))
+                })?;
+                Arc::new(micros.with_timezone_opt(zone.clone()))
+            }
             _ => Arc::clone(&Column::new(field.name(), Arc::clone(column)).plain()?.chunks()[0]),
         })
     };
-    let columns = schema.fields().iter().zip(batch.columns()).map(column).collect::<koel_arrow::Result<Vec<_>>>()?;
+    let columns = schema.fields().iter().zip(batch.columns()).map(column).collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
     batch.map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Nanoseconds as microseconds; none if a timestamp has a part of one.
+fn micros(nanos: &ArrayRef) -> Option<TimestampMicrosecondArray> {
+    let nanos = nanos.as_primitive::<TimestampNanosecondType>();
+    let is_exact = nanos.iter().flatten().all(|value| value % 1000 == 0);
+    is_exact.then(|| nanos.unary(|value| value / 1000))
 }

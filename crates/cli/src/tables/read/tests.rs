@@ -20,7 +20,7 @@ fn spooling() -> TableReading {
 }
 
 /// That a file is streamed as it is read, and streamed so again.
-fn check(path: &Path, columns: Option<&[String]>, options: &TableReading) {
+pub(super) fn check(path: &Path, columns: Option<&[String]>, options: &TableReading) {
     let shown = path.display();
     let source = Source::open(path, options).unwrap_or_else(|failure| panic!("{shown}: {failure}"));
     let table = source.read(columns).unwrap_or_else(|failure| panic!("{shown}: {failure}"));
@@ -220,91 +220,6 @@ fn row_groups_that_miscount_rows_are_refused_at_once_and_in_streams() {
         let streamed = source.stream(None).and_then(|stream| stream.collect::<Result<Vec<_>>>());
         assert_eq!(streamed.err().map(|failure| failure.to_string()), whole, "{rows}");
         assert!(whole.is_some_and(|error| error.contains(&format!("60 rows, and the row group {rows}"))), "{rows}");
-    }
-}
-
-/// What INT96 holds is read as nanoseconds, microseconds or not at all. Nulls and lists do not matter.
-#[cfg(feature = "parquet")]
-#[test]
-fn old_timestamps_have_the_unit_that_holds_them() {
-    use ::parquet::data_type::{Int96, Int96Type};
-    use ::parquet::file::writer::SerializedFileWriter;
-    use ::parquet::schema::parser::parse_message_type;
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
-    use arrow_schema::{DataType, TimeUnit};
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("t.parquet");
-    // Days since 1970-01-01 and nanoseconds, a row group each.
-    let write = |field: &str, groups: &[&[(i64, u64)]]| {
-        let schema = parse_message_type(&format!("message m {{ {field} }}")).expect("a schema");
-        let file = File::create(&path).expect("room");
-        let mut writer = SerializedFileWriter::new(file, schema.into(), Arc::default()).expect("room");
-        for values in groups {
-            let of = |&(day, nanos): &(i64, u64)| {
-                let mut value = Int96::new();
-                value.set_data(nanos as u32, (nanos >> 32) as u32, (day + 2_440_588) as u32);
-                value
-            };
-            let values: Vec<_> = values.iter().map(of).collect();
-            // A null in front, or one list of all.
-            let (definitions, repetitions) = match field.contains("repeated") {
-                false => ([&[0][..], &vec![1; values.len()]].concat(), None),
-                true => (vec![1; values.len()], Some([&[0][..], &vec![1; values.len() - 1]].concat())),
-            };
-            let mut group = writer.next_row_group().expect("room");
-            let mut column = group.next_column().expect("room").expect("a column");
-            let typed = column.typed::<Int96Type>();
-            typed.write_batch(&values, Some(&definitions), repetitions.as_deref()).expect("room");
-            column.close().expect("room");
-            group.close().expect("room");
-        }
-        writer.close().expect("room");
-    };
-    let unit = || {
-        check(&path, None, &TableReading::default());
-        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
-        let table = source.read(None).unwrap_or_else(|failure| panic!("{failure}"));
-        assert_eq!(source.schema(None).ok().flatten().as_ref(), Some(&table.schema));
-        table
-    };
-    const DAY: i64 = 86_400_000_000;
-    write("optional int96 t;", &[&[(0, 1)], &[(-1, 999)]]);
-    let table = unit();
-    let nanos = table.batches[0].column(0).as_primitive::<TimestampNanosecondType>();
-    assert_eq!(nanos.iter().collect::<Vec<_>>(), [None, Some(1)]);
-    // 9999-12-31 and 0001-01-01 in the second row group alone.
-    write("optional int96 t;", &[&[(0, 7_200_000_000_000)], &[(2_932_896, 0), (-719_162, 1000)]]);
-    let table = unit();
-    let micros: Vec<_> = table
-        .batches
-        .iter()
-        .flat_map(|batch| batch.column(0).as_primitive::<TimestampMicrosecondType>().iter())
-        .collect();
-    let expected = [None, Some(7_200_000_000), None, Some(2_932_896 * DAY), Some(-719_162 * DAY + 1)];
-    assert_eq!(micros, expected);
-    write("repeated int96 t;", &[&[(2_932_896, 0), (0, 1000)]]);
-    let table = unit();
-    let DataType::List(field) = table.schema.field(0).data_type() else { panic!("{}", table.schema) };
-    assert_eq!(*field.data_type(), DataType::Timestamp(TimeUnit::Microsecond, None));
-    let values = table.batches[0].column(0).as_list::<i32>().values().clone();
-    assert_eq!(values.as_primitive::<TimestampMicrosecondType>().values(), &[2_932_896 * DAY, 1]);
-    for (groups, part) in [
-        (
-            &[&[(0, 1)][..], &[(2_932_896, 0)]][..],
-            "column t: it has INT96 timestamps outside the years 1677 to 2262 with",
-        ),
-        (&[&[(200_000_000, 0)]], "that no type holds"),
-    ] {
-        write("optional int96 t;", groups);
-        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
-        let errors = [source.schema(None).err(), source.read(None).err(), source.stream(None).err()];
-        for error in errors {
-            let error = error.map(|failure| failure.to_string());
-            assert!(error.as_ref().is_some_and(|error| error.contains(part)), "{part}: {error:?}");
-        }
-        // Not where it is not wanted.
-        assert!(source.read(Some(&[])).is_ok());
     }
 }
 

@@ -34,6 +34,8 @@ use super::{Unwritten, unknown};
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
 /// Bytes of a row group, as rows are counted.
 const GROUP: usize = 16 << 20;
+/// Bytes that the encoder of a column takes at most for a usual type: a dictionary and a page, 1 MiB each.
+const ENCODER: u64 = 2 << 20;
 
 pub(super) struct Writer {
     blocks: Blocks,
@@ -52,6 +54,8 @@ struct Groups {
     bytes: usize,
     /// Groups that are encoded at once.
     at_once: usize,
+    /// Columns of these that are encoded at once.
+    encoders: usize,
     written: usize,
 }
 
@@ -87,6 +91,7 @@ impl Writer {
             rows: 0,
             bytes: 0,
             at_once: busy.min(fitting).max(1),
+            encoders: encoders(room, rayon::current_num_threads()),
             written: 0,
         };
         Ok(Writer { blocks: Blocks::plain(schema, BLOCK), groups })
@@ -106,6 +111,11 @@ impl Writer {
 
 fn root_of(schema: &Schema) -> Encoded<TypePtr> {
     Ok(ArrowSchemaConverter::new().convert(schema)?.root_schema_ptr())
+}
+
+/// How many columns are encoded at once: enough to keep all threads busy, and as many as a fourth of the memory holds.
+fn encoders(room: u64, threads: usize) -> usize {
+    usize::try_from(room / 4 / ENCODER).unwrap_or(usize::MAX).clamp(1, 4 * threads)
 }
 
 impl Groups {
@@ -143,8 +153,7 @@ impl Groups {
         let columns = schema.fields().len();
         let tasks: Vec<(usize, usize)> =
             (0..groups.len()).flat_map(|number| (0..columns).map(move |place| (number, place))).collect();
-        let at_once = 4 * rayon::current_num_threads();
-        let mut encoded = tasks.chunks(at_once).flat_map(|tasks| {
+        let mut encoded = tasks.chunks(self.encoders).flat_map(|tasks| {
             // A panic is caught on the thread where it occurs, so that it is not printed.
             let guarded = |&task: &(usize, usize)| {
                 guarded(|| encode(task).map_err(text)).map_err(|reason| refused(schema.field(task.1), &reason))
@@ -187,4 +196,16 @@ fn refused(field: &Field, reason: &str) -> Unwritten {
     let (name, of) = (field.name(), field.data_type());
     let advice = "write .arrow, or leave the column out";
     Unwritten::Because(format!("column `{name}` is of type {of}, which Parquet cannot hold ({reason}): {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoders_are_bounded_by_memory_and_by_threads() {
+        assert_eq!([1, 2, 64].map(|threads| encoders(u64::MAX, threads)), [4, 8, 256]);
+        assert_eq!([1, 2, 64].map(|threads| encoders(64 << 20, threads)), [4, 8, 8]);
+        assert_eq!(encoders(1 << 20, 64), 1);
+    }
 }

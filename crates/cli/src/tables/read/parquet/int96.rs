@@ -61,6 +61,12 @@ impl Parquet {
         ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options).map_err(|error| (first, told(&error)))
     }
 
+    /// Whether a column has a leaf of INT96.
+    pub(in super::super) fn is_int96(&self, place: usize) -> bool {
+        let descriptor = self.metadata.metadata().file_metadata().schema_descr();
+        self.int96.0.keys().any(|&leaf| descriptor.get_column_root_idx(leaf) == place)
+    }
+
     /// Whether a leaf has values that nanoseconds do not hold.
     fn needs_micros(&self, leaf: usize) -> Result<bool, String> {
         let groups = 0..self.metadata.metadata().num_row_groups();
@@ -144,8 +150,8 @@ fn in_units(field: &FieldRef, leaf: &mut usize, is_micros: &impl Fn(usize) -> bo
         other => {
             *leaf += 1;
             match other {
-                DataType::Timestamp(TimeUnit::Nanosecond, None) if is_micros(*leaf - 1) => {
-                    DataType::Timestamp(TimeUnit::Microsecond, None)
+                DataType::Timestamp(TimeUnit::Nanosecond, zone) if is_micros(*leaf - 1) => {
+                    DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
                 }
                 other => other.clone(),
             }
