@@ -17,8 +17,8 @@
 use std::ffi::OsStr;
 
 use crate::backend::{
-    Accumulated, Answers, ChunkOf, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Numbers, Passes,
-    Piece, Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
+    Accumulated, Answers, ChunkOf, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, KeySlots, Ledger,
+    Numbers, Passes, Piece, Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
 };
 use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
@@ -244,6 +244,11 @@ impl<B: Relational> Relational for Faulty<B> {
         fn shards<K: Key>(&self, keys: &B::Buffer<K>, which: &ShardOf) -> Result<B::Buffer<u32>>;
         fn scatter<T: Word>(&self, values: &B::Buffer<T>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<T>>;
         fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
+        fn key_slots<K: Key>(
+            &self,
+            keys: &B::Buffer<K>,
+            bits: u32,
+        ) -> Result<Option<KeySlots<B::Buffer<u32>>>>;
     }
 
     fn mark(&self, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>> {

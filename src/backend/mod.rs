@@ -58,7 +58,7 @@ pub use numbers::Numbers;
 pub(crate) use passes::copied_and_placed;
 pub(crate) use passes::{Passes, filled_and_placed};
 pub use probe::Probe;
-pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted, WideAccumulated};
+pub use relational::{Accumulated, Expanded, KeySlots, Relational, Spans, Wanted, WideAccumulated};
 
 pub use crate::tuning::BuildRoute;
 

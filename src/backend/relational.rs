@@ -4,6 +4,7 @@
 //! bitmaps   mark (ones at given places), heads and tails (where runs of equal elements begin and end), ranks (number of
 //!           ones up to a place)
 //! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
+//! keys      key_slots (a slot for each distinct key, with its first row)
 //! groups    scatter (writes each element to its place), accumulate and accumulate_wide (count, sum, mean, least, greatest)
 //! shards    shards (the shard of each key)
 //! images    interleave (cells of 32 bits and values to words of 64)
@@ -34,6 +35,15 @@ pub struct Expanded<Column> {
     pub runs: Column,
     /// The position of each element in the column that the runs refer to.
     pub places: Column,
+}
+
+/// The slot of each row's key.
+#[derive(Debug)]
+pub struct KeySlots<Column> {
+    /// The first row with the key of each slot; all bits set for a slot without a key.
+    pub first_rows: Column,
+    /// The slot of each row's key.
+    pub of_rows: Column,
 }
 
 /// The requested aggregates.
@@ -142,6 +152,12 @@ pub trait Relational: HashBackend {
         places: &Self::Buffer<u32>,
         len: usize,
     ) -> Result<Self::Buffer<T>>;
+
+    /// Gives each distinct key a slot, out of 2^`bits` and one more. `None` if the keys are too many: up to half of the
+    /// slots can be used, and about all of them might be.
+    ///
+    /// Unlike the results of other passes, slots may differ between devices and between calls.
+    fn key_slots<K: Key>(&self, keys: &Self::Buffer<K>, bits: u32) -> Result<Option<KeySlots<Self::Buffer<u32>>>>;
 
     /// The run of each query: run `ids[i]` goes from `starts[ids[i]]` to `starts[ids[i] + 1]` (there is one more start
     /// than runs), for queries whose bit in `found` is one. For other queries and for invalid run numbers, the run is

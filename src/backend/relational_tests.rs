@@ -1,8 +1,12 @@
 //! Compares `Relational` with plain loops on the host, for the tests of every device.
 
-use super::{DeviceBuffer, Relational, Wanted, bitmap_words};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::{DeviceBuffer, KeySlots, Relational, Wanted, bitmap_words};
 use crate::error::{Error, Result};
 use crate::file::MOST_SHARDS;
+use crate::scheme::Key;
 use crate::scheme::hash::{SplitMix64, reduce};
 use crate::scheme::shard::ShardOf;
 use crate::workload::keys_of_every_sort;
@@ -37,6 +41,37 @@ pub(crate) fn shards<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> 
         let expected: Vec<u32> = wide.iter().map(|&key| which.of(key) as u32).collect();
         assert!(backend.download(&backend.shards(&backend.upload(&wide)?, &which)?)? == expected, "{len}: {shards}");
     }
+    Ok(())
+}
+
+/// Slots of the keys of columns of these lengths.
+pub(crate) fn key_slots<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
+    for &len in sizes {
+        for (name, column) in keys_of_every_sort(len) {
+            let wide: Vec<u64> = column.iter().map(|&key| u64::from(key) << 32).collect();
+            slots_of(backend, &column, name)?;
+            slots_of(backend, &wide, name)?;
+        }
+    }
+    let many = backend.upload(&(0..100).collect::<Vec<u32>>())?;
+    assert!(backend.key_slots(&many, 3)?.is_none());
+    Ok(())
+}
+
+fn slots_of<B: Relational, K: Key + Hash>(backend: &B, column: &[K], name: &str) -> Result<()> {
+    let bits = (4 * column.len().max(1)).next_power_of_two().ilog2();
+    let Some(KeySlots { first_rows, of_rows }) = backend.key_slots(&backend.upload(column)?, bits)? else {
+        panic!("{name}: there are enough slots")
+    };
+    let (first_rows, of_rows) = (backend.download(&first_rows)?, backend.download(&of_rows)?);
+    assert_eq!((first_rows.len(), of_rows.len()), ((1 << bits) + 1, column.len()), "{name}");
+    let mut first_of = HashMap::new();
+    for (row, &key) in (0..).zip(column) {
+        let first = *first_of.entry(key).or_insert(row);
+        assert_eq!(first_rows[of_rows[row as usize] as usize], first, "{name}, row {row}");
+    }
+    let used = first_rows.iter().filter(|&&row| row != u32::MAX).count();
+    assert_eq!(used, first_of.len(), "{name}");
     Ok(())
 }
 

@@ -18,8 +18,8 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::memory::{atomic, atomic_u32};
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{
-    Accumulated, DeviceBuffer, Expanded, HashBackend, Numbers, Relational, Spans, Wanted, WideAccumulated, Word,
-    bitmap_words,
+    Accumulated, DeviceBuffer, Expanded, HashBackend, KeySlots, Numbers, Relational, Spans, Wanted, WideAccumulated,
+    Word, bitmap_words,
 };
 use crate::error::{Error, Result};
 use crate::parallel::{Divide, Per, collect, each};
@@ -129,6 +129,24 @@ impl Relational for Cpu {
             }
         })?;
         Ok(to)
+    }
+
+    /// Slots are numbered from the last one down, by first occurrence.
+    fn key_slots<K: Key>(&self, keys: &Memory<K>, bits: u32) -> Result<Option<KeySlots<Memory<u32>>>> {
+        let mut of_rows: Memory<u32> = self.unwritten(keys.len())?;
+        let groups = self.write_numbered(keys.words(), of_rows.words_mut()?)?.len();
+        let last = 1 << bits;
+        if groups > last {
+            return Ok(None);
+        }
+        let mut first_rows = self.filled(last + 1, u32::MAX)?;
+        let firsts = first_rows.words_mut()?;
+        for (row, slot) in (0..).zip(of_rows.words_mut()?) {
+            *slot = last as u32 - *slot;
+            let first = &mut firsts[*slot as usize];
+            *first = row.min(*first);
+        }
+        Ok(Some(KeySlots { first_rows, of_rows }))
     }
 
     fn spans(

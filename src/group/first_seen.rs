@@ -2,24 +2,23 @@
 //!
 //! ```text
 //! Table    (nearly all keys differ)   a table of all rows: key -> first row, later key -> id, which answers all rows
-//! Sort     (many groups, duplicates)  (sorted, rows) = sort_pairs(keys, 0, 1, ..), which is stable, so the row at the
+//! Sort     (pairs, triples)           (sorted, rows) = sort_pairs(keys, 0, 1, ..), which is stable, so the row at the
 //!                                     start of each run is the first row of its key
-//! Prefix   (few groups)               the table of the first rows alone answers all rows; rows whose keys it lacks
-//!                                     are appended to the first rows, and a table of these answers all rows
+//! Slots    (many duplicates)          key_slots(keys): a slot for each key, with its first row, in one pass; a sort if
+//!                                     there are more keys than slots
 //!
-//! ids      first = a bitmap with a one at each first row;  unique = select(first, keys);  the id of a key is the rank of
-//!          its first row in `first`
+//! ids      first = a bitmap with a one at each first row;  unique = select(first, keys)
+//!          rows are aggregated by slot or run; the order of groups is applied to the aggregates, which are fewer
 //! ```
 //!
-//! A table places each duplicate, which costs time; a sort does not treat duplicates specially, but reads the rows once
-//! per digit. A sample estimates the number of rows in an average row's group. It affects speed only: ids and keys are
-//! in order of first occurrence with every strategy.
+//! A sample estimates the number of rows in an average row's group, and with it the number of groups. It affects speed
+//! only: ids and keys are in order of first occurrence with every strategy.
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 use super::numbering::{FirstSeen, Numbered};
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Relational, Runs, Word, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, KeySlots, Relational, Runs, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Key, Scheme};
@@ -32,20 +31,39 @@ const SAMPLE: usize = 8;
 /// Quarters of a row in an average row's group from which a sort is faster than a table. If all keys differ, there are
 /// four, plus or minus one by the chance of the sample.
 const SORT_FROM: u64 = 7;
-/// Rows in an average row's group from which the first rows have most of the keys.
-const PREFIX_FROM: u64 = 32;
-/// The fraction of the rows in the prefix.
-const PREFIX: usize = 16;
-/// The prefix is not used if more than this fraction of the rows has keys that it lacks.
-const MOST_MISSING: usize = 4;
+/// Rows in an average row's group from which slots are faster than a sort.
+const SLOTS_FROM: u64 = 4;
+/// Slots per group, by the estimated number of groups.
+const SLOTS_EACH: u64 = 2;
+/// There is at least one slot per this number of rows, because the estimate is too low if groups differ in size.
+const ROWS_PER_SLOT: u64 = 16;
+/// With at least this number of rows per slot, ascending groups are found by slots.
+const ASCENDING_ROWS_PER_SLOT: usize = 8;
+/// Up to this number of groups, rows are aggregated by the ids of groups instead of their slots: slots of large groups
+/// may share an entry of a tile's table, and ids this small do so rarely.
+const FEW: usize = 1 << 13;
 const SEED: u64 = 0x0066_6972_7374_7365;
 
 /// The algorithm that finds rows with equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
     Table,
+    /// With this base-2 logarithm of the number of slots.
+    Slots(u32),
     Sort,
-    Prefix,
+}
+
+/// The distinct keys of a column in order, by default that of first occurrence, and the groups of rows by any numbers.
+pub(super) struct Grouping<B: HashBackend, K: Key> {
+    pub(super) unique: B::Buffer<K>,
+    /// The number of a group, of each row.
+    pub(super) ids: B::Buffer<u32>,
+    /// The numbers of groups are below this.
+    pub(super) groups: usize,
+    /// The number of each distinct key's group; `None` if groups are numbered in order.
+    pub(super) order: Option<B::Buffer<u32>>,
+    /// The rows to which `ids` belong; `None` if these are all rows in their order.
+    pub(super) rows: Option<B::Buffer<u32>>,
 }
 
 /// The distinct keys of a column in order of first appearance.
@@ -55,17 +73,27 @@ pub(super) fn distinct<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K
 
 /// The distinct keys in order of first appearance, and the id of each row.
 pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Numbered<B, K>> {
-    numbered_by(backend, keys, Strategy::of(backend, keys)?)
+    Grouping::by(backend, keys, Strategy::of(backend, keys)?)?.numbered(backend)
 }
 
-/// The distinct keys in order of first appearance, the ids of rows, and the values of the same rows, if these are in
-/// another order than the column.
-pub(super) fn grouped<B: Runs<K::Rows>, K: Key, V: Word>(
-    backend: &B,
-    keys: &B::Buffer<K>,
-    values: &B::Buffer<V>,
-) -> Result<(Numbered<B, K>, Option<B::Buffer<V>>)> {
-    grouped_by(backend, keys, values, Strategy::of(backend, keys)?)
+/// The distinct keys in order of first appearance, and the groups of rows.
+pub(super) fn grouped<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Grouping<B, K>> {
+    Grouping::by(backend, keys, Strategy::of(backend, keys)?)
+}
+
+/// The distinct keys in ascending order, and the groups of rows; `None` if a sort of all rows is faster than slots and
+/// a sort of the distinct keys.
+pub(super) fn ascending<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Grouping<B, K>>> {
+    if backend.host().is_some() {
+        return Ok(None);
+    }
+    match Strategy::of(backend, keys)? {
+        Strategy::Slots(bits) if (1 << bits) <= keys.len() / ASCENDING_ROWS_PER_SLOT => {
+            let Some(slots) = backend.key_slots(keys, bits)? else { return Ok(None) };
+            Grouping::by_slots(backend, keys, slots)?.ascending(backend).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 impl Strategy {
@@ -79,8 +107,8 @@ impl Strategy {
         // Below 2^32, because a column has fewer rows.
         let sample: Vec<u32> = (0..rows).map(|_| ((u64::from(random.next_u32()) * all) >> u32::BITS) as u32).collect();
         let keys = backend.gather(keys, &backend.upload(&sample)?)?;
-        let (sorted, _) = backend.sort_pairs(&keys, &keys)?;
-        let distinct = backend.select(&backend.heads(&sorted)?, true, &sorted)?.len();
+        let Some(slots) = backend.key_slots(&keys, bits_for(2 * rows as u64))? else { return Ok(Strategy::Sort) };
+        let distinct = backend.select(&backend.mark(&slots.first_rows, rows)?, true, &keys)?.len();
         Ok(Strategy::by_sample(all, rows as u64, distinct as u64))
     }
 
@@ -93,14 +121,20 @@ impl Strategy {
         // g = duplicates / scale
         let duplicates = u128::from(2 * (rows - distinct)) * u128::from(all);
         let scale = u128::from(rows) * u128::from(distinct);
-        if duplicates >= u128::from(PREFIX_FROM) * scale {
-            Strategy::Prefix
-        } else if 4 * duplicates >= u128::from(SORT_FROM) * scale {
-            Strategy::Sort
-        } else {
-            Strategy::Table
+        if 4 * duplicates < u128::from(SORT_FROM) * scale {
+            return Strategy::Table;
         }
+        if duplicates < u128::from(SLOTS_FROM) * scale {
+            return Strategy::Sort;
+        }
+        let slots = u128::from(SLOTS_EACH * all) * scale / duplicates.max(1);
+        Strategy::Slots(bits_for((slots as u64).max(all / ROWS_PER_SLOT)))
     }
+}
+
+/// The base-2 logarithm of a power of two that is at least this number.
+fn bits_for(slots: u64) -> u32 {
+    slots.next_power_of_two().ilog2()
 }
 
 pub(crate) fn distinct_by<B: Runs<K::Rows>, K: Key>(
@@ -113,92 +147,44 @@ pub(crate) fn distinct_by<B: Runs<K::Rows>, K: Key>(
             Some(seen) => seen.unique(backend, keys),
             None => backend.clone_buffer(keys),
         },
-        Strategy::Sort => Ok(SortedRows::of(backend, keys)?.unique),
-        Strategy::Prefix => match by_prefix(backend, keys)? {
-            Some(numbered) => Ok(numbered.unique),
-            None => Ok(SortedRows::of(backend, keys)?.unique),
-        },
+        _ => Ok(Grouping::by(backend, keys, strategy)?.unique),
     }
 }
 
-pub(crate) fn numbered_by<B: Runs<K::Rows>, K: Key>(
-    backend: &B,
-    keys: &B::Buffer<K>,
-    strategy: Strategy,
-) -> Result<Numbered<B, K>> {
-    if let Some(numbered) = by_table(backend, keys, strategy)? {
-        return Ok(numbered);
+impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
+    pub(crate) fn by(backend: &B, keys: &B::Buffer<K>, strategy: Strategy) -> Result<Self> {
+        match strategy {
+            Strategy::Table => Self::by_table(backend, keys),
+            Strategy::Sort => Self::by_sort(backend, keys),
+            Strategy::Slots(bits) => match backend.key_slots(keys, bits)? {
+                Some(slots) => Self::by_slots(backend, keys, slots),
+                None => Self::by_sort(backend, keys),
+            },
+        }
     }
-    let SortedRows { unique, rows, ids } = SortedRows::of(backend, keys)?;
-    Ok(Numbered { unique, ids: backend.scatter(&ids, &rows, keys.len())? })
-}
 
-pub(crate) fn grouped_by<B: Runs<K::Rows>, K: Key, V: Word>(
-    backend: &B,
-    keys: &B::Buffer<K>,
-    values: &B::Buffer<V>,
-    strategy: Strategy,
-) -> Result<(Numbered<B, K>, Option<B::Buffer<V>>)> {
-    if let Some(numbered) = by_table(backend, keys, strategy)? {
-        return Ok((numbered, None));
-    }
-    let SortedRows { unique, rows, ids } = SortedRows::of(backend, keys)?;
-    // A gather of values is faster than a scatter of ids, and rows of one group then follow each other.
-    let values = if values.is_empty() { None } else { Some(backend.gather(values, &rows)?) };
-    Ok((Numbered { unique, ids }, values))
-}
-
-/// The ids of rows by a table; `None` if a sort should find them.
-fn by_table<B: Runs<K::Rows>, K: Key>(
-    backend: &B,
-    keys: &B::Buffer<K>,
-    strategy: Strategy,
-) -> Result<Option<Numbered<B, K>>> {
-    match strategy {
-        Strategy::Sort => Ok(None),
-        Strategy::Prefix => by_prefix(backend, keys),
-        Strategy::Table => Ok(Some(match FirstSeen::of(backend, keys)? {
-            Some(seen) => seen.table(backend, keys)?.numbered(backend, keys)?.0,
+    fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
+        let Numbered { unique, ids } = match FirstSeen::of(backend, keys)? {
+            Some(seen) => seen.table(backend, keys)?.numbered(backend, keys)?,
             None => Numbered { unique: backend.clone_buffer(keys)?, ids: backend.iota(keys.len())? },
-        })),
+        };
+        Ok(Grouping { groups: unique.len(), unique, ids, order: None, rows: None })
     }
-}
 
-/// `None` if the first rows lack too many of the keys.
-fn by_prefix<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Numbered<B, K>>> {
-    let len = keys.len() / PREFIX;
-    let mut front = backend.unwritten(len)?;
-    backend.copy(keys, 0, &mut front, 0, len)?;
-    let Some(seen) = FirstSeen::of(backend, &front)? else { return Ok(None) };
-    let (numbered, found) = seen.table(backend, &front)?.numbered(backend, keys)?;
-    let missing = backend.select(&found, false, keys)?;
-    if missing.is_empty() {
-        return Ok(Some(numbered));
+    fn by_slots(backend: &B, keys: &B::Buffer<K>, slots: KeySlots<B::Buffer<u32>>) -> Result<Self> {
+        let KeySlots { first_rows, of_rows } = slots;
+        let first = backend.mark(&first_rows, keys.len())?;
+        let (unique, order) = (backend.select(&first, true, keys)?, backend.select(&first, true, &of_rows)?);
+        let found = unique.len();
+        let by_slot = Grouping { unique, ids: of_rows, groups: first_rows.len(), order: Some(order), rows: None };
+        if found > FEW {
+            return Ok(by_slot);
+        }
+        let Numbered { unique, ids } = by_slot.numbered(backend)?;
+        Ok(Grouping { unique, ids, groups: found, order: None, rows: None })
     }
-    if missing.len() > keys.len() / MOST_MISSING {
-        return Ok(None);
-    }
-    drop((numbered, found));
-    // Rows that are missing are after the first ones, so keys appear in the same order here as in the column.
-    let some = backend.concat(&front, &missing)?;
-    drop((front, missing));
-    match FirstSeen::of(backend, &some)? {
-        Some(seen) => Ok(Some(seen.table(backend, &some)?.numbered(backend, keys)?.0)),
-        None => Ok(None),
-    }
-}
 
-/// The rows of a column in ascending order of keys.
-struct SortedRows<B: HashBackend, K: Key> {
-    /// The distinct keys in order of first appearance.
-    unique: B::Buffer<K>,
-    rows: B::Buffer<u32>,
-    /// The ids of these rows.
-    ids: B::Buffer<u32>,
-}
-
-impl<B: Relational, K: Key> SortedRows<B, K> {
-    fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
+    fn by_sort(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
         let len = keys.len();
         let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(len)?)?;
         let begins = backend.heads(&sorted)?;
@@ -206,10 +192,43 @@ impl<B: Relational, K: Key> SortedRows<B, K> {
         let first_rows = backend.select(&begins, true, &rows)?;
         let first = backend.mark(&first_rows, len)?;
         let unique = backend.select(&first, true, keys)?;
-        let ids = backend.gather(&backend.ranks(&first, len)?, &first_rows)?;
-        let ids = backend.gather(&ids, &backend.ranks(&begins, len)?)?;
-        Ok(SortedRows { unique, rows, ids })
+        let (groups, ids) = (unique.len(), backend.gather(&backend.ranks(&first, len)?, &first_rows)?);
+        // From the id of each run to the run of each id.
+        let order = backend.scatter(&backend.iota(groups)?, &ids, groups)?;
+        let runs = backend.ranks(&begins, len)?;
+        Ok(Grouping { unique, ids: runs, groups, order: Some(order), rows: Some(rows) })
     }
+
+    /// The same groups in ascending order of keys.
+    pub(crate) fn ascending(self, backend: &B) -> Result<Self> {
+        let order = match self.order {
+            Some(order) => order,
+            None => backend.iota(self.groups)?,
+        };
+        let (unique, order) = backend.sort_pairs(&self.unique, &order)?;
+        Ok(Grouping { unique, order: Some(order), ..self })
+    }
+
+    /// The ids of all rows in their order, by the order of the groups.
+    pub(crate) fn numbered(self, backend: &B) -> Result<Numbered<B, K>> {
+        let Grouping { unique, mut ids, groups, order, rows } = self;
+        if let Some(order) = order {
+            ids = backend.gather(&ids_by_number(backend, &order, groups)?, &ids)?;
+        }
+        if let Some(rows) = rows {
+            ids = backend.scatter(&ids, &rows, rows.len())?;
+        }
+        Ok(Numbered { unique, ids })
+    }
+}
+
+/// The id of each group's number, if `order` has the number of each id.
+pub(super) fn ids_by_number<B: Relational>(
+    backend: &B,
+    order: &B::Buffer<u32>,
+    groups: usize,
+) -> Result<B::Buffer<u32>> {
+    backend.scatter(&backend.iota(order.len())?, order, groups)
 }
 
 /// A table of the ids of keys.
@@ -220,11 +239,11 @@ pub(super) struct Ids<B: Kernels<K::Rows>, K: Key> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> Ids<B, K> {
-    /// The ids of `keys`, and which of them are in the table.
-    fn numbered(self, backend: &B, keys: &B::Buffer<K>) -> Result<(Numbered<B, K>, B::Buffer<u32>)> {
+    /// The ids of `keys`, which are all in the table.
+    fn numbered(self, backend: &B, keys: &B::Buffer<K>) -> Result<Numbered<B, K>> {
         let mut ids = backend.unwritten(keys.len())?;
         let mut found = backend.unwritten(bitmap_words(keys.len()))?;
         Kernels::<K::Rows>::lookup(backend, &self.plan, &self.image, keys, &mut ids, &mut found)?;
-        Ok((Numbered { unique: self.unique, ids }, found))
+        Ok(Numbered { unique: self.unique, ids })
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use super::first_seen::{Grouping, ids_by_number};
 use super::number::{Columns, Number};
-use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Relational, Wanted};
+use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Relational, Runs, Wanted};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Key;
@@ -156,6 +157,30 @@ pub(crate) fn aggregated<B: Relational, K: Key, V: Number>(
 ) -> Result<DeviceGroups<B, K, V>> {
     let columns = V::columns(backend, ids, values, keys.len(), wanted(aggregates))?;
     settled(backend, keys, columns)
+}
+
+/// As [`aggregated`], for groups in any order, which is applied to the aggregates.
+pub(super) fn aggregated_by<B: Runs<K::Rows>, K: Key, V: Number>(
+    backend: &B,
+    grouping: Grouping<B, K>,
+    values: &B::Buffer<V::Word>,
+    aggregates: &[Aggregate],
+) -> Result<DeviceGroups<B, K, V>> {
+    let Grouping { unique, ids, groups, order, rows } = grouping;
+    // A gather of values is faster than a scatter of ids, and rows of one group then follow each other.
+    let moved = match rows {
+        Some(rows) if !values.is_empty() => Some(backend.gather(values, &rows)?),
+        _ => None,
+    };
+    let values = moved.as_ref().unwrap_or(values);
+    let Some(order) = order else { return aggregated(backend, unique, &ids, values, aggregates) };
+    let columns = V::columns(backend, &ids, values, groups, wanted(aggregates))?;
+    if columns.overflow.is_some() {
+        // The error has the key of the first such group in order of first occurrence.
+        let ids = backend.gather(&ids_by_number(backend, &order, groups)?, &ids)?;
+        return aggregated(backend, unique, &ids, values, aggregates);
+    }
+    settled(backend, unique, columns.gathered(backend, &order)?)
 }
 
 /// The groups with these keys and aggregates.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! numbering.rs      the distinct keys of a column in an order that is the same on every device, and the id of each row
-//! first_seen.rs     the order of first occurrence on devices: by a table, a sort or the first rows
+//! first_seen.rs     the order of first occurrence on devices: by slots of keys, a table or a sort
 //! first_rows.rs     the first row with each row's key, and lookups of other keys
 //! reduce.rs         unique, factorize
 //! group_by.rs       count, sum, mean, least and greatest of the values of each key

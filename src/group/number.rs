@@ -35,6 +35,28 @@ pub struct Columns<B: HashBackend, W: Word> {
     pub(super) overflow: Option<u32>,
 }
 
+impl<B: HashBackend, W: Word> Columns<B, W> {
+    /// The aggregates of these groups, in this order.
+    pub(super) fn gathered(self, backend: &B, groups: &B::Buffer<u32>) -> Result<Self> {
+        fn of<B: HashBackend, T: Word>(
+            backend: &B,
+            column: B::Buffer<T>,
+            groups: &B::Buffer<u32>,
+        ) -> Result<B::Buffer<T>> {
+            // A column that was not requested stays empty.
+            if column.is_empty() { Ok(column) } else { backend.gather(&column, groups) }
+        }
+        Ok(Columns {
+            counts: of(backend, self.counts, groups)?,
+            sums: of(backend, self.sums, groups)?,
+            means: of(backend, self.means, groups)?,
+            least: of(backend, self.least, groups)?,
+            greatest: of(backend, self.greatest, groups)?,
+            overflow: self.overflow,
+        })
+    }
+}
+
 impl<W: Word> Columns<Cpu, W> {
     /// Converts aggregates whose least and greatest values have 64 bits.
     pub(super) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {

@@ -1,7 +1,7 @@
 //! The distinct keys of a column by number, and the number of each row's key.
 //!
 //! ```text
-//! FirstSeen    by a table, a sort or a prefix of the rows (`first_seen.rs`)
+//! FirstSeen    by slots of keys, a table or a sort (`first_seen.rs`)
 //! Ascending    (sorted, rows) = sort_pairs(keys, 0, 1, ..);   begins = heads(sorted)
 //!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row
 //! ```

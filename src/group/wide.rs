@@ -49,7 +49,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::groups::{check_values, wanted};
+use super::groups::{aggregated_by, check_values, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, first_seen, here};
@@ -160,9 +160,12 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
         let (keys, values) = (backend.host_words(keys)?, backend.host_words(values)?);
         return here::grouped::<B, K, V>(backend, cpu, keys, values, aggregates);
     }
-    if order == IdOrder::FirstSeen {
-        let (Numbered { unique, ids }, moved) = first_seen::grouped::<B, K, V::Word>(backend, keys, values)?;
-        return aggregated(backend, unique, &ids, moved.as_ref().unwrap_or(values), aggregates);
+    let grouping = match order {
+        IdOrder::FirstSeen => Some(first_seen::grouped::<B, K>(backend, keys)?),
+        IdOrder::Ascending => first_seen::ascending::<B, K>(backend, keys)?,
+    };
+    if let Some(grouping) = grouping {
+        return aggregated_by::<B, K, V>(backend, grouping, values, aggregates);
     }
     if !wanted(aggregates).values() {
         // If no values are required, the keys replace them.

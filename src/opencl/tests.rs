@@ -394,6 +394,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     lines!((u64, u64), (u64, u32), (u32, u64), (u64, ()));
     programs.extend(signpost::programs(cl)?);
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
+    programs.extend([cl.key_slots_program::<u32>()?, cl.key_slots_program::<u64>()?]);
     programs.extend([cl.relational()?, cl.accumulate_program(None, Wanted::ALL)?]);
     programs.push(cl.accumulate_program(None, Wanted { count: true, ..Wanted::default() })?);
     for of in Numbers::ALL {

@@ -13,6 +13,11 @@ fn bitmaps_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
+fn keys_have_slots_of_their_own() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| reference::key_slots(cpu, &SIZES))
+}
+
+#[test]
 fn shards_are_those_of_the_rule() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::shards(cpu, &SIZES))
 }

@@ -3,7 +3,7 @@
 #[cfg(feature = "opencl")]
 use super::opencl_side;
 use super::{Any, AnyBuffer, cpu_side};
-use crate::backend::{Accumulated, Expanded, Numbers, Relational, Spans, Wanted, WideAccumulated, Word};
+use crate::backend::{Accumulated, Expanded, KeySlots, Numbers, Relational, Spans, Wanted, WideAccumulated, Word};
 use crate::error::Result;
 use crate::scheme::Key;
 use crate::scheme::shard::ShardOf;
@@ -27,6 +27,15 @@ impl Relational for Any {
     }
     fn scatter<T: Word>(&self, values: &AnyBuffer<T>, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.scatter(side::of(values)?, side::of(places)?, len).map(side::wrap))
+    }
+    fn key_slots<K: Key>(&self, keys: &AnyBuffer<K>, bits: u32) -> Result<Option<KeySlots<AnyBuffer<u32>>>> {
+        on_device!(self, |device, side| {
+            let found = device.key_slots(side::of(keys)?, bits)?;
+            Ok(found.map(|KeySlots { first_rows, of_rows }| KeySlots {
+                first_rows: side::wrap(first_rows),
+                of_rows: side::wrap(of_rows),
+            }))
+        })
     }
     fn spans(
         &self,

@@ -5,6 +5,9 @@ use std::hash::Hash;
 
 use super::*;
 use crate::cpu::Cpu;
+use crate::error::Error;
+use crate::group::Aggregate;
+use crate::group::groups::aggregated_by;
 
 /// Columns of these numbers of rows, with few and many groups, by all strategies.
 pub(crate) fn check<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, sizes: &[usize], key: fn(u64) -> K) -> Result<()> {
@@ -13,7 +16,7 @@ pub(crate) fn check<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, sizes: &[usize
         let groups = [1, 3, 200, len as u64 / 4, 4 * len as u64, u64::MAX];
         let mut columns: Vec<Vec<u64>> =
             (groups.iter()).map(|&groups| (0..len).map(|_| random.next_u64() % groups.max(1)).collect()).collect();
-        // The prefix lacks a key or two; it lacks most; keys ascend.
+        // Some keys are new at the end; most rows have new keys; keys ascend.
         columns.push((0..len as u64).map(|row| if row + 2 >= len as u64 { row } else { row % 5 }).collect());
         columns.push((0..len as u64).map(|row| if row < len as u64 / 16 { row % 2 } else { row }).collect());
         columns.push((0..len as u64).map(|row| row / 3).collect());
@@ -34,20 +37,35 @@ fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K]) -> R
         });
     }
     let expected: Vec<u32> = column.iter().map(|key| ids[key]).collect();
+    let (mut counts, mut last) = (vec![0; unique.len()], vec![0; unique.len()]);
+    for (row, &id) in (0..).zip(&expected) {
+        counts[id as usize] += 1;
+        last[id as usize] = row;
+    }
+    let mut ascending: Vec<(K, u32)> = unique.iter().copied().zip(counts.iter().copied()).collect();
+    ascending.sort_unstable();
+    let too_large = counts.iter().position(|&count| count > 1).map(|id| unique[id].into());
+    let halves = backend.upload(&vec![1u64 << 63; column.len()])?;
     let (keys, rows) = (backend.upload(column)?, backend.iota(column.len())?);
-    for strategy in [Strategy::Table, Strategy::Sort, Strategy::Prefix] {
+    let enough = (2 * column.len() as u64).next_power_of_two().ilog2() + 1;
+    for strategy in [Strategy::Table, Strategy::Sort, Strategy::Slots(enough), Strategy::Slots(6)] {
         let about = format!("{} rows, {} groups, {strategy:?}", column.len(), unique.len());
         assert!(backend.download(&distinct_by(backend, &keys, strategy)?)? == unique, "{about}");
-        let numbered = numbered_by(backend, &keys, strategy)?;
+        let numbered = Grouping::by(backend, &keys, strategy)?.numbered(backend)?;
         assert!(backend.download(&numbered.unique)? == unique, "{about}");
         assert!(backend.download(&numbered.ids)? == expected, "{about}");
-        let (numbered, moved) = grouped_by(backend, &keys, &rows, strategy)?;
-        assert!(backend.download(&numbered.unique)? == unique, "{about}");
-        let ids = backend.download(&numbered.ids)?;
-        let mut rows = backend.download(moved.as_ref().unwrap_or(&rows))?;
-        assert!(ids.iter().zip(&rows).all(|(&id, &row)| id == expected[row as usize]), "{about}");
-        rows.sort_unstable();
-        assert!(rows.iter().copied().eq(0..column.len() as u32), "{about}");
+        let wanted = [Aggregate::Count, Aggregate::Max];
+        let grouping = Grouping::by(backend, &keys, strategy)?;
+        let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
+        assert!(found.keys == unique && found.counts == counts && found.maxs == last, "{about}");
+        let grouping = Grouping::by(backend, &keys, strategy)?.ascending(backend)?;
+        let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
+        assert!(found.keys.into_iter().zip(found.counts).eq(ascending.iter().copied()), "{about}, ascending");
+        let grouping = Grouping::by(backend, &keys, strategy)?;
+        match aggregated_by::<B, K, u64>(backend, grouping, &halves, &[Aggregate::Sum]) {
+            Err(Error::SumTooLarge { key }) => assert_eq!(Some(key), too_large, "{about}"),
+            other => assert!(other.is_ok() && too_large.is_none(), "{about}"),
+        }
     }
     Ok(())
 }
@@ -74,10 +92,12 @@ fn the_sample_finds_how_many_rows_a_group_has() -> Result<()> {
     let rows = LEAST_ROWS as u64;
     assert_eq!(chosen(None)?, Strategy::Table);
     assert_eq!(chosen(Some(16 * rows))?, Strategy::Table);
+    // At least twice as many slots as groups, and one for 16 rows.
     assert_eq!(chosen(Some(rows / 2))?, Strategy::Sort);
-    assert_eq!(chosen(Some(rows / 4))?, Strategy::Sort);
-    assert_eq!(chosen(Some(rows / 100))?, Strategy::Prefix);
-    assert_eq!(chosen(Some(1))?, Strategy::Prefix);
+    for (groups, bits) in [(rows / 4, 20), (rows / 8, 19), (rows / 100, 17), (1, 17)] {
+        let Strategy::Slots(chosen) = chosen(Some(groups))? else { panic!("{groups} groups need slots") };
+        assert!((bits..=bits + 1).contains(&chosen), "{groups} groups: 2^{chosen} slots");
+    }
     let few: Vec<u64> = vec![7; LEAST_ROWS - 1];
     let cpu = Cpu::new();
     assert_eq!(Strategy::of(&cpu, &cpu.upload(&few)?)?, Strategy::Table);

@@ -6,6 +6,7 @@
 //! scan.rs        prefix sums of any number of counts
 //! sort.rs        a radix sort of pairs
 //! relational.rs  the passes of grouping and joining
+//! key_slots.rs   a slot for each distinct key, for groups
 //! aggregate.rs   aggregates of groups, and sums of doubles
 //! tally.rs       the result of a batch: the counts of all schemes' kernels
 //! parts.rs       partitions pairs into the parts of a table
@@ -14,6 +15,7 @@
 //! ```
 
 pub(super) mod aggregate;
+mod key_slots;
 pub(super) mod parts;
 pub(super) mod primitives;
 mod probe;

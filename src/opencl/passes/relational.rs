@@ -1,13 +1,14 @@
 //! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` uses the tiles of selection
-//! in primitives.rs; aggregates are in aggregate.rs.
+//! in primitives.rs; aggregates are in aggregate.rs, `key_slots`
+//! is in key_slots.rs.
 
 use ocl::prm::Ulong4;
 
 use super::primitives::GROUP;
 use super::scan::Scan;
 use crate::backend::{
-    Accumulated, DeviceBuffer, Expanded, HashBackend, Numbers, Relational, Spans, Wanted, WideAccumulated, Word,
-    bitmap_words,
+    Accumulated, DeviceBuffer, Expanded, HashBackend, KeySlots, Numbers, Relational, Spans, Wanted, WideAccumulated,
+    Word, bitmap_words,
 };
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::RELATIONAL;
@@ -78,6 +79,10 @@ impl Relational for OpenCl {
         let launch = self.kernel(&self.columns::<T>()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
         launch.buffer(&to).value(len as u64).over_groups_of(GROUP, count, count)?;
         Ok(to)
+    }
+
+    fn key_slots<K: Key>(&self, keys: &Buffer<K>, bits: u32) -> Result<Option<KeySlots<Buffer<u32>>>> {
+        self.run_key_slots(keys, bits)
     }
 
     fn spans(

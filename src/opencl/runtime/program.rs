@@ -88,6 +88,7 @@ pub(in crate::opencl) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
 pub(in crate::opencl) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(in crate::opencl) const SORT_ALONE: Source = source!("sort_alone.cl");
 pub(in crate::opencl) const RELATIONAL: Source = source!("relational.cl", HEAVY);
+pub(in crate::opencl) const KEY_SLOTS: Source = source!("key_slots.cl", HEAVY);
 pub(in crate::opencl) const ACCUMULATE: Source = source!("accumulate.cl", EXACT);
 pub(in crate::opencl) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, HEAVY, CELL, KEYS_IN_RUNS);
 pub(in crate::opencl) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);

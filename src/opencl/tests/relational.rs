@@ -24,6 +24,12 @@ fn bitmaps_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
+fn keys_have_slots_of_their_own() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::key_slots(cl, &round(GROUP))
+}
+
+#[test]
 fn shards_are_those_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::shards(cl, &round(TILE))
