@@ -4,6 +4,7 @@
 //! runtime/       devices, memory, programs, commands, clocks
 //! passes/        what schemes share: scans, sorts, bitmaps, parts of a table
 //! interop.rs     handles of OpenCL, in and out
+//! cuda/          memory shared with CUDA
 //! backend.rs     `HashBackend`: transfers; the rest by passes/primitives.rs
 //! cuckoo/        `Passes<Cuckoo>`, and of what is one with a single function
 //! bucketized/    `Passes<Bucketized>`; its builds and batches part by part: parts.rs
@@ -28,6 +29,7 @@
 mod backend;
 mod bucketized;
 mod cuckoo;
+pub mod cuda;
 mod fks;
 mod horton;
 pub mod interop;

@@ -91,6 +91,11 @@ impl OpenCl {
         first_usable(&format!("opencl:{part}"), found)
     }
 
+    /// The first device for which `is_it` holds, opened; `None` if there is none.
+    pub(in crate::opencl) fn find(is_it: impl Fn(&Device) -> bool) -> Result<Option<OpenCl>> {
+        listed().iter().find(|listing| is_it(&listing.device)).map(Listing::open).transpose()
+    }
+
     /// The device of a queue that others made, whose handle is valid and counted for it, sharing its context and the queue
     /// itself.
     pub(in crate::opencl) fn of_queue(given: core::CommandQueue) -> Result<OpenCl> {
