@@ -39,6 +39,21 @@ class DLPackLike(Protocol):
     def __dlpack__(self, *, stream: None = ...) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+class CudaDLPack(Protocol):
+    """An array in CUDA memory with DLPack's interface: of PyTorch, CuPy, JAX, or koel."""
+
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+class CudaInterface(Protocol):
+    """An array in CUDA memory with CUDA's interface: of Numba and others."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+CudaIntegers: TypeAlias = CudaDLPack | CudaInterface
+"""Integers of 32 or 64 bits in CUDA memory."""
+
 ArrowLike: TypeAlias = ArrowArray | ArrowStream
 NumpyLike: TypeAlias = NDArray[Any] | list[Any] | range | PandasLike
 ColumnLike: TypeAlias = NumpyLike | ArrowLike | ArrayLike | DLPackLike
@@ -130,7 +145,10 @@ def factorize(
 def factorize(
     a: KeysLike, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
 ) -> tuple[Rows, Any]: ...
+@overload
 def isin(a: KeysLike, values: KeysLike, *, device: str = "auto") -> NDArray[np.bool_]: ...
+@overload
+def isin(a: CudaIntegers, values: CudaIntegers, *, device: str = "auto") -> Array: ...
 def get_indexer(index: KeysLike | Index, keys: KeysLike, *, device: str = "auto") -> Rows: ...
 @overload
 def join(
@@ -256,9 +274,34 @@ def kmers(
     sequence: str | bytes | os.PathLike[str], k: int, canonical: bool = True, *, device: str = "auto"
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
 @final
+class Array:
+    """A result in CUDA memory, which `torch.from_dlpack` and `cupy.from_dlpack` use in place."""
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = ...,
+        max_version: tuple[int, int] | None = ...,
+        dl_device: tuple[int, int] | None = ...,
+        copy: bool | None = ...,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def numpy(self) -> NDArray[Any]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int]: ...
+    @property
+    def device(self) -> str: ...
+    def __len__(self) -> int: ...
+
+@final
 class Table:
     """A table from integer keys to integer values, each key once."""
 
+    @overload
     def __new__(
         cls,
         keys: Integers,
@@ -269,10 +312,27 @@ class Table:
         seed: int | None = None,
         device: str = "auto",
     ) -> Table: ...
+    @overload
+    def __new__(
+        cls,
+        keys: CudaIntegers,
+        values: CudaIntegers,
+        *,
+        duplicates: Literal["error", "first", "last"] = "error",
+        load_factor: float | None = None,
+        seed: int | None = None,
+        device: str = "auto",
+    ) -> Table: ...
     @staticmethod
     def open(path: Path, *, device: str = "auto") -> Table: ...
+    @overload
     def lookup(self, keys: Integers) -> tuple[NDArray[Any], NDArray[np.bool_]]: ...
+    @overload
+    def lookup(self, keys: CudaIntegers) -> tuple[Array, Array]: ...
+    @overload
     def contains(self, keys: Integers) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: CudaIntegers) -> Array: ...
     def insert(self, keys: Integers, values: Integers) -> None: ...
     def remove(self, keys: Integers) -> int: ...
     def items(self) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -291,11 +351,19 @@ class Set:
     """A set of integers."""
 
     def __new__(
-        cls, keys: Integers, *, load_factor: float | None = None, seed: int | None = None, device: str = "auto"
+        cls,
+        keys: Integers | CudaIntegers,
+        *,
+        load_factor: float | None = None,
+        seed: int | None = None,
+        device: str = "auto",
     ) -> Set: ...
     @staticmethod
     def open(path: Path, *, device: str = "auto") -> Set: ...
+    @overload
     def contains(self, keys: Integers) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: CudaIntegers) -> Array: ...
     def insert(self, keys: Integers) -> int: ...
     def remove(self, keys: Integers) -> int: ...
     def keys(self) -> NDArray[Any]: ...

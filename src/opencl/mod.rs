@@ -4,6 +4,7 @@
 //! runtime/       devices, memory, programs, commands, clocks
 //! passes/        shared by schemes: scans, sorts, bitmaps, parts of a table
 //! interop.rs     imports and exports OpenCL handles
+//! cuda/          memory shared with CUDA
 //! backend.rs     `HashBackend`: transfers; the rest is in passes/primitives.rs
 //! cuckoo/        `Passes<Cuckoo>`, also for quadratic tables and sets
 //! bucketized/    `Passes<Bucketized>`; builds and batches one partition at a time: parts.rs
@@ -28,6 +29,7 @@
 mod backend;
 mod bucketized;
 mod cuckoo;
+pub mod cuda;
 mod fks;
 mod horton;
 pub mod interop;

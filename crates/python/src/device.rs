@@ -85,6 +85,12 @@ impl Chosen {
     pub(crate) fn device(self) -> Any {
         self.0.unwrap_or_else(|| Any::Cpu(Cpu::new()))
     }
+
+    /// Whether it is the device with this id.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn is(&self, id: &str) -> bool {
+        self.0.as_ref().is_some_and(|device| shown(device) == id)
+    }
 }
 
 /// The device of this name, for this many rows; chosen by the thread that calls, since others may be opening one.
@@ -187,6 +193,19 @@ fn begin_opencl() {
 /// Whether a parent of this process began to use OpenCL before it forked: drivers do not work in the child.
 fn is_lost() -> bool {
     ![0, process::id()].contains(&OPENCL_OF.load(Ordering::Relaxed))
+}
+
+/// Remembers that this process uses a GPU for a call that has its arrays.
+///
+/// # Errors
+/// DeviceError in a child of a fork whose parent used one.
+#[cfg(feature = "opencl")]
+pub(crate) fn begin_on_gpu(name: &str) -> Result<()> {
+    if is_lost() {
+        return Err(lost(name));
+    }
+    begin_opencl();
+    Ok(())
 }
 
 /// A device's name, as callers give it.

@@ -126,7 +126,7 @@ pub(crate) fn factorize<'py>(
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     A NumPy array of bool.
+///     A NumPy array of bool; of integers in CUDA memory a `koel.Array` on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.isin(np.array([3, 1, 4]), [1, 4])
@@ -138,6 +138,10 @@ pub(crate) fn isin<'py>(
     values: &Bound<'py, PyAny>,
     device: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    #[cfg(feature = "opencl")]
+    if let Some(found) = crate::cuda::isin(a, values, device)? {
+        return Ok(found);
+    }
     let py = a.py();
     let (mut given, mut values) = (GivenKeys::of("a", a, Nan::Value)?, GivenKeys::of("values", values, Nan::Value)?);
     agree(&mut given, &mut values)?;

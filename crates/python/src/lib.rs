@@ -5,6 +5,7 @@
 //! output.rs     results as NumPy arrays or Arrow columns
 //! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
 //! voxels.rs, kmers.rs   point clouds, sequences
+//! cuda/         arrays in the memory of a GPU, in and out
 //! tables/       Table, Set, Index, MultiTable
 //! stream/       join_stream, group_by_stream, unique_stream: tables batch by batch, under a memory limit
 //! device.rs     devices by name                               run.rs       without the interpreter's lock, and after forks
@@ -15,6 +16,8 @@
 
 mod arrays;
 mod arrow;
+#[cfg(feature = "opencl")]
+mod cuda;
 mod device;
 mod error;
 mod group_by;
@@ -68,6 +71,8 @@ fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Batch>()?;
     module.add_class::<output::ArrowColumn>()?;
     module.add_class::<device::Device>()?;
+    #[cfg(feature = "opencl")]
+    module.add_class::<cuda::Array>()?;
     module.add_class::<tables::Table>()?;
     module.add_class::<tables::Set>()?;
     module.add_class::<tables::Index>()?;

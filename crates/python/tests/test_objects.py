@@ -217,7 +217,7 @@ def test_arrays_of_other_libraries():
             lambda: koel.voxelize(of, (1, 1, 1), 5, -1),
             lambda: koel.neighbours(of),
             lambda: koel.group_by([1], {"x": (of, "sum")}),
-            lambda: koel.Set(of),
+            lambda: koel.Index(of),
         ]
         for call in calls:
             with pytest.raises(TypeError, match="memory of a GPU.*cpu"):

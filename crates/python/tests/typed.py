@@ -20,6 +20,16 @@ assert_type(table.lookup(a)[1], NDArray[np.bool_])
 assert_type(koel.Table.open("table.koel"), koel.Table)
 assert_type(koel.Set(a) | koel.Set(a), koel.Set)
 assert_type(koel.devices()[0].refused, str | None)
+
+
+class Cuda:
+    __cuda_array_interface__: dict[str, Any] = {}
+
+
+assert_type(table.lookup(Cuda()), tuple[koel.Array, koel.Array])
+assert_type(koel.Table(Cuda(), Cuda()).contains(table.lookup(Cuda())[0]), koel.Array)
+assert_type(koel.Set(Cuda()).contains(Cuda()), koel.Array)
+assert_type(koel.isin(Cuda(), Cuda()), koel.Array)
 first, second = koel.unique((a, a))
 assert_type(koel.unique([3, 1]), NDArray[Any])
 assert_type(koel.join(rows := koel.unique_stream(first), first, "anti"), tuple[NDArray[np.int64], None])

@@ -1,6 +1,6 @@
 //! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` uses the tiles of selection
-//! in primitives.rs; aggregates are in aggregate.rs, `key_slots`
-//! is in key_slots.rs.
+//! in primitives.rs; aggregates are in aggregate.rs and `key_slots` in
+//! key_slots.rs.
 
 use ocl::prm::Ulong4;
 

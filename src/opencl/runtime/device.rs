@@ -92,6 +92,11 @@ impl OpenCl {
         first_usable(&format!("opencl:{part}"), found)
     }
 
+    /// The first device for which `is_it` holds, opened; `None` if there is none.
+    pub(in crate::opencl) fn find(is_it: impl Fn(&Device) -> bool) -> Result<Option<OpenCl>> {
+        listed().iter().find(|listing| is_it(&listing.device)).map(Listing::open).transpose()
+    }
+
     /// The device of an imported queue, whose handle is valid and was retained for it. Shares its context and the queue
     /// itself.
     pub(in crate::opencl) fn of_queue(given: core::CommandQueue) -> Result<OpenCl> {

@@ -32,9 +32,9 @@ const QUERIES_OF_A_PIECE: usize = 1 << 22;
 
 /// The type of keys or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Type {
-    pub(super) bits: u32,
-    pub(super) is_signed: bool,
+pub(crate) struct Type {
+    pub(crate) bits: u32,
+    pub(crate) is_signed: bool,
 }
 
 /// What a column is to a table.
@@ -77,12 +77,22 @@ impl Type {
     }
 
     /// The bytes of a word.
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         self.bits as usize / 8
     }
 
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         format!("{}int{}", if self.is_signed { "" } else { "u" }, self.bits)
+    }
+
+    /// Whether it holds all integers of another type.
+    #[cfg(feature = "opencl")]
+    fn holds(self, other: Type) -> bool {
+        if self.is_signed == other.is_signed {
+            other.bits <= self.bits
+        } else {
+            self.is_signed && other.bits < self.bits
+        }
     }
 
     /// What turns a key into its word, and back.
@@ -236,6 +246,12 @@ pub(super) fn each_piece<K: Width>(
         }
     }
     Ok(())
+}
+
+/// The word for keys in CUDA memory that a table's type does not hold: one that the table does not have, by `has`.
+#[cfg(feature = "opencl")]
+pub(super) fn stand_in<K: Width>(from: Type, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
+    if to.holds(from) { Ok(K::default()) } else { absent_word(has) }
 }
 
 /// A word that the table does not have. It has fewer keys than there are words, so one of the first 2^32 + 1 is absent.

@@ -65,9 +65,9 @@ use pyo3::prelude::*;
 
 use crate::error::{Failure, FileError, KoelError, Result};
 use crate::run::{Stop, in_pool};
-use integers::Type;
 
 pub(crate) use index::Index;
+pub(crate) use integers::Type;
 pub(crate) use multi::MultiTable;
 pub(crate) use set::Set;
 pub(crate) use table::Table;

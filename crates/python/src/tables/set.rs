@@ -9,11 +9,17 @@ use numpy::PyArrayDescr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+#[cfg(feature = "opencl")]
+use super::integers::stand_in;
 use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, told, with_settings};
+#[cfg(feature = "opencl")]
+use crate::cuda::{self, Imported};
 use crate::device::shown;
 use crate::output::Fresh;
 use crate::run::detached_on;
+#[cfg(feature = "opencl")]
+use crate::run::in_pool;
 
 enum Held {
     Narrow(HashSet<Any, AnyScheme>),
@@ -90,6 +96,32 @@ impl Set {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            let of = keys.of;
+            let (held, device) = py.detach(|| {
+                let (cuda, device) = cuda::device_of(device, &[&keys])?;
+                in_pool(|_| {
+                    let keys = Imported::of(&cuda, &keys)?;
+                    let held = match of.bits {
+                        32 => {
+                            let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
+                            let builder = with_settings!(builder, load_factor, seed, of);
+                            Held::Narrow(
+                                builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| told(e.into(), of))?,
+                            )
+                        }
+                        _ => {
+                            let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
+                            let builder = with_settings!(builder, load_factor, seed, of);
+                            Held::Wide(builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| told(e.into(), of))?)
+                        }
+                    };
+                    Ok((held, shown(&device)))
+                })
+            })?;
+            return Ok(Set { held: Shared::new(held), keys: of, device });
+        }
         let Integers { column, of, .. } = integers("keys", keys)?;
         let open = || crate::device::device(device, column.len());
         let (held, device) = detached_on(py, open, |device, _| {
@@ -144,7 +176,21 @@ impl Set {
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
     /// >>> primes.contains(np.array([4, 5]))
     /// array([False,  True])
+    ///
+    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the set's.
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            let (_, flags) = self.held.read(py, |held, _| {
+                with_keys!(held, |set, K| {
+                    let cuda = cuda::beside(set.backend(), &keys)?;
+                    let absent = stand_in::<K>(keys.of, self.keys, |keys| Ok(set.contains(keys)?))?;
+                    let queries = Imported::of(&cuda, &keys)?.words::<K>(self.keys, absent)?;
+                    cuda::publish(&cuda, None, &set.contains_on(&queries)?, keys.len)
+                })
+            })?;
+            return Ok(Bound::new(py, flags)?.into_any());
+        }
         let Integers { column, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         let found = flags.slice()?;

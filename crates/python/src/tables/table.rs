@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "opencl")]
+use koel::HashBackend as _;
+#[cfg(feature = "opencl")]
+use koel::device::AnyBuffer;
 use koel::scheme::BucketizedOf;
 use koel::table::Contents;
 use koel::{Any, AnyScheme, Bucketized, Duplicates, HashTable, ValueType};
@@ -10,11 +14,17 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+#[cfg(feature = "opencl")]
+use super::integers::stand_in;
 use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, told, with_settings};
+#[cfg(feature = "opencl")]
+use crate::cuda::{self, Array, GpuColumn, Imported};
 use crate::device::shown;
 use crate::output::{ArrowColumn, Fresh, set_flags};
 use crate::run::detached_on;
+#[cfg(feature = "opencl")]
+use crate::run::in_pool;
 
 enum Held {
     Narrow(HashTable<Any, AnyScheme>),
@@ -47,6 +57,27 @@ pub(crate) struct Table {
     device: String,
 }
 
+#[cfg(feature = "opencl")]
+impl Table {
+    /// The values of keys in CUDA memory if they are wanted, and for each key whether it is there.
+    fn lookup_on_gpu(&self, py: Python<'_>, keys: &GpuColumn, values: bool) -> PyResult<(Option<Array>, Array)> {
+        self.held.read(py, |held, _| {
+            with_table!(held, |table, K, V| {
+                let cuda = cuda::beside(table.backend(), keys)?;
+                let absent = stand_in::<K>(keys.of, self.keys, |keys| Ok(table.contains(keys)?))?;
+                let queries = Imported::of(&cuda, keys)?.words::<K>(self.keys, absent)?;
+                if !values {
+                    return cuda::publish(&cuda, None, &table.contains_on(&queries)?, keys.len);
+                }
+                let memory = cuda.allocate(keys.len * self.values.bytes())?;
+                let mut found = table.backend().unwritten(keys.len.div_ceil(32))?;
+                table.get_on_into(&queries, &mut AnyBuffer::OpenCl(memory.buffer::<V>(keys.len)?), &mut found)?;
+                cuda::publish(&cuda, Some((memory, self.values)), &found, keys.len)
+            })
+        })
+    }
+}
+
 #[pymethods]
 impl Table {
     #[new]
@@ -71,28 +102,53 @@ impl Table {
                 )));
             }
         };
+        // The table of pairs that `$pairs` makes of the builder of each width.
+        macro_rules! built {
+            ($device:expr, $of_keys:expr, $of_values:expr, |$builder:ident, $K:ident, $V:ident| $build:expr) => {{
+                macro_rules! of_width {
+                    ($variant:ident, $scheme:expr, $key:ty, $value:ty) => {{
+                        type $K = $key;
+                        type $V = $value;
+                        let builder = with_settings!(HashTable::builder($scheme), load_factor, seed, $of_keys);
+                        let $builder = builder.value_type($of_values.value_type()).duplicates(rule);
+                        Held::$variant($build.map_err(|error| told(error.into(), $of_keys))?)
+                    }};
+                }
+                let scheme = Bucketized::canonical(8);
+                let held = match ($of_keys.bits, $of_values.bits) {
+                    (32, 32) => of_width!(Narrow, AnyScheme::from(scheme), u32, u32),
+                    (32, _) => of_width!(NarrowToWide, scheme.of::<u32, u64>(), u32, u64),
+                    (_, 32) => of_width!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
+                    _ => of_width!(Wide, scheme.of::<u64, u64>(), u64, u64),
+                };
+                Ok((held, shown(&$device)))
+            }};
+        }
+        #[cfg(feature = "opencl")]
+        if let Some(((keys, _keys_owner), (values, _values_owner))) = cuda::pair(("keys", keys), ("values", values))? {
+            let (of_keys, of_values) = (keys.of, values.of);
+            let (held, device) = py.detach(|| {
+                let (cuda, device) = cuda::device_of(device, &[&keys, &values])?;
+                in_pool(|_| {
+                    let (keys, values) = (Imported::of(&cuda, &keys)?, Imported::of(&cuda, &values)?);
+                    built!(device, of_keys, of_values, |builder, K, V| builder.build_on(
+                        &device,
+                        &keys.words::<K>(of_keys, 0)?,
+                        &values.values::<V>()?
+                    ))
+                })
+            })?;
+            return Ok(Table { held: Shared::new(held), keys: of_keys, values: of_values, device });
+        }
         let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
         let (of_keys, of_values) = (keys.of, values.of);
         let open = || crate::device::device(device, keys.column.len());
         let (held, device) = detached_on(py, open, |device, _| {
-            macro_rules! built {
-                ($variant:ident, $scheme:expr, $K:ty, $V:ty) => {{
-                    let keys = words::<$K>(&keys.column, of_keys, Role::Key)?;
-                    let values = words::<$V>(&values.column, of_values, Role::Value)?;
-                    let builder = with_settings!(HashTable::builder($scheme), load_factor, seed, of_keys);
-                    let builder = builder.value_type(of_values.value_type()).duplicates(rule);
-                    let table = builder.build(&device, &keys, &values);
-                    Held::$variant(table.map_err(|error| told(error.into(), of_keys))?)
-                }};
-            }
-            let scheme = Bucketized::canonical(8);
-            let held = match (of_keys.bits, of_values.bits) {
-                (32, 32) => built!(Narrow, AnyScheme::from(scheme), u32, u32),
-                (32, _) => built!(NarrowToWide, scheme.of::<u32, u64>(), u32, u64),
-                (_, 32) => built!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
-                _ => built!(Wide, scheme.of::<u64, u64>(), u64, u64),
-            };
-            Ok((held, shown(&device)))
+            built!(device, of_keys, of_values, |builder, K, V| builder.build(
+                &device,
+                &words::<K>(&keys.column, of_keys, Role::Key)?,
+                &words::<V>(&values.column, of_values, Role::Value)?
+            ))
         })?;
         Ok(Table { held: Shared::new(held), keys: of_keys, values: of_values, device })
     }
@@ -133,7 +189,14 @@ impl Table {
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
     /// >>> table.lookup(np.array([20, 5]))
     /// (array([2, 0]), array([ True, False]))
+    ///
+    /// Of keys in CUDA memory the results are `koel.Array`s on the same GPU, which must be the table's.
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            let (values, flags) = self.lookup_on_gpu(py, &keys, true)?;
+            return (values, flags).into_pyobject(py);
+        }
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         // Words of either width.
@@ -165,7 +228,13 @@ impl Table {
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
     /// >>> table.contains(np.array([20, 5]))
     /// array([ True, False])
+    ///
+    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the table's.
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            return Ok(Bound::new(py, self.lookup_on_gpu(py, &keys, false)?.1)?.into_any());
+        }
         let Integers { column, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         let found = flags.slice()?;

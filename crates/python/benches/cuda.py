@@ -1,0 +1,60 @@
+"""Calls on CUDA tensors beside PyTorch's, with answers checked: `python benches/cuda.py` on a machine with a GPU."""
+
+import time
+
+import torch
+
+import koel
+
+
+def best(call, repeats=7):
+    """The shortest time of a call in milliseconds, synchronised, and its result."""
+    result = call()
+    times = []
+    for _ in range(repeats):
+        result = None
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = call()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3, result
+
+
+def main():
+    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    torch.manual_seed(0)
+    rows = 1 << 26
+    # A permutation of 64-bit numbers: an odd multiple of each row.
+    keys = torch.arange(rows, device="cuda") * -7046029254386353131
+    values = torch.arange(rows, device="cuda")
+    build, table = best(lambda: koel.Table(keys, values), 3)
+    queries = keys[torch.randperm(rows, device="cuda")]
+    lookup, (got, found) = best(lambda: table.lookup(queries))
+    assert torch.from_dlpack(found).all() and torch.equal(keys[torch.from_dlpack(got)], queries)
+    order = torch.argsort(keys)
+    ascending = keys[order]
+    search, at = best(lambda: torch.searchsorted(ascending, queries), 3)
+    assert torch.equal(order[at], torch.from_dlpack(got))
+    contains, _ = best(lambda: table.contains(queries))
+    print(f"Table, 2^26 int64 keys and values: {build:.2f} ms")
+    print(f"Table.lookup, 2^26 keys: {lookup:.2f} ms, {rows / lookup / 1e6:.1f} G/s; torch.searchsorted {search:.2f} ms")
+    print(f"Table.contains, 2^26 keys: {contains:.2f} ms, {rows / contains / 1e6:.1f} G/s")
+    del table, got, found, order, ascending, at
+    among = keys[: 1 << 24]
+    some = torch.where(torch.rand(rows, device="cuda") < 0.75, among[torch.randint(1 << 24, (rows,), device="cuda")], queries)
+    ours, flags = best(lambda: koel.isin(some, among))
+    theirs, expected = best(lambda: torch.isin(some, among), 3)
+    assert torch.equal(torch.from_dlpack(flags), expected)
+    print(f"isin, 2^26 in 2^24 int64: {ours:.2f} ms; torch.isin {theirs:.2f} ms")
+    members = koel.Set(among)
+    ours, flags = best(lambda: members.contains(some))
+    assert torch.equal(torch.from_dlpack(flags), expected)
+    print(f"Set.contains, 2^26 in 2^24 int64: {ours:.2f} ms, {rows / ours / 1e6:.1f} G/s")
+    small = queries[:1000].clone()
+    ours, _ = best(lambda: members.contains(small), 100)
+    print(f"Set.contains, 1,000 int64: {ours * 1e3:.0f} us")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+//! `koel.Array`: a result in the memory of a GPU.
+
+use std::sync::Arc;
+
+use koel::opencl::cuda::Memory;
+use numpy::{PyArray1, PyArrayDescr, PyArrayMethods as _};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::dlpack::{self, BOOL, CUDA, DataType, Device, INT, UINT, refuse};
+use crate::run::detached;
+use crate::tables::Type;
+
+/// The type of a result's items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dtype {
+    Integers(Type),
+    Flags,
+}
+
+impl Dtype {
+    fn name(self) -> String {
+        match self {
+            Dtype::Integers(of) => of.name(),
+            Dtype::Flags => "bool".into(),
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Dtype::Integers(of) => of.bytes(),
+            Dtype::Flags => 1,
+        }
+    }
+
+    fn dlpack(self) -> DataType {
+        let code = match self {
+            Dtype::Integers(of) if of.is_signed => INT,
+            Dtype::Integers(_) => UINT,
+            Dtype::Flags => BOOL,
+        };
+        DataType { code, bits: 8 * self.bytes() as u8, lanes: 1 }
+    }
+
+    /// As `__cuda_array_interface__` has it.
+    fn typestr(self) -> String {
+        match self {
+            Dtype::Integers(of) => format!("<{}{}", if of.is_signed { 'i' } else { 'u' }, self.bytes()),
+            Dtype::Flags => "|b1".into(),
+        }
+    }
+}
+
+/// A result of one dimension in the memory of a GPU. `torch.from_dlpack(array)`, `cupy.from_dlpack(array)` and
+/// `numba.cuda.as_cuda_array(array)` use it in place; `array.numpy()` is a copy in main memory.
+///
+/// Its values are there when the call that made it returns, whichever stream reads them.
+#[pyclass(frozen, module = "koel")]
+pub(crate) struct Array {
+    memory: Arc<Memory>,
+    len: usize,
+    of: Dtype,
+}
+
+impl Array {
+    pub(crate) fn new(memory: Memory, len: usize, of: Dtype) -> Self {
+        Array { memory: Arc::new(memory), len, of }
+    }
+
+    fn on(&self) -> Device {
+        Device { kind: CUDA, ordinal: self.memory.cuda().ordinal() }
+    }
+}
+
+#[pymethods]
+impl Array {
+    /// DLPack's protocol. The array is in place, and no stream has to wait for it.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<Bound<'py, PyAny>>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // Whatever the version, a capsule without one may be returned.
+        let _ = (stream, max_version);
+        let device = self.on();
+        if dl_device.is_some_and(|wanted| wanted != (device.kind, device.ordinal)) {
+            return Err(refuse(
+                "koel.Array is exported on its own device only: use array.numpy() for a copy on the host",
+            ));
+        }
+        if copy == Some(true) {
+            return Err(refuse("koel.Array is exported without a copy only: copy what you import"));
+        }
+        dlpack::capsule(py, self.memory.clone(), (self.memory.address(), self.len), device, self.of.dlpack())
+    }
+
+    /// DLPack's protocol: (2, the number of the CUDA device).
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        let device = self.on();
+        (device.kind, device.ordinal)
+    }
+
+    /// The protocol of Numba and CuPy.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        interface.set_item("shape", (self.len,))?;
+        interface.set_item("typestr", self.of.typestr())?;
+        let address = if self.len == 0 { 0 } else { self.memory.address() };
+        interface.set_item("data", (address, false))?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("stream", py.None())?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+
+    /// A copy as a NumPy array.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = detached(py, |_| {
+            let mut bytes = vec![0_u8; self.memory.bytes()];
+            self.memory.read(&mut bytes)?;
+            bytes.truncate(self.len * self.of.bytes());
+            Ok(bytes)
+        })?;
+        PyArray1::from_vec(py, bytes).as_untyped().call_method1("view", (self.dtype(py)?,))
+    }
+
+    /// The dtype, as NumPy has it.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        PyArrayDescr::new(py, self.of.name())
+    }
+
+    /// The shape: one number.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, [self.len])
+    }
+
+    /// The device: "cuda:0", ..
+    #[getter]
+    fn device(&self) -> String {
+        format!("cuda:{}", self.on().ordinal)
+    }
+
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<koel.Array of {} {}, {}>", self.len, self.of.name(), self.device())
+    }
+}

@@ -1,0 +1,162 @@
+//! DLPack's structures, as dlpack.h has them without a version.
+
+#![expect(unsafe_code, reason = "capsules hold pointers")]
+
+use std::ffi::{CStr, c_void};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// kDLCUDA and kDLCUDAManaged.
+pub(super) const CUDA: i32 = 2;
+pub(super) const CUDA_MANAGED: i32 = 13;
+/// The codes of `DLDataType`.
+pub(super) const INT: u8 = 0;
+pub(super) const UINT: u8 = 1;
+pub(super) const BOOL: u8 = 6;
+
+const NAME: &CStr = c"dltensor";
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct DataType {
+    pub(super) code: u8,
+    pub(super) bits: u8,
+    pub(super) lanes: u16,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Device {
+    pub(super) kind: i32,
+    pub(super) ordinal: i32,
+}
+
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device: Device,
+    dimensions: i32,
+    dtype: DataType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    tensor: Tensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+}
+
+/// What a capsule says of its array.
+pub(super) struct Described {
+    pub(super) address: u64,
+    pub(super) device: Device,
+    pub(super) dtype: DataType,
+    pub(super) shape: Vec<i64>,
+    /// In items; `None` if the array is contiguous.
+    pub(super) strides: Option<Vec<i64>>,
+}
+
+/// Reads a capsule. It is not used up: its own destructor frees the array once the capsule goes.
+///
+/// # Errors
+/// TypeError if the object is not a capsule of DLPack, or was used.
+pub(super) fn read(name: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Described> {
+    let refused = |what: &str| {
+        PyTypeError::new_err(format!(
+            "{name}: its __dlpack__ returned {what}: give another array, or a copy in main memory"
+        ))
+    };
+    // SAFETY: it takes any object.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } == 0 {
+        return Err(refused("no unused DLPack capsule"));
+    }
+    // SAFETY: a valid capsule of this name.
+    let managed = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) }.cast::<Managed>();
+    // SAFETY: DLPack promises that a capsule of this name holds this structure as long as it is not used.
+    let tensor = unsafe { &(*managed).tensor };
+    let dimensions = usize::try_from(tensor.dimensions).map_err(|_| refused("an array of less than 0 dimensions"))?;
+    if dimensions > 0 && tensor.shape.is_null() {
+        return Err(refused("an array without a shape"));
+    }
+    // SAFETY: shape and strides have an item for each dimension.
+    let numbers = |of: *const i64| match dimensions {
+        0 => Vec::new(),
+        _ => unsafe { std::slice::from_raw_parts(of, dimensions) }.to_vec(),
+    };
+    Ok(Described {
+        address: (tensor.data as u64).wrapping_add(tensor.byte_offset),
+        device: tensor.device,
+        dtype: tensor.dtype,
+        shape: numbers(tensor.shape),
+        strides: (!tensor.strides.is_null()).then(|| numbers(tensor.strides)),
+    })
+}
+
+/// What keeps an array while others use it.
+struct Kept<T> {
+    _owner: T,
+    shape: [i64; 1],
+    strides: [i64; 1],
+}
+
+/// A capsule of an array of one dimension, contiguous, which `owner` keeps.
+pub(super) fn capsule<'py, T: Send + 'static>(
+    py: Python<'py>,
+    owner: T,
+    (address, len): (u64, usize),
+    device: Device,
+    dtype: DataType,
+) -> PyResult<Bound<'py, PyAny>> {
+    let kept = Box::into_raw(Box::new(Kept { _owner: owner, shape: [len as i64], strides: [1] }));
+    // SAFETY: `kept` is valid until the deleter.
+    let (shape, strides) = unsafe { (&raw mut (*kept).shape, &raw mut (*kept).strides) };
+    let tensor = Tensor {
+        data: address as *mut c_void,
+        device,
+        dimensions: 1,
+        dtype,
+        shape: shape.cast(),
+        strides: strides.cast(),
+        byte_offset: 0,
+    };
+    let managed = Box::into_raw(Box::new(Managed { tensor, context: kept.cast(), deleter: Some(delete::<T>) }));
+    // SAFETY: the name lives for ever, and the destructor is for this pointer.
+    let made = unsafe { ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(forget)) };
+    // SAFETY: null with an exception, or a new reference.
+    unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
+        // SAFETY: nobody has seen it.
+        unsafe { delete::<T>(managed) }
+    })
+}
+
+unsafe extern "C" fn delete<T>(managed: *mut Managed) {
+    // SAFETY: both are of `capsule`, and DLPack calls this once.
+    unsafe {
+        let managed = Box::from_raw(managed);
+        drop(Box::from_raw(managed.context.cast::<Kept<T>>()));
+    }
+}
+
+/// Frees an array that nobody took from its capsule.
+unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
+    // SAFETY: a capsule of `capsule`; who takes the array gives it another name and calls the deleter.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 0 {
+            return;
+        }
+        let managed = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Managed>();
+        if let Some(deleter) = (*managed).deleter {
+            deleter(managed);
+        }
+    }
+}
+
+/// The error of a consumer's wish that cannot be granted.
+pub(super) fn refuse(what: &str) -> PyErr {
+    PyBufferError::new_err(what.to_owned())
+}

@@ -1,0 +1,80 @@
+//! Columns in CUDA memory as buffers of koel, and results.
+
+use koel::backend::Word;
+use koel::device::AnyBuffer;
+use koel::opencl::Buffer;
+use koel::opencl::cuda::{Cuda, Memory, bits_to_bytes, keys_to_words};
+
+use super::{Array, Dtype, GpuColumn};
+use crate::error::{KoelError, Result};
+use crate::tables::Type;
+
+/// A column in memory that OpenCL shares; its buffers may be used as long as this.
+pub(crate) struct Imported<'a> {
+    cuda: &'a Cuda,
+    column: &'a GpuColumn,
+    memory: Memory,
+}
+
+impl<'a> Imported<'a> {
+    /// Copies a column on its device. What keeps the column must be alive.
+    pub(crate) fn of(cuda: &'a Cuda, column: &'a GpuColumn) -> Result<Self> {
+        let item = column.of.bytes();
+        #[expect(unsafe_code, reason = "an address that the array's owner vouches for")]
+        // SAFETY: the protocol promises that the array is there as long as its owner, whom the caller holds.
+        let memory = unsafe { cuda.import(column.address, column.len, item, column.stride)? };
+        Ok(Imported { cuda, column, memory })
+    }
+
+    /// The values as they are.
+    pub(crate) fn values<V: Word>(&self) -> Result<AnyBuffer<V>> {
+        Ok(AnyBuffer::OpenCl(self.memory.buffer(self.column.len)?))
+    }
+
+    /// The keys as words of a table with keys of this type; `absent` stands for a key that the type does not hold.
+    pub(crate) fn words<K: Word>(&self, to: Type, absent: K) -> Result<AnyBuffer<K>> {
+        let (device, column) = (self.cuda.device(), self.column);
+        let words = match column.of.bits {
+            32 => keys_to_words::<u32, K>(
+                device,
+                &self.memory.buffer(column.len)?,
+                column.of.is_signed,
+                to.is_signed,
+                absent,
+            ),
+            _ => keys_to_words::<u64, K>(
+                device,
+                &self.memory.buffer(column.len)?,
+                column.of.is_signed,
+                to.is_signed,
+                absent,
+            ),
+        };
+        Ok(AnyBuffer::OpenCl(words?))
+    }
+}
+
+/// OpenCL's buffer of the two that `Any` has.
+fn opencl_buffer<T: Word>(buffer: &AnyBuffer<T>) -> Result<&Buffer<T>> {
+    match buffer {
+        AnyBuffer::OpenCl(buffer) => Ok(buffer),
+        _ => Err(KoelError::new_err("koel has its result on another device; please report it").into()),
+    }
+}
+
+/// Flags of `len` rows as an array of bool, and values before them, once they are there.
+pub(crate) fn publish(
+    cuda: &Cuda,
+    values: Option<(Memory, Type)>,
+    bits: &AnyBuffer<u32>,
+    len: usize,
+) -> Result<(Option<Array>, Array)> {
+    let words = len.div_ceil(4);
+    let flags = cuda.allocate(words * 4)?;
+    bits_to_bytes(cuda.device(), opencl_buffer(bits)?, len, &mut flags.buffer(words)?)?;
+    let mut results = vec![&flags];
+    results.extend(values.as_ref().map(|(values, _)| values));
+    cuda.publish(&results)?;
+    let values = values.map(|(memory, of)| Array::new(memory, len, Dtype::Integers(of)));
+    Ok((values, Array::new(flags, len, Dtype::Flags)))
+}

@@ -1,0 +1,118 @@
+//! Arrays in the memory of a GPU: CUDA's, of PyTorch, CuPy, JAX and Numba.
+//!
+//! ```text
+//! argument.rs   arguments, by DLPack or __cuda_array_interface__          dlpack.rs    DLPack's structures
+//! array.rs      koel.Array: results that stay on the GPU
+//! keys.rs       keys as words of tables, on the device                    isin.rs      koel.isin
+//! ```
+//!
+//! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`). It waits for all of
+//! the GPU's CUDA work first, and for its own at the end, so nothing is under way when it returns.
+
+mod argument;
+mod array;
+mod dlpack;
+mod isin;
+mod keys;
+
+use koel::Any;
+use koel::opencl::cuda::Cuda;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::device;
+use crate::error::Result;
+
+pub(crate) use argument::{GpuColumn, column};
+pub(crate) use array::{Array, Dtype};
+pub(crate) use isin::isin;
+pub(crate) use keys::{Imported, publish};
+
+/// The OpenCL device with the memory of some columns, for `device=` of a call.
+///
+/// # Errors
+/// TypeError if the columns or the device that was asked for are others; DeviceError without a driver.
+pub(crate) fn device_of(asked: &str, columns: &[&GpuColumn]) -> Result<(Cuda, Any)> {
+    let first = columns[0];
+    let ordinal = first.ordinal()?;
+    for column in columns {
+        if column.ordinal()? != ordinal {
+            let text = format!(
+                "{} is on CUDA device {ordinal} and {} on CUDA device {}: give arrays of one device",
+                first.name,
+                column.name,
+                column.ordinal()?
+            );
+            return Err(PyTypeError::new_err(text).into());
+        }
+    }
+    device::begin_on_gpu(asked)?;
+    let cuda = Cuda::nth(ordinal)?;
+    let device = Any::OpenCl(cuda.device().clone());
+    let id = device::shown(&device);
+    if asked != "auto" && asked != id {
+        let is_same = device::device(asked, usize::MAX)?.is(&id);
+        if !is_same {
+            let text = format!(
+                "{} is on CUDA device {ordinal}, which is {id}, and the device of this call is {asked}: leave out device=",
+                first.name
+            );
+            return Err(PyTypeError::new_err(text).into());
+        }
+    }
+    Ok((cuda, device))
+}
+
+/// The CUDA side of a table's device, which must have the column.
+///
+/// # Errors
+/// TypeError if the table is on another device.
+pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
+    let Any::OpenCl(opencl) = device else {
+        let text = format!(
+            "{} is in the memory of a GPU (CUDA) and the table is on {}: build the table on the GPU, or give a copy in main \
+             memory, such as tensor.cpu()",
+            column.name,
+            device::shown(device)
+        );
+        return Err(PyTypeError::new_err(text).into());
+    };
+    let ordinal = column.ordinal()?;
+    let cuda = Cuda::of(opencl)?;
+    if cuda.ordinal() != ordinal {
+        let text = format!(
+            "{} is on CUDA device {ordinal} and the table is on CUDA device {}: give an array of that device",
+            column.name,
+            cuda.ordinal()
+        );
+        return Err(PyTypeError::new_err(text).into());
+    }
+    Ok(cuda)
+}
+
+/// A GPU column and what keeps its memory.
+type Owned<'py> = (GpuColumn, Bound<'py, PyAny>);
+
+/// Two arguments in CUDA memory, by their names; `None` if neither is.
+///
+/// # Errors
+/// TypeError if one of them is in main memory.
+pub(crate) fn pair<'py>(
+    first: (&str, &Bound<'py, PyAny>),
+    second: (&str, &Bound<'py, PyAny>),
+) -> PyResult<Option<(Owned<'py>, Owned<'py>)>> {
+    match (column(first.0, first.1)?, column(second.0, second.1)?) {
+        (None, None) => Ok(None),
+        (Some(first), Some(second)) => Ok(Some((first, second))),
+        (Some(_), None) => Err(mixed(first.0, second.0)),
+        (None, Some(_)) => Err(mixed(second.0, first.0)),
+    }
+}
+
+/// Refuses a call with one array on a GPU and another in main memory.
+fn mixed(gpu: &str, host: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{gpu} is in the memory of a GPU (CUDA) and {host} in main memory: give both on the GPU, or copies of both in main \
+         memory, such as tensor.cpu()"
+    ))
+}
