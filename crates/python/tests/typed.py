@@ -50,4 +50,4 @@ koel.join_stream(reader, reader, left_on="a", right_on=["b"])
 koel.group_by_stream(reader, "k", {"x": ("v", "median")})  # type: ignore[dict-item]
 koel.unique("text")  # type: ignore[call-overload]
 koel.join(a, a, "cross")  # type: ignore[call-overload]
-koel.Table(a, a, duplicates="both")  # type: ignore[arg-type]
+koel.Table(a, a, duplicates="both")  # type: ignore[call-overload]

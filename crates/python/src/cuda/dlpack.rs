@@ -83,9 +83,9 @@ pub(super) fn read(name: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Described
     if dimensions > 0 && tensor.shape.is_null() {
         return Err(refused("an array without a shape"));
     }
-    // SAFETY: shape and strides have an item for each dimension.
     let numbers = |of: *const i64| match dimensions {
         0 => Vec::new(),
+        // SAFETY: shape and strides have an item for each dimension.
         _ => unsafe { std::slice::from_raw_parts(of, dimensions) }.to_vec(),
     };
     Ok(Described {
