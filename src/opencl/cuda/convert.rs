@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::opencl::runtime::program::INTERCHANGE;
 use crate::opencl::{Buffer, OpenCl};
 
-/// Integer keys as words of a table whose keys are signed or not, on the device: the top bit of signed keys is flipped, as
-/// [`KeyType::Signed`](crate::KeyType) says. A key that the table's type does not hold becomes `absent`.
+/// Integer keys as words of a table whose keys are signed or not, on the device: the top bit of signed keys is flipped,
+/// as [`KeyType::Signed`](crate::KeyType) says. A key that the table's type does not hold becomes `absent`.
 ///
 /// # Errors
 /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
@@ -25,7 +25,8 @@ pub fn keys_to_words<F: Word, K: Word>(
     Ok(to)
 }
 
-/// The first `len` bits of a bitmap as bytes, 0 or 1: `len / 4` words, rounded up, whose last bytes may be of later bits.
+/// The first `len` bits of a bitmap as bytes, 0 or 1: `len / 4` words, rounded up, whose last bytes may be of later
+/// bits.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.

@@ -67,8 +67,8 @@ impl Cuda {
     /// queued later does not change before the call returns.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if the memory is another device's; [`Error::Device`] if it is not CUDA's or the driver fails;
-    /// [`Error::OutOfMemory`].
+    /// [`Error::WrongDevice`] if the memory is another device's; [`Error::Device`] if it is not CUDA's or the driver
+    /// fails; [`Error::OutOfMemory`].
     #[expect(unsafe_code, reason = "only the caller knows what an address is")]
     pub unsafe fn import(&self, address: u64, len: usize, item: usize, stride: usize) -> Result<Memory> {
         if stride < item && len > 1 {

@@ -8,9 +8,9 @@
 //! publish(&[&memory])               waits for koel's work; from then on CUDA reads the results at memory.address()
 //! ```
 //!
-//! **How memory is shared.** CUDA allocates it by its virtual memory API and exports a file descriptor, and OpenCL imports
-//! that (`cl_khr_external_memory`). Memory of `cudaMalloc` cannot be exported, so [`Cuda::import`] copies it on the device,
-//! at the rate of device memory. Freed memory is kept for the next call, up to an eighth of the device's.
+//! **How memory is shared.** CUDA allocates it by its virtual memory API and exports a file descriptor, and OpenCL
+//! imports that (`cl_khr_external_memory`). Memory of `cudaMalloc` cannot be exported, so [`Cuda::import`] copies it on
+//! the device, at the rate of device memory. Freed memory is kept for the next call, up to an eighth of the device's.
 //!
 //! **Order.** [`Cuda::import`] and [`Cuda::allocate`] wait for all work of the device's primary CUDA context, whichever
 //! stream it is in; [`Cuda::publish`] waits for koel's. No work of one side is under way when the other begins.
