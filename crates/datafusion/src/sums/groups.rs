@@ -96,6 +96,9 @@ impl GroupsAccumulator for Groups {
     fn merge_batch(&mut self, states: &[ArrayRef], numbers: &[usize], groups: usize) -> Result<()> {
         self.resize(groups);
         let states = States::of(self.what, states)?;
+        if numbers.len() != states.len() || numbers.iter().any(|&number| number >= groups) {
+            return Err(DataFusionError::Internal("koel: states of groups that do not exist".into()));
+        }
         for (row, &number) in numbers.iter().enumerate() {
             let count = states.merge(row, &mut self.sums, number)?;
             self.counts[number] = self.counts[number].saturating_add(count);
@@ -139,5 +142,54 @@ impl GroupsAccumulator for Groups {
 impl fmt::Debug for Groups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Groups").field("what", &self.what).field("groups", &self.counts.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{FixedSizeBinaryArray, LargeBinaryArray};
+    use datafusion::logical_expr::Accumulator;
+
+    use super::super::plain::Plain;
+    use super::*;
+
+    fn merge(columns: &[ArrayRef]) -> [Result<()>; 2] {
+        let mut groups = Groups::new(What::Sum);
+        [groups.merge_batch(columns, &[0], 1), Plain::new(What::Sum).merge_batch(columns)]
+    }
+
+    fn columns(sum: &[u8], leftovers: Option<&[u8]>) -> [ArrayRef; 2] {
+        let sums = FixedSizeBinaryArray::try_from_iter([sum].into_iter()).expect("a state");
+        [Arc::new(sums), Arc::new(LargeBinaryArray::from_opt_vec(vec![leftovers]))]
+    }
+
+    #[test]
+    fn damaged_states_are_errors() {
+        let mut sums = SumStates::default();
+        sums.resize(1);
+        sums.add([(0, 1e300), (0, 1e-300)].into_iter());
+        let (state, leftovers) = (sums.state(0), sums.leftovers(0).expect("exponents that are far apart"));
+        assert!(merge(&columns(&state, Some(&leftovers))).iter().all(Result::is_ok));
+        let mut no_window = state;
+        no_window[..2].copy_from_slice(&[0xff; 2]);
+        for damaged in
+            [columns(&no_window, Some(&leftovers)), columns(&state, Some(&leftovers[1..])), columns(&state, Some(&[]))]
+        {
+            for found in merge(&damaged) {
+                let found = found.expect_err("a damaged state");
+                assert!(matches!(&found, DataFusionError::Execution(why) if why.contains("damaged")), "{found}");
+            }
+        }
+        let [sums, leftovers] = columns(&state, Some(&leftovers));
+        for other in [vec![Arc::clone(&sums)], vec![Arc::clone(&leftovers), sums], columns(&state[1..], None).to_vec()]
+        {
+            for found in merge(&other) {
+                assert!(matches!(found, Err(DataFusionError::Internal(_))));
+            }
+        }
+        let whole = columns(&state, None);
+        for (numbers, groups) in [(&[][..], 1), (&[0, 0], 1), (&[1], 1)] {
+            assert!(Groups::new(What::Sum).merge_batch(&whole, numbers, groups).is_err());
+        }
     }
 }

@@ -63,6 +63,11 @@ impl<'a> States<'a> {
         })
     }
 
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.sums.len()
+    }
+
     /// Adds the state of a row to a group. Returns the number of its values, or 1 for a sum.
     pub(super) fn merge(&self, row: usize, sums: &mut SumStates, group: usize) -> Result<u64> {
         if self.sums.is_null(row) {
