@@ -208,12 +208,12 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
         self.inner.select_pairs(bits, keep, keys, values)
     }
 
-    fn bring<T: Word>(&self, to: &mut B::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
+    fn fetch<T: Word>(&self, to: &mut B::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
         let of_inner = pieces.iter().map(|piece| {
             let &Piece { device, buffer, ref range } = piece;
             Piece { device: &device.inner, buffer, range: range.clone() }
         });
-        self.inner.bring(to, at, &of_inner.collect::<Vec<_>>())
+        self.inner.fetch(to, at, &of_inner.collect::<Vec<_>>())
     }
 
     fn in_pairs<K: Word, V: Word>(

@@ -65,12 +65,12 @@ pub fn wait_for(mut is_over: impl FnMut() -> bool) {
 /// [`wait_for`] does; the scope itself would sleep, and a thread of a pool that sleeps may be the one that is waited
 /// for.
 #[derive(Debug, Default)]
-pub struct Crew {
+pub struct Workers {
     running: AtomicUsize,
     ended: AtomicBool,
 }
 
-impl Crew {
+impl Workers {
     /// Starts a thread, which ends the others' work if it panics.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Crew {
     }
 }
 
-struct Member<'a>(&'a Crew);
+struct Member<'a>(&'a Workers);
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
@@ -123,9 +123,9 @@ impl Drop for Member<'_> {
     }
 }
 
-/// What [`Crew::leader`] gives.
+/// What [`Workers::leader`] gives.
 #[derive(Debug)]
-pub struct Leader<'a>(&'a Crew);
+pub struct Leader<'a>(&'a Workers);
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {

@@ -166,13 +166,13 @@ where
     sweep(&what("upsert"), build, |table| Ok(table.upsert(&keys, &many[..keys.len()])?.overwritten), as_before);
     sweep(&what("remove"), build, |table| table.remove(&queries), as_before);
     sweep(&what("rebuild"), build, |table| table.rebuild(), as_before);
-    let worn = || {
+    let with_tombstones = || {
         let mut table = build();
         table.remove(&keys[..5000]).expect("room");
         table
     };
-    let worn_before = state(&worn());
-    sweep(&what("compact"), worn, |table| table.compact(), |table| assert!(state(table) == worn_before));
+    let worn_before = state(&with_tombstones());
+    sweep(&what("compact"), with_tombstones, |table| table.compact(), |table| assert!(state(table) == worn_before));
 }
 
 #[test]

@@ -65,11 +65,11 @@ fn of_structures(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
     }
     let ids = CompactingTable::builder(scheme.clone()).build(&cpu(), &keys).expect("a table");
     seeds.push((name(scheme, "compact"), file(|to| ids.save(to.path()))));
-    let copies: Vec<u32> = keys.iter().enumerate().flat_map(|(i, &key)| vec![key; 1 + i % 3]).collect();
-    let values: Vec<u32> = (100..).take(copies.len()).collect();
-    let multi = MultiTable::builder(scheme.clone()).build(&cpu(), &copies, &values).expect("a table");
+    let duplicates: Vec<u32> = keys.iter().enumerate().flat_map(|(i, &key)| vec![key; 1 + i % 3]).collect();
+    let values: Vec<u32> = (100..).take(duplicates.len()).collect();
+    let multi = MultiTable::builder(scheme.clone()).build(&cpu(), &duplicates, &values).expect("a table");
     seeds.push((name(scheme, "multi"), file(|to| multi.save(to.path()))));
-    let index = JoinIndex::builder(scheme.clone()).build(&cpu(), &copies).expect("an index");
+    let index = JoinIndex::builder(scheme.clone()).build(&cpu(), &duplicates).expect("an index");
     seeds.push((name(scheme, "index"), file(|to| index.save(to.path()))));
 }
 

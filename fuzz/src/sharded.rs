@@ -165,7 +165,7 @@ fn opened(mut table: Table) {
         [("compact", Table::compact as fn(&mut Table) -> koel::Result<()>), ("rebuild", Table::rebuild)]
     {
         match restore(&mut table) {
-            Ok(()) => assert!(!table.is_worn(), "{what}"),
+            Ok(()) => assert!(!table.has_tombstones(), "{what}"),
             Err(error) => assert!(may_refuse(&error), "{what}: {error}"),
         }
         check(&table, &model, what);

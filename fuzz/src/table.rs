@@ -125,7 +125,7 @@ impl Known {
     /// Runs a compaction or rebuild, which must not change any pair.
     fn restore(&mut self, what: &str, restore: impl FnOnce(&mut HashTable<Cpu, AnyScheme>) -> koel::Result<()>) {
         match restore(&mut self.table) {
-            Ok(()) => assert!(!self.table.is_worn(), "{what}"),
+            Ok(()) => assert!(!self.table.has_tombstones(), "{what}"),
             Err(error) => assert!(may_refuse(&error), "{what}: {error}"),
         }
         self.check(what);

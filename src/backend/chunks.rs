@@ -89,7 +89,7 @@ pub(crate) type Pass<'a, B, Q, A> = &'a mut dyn FnMut(ChunkOf<B, Q, A>) -> Resul
 
 impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {
     /// A chunk without answers.
-    pub(crate) fn asking(first: usize, queries: Queries) -> Self {
+    pub(crate) fn of_queries(first: usize, queries: Queries) -> Self {
         Chunk { first, queries, bits: None, words: Vec::new() }
     }
 
@@ -116,7 +116,7 @@ pub(crate) fn one_by_one<B: HashBackend, Q: Word, A: Word>(
                 backend.write(&mut chunk.queries, 0, asked)?;
                 Chunk { first, ..chunk }
             }
-            _ => Chunk::asking(first, backend.upload(asked)?),
+            _ => Chunk::of_queries(first, backend.upload(asked)?),
         };
         let chunk = pass(chunk)?;
         chunk.check(answers.bits.is_some(), answers.words.len())?;

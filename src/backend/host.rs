@@ -34,7 +34,7 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
             }
         };
         if is_copy {
-            placed.copies += 1;
+            placed.duplicates += 1;
             placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
         }
     }

@@ -154,7 +154,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`crate::Error::WrongDevice`], and [`crate::Error::LengthMismatch`] past an end; [`crate::Error::OutOfMemory`]
     /// or what a device reports, after which the contents of `to` are unspecified.
-    fn bring<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
+    fn fetch<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
         across::by_way_of_the_host(self, to, at, pieces)
     }
     /// Whether the host's threads should preprocess columns in host memory on their way to the device: the device works
@@ -283,7 +283,7 @@ pub struct Placed<K = u32, V = u32> {
     /// the image must not be used.
     pub unplaced: u64,
     /// The number of duplicates, including duplicates of the image's own pairs; exact if `unplaced` is 0.
-    pub copies: u64,
+    pub duplicates: u64,
     /// The smallest key with duplicates; exact if `unplaced` is 0.
     pub least_copy: Option<K>,
     /// The value of the sentinel pair, whose key cannot be stored in the image (classic: it is the empty marker).

@@ -29,7 +29,7 @@ fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
     before.iter().chain(come).for_each(|&key| *times.entry(key).or_default() += 1);
     Placed {
         unplaced: 0,
-        copies: times.values().map(|times| times - 1).sum(),
+        duplicates: times.values().map(|times| times - 1).sum(),
         least_copy: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
         outside: (kind == Kind::Classic && come.contains(&EMPTY_KEY)).then_some(0),
         stash: 0,
@@ -158,13 +158,13 @@ pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backe
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
         let in_slots = bytemuck::cast_slice::<u64, u32>(&image)[..plan.cells() as usize].iter();
         in_slots.filter(|&&key| key != EMPTY_KEY).for_each(|&key| *times.entry(key).or_default() += 1);
-        let copies = clean_up(&plan, &mut image);
-        assert_eq!(copies, times.values().map(|times| times - 1).sum::<u64>());
-        assert!(copies > len as u64 / 2);
+        let duplicates = clean_up(&plan, &mut image);
+        assert_eq!(duplicates, times.values().map(|times| times - 1).sum::<u64>());
+        assert!(duplicates > len as u64 / 2);
         let least_copy = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
         // Without new keys, existing ones are still deduplicated.
         let placed = place(backend, &plan, &mut there, &[]);
-        assert_eq!(placed, Placed { copies, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() });
         assert!(backend.download(&there).expect("readable") == image, "H = {functions}");
     }
 }

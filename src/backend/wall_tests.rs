@@ -9,7 +9,7 @@ use crate::scheme::{Plan as _, Request, Scheme, Updates};
 const KEYS: usize = 70;
 
 /// The arguments of the passes.
-struct Asked<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> {
+struct Fixture<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> {
     plan: S::Plan,
     image: B::Buffer<u64>,
     keys: B::Buffer<u32>,
@@ -45,9 +45,9 @@ enum Part {
     Found,
 }
 
-impl<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> Asked<S, B> {
+impl<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> Fixture<S, B> {
     fn new(backend: &B, plan: S::Plan, lengths: Lengths) -> Result<Self> {
-        Ok(Asked {
+        Ok(Fixture {
             plan,
             image: backend.filled(lengths.image, plan.empty_word())?,
             keys: backend.iota(KEYS)?,
@@ -58,7 +58,7 @@ impl<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> Asked<S, B> {
 
     /// Calls every pass, in the order of [`PASSES`].
     fn all(&mut self, backend: &B) -> [Result<()>; 9] {
-        let Asked { plan, image, keys, values, found } = self;
+        let Fixture { plan, image, keys, values, found } = self;
         [
             Kernels::<S>::build(backend, plan, keys, values).map(drop),
             Kernels::<S>::extended(backend, plan, image, keys, values).map(drop),
@@ -89,7 +89,7 @@ pub(crate) fn what_does_not_fit_is_refused<S: Scheme<Key = u32, Value = u32>, B:
             (Part::Values, Lengths { values: other(right.values), ..right }),
             (Part::Found, Lengths { found: other(right.found), ..right }),
         ] {
-            let results = Asked::<S, B>::new(backend, plan, lengths)?.all(backend);
+            let results = Fixture::<S, B>::new(backend, plan, lengths)?.all(backend);
             for ((pass, looks_at), result) in PASSES.iter().zip(results) {
                 let refused = matches!(result, Err(Error::LengthMismatch { .. }));
                 assert_eq!(refused, looks_at.contains(&part), "{} {pass}, {lengths:?}: {result:?}", scheme.name());
@@ -97,7 +97,7 @@ pub(crate) fn what_does_not_fit_is_refused<S: Scheme<Key = u32, Value = u32>, B:
         }
     }
 
-    let mut asked = Asked::<S, B>::new(backend, plan, right)?;
+    let mut asked = Fixture::<S, B>::new(backend, plan, right)?;
     for ((pass, _), result) in PASSES.iter().zip(asked.all(backend)) {
         let possible = match *pass {
             "remove" => scheme.updates() != Updates::Rebuild,

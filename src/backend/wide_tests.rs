@@ -162,7 +162,7 @@ where
         let plan = Request { slots: (count as f64 / load) as u64, pairs: count as u64, seed: 3, attempt: 0 };
         let plan = stashed::<S>(scheme.plan(plan)?, &all);
         let expected = reference::<S>(&plan, &all).expect("a place for each pair");
-        let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
+        let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.duplicates), (0, 0));
 
         let (keys, values) = (backend.upload(&all.0)?, backend.upload(&all.1)?);
         let (image, placed) = Kernels::<S>::build(backend, &plan, &keys, &values)?;
@@ -202,7 +202,7 @@ where
 {
     let (count, half) = (all.0.len(), all.0.len() / 2);
     let said = format!("{} {count}", S::NAME);
-    let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
+    let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.duplicates), (0, 0));
     // In two batches, of which the second displaces the first: values move with their keys.
     let (keys, values) = (backend.upload(&all.0[..half])?, backend.upload(&all.1[..half])?);
     let (one, placed) = Kernels::<S>::build(backend, plan, &keys, &values)?;
@@ -212,24 +212,24 @@ where
     clean(placed);
     assert!(backend.download(&two)? == expected, "{said}, in two batches");
 
-    let mut worn = backend.clone_buffer(image)?;
+    let mut with_tombstones = backend.clone_buffer(image)?;
     let gone: Vec<_> = all.0.iter().copied().step_by(3).collect();
     let twice = [&gone[..], &gone[..gone.len() / 2]].concat();
-    let removed = Kernels::<S>::remove(backend, plan, &mut worn, &backend.upload(&twice)?)?;
+    let removed = Kernels::<S>::remove(backend, plan, &mut with_tombstones, &backend.upload(&twice)?)?;
     assert_eq!(removed.pairs, gone.len() as u64);
     let mut expected_worn = expected.to_vec();
     assert_eq!(S::remove(plan, &mut expected_worn, &gone), gone.len() as u64);
-    assert!(backend.download(&worn)? == expected_worn, "{said}, worn");
-    answers::<S>(backend, scheme, plan, &worn, &expected_worn, &all.0)?;
+    assert!(backend.download(&with_tombstones)? == expected_worn, "{said}, worn");
+    answers::<S>(backend, scheme, plan, &with_tombstones, &expected_worn, &all.0)?;
 
     // After compaction, it is the table of the remaining keys.
-    let lifted = Kernels::<S>::lift(backend, plan, &mut worn)?;
+    let lifted = Kernels::<S>::lift(backend, plan, &mut with_tombstones)?;
     let (keys, values) = backend.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
-    clean(Kernels::<S>::place(backend, plan, &mut worn, &keys, &values)?);
+    clean(Kernels::<S>::place(backend, plan, &mut with_tombstones, &keys, &values)?);
     let left = (0..count).filter(|i| !i.is_multiple_of(3));
     let rest = left.map(|i| (all.0[i], all.1[i])).unzip();
     assert!(
-        backend.download(&worn)? == reference::<S>(plan, &rest).expect("a place for each pair"),
+        backend.download(&with_tombstones)? == reference::<S>(plan, &rest).expect("a place for each pair"),
         "{said}, compacted"
     );
     Ok(())
@@ -294,7 +294,7 @@ where
     let (on_device, values) = (backend.upload(&column)?, backend.upload(&values)?);
     let (image, placed) = Kernels::<S>::build(backend, &plan, &on_device, &values)?;
     let plan = plan.with_stash(placed.stash);
-    assert_eq!((placed.unplaced, placed.copies, placed.least_copy), (0, rows - keys, Some(5)));
+    assert_eq!((placed.unplaced, placed.duplicates, placed.least_copy), (0, rows - keys, Some(5)));
     let image = backend.download(&image)?;
     let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
     assert!((0..keys).all(|i| S::find(&plan, &image, i << 33 | 5) == greatest(i)));
@@ -338,7 +338,7 @@ where
 
 /// Of pairs with one key, only the one with the greatest value is kept; numbering in order of first occurrence relies
 /// on it. Keys occur once, a few times, and one of them in a quarter of the rows.
-pub(crate) fn greatest_of_copies<S: Erase<Any: Scheme<Key = u64, Value = u32>>>(
+pub(crate) fn greatest_of_duplicates<S: Erase<Any: Scheme<Key = u64, Value = u32>>>(
     backend: &impl IntoAny,
     scheme: &S,
     rows: usize,

@@ -42,7 +42,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::BLOCK;
 use super::block::{GREATEST_AGE, Lists, Pairs, Workspace, Workspaces, sum};
-use super::crew::Crew;
+use super::chunk_queue::ChunkQueue;
 use super::lanes::at_best;
 use super::place::Shared;
 use crate::backend::Placed;
@@ -78,15 +78,15 @@ pub(super) fn place<P: Shared>(
     pairs: Pairs<'_>,
     workspaces: &Workspaces,
 ) -> Placed {
-    let work = |crew: &Crew| {
+    let work = |chunk_queue: &ChunkQueue| {
         let Some(mut loan) = workspaces.lend() else { return Placed::default() };
         let placer = Placer::new(lists, image, loan.workspace());
         at_best(
             #[inline(always)]
-            || placer.place(pairs, crew),
+            || placer.place(pairs, chunk_queue),
         )
     };
-    Crew::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
+    ChunkQueue::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
 }
 
 /// One thread of a build.
@@ -105,9 +105,9 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
     }
 
     #[inline(always)]
-    fn place(mut self, pairs: Pairs<'_>, crew: &Crew) -> Placed {
+    fn place(mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) -> Placed {
         loop {
-            self.next_block(pairs, crew);
+            self.next_block(pairs, chunk_queue);
             self.workspace.next.aim(self.lists, self.image);
             self.resolve();
             let Workspace { flying, next, .. } = self.workspace;
@@ -121,13 +121,13 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
 
     /// Whole blocks of displaced pairs are first, to keep the queues short; incomplete blocks are last, to keep blocks
     /// whole.
-    fn next_block(&mut self, pairs: Pairs<'_>, crew: &Crew) {
+    fn next_block(&mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) {
         let Workspace { next: block, waiting, .. } = &mut *self.workspace;
         if waiting.take_whole(block) {
             return;
         }
         if self.chunk.is_empty() {
-            self.chunk = crew.take().unwrap_or(0..0);
+            self.chunk = chunk_queue.take().unwrap_or(0..0);
         }
         if self.chunk.is_empty() {
             waiting.take_any(block);
@@ -144,7 +144,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
     fn resolve(&mut self) {
         const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };
         let Workspace { flying: block, waiting, .. } = &mut *self.workspace;
-        let mut copies = self.placed.copies;
+        let mut duplicates = self.placed.duplicates;
         let mut least_copy = self.placed.least_copy;
         let mut displaced = [(0, 0); BLOCK];
         let (mut displacements, mut unplaced) = (0, 0);
@@ -160,7 +160,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
                     let there = self.lists.raise(&self.image[slot as usize], upper, mine);
                     let copy = there >> L::VALUE_BITS == mine >> L::VALUE_BITS;
                     if copy {
-                        copies += 1;
+                        duplicates += 1;
                         least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
                     }
                     (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
@@ -176,7 +176,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
             },
         );
         self.placed.unplaced += unplaced;
-        (self.placed.copies, self.placed.least_copy) = (copies, least_copy);
+        (self.placed.duplicates, self.placed.least_copy) = (duplicates, least_copy);
         for &(place, word) in &displaced[..displacements] {
             match self.lists.displaced(place, word) {
                 Some((age, key, value)) if age < L::MAX_AGE => waiting.push(age + 1, key, value),

@@ -45,7 +45,7 @@ pub(super) struct Pairs<'a> {
 pub(super) fn sum<K: Ord, V: Ord>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
     Placed {
         unplaced: a.unplaced + b.unplaced,
-        copies: a.copies + b.copies,
+        duplicates: a.duplicates + b.duplicates,
         least_copy: a.least_copy.into_iter().chain(b.least_copy).min(),
         outside: a.outside.max(b.outside),
         stash: a.stash + b.stash,

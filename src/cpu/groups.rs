@@ -13,8 +13,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::crew::Crew;
-use super::firsts::Numbering;
+use super::chunk_queue::ChunkQueue;
+use super::first_occurrences::Numbering;
 use super::memory::prefetch;
 use super::sums::Totals;
 use super::{BLOCK, CHUNK, Cpu, Memory};
@@ -182,10 +182,10 @@ impl Cpu {
             _ => Window::of(&[]),
         };
         let unknown = AtomicBool::new(false);
-        let job = |crew: &Crew| {
+        let job = |chunk_queue: &ChunkQueue| {
             let mut cells = Cells::of(groups, wanted)?;
             let mut ids = [0; CHUNK];
-            while let Some(rows) = crew.take() {
+            while let Some(rows) = chunk_queue.take() {
                 let ids = &mut ids[..rows.len()];
                 if !look(rows.clone(), ids) {
                     unknown.store(true, Relaxed);
@@ -210,7 +210,7 @@ impl Cpu {
             a.append(&mut b);
             Ok(a)
         };
-        let all = self.run(|| Crew::new(rows).run(job, join).transpose())??.unwrap_or_default();
+        let all = self.run(|| ChunkQueue::new(rows).run(job, join).transpose())??.unwrap_or_default();
         if unknown.into_inner() {
             return Ok(None);
         }

@@ -17,7 +17,7 @@ use crate::scheme::slot::EMPTY;
 
 /// Whether a key is in an image, and its place; an arbitrary place if it is absent.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct Hit {
     /// The number of the key.
     pub(super) number: usize,
     pub(super) line: usize,
@@ -30,7 +30,7 @@ pub(super) trait Finds<L: Layout>: Sync {
     /// The bit fields of words.
     const FIELDS: Fields = slot::FIELDS;
     /// Reports each key at least once. The last report is final; all earlier ones were "not found".
-    fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], then: impl FnMut(Told));
+    fn each_hit(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], then: impl FnMut(Hit));
     /// The key of a pair's word in a slot of a line.
     fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key;
 }
@@ -83,12 +83,12 @@ impl Cpu {
             each(columns, CHUNK, |_, (queries, values, Per(_, found))| {
                 let mut hits = [0; CHUNK];
                 in_whole_chunks(values, |values: &mut [L::Value; CHUNK]| {
-                    with_lanes!(lanes => table.each_told(
+                    with_lanes!(lanes => table.each_hit(
                         lanes,
                         lines,
                         queries,
                         #[inline(always)]
-                        |Told { number, line, slot, found }| {
+                        |Hit { number, line, slot, found }| {
                             let value = L::value(&lines[line], slot);
                             values[number % CHUNK] = value;
                             hits[number % CHUNK] = found.into();
@@ -114,7 +114,7 @@ impl Cpu {
         self.run(|| {
             each(columns, CHUNK, |_, (queries, Per(_, found))| {
                 let mut hits = [0; CHUNK];
-                with_lanes!(lanes => table.each_told(
+                with_lanes!(lanes => table.each_hit(
                     lanes,
                     lines,
                     queries,

@@ -3,7 +3,7 @@
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; prefetches
 //! lanes/         selects the instructions of the hot loops, among those of the processor
-//! crew.rs        distributes the input of one pass with queues over the threads; other passes: `crate::parallel`
+//! chunk_queue.rs  distributes the input of one pass with queues over the threads; other passes: `crate::parallel`
 //! ahead.rs       passes in which each key has one place
 //! atomic.rs      operations on a word that threads share
 //! place.rs       one place of an image: a word, or half of one; exclusive or shared
@@ -19,7 +19,7 @@
 //! primitives.rs  the passes that do not depend on a scheme, on plain slices
 //! relational.rs  the other passes for groups and joins
 //! aggregate.rs   the part of them for values of 64 bits: aggregates of groups, and sums of doubles
-//! firsts/        the first row of each key of a column, by tables that no other pass uses
+//! first_occurrences/        the first row of each key of a column, by tables that no other pass uses
 //! groups.rs      aggregates of the groups of a column without storing ids
 //! joins/         an index of a right column, and joins with it
 //! sort.rs        a radix sort of pairs, the longest of the primitives
@@ -50,10 +50,10 @@ mod atomic;
 mod backend;
 mod block;
 mod bucketized;
+mod chunk_queue;
 mod columns;
-mod crew;
 mod cuckoo;
-pub(crate) mod firsts;
+pub(crate) mod first_occurrences;
 mod fks;
 pub(crate) mod groups;
 mod horton;

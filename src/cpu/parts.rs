@@ -168,7 +168,7 @@ impl Slices {
     }
 
     /// The two ranges of words of a part's slice that contain its rows, and the number of rows in each.
-    pub(super) fn dealt(self, part: usize, slice: &[u64], count: usize) -> [(&[u64], usize); 2] {
+    pub(super) fn partitioned(self, part: usize, slice: &[u64], count: usize) -> [(&[u64], usize); 2] {
         let (behind, first) = slice.split_at(self.begin(part).min(slice.len()));
         let in_first = count.min(self.rows_of(first.len()));
         [(first, in_first), (behind, (count - in_first).min(self.rows_of(behind.len())))]
@@ -199,7 +199,7 @@ impl Slices {
 }
 
 /// The result of partitioning a batch.
-pub(super) struct Dealt<R> {
+pub(super) struct Partitioned<R> {
     /// The number of rows in the slice of each part.
     pub(super) counts: Vec<usize>,
     /// Rows whose slices were full.
@@ -208,7 +208,7 @@ pub(super) struct Dealt<R> {
 
 /// Partitions pairs into the slices of an image of zeros. `None` if more than `most` pairs escape, or if memory is
 /// short; the contents of the image are then unspecified.
-pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: usize) -> Option<Dealt<B::Row>> {
+pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: usize) -> Option<Partitioned<B::Row>> {
     let len = batch.len();
     // Places are counted in 32 bits.
     u32::try_from(len).ok()?;
@@ -217,7 +217,7 @@ pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: 
     let share = share.max(CHUNK).next_multiple_of(LINE);
     let chunk = |number: usize| batch.some(number * share..len.min((number + 1) * share));
     let chunks = len.div_ceil(share);
-    let mut firsts = if chunks == 1 {
+    let mut first_occurrences = if chunks == 1 {
         vec![zeros(slices.count())?]
     } else {
         let counts = collect(0..chunks, 1, |number, _| count(chunk(number), slices.count())).ok()?;
@@ -226,16 +226,16 @@ pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: 
     let (image, escaped) = (atomic(image), AtomicUsize::new(0));
     let of_chunk = |number, first: &mut [_]| {
         let first = std::mem::take(&mut first[0]);
-        Dealer::<B>::new(image, slices, first)?.deal(chunk(number), (&escaped, most))
+        Partitioner::<B>::new(image, slices, first)?.deal(chunk(number), (&escaped, most))
     };
-    let mut done = collect(&mut firsts[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
+    let mut done = collect(&mut first_occurrences[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
     let mut escapes = with_room(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
     // The shares of the last chunk are after all others.
     let (ends, _) = done.pop()?;
     let mut counts = with_room(ends.len())?;
     counts.extend(ends.iter().enumerate().map(|(part, &end)| slices.len_of(part).min(end as usize)));
-    (escapes.len() <= most).then_some(Dealt { counts, escapes })
+    (escapes.len() <= most).then_some(Partitioned { counts, escapes })
 }
 
 fn zeros(len: usize) -> Option<Vec<u32>> {
@@ -279,7 +279,7 @@ fn count(batch: impl Batch, parts: usize) -> Option<Vec<u32>> {
 struct Line([u64; LINE]);
 
 /// A chunk that is being partitioned.
-struct Dealer<'a, B: Batch> {
+struct Partitioner<'a, B: Batch> {
     image: &'a [AtomicU64],
     slices: Slices,
     /// For each part the rows that have not been copied to its slice yet: row i of the part is row i mod `B::EACH` of
@@ -291,12 +291,12 @@ struct Dealer<'a, B: Batch> {
     escapes: Vec<B::Row>,
 }
 
-impl<'a, B: Batch> Dealer<'a, B> {
+impl<'a, B: Batch> Partitioner<'a, B> {
     fn new(image: &'a [AtomicU64], slices: Slices, first: Vec<u32>) -> Option<Self> {
         let (mut lines, mut next) = (with_room(first.len())?, with_room(first.len())?);
         lines.resize(first.len(), Line([0; LINE]));
         next.extend_from_slice(&first);
-        Some(Dealer { image, slices, lines, first, next, escapes: Vec::new() })
+        Some(Partitioner { image, slices, lines, first, next, escapes: Vec::new() })
     }
 
     /// Returns the end of each part's rows, and the escapes; `None` if there are too many.
@@ -327,7 +327,7 @@ impl<'a, B: Batch> Dealer<'a, B> {
     #[inline(always)]
     fn deal_some(&mut self, batch: B) {
         // Separate slices, so that the compiler knows that they do not alias.
-        let Dealer { image, slices, lines, first, next, escapes } = self;
+        let Partitioner { image, slices, lines, first, next, escapes } = self;
         let (image, slices, lines, first, next) = (*image, *slices, &mut lines[..], &first[..], &mut next[..]);
         // The capacity of a slice; the last one, which may be shorter, ends with the image.
         let room = slices.rows_of(slices.each);
@@ -391,20 +391,20 @@ mod tests {
 
     /// Partitions into slices of 2 to the power of `bits` words, and checks that each pair is in its slice or has
     /// escaped.
-    fn deal_and_check(cpu: &Cpu, keys: &[u32], words: usize, bits: u32, most: usize) -> Option<usize> {
+    fn partition_and_check(cpu: &Cpu, keys: &[u32], words: usize, bits: u32, most: usize) -> Option<usize> {
         let values: Vec<u32> = (0..keys.len() as u32).collect();
         let slices = Slices::new(words, bits, LINE);
         let parts = slices.count() as u32;
         let mut image = vec![0; words];
         let pairs = Pairs { keys, values: &values };
-        let dealt = cpu.run(|| {
+        let partitioned = cpu.run(|| {
             let words = Words(pairs, |keys| {
                 let mixed = mix(keys, MIXER);
                 (mixed, reduce(mixed, parts))
             });
             deal(words, &mut image, slices, most)
         });
-        let dealt = dealt.expect("threads")?;
+        let partitioned = partitioned.expect("threads")?;
         let mut found = vec![false; keys.len()];
         let mut meet = |word: u64| {
             let (mixed, value) = ((word >> 32) as u32, word as u32 as usize);
@@ -412,20 +412,20 @@ mod tests {
             assert!(!std::mem::replace(&mut found[value], true), "{value} twice");
             reduce(mixed, parts) as usize
         };
-        assert_eq!(dealt.counts.len(), parts as usize);
-        for (part, (slice, &count)) in image.chunks(1 << bits).zip(&dealt.counts).enumerate() {
-            let lists = slices.dealt(part, slice, count).map(|(words, rows)| &words[..rows]);
+        assert_eq!(partitioned.counts.len(), parts as usize);
+        for (part, (slice, &count)) in image.chunks(1 << bits).zip(&partitioned.counts).enumerate() {
+            let lists = slices.partitioned(part, slice, count).map(|(words, rows)| &words[..rows]);
             assert_eq!(lists.map(<[u64]>::len).iter().sum::<usize>(), count);
             lists.into_iter().flatten().for_each(|&word| assert_eq!(meet(word), part));
         }
-        for &word in &dealt.escapes {
+        for &word in &partitioned.escapes {
             let part = meet(word);
-            assert_eq!(dealt.counts[part], slices.len_of(part), "only from full slices");
+            assert_eq!(partitioned.counts[part], slices.len_of(part), "only from full slices");
         }
         let untouched = image.iter().filter(|&&word| word == 0).count();
-        assert_eq!(untouched, words - dealt.counts.iter().sum::<usize>(), "nothing else was written");
+        assert_eq!(untouched, words - partitioned.counts.iter().sum::<usize>(), "nothing else was written");
         assert!(found.iter().all(|&found| found));
-        Some(dealt.escapes.len())
+        Some(partitioned.escapes.len())
     }
 
     #[test]
@@ -438,11 +438,11 @@ mod tests {
                 // short or tiny.
                 for words in [len * 2, len + len / 20 + 3, len, len * 9 / 10 + 1, 8192, 8193, 16_384 + 16] {
                     for bits in [3, 6, 13] {
-                        deal_and_check(&cpu, &noise[..len], words, bits, usize::MAX).expect("dealt");
+                        partition_and_check(&cpu, &noise[..len], words, bits, usize::MAX).expect("dealt");
                     }
                 }
             }
-            assert_eq!(deal_and_check(&cpu, &noise[..1000], 1 << 16, 13, 0), Some(0));
+            assert_eq!(partition_and_check(&cpu, &noise[..1000], 1 << 16, 13, 0), Some(0));
         }
     }
 
@@ -450,9 +450,9 @@ mod tests {
     fn too_many_escapes_end_the_dealing() {
         for cpu in [1, 3, 16].map(|threads| Cpu::with_threads(threads).expect("threads")) {
             let crowd = vec![77; 100_000];
-            assert_eq!(deal_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1024), Some(100_000 - 1024));
-            assert_eq!(deal_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1025), None);
-            assert_eq!(deal_and_check(&cpu, &crowd, 1 << 17, 10, 0), None);
+            assert_eq!(partition_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1024), Some(100_000 - 1024));
+            assert_eq!(partition_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1025), None);
+            assert_eq!(partition_and_check(&cpu, &crowd, 1 << 17, 10, 0), None);
         }
     }
 }

@@ -140,10 +140,10 @@ impl Relational for Cpu {
             return Ok(None);
         }
         let mut first_rows = self.filled(last + 1, u32::MAX)?;
-        let firsts = first_rows.words_mut()?;
+        let first_occurrences = first_rows.words_mut()?;
         for (row, slot) in (0..).zip(of_rows.words_mut()?) {
             *slot = last as u32 - *slot;
-            let first = &mut firsts[*slot as usize];
+            let first = &mut first_occurrences[*slot as usize];
             *first = row.min(*first);
         }
         Ok(Some(KeySlots { first_rows, of_rows }))

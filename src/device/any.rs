@@ -142,12 +142,12 @@ impl HashBackend for Any {
     ) -> Result<()> {
         on_device!(self, |device, side| device.copy(side::of(from)?, from_at, side::of_mut(to)?, to_at, len))
     }
-    fn bring<T: Word>(&self, to: &mut AnyBuffer<T>, at: usize, pieces: &[Piece<'_, Any, T>]) -> Result<()> {
+    fn fetch<T: Word>(&self, to: &mut AnyBuffer<T>, at: usize, pieces: &[Piece<'_, Any, T>]) -> Result<()> {
         #[cfg(feature = "opencl")]
         if let (Any::OpenCl(device), AnyBuffer::OpenCl(to)) = (self, &mut *to)
             && let Some(pieces) = pieces.iter().map(of_opencl).collect::<Option<Vec<_>>>()
         {
-            return device.bring(to, at, &pieces);
+            return device.fetch(to, at, &pieces);
         }
         by_way_of_the_host(self, to, at, pieces)
     }

@@ -72,15 +72,15 @@ impl Leftovers {
 
     /// Copies all rows to columns of their length.
     pub(crate) fn copy_to(&self, mut ids: &mut [u32], mut values: &mut [u64]) -> Result<()> {
-        let mut copies = memory::reserved(self.pieces.len())?;
+        let mut duplicates = memory::reserved(self.pieces.len())?;
         for piece in &self.pieces {
             let (to_ids, to_values);
             (to_ids, ids) = ids.split_at_mut(piece.ids.len());
             (to_values, values) = values.split_at_mut(piece.ids.len());
-            copies.push((piece, to_ids, to_values));
+            duplicates.push((piece, to_ids, to_values));
         }
-        each(&mut copies[..], 1, |_, copies: &mut [(&Piece, &mut [u32], &mut [u64])]| {
-            for (piece, ids, values) in copies {
+        each(&mut duplicates[..], 1, |_, duplicates: &mut [(&Piece, &mut [u32], &mut [u64])]| {
+            for (piece, ids, values) in duplicates {
                 ids.copy_from_slice(&piece.ids);
                 values.copy_from_slice(&piece.values);
             }

@@ -13,12 +13,12 @@ use super::{WholeFile, is_stdout, lands_at};
 use crate::{Cpu, Cuckoo, HashTable};
 
 /// A function that creates a part.
-type Way = fn(&Path, u32) -> io::Result<Part>;
+type Constructor = fn(&Path, u32) -> io::Result<Part>;
 
 /// The functions that work on this system.
-fn ways(folder: &Path) -> Vec<Way> {
-    let unnamed: Way = |folder, mode| Part::unnamed(folder, mode).ok_or(io::ErrorKind::Unsupported.into());
-    let mut ways: Vec<Way> = vec![Part::named];
+fn ways(folder: &Path) -> Vec<Constructor> {
+    let unnamed: Constructor = |folder, mode| Part::unnamed(folder, mode).ok_or(io::ErrorKind::Unsupported.into());
+    let mut ways: Vec<Constructor> = vec![Part::named];
     if Part::unnamed(folder, 0o600).is_some() {
         ways.push(unnamed);
     } else {
@@ -28,7 +28,7 @@ fn ways(folder: &Path) -> Vec<Way> {
 }
 
 /// Writes a file with such a function.
-fn save(path: &Path, way: Way, contents: &str) -> io::Result<()> {
+fn save(path: &Path, way: Constructor, contents: &str) -> io::Result<()> {
     let (whole, mut file) = WholeFile::create_as(path, way)?;
     file.write_all(contents.as_bytes())?;
     whole.finish()

@@ -3,7 +3,7 @@
 use super::numbering::first_positions;
 use crate::backend::join_rows::NO_ROW;
 use crate::backend::{BufferOf, DeviceBuffer, Kernels, Runs, bitmap_words};
-use crate::cpu::firsts::Firsts;
+use crate::cpu::first_occurrences::FirstOccurrences;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Key;
@@ -33,13 +33,13 @@ use crate::table::distinct::Positions;
 /// On other devices, it is the table of [`factorize`](super::factorize).
 pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
-    way: Way<B, K>,
+    strategy: Strategy<B, K>,
     rows: B::Buffer<u32>,
     distinct: usize,
 }
 
-enum Way<B: Runs<K::Rows>, K: Key> {
-    Here(Firsts<K>),
+enum Strategy<B: Runs<K::Rows>, K: Key> {
+    Here(FirstOccurrences<K>),
     /// `!row` of each key.
     Table(Positions<B, K>),
 }
@@ -81,14 +81,14 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
 
     fn here(backend: &B, keys: &[K]) -> Result<Self> {
         let cpu = backend.host().ok_or(Error::WrongDevice)?;
-        let firsts = cpu.firsts(keys)?;
-        let rows = if firsts.all_distinct() {
+        let first_occurrences = cpu.first_occurrences(keys)?;
+        let rows = if first_occurrences.all_distinct() {
             backend.iota(keys.len())?
         } else {
-            backend.of_host(cpu.found_firsts(&firsts, keys)?)?
+            backend.of_host(cpu.found_first_occurrences(&first_occurrences, keys)?)?
         };
-        let distinct = firsts.distinct();
-        Ok(FirstRows { backend: backend.clone(), way: Way::Here(firsts), rows, distinct })
+        let distinct = first_occurrences.distinct();
+        Ok(FirstRows { backend: backend.clone(), strategy: Strategy::Here(first_occurrences), rows, distinct })
     }
 
     fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
@@ -101,7 +101,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
                 backend.select(&bits, true, &rows)?.len()
             }
         };
-        Ok(FirstRows { backend: backend.clone(), way: Way::Table(table), rows, distinct })
+        Ok(FirstRows { backend: backend.clone(), strategy: Strategy::Table(table), rows, distinct })
     }
 
     /// The number of rows.
@@ -140,10 +140,10 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// [`Error::TooLarge`] for more than `u32::MAX` queries; [`Error::OutOfMemory`] or what the device reports.
     pub fn find(&self, queries: &[K]) -> Result<Vec<u32>> {
         Error::check_rows("queries", queries.len())?;
-        match (&self.way, self.backend.host()) {
-            (Way::Here(firsts), Some(cpu)) => {
+        match (&self.strategy, self.backend.host()) {
+            (Strategy::Here(first_occurrences), Some(cpu)) => {
                 let mut rows = memory::zeroed(queries.len())?;
-                cpu.find_firsts(firsts, queries, &mut rows)?;
+                cpu.find_first_occurrences(first_occurrences, queries, &mut rows)?;
                 Ok(rows)
             }
             _ => self.backend.download(&self.find_on(&self.backend.upload(queries)?)?),
@@ -156,12 +156,12 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// As [`find`](Self::find), and [`Error::WrongDevice`].
     pub fn find_on(&self, queries: &BufferOf<B, K>) -> Result<BufferOf<B, u32>> {
         Error::check_rows("queries", queries.len())?;
-        match &self.way {
-            Way::Here(firsts) => {
+        match &self.strategy {
+            Strategy::Here(first_occurrences) => {
                 let cpu = self.backend.host().ok_or(Error::WrongDevice)?;
-                self.backend.of_host(cpu.found_firsts(firsts, self.backend.host_words(queries)?)?)
+                self.backend.of_host(cpu.found_first_occurrences(first_occurrences, self.backend.host_words(queries)?)?)
             }
-            Way::Table(table) => looked_up(&self.backend, table, queries),
+            Strategy::Table(table) => looked_up(&self.backend, table, queries),
         }
     }
 }
@@ -184,8 +184,8 @@ fn looked_up<B: Runs<K::Rows>, K: Key>(
 impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for FirstRows<B, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("FirstRows");
-        if let Way::Here(firsts) = &self.way {
-            shown.field("firsts", firsts);
+        if let Strategy::Here(first_occurrences) = &self.strategy {
+            shown.field("firsts", first_occurrences);
         }
         shown.field("rows", &self.rows).field("distinct", &self.distinct).finish()
     }

@@ -173,10 +173,10 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
         let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
         return aggregated(backend, unique, &ids, values, aggregates);
     }
-    let (sorted, brought) = backend.sort_pairs(keys, values)?;
+    let (sorted, fetched) = backend.sort_pairs(keys, values)?;
     let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
     drop(sorted);
-    aggregated(backend, unique, &ids, &brought, aggregates)
+    aggregated(backend, unique, &ids, &fetched, aggregates)
 }
 
 /// Aggregates groups that are already numbered: row `i` belongs to group `ids[i]` and has the value `values[i]`. Rows

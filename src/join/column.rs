@@ -31,7 +31,7 @@ use crate::scheme::{Key, Kind, Scheme};
 /// Use [`probe`](Self::probe), from any number of threads, if the left side arrives in batches.
 pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
-    way: Way<B, K>,
+    strategy: Strategy<B, K>,
     /// The number of this index in this process, which identifies its [`Matched`].
     id: u64,
 }
@@ -39,7 +39,7 @@ pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
 /// The number of indices that were created.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-enum Way<B: Runs<K::Rows>, K: Key> {
+enum Strategy<B: Runs<K::Rows>, K: Key> {
     Here(Right<K>),
     Index(JoinIndex<B, K::Rows>),
 }
@@ -56,15 +56,15 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`], or what the device reports.
     pub fn build(backend: &B, right: &[K]) -> Result<Self> {
         Error::check_rows("right rows of a join", right.len())?;
-        let way = match backend.host() {
-            Some(cpu) => Way::Here(Right::of(cpu, right)?),
-            None => Way::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build(backend, right)?),
+        let strategy = match backend.host() {
+            Some(cpu) => Strategy::Here(Right::of(cpu, right)?),
+            None => Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build(backend, right)?),
         };
-        Ok(Self::of(backend, way))
+        Ok(Self::of(backend, strategy))
     }
 
-    fn of(backend: &B, way: Way<B, K>) -> Self {
-        ColumnIndex { backend: backend.clone(), way, id: MADE.fetch_add(1, Relaxed) }
+    fn of(backend: &B, strategy: Strategy<B, K>) -> Self {
+        ColumnIndex { backend: backend.clone(), strategy, id: MADE.fetch_add(1, Relaxed) }
     }
 
     /// [`build`](Self::build) from a buffer that is already on the device; nothing is transferred.
@@ -77,14 +77,14 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
             return Self::build(backend, backend.host_words(right)?);
         }
         let index = JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?;
-        Ok(Self::of(backend, Way::Index(index)))
+        Ok(Self::of(backend, Strategy::Index(index)))
     }
 
     /// The number of right rows.
     pub fn len(&self) -> usize {
-        match &self.way {
-            Way::Here(right) => right.len(),
-            Way::Index(index) => index.len(),
+        match &self.strategy {
+            Strategy::Here(right) => right.len(),
+            Strategy::Index(index) => index.len(),
         }
     }
 
@@ -95,9 +95,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
 
     /// The number of distinct keys of the right column.
     pub fn keys_len(&self) -> usize {
-        match &self.way {
-            Way::Here(right) => right.keys_len(),
-            Way::Index(index) => index.keys_len(),
+        match &self.strategy {
+            Strategy::Here(right) => right.keys_len(),
+            Strategy::Index(index) => index.keys_len(),
         }
     }
 
@@ -117,10 +117,10 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
     pub fn join(&self, left: &[K], kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
         Error::check_rows("left rows of a join", left.len())?;
-        let rows = match (&self.way, self.backend.host()) {
-            (Way::Here(right), Some(cpu)) => Rows::Here { cpu, right, found: right.join(cpu, left, kind)? },
-            (Way::Here(_), None) => return Err(Error::WrongDevice),
-            (Way::Index(index), _) => Rows::Index(index.join(left, kind)?),
+        let rows = match (&self.strategy, self.backend.host()) {
+            (Strategy::Here(right), Some(cpu)) => Rows::Here { cpu, right, found: right.join(cpu, left, kind)? },
+            (Strategy::Here(_), None) => return Err(Error::WrongDevice),
+            (Strategy::Index(index), _) => Rows::Index(index.join(left, kind)?),
         };
         Ok(ColumnJoin { rows, kind })
     }
@@ -162,12 +162,12 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn probe(&self, left: &[K], kind: JoinKind, matched: &mut Matched) -> Result<JoinRows> {
         Error::check_rows("left rows of a join", left.len())?;
         matched.check(self.id)?;
-        match &self.way {
-            Way::Here(right) => {
+        match &self.strategy {
+            Strategy::Here(right) => {
                 let bits = if kind.keeps_right() { &mut matched.bits[..] } else { &mut [] };
                 right.batch(left, kind, bits)
             }
-            Way::Index(index) => {
+            Strategy::Index(index) => {
                 let listed = match kind {
                     JoinKind::Right => JoinKind::Inner,
                     JoinKind::Full => JoinKind::Left,
@@ -191,8 +191,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn unmatched(&self, matched: &Matched) -> Result<Vec<u32>> {
         matched.check(self.id)?;
         let bits = &matched.bits[..];
-        match (&self.way, self.backend.host()) {
-            (Way::Here(right), Some(cpu)) => right.unmatched(cpu, bits),
+        match (&self.strategy, self.backend.host()) {
+            (Strategy::Here(right), Some(cpu)) => right.unmatched(cpu, bits),
             _ => {
                 let alone = (0..self.len()).filter(|row| bits[row / 32] >> (row % 32) & 1 == 0);
                 let mut rows = memory::reserved(alone.clone().count())?;
@@ -206,9 +206,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
 impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for ColumnIndex<B, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ColumnIndex");
-        match &self.way {
-            Way::Here(right) => shown.field("right", right),
-            Way::Index(index) => shown.field("index", index),
+        match &self.strategy {
+            Strategy::Here(right) => shown.field("right", right),
+            Strategy::Index(index) => shown.field("index", index),
         };
         shown.finish()
     }

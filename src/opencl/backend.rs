@@ -137,7 +137,7 @@ impl HashBackend for OpenCl {
         self.stream(queries, answers, &mut pass)
     }
 
-    fn bring<T: Word>(&self, to: &mut Buffer<T>, at: usize, pieces: &[Piece<'_, OpenCl, T>]) -> Result<()> {
+    fn fetch<T: Word>(&self, to: &mut Buffer<T>, at: usize, pieces: &[Piece<'_, OpenCl, T>]) -> Result<()> {
         if self.pull(to, at, pieces)? { Ok(()) } else { by_way_of_the_host(self, to, at, pieces) }
     }
 

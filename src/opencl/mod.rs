@@ -136,7 +136,7 @@ impl OpenCl {
 
     /// The driver's message, as an error that names the device and the operation.
     fn failed(&self, doing: impl Into<String>, error: impl Into<ocl::Error>) -> Error {
-        Error::Device { device: self.0.info.to_string(), doing: doing.into(), message: told(&error.into()) }
+        Error::Device { device: self.0.info.to_string(), doing: doing.into(), message: describe(&error.into()) }
     }
 
     /// The same for an allocation of this many `bytes`.
@@ -176,7 +176,7 @@ impl OpenCl {
 
 /// The driver's message, without the banner that the crate adds. On the thread that received the error, it includes a
 /// code that OpenCL does not define.
-fn told(error: &ocl::Error) -> String {
+fn describe(error: &ocl::Error) -> String {
     match error.api_status() {
         Some(Status::CL_OUT_OF_RESOURCES) if let Some(unknown) = unknown_code() => unknown.to_string(),
         Some(status) => format!("{status:?}"),

@@ -143,7 +143,7 @@ impl OpenCl {
     fn add_to_slots<L: Layout, P: SlotPlan<L>>(
         &self,
         plan: &P,
-        [clear, place, carry, bring]: [&'static str; 4],
+        [clear, place, carry, fetch]: [&'static str; 4],
         image: &Buffer<u64>,
         old: Option<&Buffer<u64>>,
         keys: &Buffer<L::Key>,
@@ -159,7 +159,7 @@ impl OpenCl {
             if let Some(old) = old {
                 kernel(carry)?.buffer(old).over(plan.cells() as usize)?;
             }
-            kernel(bring)?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
+            kernel(fetch)?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
         }
         tally.placed_wide(self)
     }

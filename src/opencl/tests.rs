@@ -10,10 +10,10 @@ mod bucketized_insert;
 mod bucketized_parts;
 mod bucketized_wide;
 mod bucketized_wide_parts;
-mod copies;
 mod cuckoo;
 mod cuckoo_set;
 mod cuckoo_wide;
+mod duplicates;
 mod first_seen;
 mod fks;
 mod heavy;
@@ -35,7 +35,7 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 use super::passes::scan::Scan;
-use super::passes::sort::Way;
+use super::passes::sort::Strategy;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::runtime::sizes::Sizes;
 use super::*;
@@ -199,10 +199,12 @@ fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
             let (on_device, places) = (cl.upload(&keys)?, cl.iota(len)?);
             // A chunk per tile, and chunks of several, of which the last may have fewer.
             let few = if small() { 1 } else { 3 };
-            for (way, chunks) in [(Way::Alone, 1000), (Way::Alone, few), (Way::Together, 1000), (Way::Together, few)] {
-                let (sorted, values) = cl.sort_pairs_by(way, chunks, &on_device, &places)?;
+            for (strategy, chunks) in
+                [(Strategy::Alone, 1000), (Strategy::Alone, few), (Strategy::Together, 1000), (Strategy::Together, few)]
+            {
+                let (sorted, values) = cl.sort_pairs_by(strategy, chunks, &on_device, &places)?;
                 let found: Vec<_> = cl.download(&sorted)?.into_iter().zip(cl.download(&values)?).collect();
-                assert!(found == expected, "{len} keys, {name}, {way:?}, {chunks} chunks");
+                assert!(found == expected, "{len} keys, {name}, {strategy:?}, {chunks} chunks");
             }
         }
     }
@@ -377,9 +379,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     let Some(cl) = every_kernel() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
     programs.extend([cl.primitives()?, cl.columns::<u32>()?, cl.columns::<u64>()?, cl.sorted()?]);
-    for way in [Way::Alone, Way::Together] {
-        programs.extend([cl.sort_program::<u32, u32>(way)?, cl.sort_program::<u32, u64>(way)?]);
-        programs.extend([cl.sort_program::<u64, u32>(way)?, cl.sort_program::<u64, u64>(way)?]);
+    for strategy in [Strategy::Alone, Strategy::Together] {
+        programs.extend([cl.sort_program::<u32, u32>(strategy)?, cl.sort_program::<u32, u64>(strategy)?]);
+        programs.extend([cl.sort_program::<u64, u32>(strategy)?, cl.sort_program::<u64, u64>(strategy)?]);
     }
     macro_rules! lines {
         ($($layout:ty),*) => {

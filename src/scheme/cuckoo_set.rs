@@ -364,8 +364,8 @@ mod tests {
             let keys = keys(300);
             let (plan, image) = built(&scheme, 501, &keys);
             let mut again = image.clone();
-            let copies: Vec<_> = keys.iter().rev().map(|&key| (key, 0)).collect();
-            assert_eq!(CuckooSet::place(&plan, &mut again, &copies), Placing::Copy(0));
+            let duplicates: Vec<_> = keys.iter().rev().map(|&key| (key, 0)).collect();
+            assert_eq!(CuckooSet::place(&plan, &mut again, &duplicates), Placing::Copy(0));
             assert_eq!(again, image);
         }
     }
@@ -377,7 +377,7 @@ mod tests {
         let functions = plan.cuckoo().functions();
         let mut image = vec![plan.empty_word(); plan.words() as usize];
         let mut expected = image.clone();
-        let (mut taken, mut copies) = (std::collections::HashSet::new(), 0);
+        let (mut taken, mut duplicates) = (std::collections::HashSet::new(), 0);
         for key in keys(40) {
             let mut places: Vec<u32> = functions.locations(key).collect();
             let first = places[0];
@@ -387,13 +387,13 @@ mod tests {
                 continue;
             }
             taken.extend(places.iter().copied());
-            copies += places.len() as u64 - 1;
+            duplicates += places.len() as u64 - 1;
             let slots = u32::slots_mut(&mut image, 101);
             places.iter().for_each(|&place| slots[place as usize] = key);
             u32::slots_mut(&mut expected, 101)[first as usize] = key;
         }
-        assert!(copies > 10 && audited(&plan, &image).is_err());
-        assert_eq!(clean_up(&plan, &mut image), copies);
+        assert!(duplicates > 10 && audited(&plan, &image).is_err());
+        assert_eq!(clean_up(&plan, &mut image), duplicates);
         assert_eq!(image, expected);
         assert!(audited(&plan, &image).is_ok());
         assert_eq!(clean_up(&plan, &mut image), 0);

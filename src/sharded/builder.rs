@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::Sharded;
-use super::deal::{Dealt, MOST_ROWS};
+use super::deal::{MOST_ROWS, Partitioned};
 use super::devices::{map_shards, on_devices};
 use super::exchange::{self, Exchange};
 use super::file::digest_of;
@@ -55,10 +55,10 @@ pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &
     let empty = |_| Ok(Columns { keys: memory::reserved(room)?, values: memory::reserved(room)? });
     let mut shards = (0..which.shards).map(empty).collect::<Result<Vec<Columns<K, V>>>>()?;
     for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
-        let dealt = Dealt::of(which, keys)?;
+        let partitioned = Partitioned::of(which, keys)?;
         for (shard, columns) in shards.iter_mut().enumerate() {
-            dealt.append(shard, keys, &mut columns.keys)?;
-            dealt.append(shard, values, &mut columns.values)?;
+            partitioned.append(shard, keys, &mut columns.keys)?;
+            partitioned.append(shard, values, &mut columns.values)?;
         }
     }
     Ok(shards)
@@ -75,8 +75,8 @@ pub(super) fn keys_of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Vec<K>>
     let room = room_of(which, keys.len());
     let mut shards = (0..which.shards).map(|_| memory::reserved(room)).collect::<Result<Vec<Vec<K>>>>()?;
     for keys in keys.chunks(MOST_ROWS) {
-        let dealt = Dealt::of(which, keys)?;
-        shards.iter_mut().enumerate().try_for_each(|(shard, mine)| dealt.append(shard, keys, mine))?;
+        let partitioned = Partitioned::of(which, keys)?;
+        shards.iter_mut().enumerate().try_for_each(|(shard, mine)| partitioned.append(shard, keys, mine))?;
     }
     Ok(shards)
 }
@@ -167,7 +167,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         let which = self.which()?;
         let (builder, devices) = (self.of_shard(), some(devices)?);
         let bytes = size_of::<S::Key>() + size_of::<S::Value>();
-        let exchanged = exchange::if_the_way(&which, devices, keys.len(), bytes, || {
+        let exchanged = exchange::use_device_exchange(&which, devices, keys.len(), bytes, || {
             Exchange::of(&which, devices, keys, values)?
                 .built(&which, &|device, keys, values| builder.build_on(device, &keys, &values))
         })?;
@@ -189,7 +189,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// use koel::{Bucketized, Cpu, Sharded};
     /// let builder = Sharded::builder(Bucketized::canonical(8), 4);
     /// let shard_of = builder.shard_of()?;
-    /// let table = builder.build_dealt(&[Cpu::new()], |shard| {
+    /// let table = builder.build_partitioned(&[Cpu::new()], |shard| {
     ///     let pairs = (0..1000).filter(|&key| shard_of(key) == shard).map(|key| (key, 2 * key));
     ///     Ok(pairs.unzip::<_, _, Vec<_>, Vec<_>>())
     /// })?;
@@ -200,7 +200,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// # Errors
     /// As [`build`](Self::build), and those of `columns`; [`Error::InvalidParameter`] for a key that belongs to another
     /// shard.
-    pub fn build_dealt<B, Keys, Values>(
+    pub fn build_partitioned<B, Keys, Values>(
         &self,
         devices: &[B],
         columns: impl Fn(usize) -> Result<(Keys, Values)> + Sync,
@@ -222,8 +222,8 @@ impl<S: Scheme> ShardedBuilder<S> {
                 }
             }
             threads::ready()?;
-            let first_strange = |_, keys: &[S::Key]| keys.iter().copied().find(|&key| which.of(key) != shard);
-            let strange = fold(&keys[..], KEYS_AT_ONCE, first_strange, Option::or);
+            let first_mismatch = |_, keys: &[S::Key]| keys.iter().copied().find(|&key| which.of(key) != shard);
+            let strange = fold(&keys[..], KEYS_AT_ONCE, first_mismatch, Option::or);
             if let Some(key) = strange {
                 let advice = "`shard_of` tells where a key belongs";
                 return Err(Error::parameter("a key of another shard", key, advice));

@@ -87,8 +87,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     }
 
     /// Whether a shard has tombstones.
-    pub fn is_worn(&self) -> bool {
-        self.tables.iter().any(HashTable::is_worn)
+    pub fn has_tombstones(&self) -> bool {
+        self.tables.iter().any(HashTable::has_tombstones)
     }
 
     /// Applies the changes of all shards, after all devices have finished them.

@@ -9,7 +9,7 @@
 //! A column is partitioned by `rows`, and answers return by `places`. Each thread writes to a part of its own: the rows
 //! of a shard, or the places of a chunk.
 //!
-//! Exchange.rs and asking.rs partition columns and queries on the devices instead.
+//! Exchange.rs and device_lookup.rs partition columns and queries on the devices instead.
 
 use crate::backend::Word;
 use crate::error::Result;
@@ -30,7 +30,7 @@ pub(super) const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 24 };
 const COPIED_AT_ONCE: usize = 1 << 12;
 
 /// Partitioned rows.
-pub(super) struct Dealt {
+pub(super) struct Partitioned {
     /// Where each shard begins, and the end of the last.
     starts: Vec<usize>,
     rows: Vec<u32>,
@@ -70,9 +70,9 @@ impl Chunk {
     }
 }
 
-impl Dealt {
+impl Partitioned {
     /// Partitions at most [`MOST_ROWS`] rows.
-    pub(super) fn of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Dealt> {
+    pub(super) fn of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Partitioned> {
         debug_assert!(keys.len() <= MOST_ROWS);
         threads::ready()?;
         let chunks = collect(keys, CHUNK, |number, keys: &[K]| Chunk::of(which, number * CHUNK, keys))?;
@@ -101,7 +101,7 @@ impl Dealt {
             }
         });
         chunks.iter_mut().for_each(|chunk| chunk.rows = Vec::new());
-        Ok(Dealt { starts, rows, chunks })
+        Ok(Partitioned { starts, rows, chunks })
     }
 
     /// The number of rows of a shard.
@@ -126,28 +126,30 @@ impl Dealt {
     }
 
     /// Splits a slice in the order of the shards into one piece per shard.
-    pub(super) fn cut<'a, T>(&self, mut dealt: &'a mut [T]) -> Vec<&'a mut [T]> {
-        (0..self.starts.len() - 1).map(|shard| dealt.split_off_mut(..self.len(shard)).unwrap_or_default()).collect()
+    pub(super) fn cut<'a, T>(&self, mut partitioned: &'a mut [T]) -> Vec<&'a mut [T]> {
+        (0..self.starts.len() - 1)
+            .map(|shard| partitioned.split_off_mut(..self.len(shard)).unwrap_or_default())
+            .collect()
     }
 
     /// Writes answers in the order of the rows: bits, and values unless `to` is empty.
-    pub(super) fn bring_back<T: Word>(&self, dealt: &[T], hits: &[u8], to: &mut [T], found: &mut [u32]) {
+    pub(super) fn scatter_answers<T: Word>(&self, partitioned: &[T], hits: &[u8], to: &mut [T], found: &mut [u32]) {
         each((to, Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, found), Per(_, chunks))| {
-            to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
+            to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = partitioned[place]);
             self.bits(&chunks[0], hits, found);
         });
     }
 
-    /// As [`bring_back`](Self::bring_back), for words without bits.
-    pub(super) fn bring_words_back<T: Word>(&self, dealt: &[T], to: &mut [T]) {
+    /// As [`scatter_answers`](Self::bring_back), for words without bits.
+    pub(super) fn scatter_words<T: Word>(&self, partitioned: &[T], to: &mut [T]) {
         each((to, Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, chunks))| {
-            to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
+            to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = partitioned[place]);
         });
     }
 
-    /// As [`bring_back`](Self::bring_back), for lists: `dealt` has the lists of each shard, and `offsets` has where
-    /// each row's list begins in `to`, and the end.
-    pub(super) fn bring_lists_back<T: Word>(&self, dealt: &[Retrieved<T>], offsets: &[u64], mut to: &mut [T]) {
+    /// As [`scatter_answers`](Self::scatter_answers), for lists: `partitioned` has the lists of each shard, and
+    /// `offsets` has where each row's list begins in `to`, and the end.
+    pub(super) fn scatter_lists<T: Word>(&self, partitioned: &[Retrieved<T>], offsets: &[u64], mut to: &mut [T]) {
         let rows = offsets.len().saturating_sub(1);
         let ends = (1..=self.chunks.len()).map(|chunk| (chunk * CHUNK).min(rows));
         let lengths = ends.map(|end| (offsets[end] - offsets[end.saturating_sub(1) / CHUNK * CHUNK]) as usize);
@@ -155,15 +157,15 @@ impl Dealt {
         each((&mut pieces[..], &self.chunks[..]), 1, |_, (pieces, chunks): (&mut [&mut [T]], &[Chunk])| {
             let mut at = 0;
             for (place, &shard) in self.places(&chunks[0]).zip(&chunks[0].shards) {
-                let list = dealt[usize::from(shard)].of(place - self.starts[usize::from(shard)]);
+                let list = partitioned[usize::from(shard)].of(place - self.starts[usize::from(shard)]);
                 pieces[0][at..at + list.len()].copy_from_slice(list);
                 at += list.len();
             }
         });
     }
 
-    /// As [`bring_back`](Self::bring_back), for bits without words.
-    pub(super) fn bring_bits_back(&self, hits: &[u8], found: &mut [u32]) {
+    /// As [`scatter_answers`](Self::bring_back), for bits without words.
+    pub(super) fn scatter_bits(&self, hits: &[u8], found: &mut [u32]) {
         each((Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (Per(_, found), Per(_, chunks))| {
             self.bits(&chunks[0], hits, found);
         });
@@ -197,36 +199,36 @@ mod tests {
         for (rows, shards) in [(0, 3), (1, 1), (1000, 4096), (3 * CHUNK + 77, 5), (2 * CHUNK, 1)] {
             let which = ShardOf::new(shards, 9)?;
             let keys: Vec<u64> = (0..rows as u64).map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5000).collect();
-            let dealt = Dealt::of(&which, &keys)?;
+            let partitioned = Partitioned::of(&which, &keys)?;
             let numbers: Vec<u32> = (0..rows as u32).collect();
             let mut all = Vec::new();
             for shard in 0..shards {
                 let before = all.len();
-                dealt.append(shard, &numbers, &mut all)?;
+                partitioned.append(shard, &numbers, &mut all)?;
                 let expected = numbers.iter().copied().filter(|&row| which.of(keys[row as usize]) == shard);
                 assert!(all[before..].iter().copied().eq(expected), "shard {shard} of {shards}");
-                assert_eq!(all.len() - before, dealt.len(shard));
+                assert_eq!(all.len() - before, partitioned.len(shard));
             }
             let hits: Vec<u8> = all.iter().map(|row| u8::from(row % 3 == 0)).collect();
             let (mut back, mut found) = (vec![7; rows], vec![u32::MAX; rows.div_ceil(32)]);
-            dealt.bring_back(&all, &hits, &mut back, &mut found);
+            partitioned.scatter_answers(&all, &hits, &mut back, &mut found);
             assert_eq!(back, numbers);
             assert!((0..32 * found.len()).all(|i| (found[i / 32] >> (i % 32) & 1 == 1) == (i < rows && i % 3 == 0)));
             let mut bits = vec![u32::MAX; found.len()];
-            dealt.bring_bits_back(&hits, &mut bits);
+            partitioned.scatter_bits(&hits, &mut bits);
             assert_eq!(bits, found);
             let mut words = vec![7; rows];
-            dealt.bring_words_back(&all, &mut words);
+            partitioned.scatter_words(&all, &mut words);
             assert_eq!(words, numbers);
             let mut places = Vec::new();
-            (0..shards).try_for_each(|shard| dealt.append_rows(shard, 5, &mut places))?;
+            (0..shards).try_for_each(|shard| partitioned.append_rows(shard, 5, &mut places))?;
             assert!(places.iter().map(|row| row - 5).eq(all.iter().map(|&row| row.into())));
             // Row i has a list of i % 3 elements, each i.
             let mut rest = &all[..];
             let lists: Vec<Retrieved> = (0..shards)
                 .map(|shard| {
                     let mut list = Retrieved { offsets: vec![0], values: Vec::new() };
-                    for &row in rest.split_off(..dealt.len(shard)).unwrap_or_default() {
+                    for &row in rest.split_off(..partitioned.len(shard)).unwrap_or_default() {
                         list.values.extend((0..row % 3).map(|_| row));
                         list.offsets.push(list.values.len() as u64);
                     }
@@ -239,7 +241,7 @@ mod tests {
                 offsets.push(expected.len() as u64);
             }
             let mut to = vec![0; expected.len()];
-            dealt.bring_lists_back(&lists, &offsets, &mut to);
+            partitioned.scatter_lists(&lists, &offsets, &mut to);
             assert_eq!(to, expected);
         }
         Ok(())

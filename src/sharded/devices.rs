@@ -18,7 +18,7 @@ use std::thread;
 
 use crate::error::{Error, Result};
 use crate::memory::HERE;
-use crate::threads::{self, Crew};
+use crate::threads::{self, Workers};
 
 /// Calls `work` with each item and the number of its shard, and returns the results in the order of the shards. Shard i
 /// runs on the thread of device i mod `devices`.
@@ -71,16 +71,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// As [`map_shards`], without results. Has no type parameters, so that it is compiled once.
 fn run(devices: usize, shards: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let threads = devices.clamp(1, shards.max(1));
-    let crew = Crew::default();
+    let workers = Workers::default();
     let on_device = |device: usize| {
         let mut errors = Vec::new();
         for shard in (device..shards).step_by(threads) {
-            if crew.has_ended() {
+            if workers.has_ended() {
                 break;
             }
             if let Err(error) = work(shard) {
                 if !is_of_contents(&error) {
-                    crew.end();
+                    workers.end();
                 }
                 errors.push((shard, error));
             }
@@ -88,12 +88,12 @@ fn run(devices: usize, shards: usize, work: &(dyn Fn(usize) -> Result<()> + Sync
         errors
     };
     let errors = thread::scope(|scope| {
-        let _leader = crew.leader();
+        let _leader = workers.leader();
         let mut started = Vec::with_capacity(threads - 1);
         for device in 0..threads - 1 {
             let on_device = &on_device;
             let in_thread = move || threads::ready().map(|()| on_device(device));
-            started.push(crew.start(scope, device, in_thread)?);
+            started.push(workers.start(scope, device, in_thread)?);
         }
         let mut errors = on_device(threads - 1);
         for thread in started {

@@ -33,14 +33,14 @@ const PART_OF_MEMORY: u64 = 8;
 
 /// Runs `work` if the devices should partition `rows` rows of `bytes` bytes each. Returns `None` if the host should do
 /// it, or if a device ran out of memory. If the host cannot store the table either, it reports the error.
-pub(super) fn if_the_way<B: HashBackend, T>(
+pub(super) fn use_device_exchange<B: HashBackend, T>(
     which: &ShardOf,
     devices: &[B],
     rows: usize,
     bytes: usize,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<Option<T>> {
-    if !is_the_way(which, devices, rows, bytes) {
+    if !uses_device_exchange(which, devices, rows, bytes) {
         return Ok(None);
     }
     match work() {
@@ -50,7 +50,7 @@ pub(super) fn if_the_way<B: HashBackend, T>(
 }
 
 /// Whether these devices should partition `rows` rows of `bytes` bytes each.
-pub(super) fn is_the_way<B: HashBackend>(which: &ShardOf, devices: &[B], rows: usize, bytes: usize) -> bool {
+pub(super) fn uses_device_exchange<B: HashBackend>(which: &ShardOf, devices: &[B], rows: usize, bytes: usize) -> bool {
     let of_each = rows.div_ceil(devices.len());
     which.shards <= MOST_SHARDS
         && of_each / which.shards >= FEWEST_ROWS
@@ -170,7 +170,7 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
                 }
             } else {
                 let piece = |(buffer, range): (_, Range<usize>)| Piece { device: &self.devices[number], buffer, range };
-                here.bring(&mut to, at, &parts.map(piece).collect::<Vec<_>>())?;
+                here.fetch(&mut to, at, &parts.map(piece).collect::<Vec<_>>())?;
             }
         }
         Ok(to)
@@ -211,10 +211,10 @@ pub(super) fn by_shard<B: Relational, K: Key>(
 ) -> Result<ByShard<B, K>> {
     let all = device.iota(keys.len())?;
     let (shards, rows) = device.sort_pairs(&device.shards(keys, which)?, &all)?;
-    let (numbers, firsts) = device.select_pairs(&device.heads(&shards)?, true, &shards, &all)?;
+    let (numbers, first_occurrences) = device.select_pairs(&device.heads(&shards)?, true, &shards, &all)?;
     let mut starts = vec![keys.len(); which.shards + 1];
     // In reverse order: a shard without rows begins where the next one does.
-    let mut begins = device.download(&numbers)?.into_iter().zip(device.download(&firsts)?).rev().peekable();
+    let mut begins = device.download(&numbers)?.into_iter().zip(device.download(&first_occurrences)?).rev().peekable();
     for shard in (0..which.shards).rev() {
         let first = begins.next_if(|&(number, _)| number as usize == shard);
         starts[shard] = first.map_or(starts[shard + 1], |(_, first)| first as usize);

@@ -15,7 +15,7 @@
 use rayon::prelude::*;
 
 use super::builder::{Columns, keys_of, room_of, some};
-use super::deal::{Dealt, MOST_ROWS};
+use super::deal::{MOST_ROWS, Partitioned};
 use super::devices::{lacks_room, on_devices};
 use super::exchange;
 use super::{ROWS_OF_A_PIECE, pieces_of};
@@ -59,7 +59,7 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrde
             let keys = wide::unique(&devices[piece % devices.len()], &keys, order)?;
             Ok(Found { places: as_places(&keys)?, columns: keys })
         })?,
-        IdOrder::FirstSeen => on_devices(devices.len(), dealt(&which, keys)?, &|piece, rows| {
+        IdOrder::FirstSeen => on_devices(devices.len(), partitioned(&which, keys)?, &|piece, rows| {
             let (keys, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
             Ok(Found { places: first_rows(keys.len(), &ids, &rows.values)?, columns: keys })
         })?,
@@ -87,7 +87,7 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
     if let Some(done) = by_the_first(&which, devices, keys.len(), size_of::<K>(), alone) {
         return done;
     }
-    let found = on_devices(devices.len(), dealt(&which, keys)?, &|piece, rows| {
+    let found = on_devices(devices.len(), partitioned(&which, keys)?, &|piece, rows| {
         let (unique, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
         let places = match order {
             IdOrder::Ascending => as_places(&unique)?,
@@ -106,14 +106,14 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
     }
     let (mut all, mut next) = (memory::zeroed(keys.len())?, memory::zeroed::<usize>(which.shards)?);
     for (keys, all) in keys.chunks(MOST_ROWS).zip(all.chunks_mut(MOST_ROWS)) {
-        let dealt = Dealt::of(&which, keys)?;
+        let partitioned = Partitioned::of(&which, keys)?;
         let mut ids = memory::reserved(keys.len())?;
         for (piece, next) in next.iter_mut().enumerate() {
-            let of_piece = &found[piece].columns.1[*next..*next + dealt.len(piece)];
+            let of_piece = &found[piece].columns.1[*next..*next + partitioned.len(piece)];
             append(&mut ids, of_piece.len(), KEYS_AT_ONCE, |i| numbers[piece][of_piece[i] as usize]);
-            *next += dealt.len(piece);
+            *next += partitioned.len(piece);
         }
-        dealt.bring_words_back(&ids, all);
+        partitioned.scatter_words(&ids, all);
     }
     Ok((unique, all))
 }
@@ -230,7 +230,7 @@ struct Rows<K, V> {
 }
 
 /// The keys of each piece with their row numbers.
-fn dealt<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
+fn partitioned<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
     let rows = dealt_with::<K, u32>(which, keys, &[], IdOrder::FirstSeen)?;
     Ok(rows.into_iter().map(|rows| rows.of).collect())
 }
@@ -245,14 +245,14 @@ fn dealt_with<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V], order:
     };
     let mut pieces = (0..which.shards).map(empty).collect::<Result<Vec<Rows<K, V>>>>()?;
     for (number, keys) in keys.chunks(MOST_ROWS).enumerate() {
-        let (dealt, first) = (Dealt::of(which, keys)?, number * MOST_ROWS);
+        let (partitioned, first) = (Partitioned::of(which, keys)?, number * MOST_ROWS);
         for (piece, rows) in pieces.iter_mut().enumerate() {
-            dealt.append(piece, keys, &mut rows.of.keys)?;
+            partitioned.append(piece, keys, &mut rows.of.keys)?;
             if order == IdOrder::FirstSeen {
-                dealt.append_rows(piece, first as u64, &mut rows.of.values)?;
+                partitioned.append_rows(piece, first as u64, &mut rows.of.values)?;
             }
             if !values.is_empty() {
-                dealt.append(piece, &values[first..first + keys.len()], &mut rows.values)?;
+                partitioned.append(piece, &values[first..first + keys.len()], &mut rows.values)?;
             }
         }
     }

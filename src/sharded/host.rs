@@ -6,12 +6,12 @@
 use std::fmt;
 
 use super::Sharded;
-use super::asking::{Shard, Shards};
 use super::builder::some;
-use super::deal::Dealt;
+use super::deal::Partitioned;
+use super::device_lookup::{Shard, Shards};
 use super::devices::on_devices;
+use super::host_resident::{Part, answered};
 use super::reading::{answer, flags, of_shard, options};
-use super::resting::{Part, answered};
 use crate::backend::{Runs, bitmap_words};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ use crate::scheme::Scheme;
 /// The most queries that a device partitions at a time: many, because shards are moved once per batch.
 const QUERIES: usize = if cfg!(test) { 1 << 9 } else { 1 << 26 };
 
-/// A host-resident table in shards that other devices look up in; created by [`Sharded::resting`].
+/// A host-resident table in shards that other devices look up in; created by [`Sharded::host_resident`].
 pub struct ShardedHost<'a, B: Runs<S>, S: Scheme>
 where
     Cpu: Runs<S>,
@@ -40,14 +40,14 @@ where
     /// use koel::{Bucketized, Cpu, Sharded, auto};
     /// let (keys, values): (Vec<u32>, Vec<u32>) = (0..1000).map(|i| (7 * i, i)).unzip();
     /// let table = Sharded::builder(Bucketized::canonical(8), 8).build(&[Cpu::new()], &keys, &values)?;
-    /// let asked = table.resting(&[auto().backend])?;
+    /// let asked = table.host_resident(&[auto().backend])?;
     /// assert_eq!(asked.get(&[70, 71])?, [Some(10), None]);
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if there are no devices.
-    pub fn resting<B: Runs<S>>(&self, devices: &[B]) -> Result<ShardedHost<'_, B, S>> {
+    pub fn host_resident<B: Runs<S>>(&self, devices: &[B]) -> Result<ShardedHost<'_, B, S>> {
         Ok(ShardedHost { table: self, devices: some(devices)?.to_vec() })
     }
 }
@@ -104,17 +104,17 @@ where
     ) -> Result<bool> {
         let devices = &self.devices[..];
         let table =
-            |shard: usize| Ok(Shard::Brought(self.table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
+            |shard: usize| Ok(Shard::Fetched(self.table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
         Shards { which: &self.table.which, devices, at_once: QUERIES, table: &table }
-            .answer_if_the_way(queries, values, found)
+            .answer_on_devices(queries, values, found)
     }
 
     /// Answers the queries; the host partitions them.
     fn answer(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+        let ask = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             on_devices(self.devices.len(), parts, &|at, (shard, (words, hits)): Part<'_, S::Value>| {
                 let table = self.table.shards()[shard].to_backend(&self.devices[at % self.devices.len()])?;
-                answer(&table, &of_shard(dealt, shard, queries)?, words, hits)
+                answer(&table, &of_shard(partitioned, shard, queries)?, words, hits)
             })?;
             Ok(())
         };

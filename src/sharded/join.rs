@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use super::builder::some;
-use super::deal::{Dealt, MOST_ROWS};
+use super::deal::{MOST_ROWS, Partitioned};
 use super::devices::lacks_room;
 use super::exchange;
 use super::join_by_left_rows::join_by_left_rows;
@@ -154,11 +154,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         kind: JoinKind,
         mut take: impl FnMut(WideJoinRows) -> Result<()>,
     ) -> Result<()> {
-        let mut asked = if kind.keeps_right() { Some(self.none_asked()?) } else { None };
+        let mut matched = if kind.keeps_right() { Some(self.none_matched()?) } else { None };
         for (number, left) in left.chunks(LEFT_ROWS).enumerate() {
             let first = (number * LEFT_ROWS) as u64;
-            if let Some(asked) = &mut asked {
-                self.ask(left, asked)?;
+            if let Some(matched) = &mut matched {
+                self.ask(left, matched)?;
             }
             if kind.has_right() {
                 self.rows.retrieve_pieces(left, PIECE, |start, found| {
@@ -172,34 +172,34 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
             rows.extend((first..).zip(found).filter(|&(_, found)| found == wanted).map(|(row, _)| row));
             take(WideJoinRows { left: rows, right: Vec::new() })?;
         }
-        match asked {
-            Some(asked) => self.rest(asked, take),
+        match matched {
+            Some(matched) => self.rest(matched, take),
             None => Ok(()),
         }
     }
 
     /// A byte for each key of each shard, set when a left row has the key; initially 0.
-    fn none_asked(&self) -> Result<Vec<Vec<u8>>> {
+    fn none_matched(&self) -> Result<Vec<Vec<u8>>> {
         self.rows.shards().iter().map(|shard| memory::zeroed(shard.keys_len())).collect()
     }
 
-    fn ask(&self, left: &[S::Key], asked: &mut [Vec<u8>]) -> Result<()> {
+    fn ask(&self, left: &[S::Key], matched: &mut [Vec<u8>]) -> Result<()> {
         for left in left.chunks(MOST_ROWS) {
-            let dealt = Dealt::of(&self.rows.which, left)?;
-            let found = self.rows.answers(&dealt, left, &|shard, mine| shard.table().get(&mine))?;
-            for (asked, found) in asked.iter_mut().zip(found) {
-                found.into_iter().flatten().for_each(|run| asked[run as usize] = 1);
+            let partitioned = Partitioned::of(&self.rows.which, left)?;
+            let found = self.rows.answers(&partitioned, left, &|shard, mine| shard.table().get(&mine))?;
+            for (matched, found) in matched.iter_mut().zip(found) {
+                found.into_iter().flatten().for_each(|run| matched[run as usize] = 1);
             }
         }
         Ok(())
     }
 
     /// Emits the right rows without a match, ascending.
-    fn rest(&self, asked: Vec<Vec<u8>>, mut take: impl FnMut(WideJoinRows) -> Result<()>) -> Result<()> {
+    fn rest(&self, matched: Vec<Vec<u8>>, mut take: impl FnMut(WideJoinRows) -> Result<()>) -> Result<()> {
         let alone = self.rows.of_each(&|number, shard| {
             let (starts, values) = (shard.starts()?, shard.values()?);
             let mut alone = Vec::new();
-            for (run, _) in starts.windows(2).zip(&asked[number]).filter(|(_, asked)| **asked == 0) {
+            for (run, _) in starts.windows(2).zip(&matched[number]).filter(|(_, matched)| **matched == 0) {
                 let rows = &values[run[0] as usize..run[1] as usize];
                 memory::reserve(&mut alone, rows.len())?;
                 alone.extend_from_slice(rows);

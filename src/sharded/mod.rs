@@ -3,13 +3,13 @@
 //! ```text
 //! deal.rs       partitions rows by shard on the host, and returns answers in the order of the rows
 //! exchange.rs   partitions rows by shard on the devices, and gathers the rows of each shard
-//! asking.rs     partitions queries by shard on the devices, and returns the answers
+//! device_lookup.rs  partitions queries by shard on the devices, and returns the answers
 //! devices.rs    runs work on all devices at a time
 //! builder.rs    parameters, builds
 //! reading.rs    get, contains, pairs, digest, audit, stats
 //! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
-//! resting.rs    lookups in a file whose shards do not fit in memory together
+//! host_resident.rs  lookups in a file whose shards do not fit in memory together
 //! host.rs       lookups on devices whose memory the shards do not fit in
 //! spilled.rs    builds of more rows than fit in memory, into a file
 //! replicated.rs the same table on each device
@@ -34,21 +34,21 @@
 //! A sharded table is not a backend: a pass over an image requires the image in one device's memory, and each shard has
 //! its own image.
 
-mod asking;
 mod builder;
 mod change;
 mod deal;
+mod device_lookup;
 mod devices;
 mod exchange;
 mod file;
 pub mod group;
 mod host;
+mod host_resident;
 mod join;
 mod join_by_left_rows;
 mod multi;
 mod reading;
 mod replicated;
-mod resting;
 mod set;
 mod spilled;
 #[cfg(test)]
@@ -56,10 +56,10 @@ mod tests;
 
 pub use builder::ShardedBuilder;
 pub use host::ShardedHost;
+pub use host_resident::ShardedFile;
 pub use join::{NO_ROW, ShardedIndex, ShardedIndexBuilder, WideJoinRows, join};
 pub use multi::{ShardedMulti, ShardedMultiBuilder};
 pub use replicated::Replicated;
-pub use resting::ShardedFile;
 pub use set::{ShardedSet, ShardedSetBuilder};
 pub use spilled::SpilledBuild;
 

@@ -1,11 +1,11 @@
 //! Lookups, pairs, digest, audit and statistics of sharded tables.
 
 use super::Sharded;
-use super::asking::{Shard, Shards};
-use super::deal::{Dealt, MOST_ROWS};
+use super::deal::{MOST_ROWS, Partitioned};
+use super::device_lookup::{Shard, Shards};
 use super::devices::{map_shards, on_devices};
 use super::file::digest_of;
-use super::resting::{Part, answered};
+use super::host_resident::{Part, answered};
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
@@ -50,12 +50,14 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         if self.answered_by_devices(queries, Some(&mut *values), found)? {
             return Ok(());
         }
-        let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+        let ask = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             // An item for every shard, so that each shard is looked up by its own device.
             let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
             parts.into_iter().for_each(|(shard, part)| items[shard] = Some(part));
             on_devices(self.devices, items, &|shard, part: Option<(&mut [S::Value], &mut [u8])>| match part {
-                Some((words, hits)) => answer(&self.tables[shard], &of_shard(dealt, shard, queries)?, words, hits),
+                Some((words, hits)) => {
+                    answer(&self.tables[shard], &of_shard(partitioned, shard, queries)?, words, hits)
+                }
                 None => Ok(()),
             })?;
             Ok(())
@@ -74,7 +76,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         let devices: Vec<B> = self.tables.iter().take(self.devices).map(|table| table.backend().clone()).collect();
         let table = |shard: usize| Ok(Shard::There(&self.tables[shard]));
         let shards = Shards { which: &self.which, devices: &devices, at_once: QUERIES, table: &table };
-        shards.answer_if_the_way(queries, values, found)
+        shards.answer_on_devices(queries, values, found)
     }
 
     /// Returns whether each query is in the table, in the order of the queries; cost and errors as [`get`](Self::get).
@@ -87,10 +89,10 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             return flags(queries.len(), &found);
         }
         for (queries, found) in queries.chunks(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32)) {
-            let dealt = Dealt::of(&self.which, queries)?;
+            let partitioned = Partitioned::of(&self.which, queries)?;
             let mut hits = memory::zeroed(queries.len())?;
-            on_devices(self.devices, dealt.cut(&mut hits), &|shard, hits: &mut [u8]| {
-                let mine = of_shard(&dealt, shard, queries)?;
+            on_devices(self.devices, partitioned.cut(&mut hits), &|shard, hits: &mut [u8]| {
+                let mine = of_shard(&partitioned, shard, queries)?;
                 if !mine.is_empty() {
                     hits.iter_mut()
                         .zip(self.tables[shard].contains(&mine)?)
@@ -98,7 +100,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
                 }
                 Ok(())
             })?;
-            dealt.bring_bits_back(&hits, found);
+            partitioned.scatter_bits(&hits, found);
         }
         flags(queries.len(), &found)
     }
@@ -179,9 +181,9 @@ pub(super) fn has_own_keys<B: Runs<S>, S: Scheme>(
 }
 
 /// The queries of a shard.
-pub(super) fn of_shard<K: Key>(dealt: &Dealt, shard: usize, queries: &[K]) -> Result<Vec<K>> {
-    let mut mine = memory::reserved(dealt.len(shard))?;
-    dealt.append(shard, queries, &mut mine)?;
+pub(super) fn of_shard<K: Key>(partitioned: &Partitioned, shard: usize, queries: &[K]) -> Result<Vec<K>> {
+    let mut mine = memory::reserved(partitioned.len(shard))?;
+    partitioned.append(shard, queries, &mut mine)?;
     Ok(mine)
 }
 

@@ -60,7 +60,7 @@ impl<S: Scheme> ShardedSetBuilder<S> {
             Error::check_rows("rows of a shard", keys.len())?;
             builder.build_of_keys(device, keys)
         };
-        let exchanged = exchange::if_the_way(&which, devices, keys.len(), size_of::<S::Key>(), || {
+        let exchanged = exchange::use_device_exchange(&which, devices, keys.len(), size_of::<S::Key>(), || {
             Exchange::of_keys(&which, devices, keys)?.built(&which, &|device, keys, _| build(device, &keys))
         })?;
         let tables = match exchanged {

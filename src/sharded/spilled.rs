@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::ShardedBuilder;
 use super::builder::{Columns, some};
-use super::deal::Dealt;
+use super::deal::Partitioned;
 use super::devices::{is_of_contents, on_devices};
 use super::file::Writing;
 use crate::backend::{Runs, Word};
@@ -135,15 +135,15 @@ impl<S: Scheme> SpilledBuild<S> {
     pub fn push(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         for (keys, values) in keys.chunks(ROWS).zip(values.chunks(ROWS)) {
-            let dealt = Dealt::of(&self.which, keys)?;
+            let partitioned = Partitioned::of(&self.which, keys)?;
             let (mut of_keys, mut of_values) = (memory::reserved(keys.len())?, memory::reserved(keys.len())?);
             for shard in 0..self.which.shards {
-                dealt.append(shard, keys, &mut of_keys)?;
-                dealt.append(shard, values, &mut of_values)?;
+                partitioned.append(shard, keys, &mut of_keys)?;
+                partitioned.append(shard, values, &mut of_values)?;
             }
             let (mut keys, mut values) = (self.spill.write(&of_keys)?, self.spill.write(&of_values)?);
             for (shard, pieces) in self.shards.iter_mut().enumerate() {
-                let rows = dealt.len(shard);
+                let rows = partitioned.len(shard);
                 if rows > 0 {
                     memory::reserve(pieces, 1)?;
                     pieces.push(Piece { keys, values, rows });

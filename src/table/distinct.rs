@@ -105,12 +105,12 @@ impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
 impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     /// The smallest key that occurs more than once, of pairs in ascending order of keys.
     fn least_copy(&self, backend: &B) -> Result<Option<K>> {
-        let copies = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
+        let duplicates = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
         let mut least = [K::default()];
-        if copies.is_empty() {
+        if duplicates.is_empty() {
             return Ok(None);
         }
-        backend.read(&copies, 0, &mut least)?;
+        backend.read(&duplicates, 0, &mut least)?;
         Ok(Some(least[0]))
     }
 }

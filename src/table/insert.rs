@@ -242,7 +242,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// to 7 fail its keys; with as many slots they fail every larger set too, in kinds whose batches come in place.
     /// That holds for the keys of the salt: pairs that are gone since may have been the reason.
     fn first_attempt(&self, slots: u64) -> u32 {
-        let larger = self.scheme.updates() == Updates::Tombstones && !self.is_worn();
+        let larger = self.scheme.updates() == Updates::Tombstones && !self.has_tombstones();
         let known = larger && self.plan().salt().is_some() && slots == self.plan().asked_slots();
         if known && self.settings.attempts > FIRST_SALTED { FIRST_SALTED } else { 0 }
     }

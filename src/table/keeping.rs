@@ -60,7 +60,7 @@ impl<S: Scheme> TableBuilder<S> {
         if placed.unplaced > 0 {
             return Ok(None);
         }
-        let distinct = rows.saturating_sub(placed.copies);
+        let distinct = rows.saturating_sub(placed.duplicates);
         let own = scheme.plan(settings.request(&scheme, distinct))?;
         // The race's plans also say how long a chain of swaps may be, which the finished image does not show.
         let of_one_size = own.asked_slots() == plan.asked_slots() && own.words() == plan.words();

@@ -42,7 +42,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// use koel::{Cpu, Cuckoo, HashTable};
     /// let mut table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &[10, 20, 30])?;
     /// assert_eq!(table.remove(&[2, 7, 2])?, 1);
-    /// assert_eq!((table.len(), table.get(&[2])?, table.is_worn()), (2, vec![None], true));
+    /// assert_eq!((table.len(), table.get(&[2])?, table.has_tombstones()), (2, vec![None], true));
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
@@ -126,7 +126,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let lifted = Pairs { keys, values }.select(&self.backend, &taken, true)?;
         let placed = Kernels::<S>::place(&self.backend, &image.plan, &mut image.buffer, &lifted.keys, &lifted.values)?;
         image.tombstones = 0;
-        if placed.unplaced > 0 || placed.copies > 0 {
+        if placed.unplaced > 0 || placed.duplicates > 0 {
             // A part of a set that fits does fit; only the image of a damaged file can come here.
             image = self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?)?;
         }
@@ -144,7 +144,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// let mut table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &keys, &keys)?;
     /// table.remove(&keys[..900])?;
     /// table.rebuild()?;
-    /// assert_eq!((table.len(), table.capacity(), table.is_worn()), (100, 125, false));
+    /// assert_eq!((table.len(), table.capacity(), table.has_tombstones()), (100, 125, false));
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
@@ -177,7 +177,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// Whether there are tombstones. Answers are correct, but the bytes depend on the table's history, and lookups read
     /// slightly more.
-    pub fn is_worn(&self) -> bool {
+    pub fn has_tombstones(&self) -> bool {
         self.image.tombstones > 0
     }
 

@@ -35,38 +35,38 @@ enum Copies<K> {
 /// Keys and their values: the caller's, or what became of them.
 enum Columns<'a, B: Runs<S>, S: Scheme> {
     Given { keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value> },
-    Made(PairsOf<B, S>),
+    Results(PairsOf<B, S>),
 }
 
 /// Pairs that a table is to be built of.
 pub(super) struct Rows<'a, B: Runs<S>, S: Scheme> {
     columns: Columns<'a, B, S>,
-    copies: Copies<S::Key>,
+    duplicates: Copies<S::Key>,
 }
 
 impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
     /// Rows of which nothing is known.
     pub(super) fn of(keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value>) -> Self {
-        Rows { columns: Columns::Given { keys, values }, copies: Copies::Unknown }
+        Rows { columns: Columns::Given { keys, values }, duplicates: Copies::Unknown }
     }
 
     /// One pair of each key.
     fn distinct(backend: &B, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Self> {
         let pairs = distinct::one_of_each::<B, S::Key, S::Value>(backend, keys, values, rule)?;
-        Ok(Rows { columns: Columns::Made(pairs), copies: Copies::Distinct })
+        Ok(Rows { columns: Columns::Results(pairs), duplicates: Copies::Distinct })
     }
 
     pub(super) fn keys(&self) -> &B::Buffer<S::Key> {
         match &self.columns {
             Columns::Given { keys, .. } => keys,
-            Columns::Made(pairs) => &pairs.keys,
+            Columns::Results(pairs) => &pairs.keys,
         }
     }
 
     pub(super) fn values(&self) -> &B::Buffer<S::Value> {
         match &self.columns {
             Columns::Given { values, .. } => values,
-            Columns::Made(pairs) => &pairs.values,
+            Columns::Results(pairs) => &pairs.values,
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
                 &sample.heavy_keys(),
             )? {
                 // Whether lighter keys occur more than once, an attempt will tell.
-                Some(pairs) => Rows { columns: Columns::Made(pairs), copies: Copies::Unknown },
+                Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Copies::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },
         )
@@ -101,11 +101,11 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
 
     /// The smallest key that occurs more than once. All keys are looked at, unless it is known.
     pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<S::Key>> {
-        if let Copies::Unknown = self.copies {
+        if let Copies::Unknown = self.duplicates {
             let least = distinct::least_copy::<B, S::Key>(backend, self.keys())?;
-            self.copies = least.map_or(Copies::Distinct, Copies::Least);
+            self.duplicates = least.map_or(Copies::Distinct, Copies::Least);
         }
-        Ok(match self.copies {
+        Ok(match self.duplicates {
             Copies::Least(least) => Some(least),
             _ => None,
         })
@@ -113,7 +113,7 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
 
     /// Keeps what an attempt found: the smallest key that occurs more than once.
     pub(super) fn found(&mut self, least: S::Key) {
-        self.copies = Copies::Least(least);
+        self.duplicates = Copies::Least(least);
     }
 
     /// The rows without the copies that were found.
@@ -121,7 +121,7 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
     /// # Errors
     /// [`Error::DuplicateKey`] if the rule says so; what the device reports.
     pub(super) fn settled(self, backend: &B, rule: Duplicates) -> Result<Self> {
-        match self.copies {
+        match self.duplicates {
             Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),
             Copies::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
             _ => Ok(self),

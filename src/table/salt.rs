@@ -89,9 +89,9 @@ mod tests {
         let refused = HashTable::<Cpu, Cuckoo>::open(&cpu, &path);
         assert!(matches!(refused, Err(Error::BadFile { reason, .. }) if reason.contains("salt")));
         // A worn table keeps the salt of the keys it had.
-        let mut worn = right;
-        worn.remove(&[7])?;
-        worn.audit()?;
+        let mut with_tombstones = right;
+        with_tombstones.remove(&[7])?;
+        with_tombstones.audit()?;
         Ok(())
     }
 

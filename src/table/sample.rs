@@ -44,10 +44,10 @@ impl<K: Key> Sample<K> {
     /// The heavy keys, ascending; none if lighter ones occur more than once.
     pub(super) fn heavy_keys(&self) -> Vec<K> {
         let mut heavy = Vec::new();
-        for copies in self.0.chunk_by(|one, other| one == other) {
-            if copies.len() >= self.0.len().div_ceil(SHARE) {
-                heavy.push(copies[0]);
-            } else if copies.len() > 1 {
+        for duplicates in self.0.chunk_by(|one, other| one == other) {
+            if duplicates.len() >= self.0.len().div_ceil(SHARE) {
+                heavy.push(duplicates[0]);
+            } else if duplicates.len() > 1 {
                 return Vec::new();
             }
         }

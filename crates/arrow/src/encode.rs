@@ -288,8 +288,8 @@ impl Fit<'_> {
 
     /// Replaces each word by the first row that has it.
     fn numbered(&self, words: &mut [u64]) -> Result<Finder> {
-        let (finder, firsts) = Finder::build(self.device, words)?;
-        put_numbers(words, &firsts);
+        let (finder, first_occurrences) = Finder::build(self.device, words)?;
+        put_numbers(words, &first_occurrences);
         Ok(finder)
     }
 }

@@ -274,9 +274,9 @@ mod tests {
                     assert_eq!(rights, right.unwrap_or_else(Vec::new), "{how}");
                 }
             }
-            let firsts = FirstKeys::new(&device, &keys(&right, is_text)?, NullEquality::NothingEquals)?;
-            assert_eq!(firsts.rows()?, [0, 1, 0, 3, 0, 1]);
-            assert_eq!(firsts.find(&left)?, [1, NO_ROW, 0, 3, 0, NO_ROW]);
+            let first_occurrences = FirstKeys::new(&device, &keys(&right, is_text)?, NullEquality::NothingEquals)?;
+            assert_eq!(first_occurrences.rows()?, [0, 1, 0, 3, 0, 1]);
+            assert_eq!(first_occurrences.find(&left)?, [1, NO_ROW, 0, 3, 0, NO_ROW]);
             let other = FirstKeys::new(&device, &keys(&[], is_text)?, NullEquality::NothingEquals)?;
             assert_eq!((other.rows()?, other.find(&left)?), (vec![], vec![NO_ROW; 6]));
         }

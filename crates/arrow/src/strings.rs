@@ -54,13 +54,13 @@ impl StringNumbers {
         let mut waiting: Option<Vec<u32>> = None;
         for seed in 0..ROUNDS {
             let hashes = numbers.strings.hashes(waiting.as_deref(), seed, bits);
-            let (finder, firsts) = Finder::build(device, &hashes)?;
+            let (finder, first_occurrences) = Finder::build(device, &hashes)?;
             drop(hashes);
             let column = &numbers.strings;
             let rest = match &waiting {
                 None => {
                     // All strings; the number of each is its first position.
-                    of = firsts;
+                    of = first_occurrences;
                     let different = |i: u32| column.get(i) != column.get(of[i as usize]);
                     let rest: Vec<u32> =
                         (0..len as u32).into_par_iter().with_min_len(CHUNK).filter(|&i| different(i)).collect();
@@ -68,7 +68,7 @@ impl StringNumbers {
                 }
                 Some(strings) => {
                     let mut rest = Vec::new();
-                    for (&i, first) in strings.iter().zip(firsts) {
+                    for (&i, first) in strings.iter().zip(first_occurrences) {
                         let first = strings[first as usize];
                         if column.get(i) == column.get(first) {
                             of[i as usize] = first;

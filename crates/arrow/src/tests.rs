@@ -350,9 +350,9 @@ fn groups_are_those_of_a_map_in_both_orders() {
                     (rank(a, text), rank(b, false))
                 });
                 assert_eq!(ascending.rows.values()[..], sorted[..], "{of}");
-                for (groups, firsts) in [(&groups, &seen), (&ascending, &sorted)] {
+                for (groups, first_occurrences) in [(&groups, &seen), (&ascending, &sorted)] {
                     let codes: BTreeMap<_, _> =
-                        firsts.iter().zip(0..).map(|(&row, code)| (rows[row as usize], code)).collect();
+                        first_occurrences.iter().zip(0..).map(|(&row, code)| (rows[row as usize], code)).collect();
                     let expected: Vec<_> = rows.iter().map(|row| codes.get(row).copied()).collect();
                     assert_eq!(listed(&groups.codes), expected, "{of}");
                 }

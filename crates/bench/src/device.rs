@@ -243,11 +243,14 @@ impl OnDevice<'_> {
         let on_device = device.upload(&gone)?;
         let mut compact = Vec::new();
         let remove = setup.median(|| {
-            let mut worn = table.to_backend(device)?;
+            let mut with_tombstones = table.to_backend(device)?;
             device.finish()?;
-            let (removed, time) = self.timer().timed(&self.scheme, || worn.remove_on(&on_device))?;
-            compact.push(self.timer().timed(&self.scheme, || worn.compact())?.1);
-            match removed == gone.len() && worn.len() + removed == table.len() && !worn.is_worn() {
+            let (removed, time) = self.timer().timed(&self.scheme, || with_tombstones.remove_on(&on_device))?;
+            compact.push(self.timer().timed(&self.scheme, || with_tombstones.compact())?.1);
+            match removed == gone.len()
+                && with_tombstones.len() + removed == table.len()
+                && !with_tombstones.has_tombstones()
+            {
                 true => Ok(time),
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
             }

@@ -208,9 +208,9 @@ impl Case<'_> {
         if here.digest()? != digest {
             return Err(wrong("build", "another digest than of the CPU's table".into()));
         }
-        let resting = here.resting(self.devices)?;
+        let host_resident = here.host_resident(self.devices)?;
         rows.push(self.timed("lookups, resting", asked, || {
-            let ((), time) = wall(|| Ok(resting.get_into(queries, answers, bits)?))?;
+            let ((), time) = wall(|| Ok(host_resident.get_into(queries, answers, bits)?))?;
             check("lookups, resting", answers, bits)?;
             Ok(time)
         })?);
@@ -241,7 +241,7 @@ impl Case<'_> {
                 let rows = starts[shard]..starts[shard + 1];
                 Ok((&by_shard[rows.clone()], &values[rows]))
             };
-            let (table, time) = wall(|| Ok(builder.build_dealt(self.devices, of)?))?;
+            let (table, time) = wall(|| Ok(builder.build_partitioned(self.devices, of)?))?;
             match table.digest()? == digest {
                 true => Ok(time),
                 false => Err(wrong("build dealt", "another digest".into())),
@@ -303,7 +303,7 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
         Ok((&made[shard][..], values))
     };
     progress.say(format!("{} pairs in {} shards", text::grouped(n), shards));
-    let (table, built) = wall(|| Ok(builder.build_dealt(devices, columns)?))?;
+    let (table, built) = wall(|| Ok(builder.build_partitioned(devices, columns)?))?;
     let bytes: u64 = table.shards().iter().map(|shard| 8 * koel::DeviceBuffer::len(shard.image()) as u64).sum();
     progress.say("lookups");
     let asked = 1_u64 << 24;

@@ -91,7 +91,7 @@ impl Info<'_> {
             "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.info.key_type),
             "types": Types::of(self.info).json(), "pairs": about.pairs, "keys": stats.pairs, "most_values": facts.most_values,
             "slots": stats.slots, "load": about.load, "seed": about.seed,
-            "worn": about.is_worn, "tombstones": stats.tombstones,
+            "worn": about.has_tombstones, "tombstones": stats.tombstones,
             "restarts": stats.restarts, "digest": facts.digest.to_string(), "file_bytes": file_bytes,
             "image_bytes": stats.bytes, "bytes": about.bytes,
             "ages": from_one(&stats.ages), "greatest_age": facts.audit.greatest_age,
@@ -107,7 +107,7 @@ impl Info<'_> {
 
     fn print(&self, facts: &Facts, file_bytes: u64) -> Result<()> {
         let Facts { about, stats, .. } = facts;
-        let worn = match stats.tombstones {
+        let with_tombstones = match stats.tombstones {
             0 => String::new(),
             lost => format!("\nworn      {} lost to removed pairs, until it is compacted", text::counted(lost, "slot")),
         };
@@ -127,7 +127,7 @@ impl Info<'_> {
              seed      {}\n\
              restarts  {}\n\
              file      {} bytes, {:.2} a {}\n\
-             digest    {}{worn}\n\
+             digest    {}{with_tombstones}\n\
              {}\n\
              ages      {}\n\
              audit     ok: checksum right, {} checked",

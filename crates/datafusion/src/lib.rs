@@ -21,13 +21,13 @@
 //! ```text
 //! session.rs, options.rs   koel for a session, and its options
 //! cluster.rs               the same for workers of a cluster
-//! rule.rs, note.rs         which operators koel replaces, and why it does not replace others
+//! rule.rs, fallback_reason.rs  which operators koel replaces, and why it does not replace others
 //! merges.rs                sort-merge joins as hash joins
 //! ordered.rs, in_order.rs  plans whose rows have one order
 //! join/exec.rs             the join operator and its role in plans
 //! join/spec.rs             its parameters;          metrics.rs: its metrics
 //! join/build.rs            the build side;          index.rs: its keys on a device;  bits.rs: which rows have a match
-//! join/instead.rs          DataFusion's join, if the build side does not fit in memory
+//! join/sort_merge_fallback.rs          DataFusion's join, if the build side does not fit in memory
 //! join/bounds.rs           dynamic filters for scans of the probe side
 //! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
 //! aggregate/exec.rs        the aggregate operator;  spec.rs: its parameters, and what koel supports;  metrics.rs
@@ -55,11 +55,11 @@ mod cluster;
 mod device;
 mod digest;
 mod error;
+mod fallback_reason;
 mod in_order;
 mod join;
 mod merges;
 mod metrics;
-mod note;
 mod options;
 mod ordered;
 mod rule;
@@ -72,9 +72,9 @@ pub use aggregate::KoelAggregateExec;
 pub use cluster::on_worker;
 pub use device::take_transfers;
 pub use digest::koel_digest;
+pub use fallback_reason::KoelNoteExec;
 pub use in_order::KoelInOrderExec;
 pub use join::KoelJoinExec;
-pub use note::KoelNoteExec;
 pub use options::KoelOptions;
 pub use rule::KoelRule;
 pub use session::WithKoel;

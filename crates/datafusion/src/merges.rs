@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `datafusion.optimizer.prefer_hash_join = false` creates such plans. Sorting both sides costs more than hashing one;
-//! and if memory is short, koel's join sorts and merges as this one would (join/instead.rs).
+//! and if memory is short, koel's join sorts and merges as this one would (join/sort_merge_fallback.rs).
 //!
 //! A sort-merge join is kept if the input of a side is sorted already, or if an operator above requires the order of
 //! its rows.

@@ -24,9 +24,9 @@ use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use log::debug;
 
 use crate::aggregate::KoelAggregateExec;
+use crate::fallback_reason::{self, KoelNoteExec};
 use crate::join::KoelJoinExec;
 use crate::merges;
-use crate::note::{self, KoelNoteExec};
 use crate::options::KoelOptions;
 use crate::ordered::in_one_order;
 
@@ -82,7 +82,7 @@ impl PhysicalOptimizerRule for KoelRule {
 
 fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<Arc<dyn ExecutionPlan>> {
     // A note of an earlier run: the operator below has been processed again.
-    if node.name() == note::NAME
+    if node.name() == fallback_reason::NAME
         && let [below] = node.children()[..]
     {
         return Transformed::yes(Arc::clone(below));

@@ -84,9 +84,9 @@ pub(super) enum Offered {
 /// Offers a word to a bucket in descending order, and keeps that order.
 #[inline(always)]
 pub(super) fn offer<const S: usize>(words: &mut [u64; S], mut mine: u64) -> Offered {
-    let copies = u64::same_upper(words, Portable, (mine >> 32) as u32, u32::MAX);
-    if copies != 0 {
-        let copy = &mut words[copies.trailing_zeros() as usize / 2 % S];
+    let duplicates = u64::same_upper(words, Portable, (mine >> 32) as u32, u32::MAX);
+    if duplicates != 0 {
+        let copy = &mut words[duplicates.trailing_zeros() as usize / 2 % S];
         *copy = mine.max(*copy);
         return Offered::Copy;
     }

@@ -58,7 +58,7 @@ use super::lookup::Buckets;
 use crate::backend::Placed;
 use crate::cpu::atomic::Atomic;
 use crate::cpu::block::{Lists, Pairs, Workspace, Workspaces, fetch, sum};
-use crate::cpu::crew::Crew;
+use crate::cpu::chunk_queue::ChunkQueue;
 use crate::cpu::lanes::{Lanes, Portable, at_best};
 use crate::cpu::memory::atomic;
 use crate::cpu::{BLOCK, CHUNK};
@@ -166,15 +166,15 @@ pub(super) fn offer_all<const S: usize>(
 ) -> Placed {
     let lists = Canonical::<S>::new(functions);
     let words = buckets(atomic(image));
-    let work = |crew: &Crew| {
+    let work = |chunk_queue: &ChunkQueue| {
         let Some(mut loan) = workspaces.lend() else { return Placed::default() };
         let placer = Placer::new(&lists, words, age, loan.workspace());
         at_best(
             #[inline(always)]
-            || placer.place(pairs, crew),
+            || placer.place(pairs, chunk_queue),
         )
     };
-    Crew::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
+    ChunkQueue::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
 }
 
 /// Sorts the words of every bucket.
@@ -205,9 +205,9 @@ impl<'a, const S: usize> Placer<'a, S> {
     }
 
     #[inline(always)]
-    fn place(mut self, pairs: Pairs<'_>, crew: &Crew) -> Placed {
+    fn place(mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) -> Placed {
         loop {
-            self.next_block(pairs, crew);
+            self.next_block(pairs, chunk_queue);
             self.workspace.next.hash(self.lists);
             self.resolve();
             let Workspace { flying, next, .. } = self.workspace;
@@ -221,13 +221,13 @@ impl<'a, const S: usize> Placer<'a, S> {
 
     /// Whole blocks of displaced pairs are first, to keep the queues short; incomplete blocks are last, to keep blocks
     /// whole.
-    fn next_block(&mut self, pairs: Pairs<'_>, crew: &Crew) {
+    fn next_block(&mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) {
         let Workspace { next: block, waiting, .. } = &mut *self.workspace;
         if waiting.take_whole(block) {
             return;
         }
         if self.chunk.is_empty() {
-            self.chunk = crew.take().unwrap_or(0..0);
+            self.chunk = chunk_queue.take().unwrap_or(0..0);
         }
         if self.chunk.is_empty() {
             waiting.take_any(block);
@@ -245,7 +245,7 @@ impl<'a, const S: usize> Placer<'a, S> {
     fn resolve(&mut self) {
         let Workspace { flying: block, next, waiting } = &mut *self.workspace;
         let image = self.buckets.as_flattened();
-        let mut copies = self.placed.copies;
+        let mut duplicates = self.placed.duplicates;
         let mut least_copy = self.placed.least_copy;
         let mut displaced = [(0, 0); BLOCK];
         let (mut displacements, mut unplaced) = (0, 0);
@@ -262,7 +262,7 @@ impl<'a, const S: usize> Placer<'a, S> {
                     let there = offer(&self.buckets[at as usize], mine);
                     let copy = there >> 32 == mine >> 32;
                     if copy {
-                        copies += 1;
+                        duplicates += 1;
                         least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
                     }
                     (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
@@ -279,7 +279,7 @@ impl<'a, const S: usize> Placer<'a, S> {
         );
         self.placed.unplaced += unplaced;
         fetch(self.lists, image, next.slots.get(block.len..next.len).unwrap_or_default());
-        (self.placed.copies, self.placed.least_copy) = (copies, least_copy);
+        (self.placed.duplicates, self.placed.least_copy) = (duplicates, least_copy);
         for &(at, word) in &displaced[..displacements] {
             match canonical::pair(self.lists.functions, at, word) {
                 Some((key, value)) if slot::age(word) < slot::MAX_AGE => {
@@ -297,22 +297,22 @@ impl<'a, const S: usize> Placer<'a, S> {
 fn offer<A: Atomic<Word = u64>, const S: usize>(bucket: &[A; S], mine: u64) -> u64 {
     loop {
         let (mut least, mut at) = (u64::MAX, 0);
-        let (mut copy, mut copies) = (0, 0);
+        let (mut copy, mut duplicates) = (0, 0);
         for (i, slot) in bucket.iter().enumerate() {
             let word = slot.load(Acquire);
             if word < least {
                 (least, at) = (word, i);
             }
-            copies |= u32::from(word >> 32 == mine >> 32) << i;
+            duplicates |= u32::from(word >> 32 == mine >> 32) << i;
         }
-        if copies != 0 {
-            at = copies.trailing_zeros() as usize;
+        if duplicates != 0 {
+            at = duplicates.trailing_zeros() as usize;
             copy = bucket[at % S].load(Acquire);
             if copy >> 32 != mine >> 32 {
                 continue;
             }
         }
-        let there = if copies == 0 { least } else { copy };
+        let there = if duplicates == 0 { least } else { copy };
         if there >= mine || bucket[at % S].compare_exchange(there, mine, AcqRel, Acquire).is_ok() {
             return there;
         }

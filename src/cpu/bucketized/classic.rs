@@ -101,7 +101,7 @@ pub(super) fn place<const S: usize>(
             }
         };
         if copy {
-            placed.copies += 1;
+            placed.duplicates += 1;
             placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
         }
     }

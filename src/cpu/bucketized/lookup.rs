@@ -61,7 +61,7 @@ pub(super) trait Buckets<const S: usize>: Lists {
 }
 
 /// The result for a key: whether it was found, and where; an arbitrary word of a bucket if it was not.
-pub(super) struct Told {
+pub(super) struct Hit {
     /// The number of the key.
     pub(super) number: usize,
     /// The index of the word.
@@ -95,7 +95,7 @@ impl Aimed {
 
 /// The index in the bucket and the word with this upper half, and whether there is one; otherwise an arbitrary word.
 #[inline(always)]
-fn ask<const S: usize, C: Cell, L: Buckets<S>>(
+fn compare<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,
     _: &L,
     cells: &[C; S],
@@ -114,7 +114,7 @@ pub(super) fn search<const S: usize, C: Cell, L: Buckets<S>>(
     lists: &L,
     image: &[C],
     keys: &[u32],
-    mut then: impl FnMut(Told),
+    mut then: impl FnMut(Hit),
 ) {
     debug_assert!(keys.len() <= CHUNK);
     if lists.at_once() {
@@ -127,7 +127,7 @@ pub(super) fn search<const S: usize, C: Cell, L: Buckets<S>>(
     }
     for number in unresolved.iter().take(left).map(|&number| usize::from(number)) {
         if let Some((at, word)) = lists.find_rest(lanes, image, keys[number]) {
-            then(Told { number, at, word, found: true });
+            then(Hit { number, at, word, found: true });
         }
     }
 }
@@ -143,7 +143,7 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
     keys: &[u32],
     unresolved: &mut [u16; CHUNK],
     len: usize,
-    then: &mut impl FnMut(Told),
+    then: &mut impl FnMut(Hit),
 ) -> usize {
     let judge = lists.judge(age);
     let buckets = buckets::<S, C>(image);
@@ -170,9 +170,9 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
             fetch(lists, image, &next.buckets[i..i + 1]);
             let (bucket, upper) = (flying.buckets[i] as usize, flying.uppers[i]);
             let cells = &buckets[bucket];
-            let (place, word, found) = ask(lanes, lists, cells, upper);
+            let (place, word, found) = compare(lanes, lists, cells, upper);
             let number = if ALL { start + i } else { unresolved[(start + i) % CHUNK].into() };
-            then(Told { number, at: bucket * S + place, word, found });
+            then(Hit { number, at: bucket * S + place, word, found });
             unresolved[left % CHUNK] = number as u16;
             left += usize::from(!found & !judge(upper, cells[S - 1].get()).1);
         }
@@ -188,7 +188,7 @@ fn search_at_once<const S: usize, C: Cell, L: Buckets<S>>(
     lists: &L,
     image: &[C],
     keys: &[u32],
-    mut then: impl FnMut(Told),
+    mut then: impl FnMut(Hit),
 ) {
     let buckets = buckets::<S, C>(image);
     let ages = lists.last_age().min(MAX_FUNCTIONS as u32);
@@ -209,17 +209,17 @@ fn search_at_once<const S: usize, C: Cell, L: Buckets<S>>(
             if i >= here {
                 continue;
             }
-            let mut told = Told { number: before + i, at: 0, word: 0, found: false };
+            let mut hit = Hit { number: before + i, at: 0, word: 0, found: false };
             for age in 1..=ages {
                 let flying = &flying[age as usize - 1];
                 let (bucket, upper) = (flying.buckets[i] as usize, flying.uppers[i]);
-                let (place, word, found) = ask(lanes, lists, &buckets[bucket], upper);
-                let new = found & !told.found;
-                told.found |= new;
-                told.word = select_unpredictable(new, word, told.word);
-                told.at = select_unpredictable(new, bucket * S + place, told.at);
+                let (place, word, found) = compare(lanes, lists, &buckets[bucket], upper);
+                let new = found & !hit.found;
+                hit.found |= new;
+                hit.word = select_unpredictable(new, word, hit.word);
+                hit.at = select_unpredictable(new, bucket * S + place, hit.at);
             }
-            then(told);
+            then(hit);
         }
         swap(&mut flying, &mut next);
     }
@@ -246,9 +246,9 @@ pub(super) fn answer<const S: usize, L: Buckets<S>>(
                 image,
                 queries,
                 #[inline(always)]
-                |told| {
-                    values[told.number % CHUNK] = told.word as u32;
-                    hits[told.number % CHUNK] = told.found.into();
+                |hit| {
+                    values[hit.number % CHUNK] = hit.word as u32;
+                    hits[hit.number % CHUNK] = hit.found.into();
                 },
             );
             mask(values, &hits);

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use self::canonical::Canonical;
 use self::classic::Classic;
-use self::lookup::{Buckets, Told};
+use self::lookup::{Buckets, Hit};
 use super::block::Pairs;
 use super::lanes::{Portable, with_lanes};
 use super::memory::{Memory, atomic};
@@ -181,7 +181,7 @@ impl Cpu {
         let words = image.words_mut()?;
         let placed = with_bucket_slots!(plan, S => {
             self.ledger().kernel("bucketized_deal", keys.len());
-            let Some(parts) = self.run(|| parts::dealt::<S>(&functions, words, pairs))? else { return Ok(None) };
+            let Some(parts) = self.run(|| parts::partitioned::<S>(&functions, words, pairs))? else { return Ok(None) };
             self.ledger().kernel("bucketized_parts", keys.len());
             let Some(left) = self.run(|| parts.place::<S>(words))? else { return Ok(None) };
             self.ledger().kernel("bucketized_escapes", left.len());
@@ -214,7 +214,7 @@ fn look_up<const S: usize>(
 /// search for other keys, so concurrent readers of the slot are correct.
 fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs: Pairs<'_>) {
     each((pairs.keys, pairs.values), CHUNK, |_, (keys, values)| {
-        lookup::search(Portable, lists, image, keys, |Told { number, at, word, found }| {
+        lookup::search(Portable, lists, image, keys, |Hit { number, at, word, found }| {
             if found {
                 image[at].store(word >> 32 << 32 | u64::from(values[number]), Relaxed);
             }
@@ -227,7 +227,7 @@ fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs
 fn vacate<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
     let of_chunk = |_, keys: &[u32]| {
         let mut vacated = 0;
-        lookup::search(Portable, lists, image, keys, |Told { at, found, .. }| {
+        lookup::search(Portable, lists, image, keys, |Hit { at, found, .. }| {
             vacated += u64::from(found && image[at].swap(mark, Relaxed) != mark);
         });
         vacated

@@ -33,7 +33,7 @@ use crate::backend::Placed;
 use crate::cpu::block::{Pairs, Workspaces, sum};
 use crate::cpu::lanes::at_best;
 use crate::cpu::network::sort_descending;
-use crate::cpu::parts::{Dealt, LINE, Slices, Words, array, deal, with_room};
+use crate::cpu::parts::{LINE, Partitioned, Slices, Words, array, deal, with_room};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::threads;
@@ -60,7 +60,7 @@ pub(super) struct Parts<'a> {
     functions: &'a Functions,
     slices: Slices,
     pairs: usize,
-    dealt: Dealt<u64>,
+    partitioned: Partitioned<u64>,
 }
 
 /// Pairs that have left their parts.
@@ -84,7 +84,7 @@ fn most_escapes(pairs: usize) -> usize {
 
 /// Partitions the pairs into the slices of a new image. `None` if one part has too many pairs or memory is short;
 /// another strategy must then build the table.
-pub(super) fn dealt<'a, const S: usize>(
+pub(super) fn partitioned<'a, const S: usize>(
     functions: &'a Functions,
     image: &mut [u64],
     pairs: Pairs<'_>,
@@ -100,18 +100,18 @@ pub(super) fn dealt<'a, const S: usize>(
             (mixed, slot::split(mixed, buckets).0 >> shift)
         },
     );
-    let dealt = deal(words, image, slices, most_escapes(pairs.keys.len()))?;
-    Some(Parts { functions, slices, pairs: pairs.keys.len(), dealt })
+    let partitioned = deal(words, image, slices, most_escapes(pairs.keys.len()))?;
+    Some(Parts { functions, slices, pairs: pairs.keys.len(), partitioned })
 }
 
 impl Parts<'_> {
     /// Places every part; `None` if memory is short or too many pairs leave their parts.
     pub(super) fn place<const S: usize>(self, image: &mut [u64]) -> Option<Left> {
-        let Parts { functions, slices, pairs, dealt } = self;
+        let Parts { functions, slices, pairs, partitioned } = self;
         let shift = PART_BITS - S.ilog2();
         // The scratch space of all threads must fit in eight bytes per pair, which memory estimates include.
         let threads = threads().min(pairs / ROOM_WORDS).max(1);
-        let leaving = AtomicUsize::new(dealt.escapes.len());
+        let leaving = AtomicUsize::new(partitioned.escapes.len());
         let room = || Some((Room::new()?, Found::default()));
         let of_slice = |(room, found): &mut (Room, Found), number: usize, slice: &mut [u64], count| {
             let before = found.third.len();
@@ -120,7 +120,7 @@ impl Parts<'_> {
             at_best(
                 #[inline(always)]
                 || {
-                    let late = arrive::<S>(functions, number << shift, room, slices.dealt(number, slice, count));
+                    let late = arrive::<S>(functions, number << shift, room, slices.partitioned(number, slice, count));
                     let buckets = slice.as_chunks_mut::<S>().0;
                     let mut part = Part { functions, start: (number << shift) as u32, buckets, found };
                     part.order(room);
@@ -130,12 +130,12 @@ impl Parts<'_> {
             let leave = found.third.len() - before;
             (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
         };
-        let found = slices.each(image, &dealt.counts, threads, room, of_slice)?;
+        let found = slices.each(image, &partitioned.counts, threads, room, of_slice)?;
         let found: Vec<_> = found.into_iter().map(|(_, found)| found).collect();
         let placed = found.iter().map(|found| found.placed).fold(Placed::default(), sum);
         let mut third = with_room(found.iter().map(|found| found.third.len()).sum())?;
         found.into_iter().for_each(|mut found| third.append(&mut found.third));
-        Some(Left { placed, first: dealt.escapes, third })
+        Some(Left { placed, first: partitioned.escapes, third })
     }
 }
 
@@ -197,7 +197,7 @@ fn follow<const S: usize>(
 }
 
 fn count_copy(placed: &mut Placed, key: u32) {
-    placed.copies += 1;
+    placed.duplicates += 1;
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
 }
 
@@ -234,12 +234,17 @@ impl Room {
 /// Stores every word in its bucket, or queues it if the bucket is full; returns the number of queued words. There is no
 /// branch, because whether a bucket is full is unpredictable.
 #[inline(always)]
-fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [(&[u64], usize); 2]) -> usize {
+fn arrive<const S: usize>(
+    functions: &Functions,
+    start: usize,
+    room: &mut Room,
+    partitioned: [(&[u64], usize); 2],
+) -> usize {
     let Room { table, counts, words, lost_in } = room;
     counts.fill(0);
     let mut late = 0;
-    for (dealt, count) in dealt {
-        for &word in &dealt[..count] {
+    for (partitioned, count) in partitioned {
+        for &word in &partitioned[..count] {
             let (home, remainder) = slot::split((word >> 32) as u32, functions.buckets);
             let bucket = (home as usize).wrapping_sub(start) % (PART_WORDS / S);
             let word = slot::word(1, remainder, word as u32);
@@ -274,14 +279,14 @@ impl<const S: usize> Part<'_, S> {
             // All pairs of neighbours are compared, without a branch between them.
             let same = |i: usize| (words[i - 1] >> 32 == words[i] >> 32) & (words[i] != slot::EMPTY);
             if (1..S).fold(false, |any, i| any | same(i)) {
-                self.drop_copies(at);
+                self.drop_duplicates(at);
             }
         }
     }
 
     /// Of words with one key, keeps the greatest.
     #[cold]
-    fn drop_copies(&mut self, at: usize) {
+    fn drop_duplicates(&mut self, at: usize) {
         let all = self.buckets[at];
         let mut words = all;
         for (greater, word) in all.iter().zip(&mut words[1..]) {

@@ -96,7 +96,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
         let least_copy = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (image, placed) = built(&cpu, &plan, &[&pairs, &again]);
-            assert_eq!(placed, Placed { copies: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
             let found = Bucketized::audit(&plan, &image, 0..plan.words()).map(|audit| audit.pairs);
             assert_eq!(found, Ok(pairs.len() as u64));
         }
@@ -140,17 +140,23 @@ fn classic_copies_and_the_markers_key() {
     let (plan, _) = referenced(&Bucketized::classic(2, 8), &pairs, slots_for(pairs.len(), 0.9));
     for cpu in cpus() {
         let (_, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { copies: 3, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 3, least_copy, ..Placed::default() });
         let mut marked = pairs.clone();
         marked.insert(600, (u32::MAX, 5));
         let (image, placed) = built(&cpu, &plan, &[&marked]);
-        assert_eq!(placed, Placed { copies: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
+        assert_eq!(placed, Placed { duplicates: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
         assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count(), count);
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
         let (_, placed) = built(&cpu, &plan, &[&only]);
-        assert_eq!(placed, Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 });
+        assert_eq!(
+            placed,
+            Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+        );
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
-        assert_eq!(placed, Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 });
+        assert_eq!(
+            placed,
+            Placed { duplicates: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+        );
         assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[&[]]).1, Placed::default());
     }
 }

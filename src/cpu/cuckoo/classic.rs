@@ -23,7 +23,7 @@ use wide::u32x8;
 
 use crate::backend::Placed;
 use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum};
-use crate::cpu::crew::Crew;
+use crate::cpu::chunk_queue::ChunkQueue;
 use crate::cpu::memory::prefetch;
 use crate::cpu::place::{Place, Share, Shared};
 use crate::cpu::search::search;
@@ -69,34 +69,34 @@ impl Lists for Classic<'_> {
     }
 }
 
-/// Adds pairs to an image. [`copies`] counts duplicates later; [`clean_up`] removes those that remain in a set.
+/// Adds pairs to an image. [`duplicates`] counts duplicates later; [`clean_up`] removes those that remain in a set.
 pub(super) fn place<C: Share>(
     plan: &CuckooPlan,
     functions: &Functions,
     image: &[C::Shared],
     pairs: Pairs<'_>,
 ) -> Placed {
-    let work = |crew: &Crew| {
+    let work = |chunk_queue: &ChunkQueue| {
         let (rule, most) = (plan.reinsertion(), plan.chain());
         let mut chains = Chains::<C> { functions, rule, most, image, flying: Vec::with_capacity(BLOCK), marked: 0 };
-        chains.place(pairs, crew)
+        chains.place(pairs, chunk_queue)
     };
     let both = |a: (Placed, u64), b: (Placed, u64)| (sum(a.0, b.0), a.1 + b.1);
-    let (mut placed, marked) = Crew::new(pairs.keys.len()).run(work, both).unwrap_or_default();
+    let (mut placed, marked) = ChunkQueue::new(pairs.keys.len()).run(work, both).unwrap_or_default();
     let beyond_first = (marked + u64::from(plan.outside().is_some())).saturating_sub(1);
     if marked > 0 && beyond_first > 0 {
-        placed.copies += beyond_first;
+        placed.duplicates += beyond_first;
         placed.least_copy = Some(placed.least_copy.unwrap_or(EMPTY_KEY));
     }
     placed
 }
 
 /// Counts the slots whose key a lookup finds in an earlier slot, and returns the least such key.
-pub(super) fn copies(lists: &Classic<'_>, image: &[impl Place], workspaces: &Workspaces) -> Placed {
+pub(super) fn duplicates(lists: &Classic<'_>, image: &[impl Place], workspaces: &Workspaces) -> Placed {
     later_slots(lists, image, workspaces, |_| ())
 }
 
-/// As [`copies`], and empties the slots.
+/// As [`duplicates`], and empties the slots.
 pub(super) fn clean_up(lists: &Classic<'_>, image: &[impl Shared], workspaces: &Workspaces) -> Placed {
     later_slots(lists, image, workspaces, |slot| image[slot].put(EMPTY))
 }
@@ -128,7 +128,7 @@ fn later_slots(
 }
 
 fn count_copy(placed: &mut Placed, key: u32) {
-    placed.copies += 1;
+    placed.duplicates += 1;
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
 }
 
@@ -152,24 +152,24 @@ struct Chains<'a, C: Share> {
 }
 
 impl<C: Share> Chains<'_, C> {
-    fn place(&mut self, pairs: Pairs<'_>, crew: &Crew) -> (Placed, u64) {
+    fn place(&mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) -> (Placed, u64) {
         let mut placed = Placed::default();
         let mut chunk = 0..0;
         loop {
             while self.flying.len() < BLOCK {
                 if chunk.is_empty() {
-                    chunk = crew.take().unwrap_or(0..0);
+                    chunk = chunk_queue.take().unwrap_or(0..0);
                 }
                 let Some(i) = chunk.next() else { break };
                 self.start(pairs.keys[i], pairs.values[i], &mut placed);
             }
-            if self.flying.is_empty() || crew.stopped() {
+            if self.flying.is_empty() || chunk_queue.stopped() {
                 return (placed, self.marked);
             }
             let cut = self.swap_each(&mut placed);
             if cut > 0 {
                 placed.unplaced += cut;
-                crew.stop();
+                chunk_queue.stop();
             }
         }
     }

@@ -61,11 +61,11 @@ where
         }
         let lists = Classic::new(plan, &functions);
         self.ledger().kernel("cuckoo_copies", slots.len());
-        let copies = self.run(|| match S::Cell::KEYS_ALONE {
+        let duplicates = self.run(|| match S::Cell::KEYS_ALONE {
             true => classic::clean_up(&lists, slots, workspaces),
-            false => classic::copies(&lists, slots, workspaces),
+            false => classic::duplicates(&lists, slots, workspaces),
         })?;
-        Ok(sum(placed, copies))
+        Ok(sum(placed, duplicates))
     }
 
     fn lookup(

@@ -54,22 +54,22 @@ fn built(cpu: &Cpu, plan: &CuckooPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, 
 /// The image of the sequential rule, and the number of duplicates; `None` if a pair found no slot.
 fn reference(plan: &CuckooPlan, pairs: &[(u32, u32)]) -> Option<(Vec<u64>, u64)> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
-    let mut copies = 0;
+    let mut duplicates = 0;
     for &(key, value) in pairs {
         match Cuckoo::place(plan, &mut image, &[(key, value)]) {
             Placing::Placed => {}
-            Placing::Copy(_) => copies += 1,
+            Placing::Copy(_) => duplicates += 1,
             Placing::Unplaced => return None,
         }
     }
-    Some((image, copies))
+    Some((image, duplicates))
 }
 
 /// A plan for which the reference builds, and its image.
 fn referenced(scheme: &Cuckoo, pairs: &[(u32, u32)], load: f64) -> (CuckooPlan, Vec<u64>, u64) {
     let attempt = |attempt| {
         let plan = planned(scheme, pairs.len(), load, attempt);
-        reference(&plan, pairs).map(|(image, copies)| (plan, image, copies))
+        reference(&plan, pairs).map(|(image, duplicates)| (plan, image, duplicates))
     };
     (0..16).find_map(attempt).expect("one of sixteen attempts")
 }
@@ -130,15 +130,15 @@ fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
     for (name, pairs) in [("random", random), ("equal", equal), ("identical", identical), ("thrice", thrice)] {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
-        let copies = pairs.len() as u64 - times.len() as u64;
+        let duplicates = pairs.len() as u64 - times.len() as u64;
         let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for functions in 2..=5 {
             let (plan, expected, counted) = referenced(&Cuckoo::canonical(functions), &pairs, 0.9);
-            assert_eq!(counted, copies);
+            assert_eq!(counted, duplicates);
             for cpu in &cpus {
                 for seed in 0..3 {
                     let (image, placed) = built(cpu, &plan, &[&shuffled(pairs.clone(), seed)]);
-                    let expected_counts = Placed { copies, least_copy, ..Placed::default() };
+                    let expected_counts = Placed { duplicates, least_copy, ..Placed::default() };
                     assert_eq!(placed, expected_counts, "{name}, H {functions}, {}", cpu.info().driver);
                     assert!(image == expected, "{name}, H {functions}, {}", cpu.info().driver);
                 }
@@ -156,7 +156,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
         let least_copy = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (_, placed) = built(&cpu, &plan, &[&pairs, &again]);
-            assert_eq!(placed, Placed { copies: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
         }
     }
 }
@@ -221,19 +221,25 @@ fn classic_copies_and_the_markers_key() {
     let plan = planned(&Cuckoo::classic(4), pairs.len(), 0.5, 0);
     for cpu in cpus() {
         let (_, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { copies: 3, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 3, least_copy, ..Placed::default() });
 
         let mut marked = pairs.clone();
         marked.push((u32::MAX, 5));
         let (image, placed) = built(&cpu, &plan, &[&marked]);
-        assert_eq!(placed, Placed { copies: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
+        assert_eq!(placed, Placed { duplicates: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
         assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count() as u64, count + 3);
 
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
         let (_, placed) = built(&cpu, &plan, &[&only]);
-        assert_eq!(placed, Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 });
+        assert_eq!(
+            placed,
+            Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+        );
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
-        assert_eq!(placed, Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 });
+        assert_eq!(
+            placed,
+            Placed { duplicates: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+        );
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&[]]);
         assert_eq!(placed, Placed::default());
     }

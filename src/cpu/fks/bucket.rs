@@ -54,7 +54,7 @@ pub(super) struct Seated {
     /// pairs.
     pub(super) unplaced: u64,
     /// Pairs dropped as duplicates.
-    pub(super) copies: u64,
+    pub(super) duplicates: u64,
     /// The least key of these.
     pub(super) least_copy: Option<u32>,
 }
@@ -63,7 +63,7 @@ impl Seated {
     /// Counts a duplicate.
     #[inline(always)]
     pub(super) fn drop_copy(&mut self, key: u32) {
-        self.copies += 1;
+        self.duplicates += 1;
         self.least_copy = Some(self.least_copy.map_or(key, |least| least.min(key)));
     }
 }
@@ -88,8 +88,8 @@ pub(super) fn cuckoo(
             bucket.load(&shuffled[starts[number] as usize..starts[number + 1] as usize]);
             let (seed, seated) = bucket.build(functions, plan, words);
             *seeds |= u64::from(seed) << (8 * i);
-            let Seated { unplaced, copies, least_copy } = seated;
-            placed = sum(placed, Placed { unplaced, copies, least_copy, outside: None, stash: 0 });
+            let Seated { unplaced, duplicates, least_copy } = seated;
+            placed = sum(placed, Placed { unplaced, duplicates, least_copy, outside: None, stash: 0 });
         }
         Ok(placed)
     };

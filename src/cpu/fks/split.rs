@@ -55,7 +55,7 @@ pub(super) fn count(
         let mut marked = Placed::default();
         let visit = |i: usize, bucket: u32| {
             if has_marker && keys[i] == EMPTY_KEY {
-                marked.copies += 1;
+                marked.duplicates += 1;
                 marked.outside = marked.outside.max(Some(values[i]));
                 ranks[i] = NO_RANK;
                 return;
@@ -68,9 +68,9 @@ pub(super) fn count(
         marked
     };
     let mut marked = fold((pairs.keys, pairs.values, ranks), CHUNK, of_chunk, sum);
-    let came = marked.copies;
-    marked.copies = (came + u64::from(plan.outside().is_some())).saturating_sub(1).min(came);
-    marked.least_copy = (marked.copies > 0).then_some(EMPTY_KEY);
+    let came = marked.duplicates;
+    marked.duplicates = (came + u64::from(plan.outside().is_some())).saturating_sub(1).min(came);
+    marked.least_copy = (marked.duplicates > 0).then_some(EMPTY_KEY);
     marked
 }
 

@@ -184,12 +184,12 @@ pub(super) fn place<const S: usize>(
     let short = || no_room(len * size_of::<u64>());
     ledger.kernel("horton_deal", len);
     let words_of_table = &mut image[..table];
-    let mut dealt = deal(words, words_of_table, slices, len).ok_or_else(short)?;
+    let mut partitioned = deal(words, words_of_table, slices, len).ok_or_else(short)?;
     let part_of = |&word: &u64| functions.mixed_home(tokens::key(word)).0 >> shift;
-    dealt.escapes.sort_unstable_by_key(part_of);
-    let escapes = &dealt.escapes[..];
+    partitioned.escapes.sort_unstable_by_key(part_of);
+    let escapes = &partitioned.escapes[..];
     let mut placed = Placed::default();
-    if dealt.counts.iter().sum::<usize>() + escapes.len() < len {
+    if partitioned.counts.iter().sum::<usize>() + escapes.len() < len {
         placed = marked(pairs, outside);
     }
 
@@ -203,15 +203,15 @@ pub(super) fn place<const S: usize>(
             #[inline(always)]
             || {
                 let start = (number as u32) << shift;
-                room.take(functions, start, slices.dealt(number, slice, count), &escapes[begin..end])?;
+                room.take(functions, start, slices.partitioned(number, slice, count), &escapes[begin..end])?;
                 room.fill(functions, number, &headers[start as usize..], slice.as_chunks_mut::<S>().0)
             },
         )
     };
-    let workers = threads().min(dealt.counts.len());
+    let workers = threads().min(partitioned.counts.len());
     let buckets = (functions.buckets as usize).min(1 << shift);
     let page = (table / (2 * workers)).min(MOST_PAGE);
-    let rooms = slices.each(words_of_table, &dealt.counts, workers, || Room::new(buckets, page), of_slice);
+    let rooms = slices.each(words_of_table, &partitioned.counts, workers, || Room::new(buckets, page), of_slice);
     let mut rooms = rooms.ok_or_else(short)?;
     let found = rooms.iter().map(|room| room.placed).fold(Placed::default(), sum);
     if found.unplaced > 0 {
@@ -221,8 +221,8 @@ pub(super) fn place<const S: usize>(
     }
     placed = sum(placed, found);
 
-    let mut blocks = memory::reserved(dealt.counts.len())?;
-    blocks.resize_with(dealt.counts.len(), || Block { words: &[], rooms_end: 0 });
+    let mut blocks = memory::reserved(partitioned.counts.len())?;
+    blocks.resize_with(partitioned.counts.len(), || Block { words: &[], rooms_end: 0 });
     for room in &mut rooms {
         let Room { pages, blocks: found, .. } = room;
         let mut words = Vec::new();
@@ -234,7 +234,7 @@ pub(super) fn place<const S: usize>(
         }
     }
     let build = Build::<S> { functions, image: atomic(image), headers, blocks: &blocks, shift };
-    if placed.copies == 0 {
+    if placed.duplicates == 0 {
         ledger.kernel("horton_settle", functions.buckets as usize);
         settle::settle(build)?;
     }
@@ -243,7 +243,7 @@ pub(super) fn place<const S: usize>(
     let mut stashed = Memory::zeroed(functions.stash_buckets as usize)?;
     let stashed = atomic(stashed.words_mut()?);
     placed = sum(placed, close::finish(build, stashed));
-    if placed.copies > 0 {
+    if placed.duplicates > 0 {
         // No key left its home, so keys other than duplicates may be unplaced.
         placed.unplaced = 0;
     }
@@ -264,13 +264,13 @@ fn marked(pairs: Pairs<'_>, outside: bool) -> Placed {
     let of_chunk = |_, (keys, values): (&[u32], &[u32])| {
         let mut placed = Placed::default();
         for (_, &value) in keys.iter().zip(values).filter(|(key, _)| **key == EMPTY_KEY) {
-            placed.copies += 1;
+            placed.duplicates += 1;
             placed.outside = placed.outside.max(Some(value));
         }
         placed
     };
     let mut placed = fold((pairs.keys, pairs.values), CHUNK, of_chunk, sum);
-    placed.copies = (placed.copies + u64::from(outside)).saturating_sub(1);
-    placed.least_copy = (placed.copies > 0).then_some(EMPTY_KEY);
+    placed.duplicates = (placed.duplicates + u64::from(outside)).saturating_sub(1);
+    placed.least_copy = (placed.duplicates > 0).then_some(EMPTY_KEY);
     placed
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::build::{Block, Build, Header};
-use super::group::{count_copies, has_copies};
+use super::group::{count_duplicates, has_copies};
 use super::offer::{NO_OFFER, Offer};
 use crate::backend::Placed;
 use crate::cpu::CHUNK;
@@ -121,7 +121,7 @@ fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed:
     sort(&mut pairs);
     words.iter().zip(pairs).for_each(|(word, pair)| word.store(pair, Relaxed));
     if has_copies(&pairs) {
-        count_copies(&pairs, placed);
+        count_duplicates(&pairs, placed);
     }
 }
 

@@ -38,11 +38,11 @@ impl Default for Group {
 
 /// Counts equal keys that are adjacent.
 #[cold]
-pub(super) fn count_copies(words: &[u64], placed: &mut Placed) {
+pub(super) fn count_duplicates(words: &[u64], placed: &mut Placed) {
     for two in words.windows(2).filter(|two| tokens::key(two[0]) == tokens::key(two[1])) {
         let key = tokens::key(two[0]);
         if key != EMPTY_KEY {
-            placed.copies += 1;
+            placed.duplicates += 1;
             placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
         }
     }
@@ -89,7 +89,7 @@ impl Group {
         if met | has_copies(others) {
             let mut sorted = self.pairs;
             sorted[..keys].sort_unstable();
-            count_copies(&sorted[..keys], placed);
+            count_duplicates(&sorted[..keys], placed);
         }
         let tokens = tokens::token_count(keys as u32, S as u32, mask);
         let surplus = tokens::leavers(keys as u32, S as u32) - tokens;

@@ -80,8 +80,8 @@ pub(super) fn search<const S: usize>(
 ) {
     let buckets = image.as_chunks::<S>().0;
     let none = [0; BLOCK];
-    let firsts = || Firsts { start: 0, len: 0, keys: none, homes: none, tags: none };
-    let (mut one, mut other) = (firsts(), firsts());
+    let first_occurrences = || Firsts { start: 0, len: 0, keys: none, homes: none, tags: none };
+    let (mut one, mut other) = (first_occurrences(), first_occurrences());
     let (mut flying, mut next) = (&mut one, &mut other);
     let mut led = Led { len: 0, numbers: [0; BLOCK], codes: none };
     let mut seconds = Seconds { len: 0, numbers: none, keys: none, buckets: none };

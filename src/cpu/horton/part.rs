@@ -82,10 +82,10 @@ impl<const S: usize> Room<S> {
         &mut self,
         functions: &Functions,
         start: u32,
-        dealt: [(&[u64], usize); 2],
+        partitioned: [(&[u64], usize); 2],
         escapes: &[u64],
     ) -> Option<()> {
-        let most = dealt[0].1 + dealt[1].1 + escapes.len() + 1;
+        let most = partitioned[0].1 + partitioned[1].1 + escapes.len() + 1;
         if self.late.len() < most {
             self.late.try_reserve(most - self.late.len()).ok()?;
             self.late.resize(most, Late { word: 0, before: 0 });
@@ -95,7 +95,7 @@ impl<const S: usize> Room<S> {
         let nobody = counts.len();
         let (table, counts, late, last) = (&mut table[..=nobody], &mut counts[..], &mut late[..], &mut last[..=nobody]);
         let mut lates = 0;
-        let words = [&dealt[0].0[..dealt[0].1], &dealt[1].0[..dealt[1].1], escapes];
+        let words = [&partitioned[0].0[..partitioned[0].1], &partitioned[1].0[..partitioned[1].1], escapes];
         each_home(
             functions,
             words,

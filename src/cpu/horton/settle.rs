@@ -34,7 +34,7 @@ use super::build::Build;
 use super::offer::{self, NO_OFFER, Offer};
 use crate::cpu;
 use crate::cpu::atomic::Atomic;
-use crate::cpu::crew::Crew;
+use crate::cpu::chunk_queue::ChunkQueue;
 use crate::cpu::lanes::at_best;
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
@@ -46,9 +46,9 @@ const BLOCK: usize = if cfg!(loom) { 8 } else { cpu::BLOCK };
 
 /// Makes all offers, until each token is accepted or exhausted.
 pub(super) fn settle<const S: usize>(build: Build<'_, S>) -> Result<()> {
-    let crew = Crew::new(build.functions.buckets as usize);
-    let alone = crew.threads() == 1;
-    crew.run(|crew| Settler::new(build, alone).settle(crew), Result::and).unwrap_or(Ok(()))
+    let chunk_queue = ChunkQueue::new(build.functions.buckets as usize);
+    let alone = chunk_queue.threads() == 1;
+    chunk_queue.run(|chunk_queue| Settler::new(build, alone).settle(chunk_queue), Result::and).unwrap_or(Ok(()))
 }
 
 /// Offers and their targets.
@@ -80,7 +80,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         Settler { build, queue: Vec::new(), waiting: 0, fresh: 0..0, alone }
     }
 
-    fn settle(mut self, crew: &Crew) -> Result<()> {
+    fn settle(mut self, chunk_queue: &ChunkQueue) -> Result<()> {
         let block = || Block {
             len: 0,
             offers: [0; BLOCK],
@@ -94,7 +94,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         let [mut one, mut two, mut three] = [block(), block(), block()];
         let (mut next, mut aimed, mut flying) = (&mut one, &mut two, &mut three);
         loop {
-            let any_left = self.refill(crew)?;
+            let any_left = self.refill(chunk_queue)?;
             at_best(
                 #[inline(always)]
                 || {
@@ -111,10 +111,10 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
     }
 
     /// Queues tokens until there is a block of them; returns false if no bucket is left.
-    fn refill(&mut self, crew: &Crew) -> Result<bool> {
+    fn refill(&mut self, chunk_queue: &ChunkQueue) -> Result<bool> {
         while self.waiting < BLOCK {
             if self.fresh.is_empty() {
-                self.fresh = crew.take().unwrap_or(0..0);
+                self.fresh = chunk_queue.take().unwrap_or(0..0);
             }
             let Some(home) = self.fresh.next() else { return Ok(false) };
             let (home, header) = (home as u32, self.build.header(home as u32));

@@ -13,16 +13,16 @@ impl<K: Key> Right<K> {
     /// The results of a left batch, without the unmatched right rows, which follow all batches. Sets the bits of the
     /// right first rows that matched, if `bits` is not empty; after an error they are unchanged.
     pub(crate) fn batch(&self, left: &[K], kind: JoinKind, bits: &mut [u32]) -> Result<JoinRows> {
-        let (mut firsts, mut results) = (memory::zeroed(left.len())?, 0);
-        for (left, firsts) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)) {
-            results += self.probe(left, kind, firsts);
+        let (mut first_occurrences, mut results) = (memory::zeroed(left.len())?, 0);
+        for (left, first_occurrences) in left.chunks(CHUNK).zip(first_occurrences.chunks_mut(CHUNK)) {
+            results += self.probe(left, kind, first_occurrences);
         }
         let results = results_at_once(results)?;
         let of_right = if kind.has_right() { results } else { 0 };
         let mut rows = JoinRows { left: memory::zeroed(results)?, right: memory::zeroed(of_right)? };
-        self.write(kind, 0, &firsts, 0, &mut rows.left, &mut rows.right);
+        self.write(kind, 0, &first_occurrences, 0, &mut rows.left, &mut rows.right);
         if !bits.is_empty() {
-            mark(&firsts, atomic_u32(bits));
+            mark(&first_occurrences, atomic_u32(bits));
         }
         Ok(rows)
     }

@@ -21,7 +21,7 @@ pub(crate) use batches::results_at_once;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::firsts::{Firsts, grain};
+use super::first_occurrences::{FirstOccurrences, grain};
 use super::lanes::at_best;
 use super::memory::{atomic_u32, prefetch};
 use super::relational::running_sums;
@@ -42,70 +42,82 @@ const RUNS_AHEAD: usize = 16;
 
 /// An index of a right column of keys.
 pub(crate) struct Right<K: Key> {
-    firsts: Firsts<K>,
+    first_occurrences: FirstOccurrences<K>,
     /// `None` if no key occurs twice.
     runs: Option<Runs>,
 }
 
 impl<K: Key> Right<K> {
     pub(crate) fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
-        let firsts = cpu.firsts(keys)?;
-        let runs = if firsts.all_distinct() { None } else { Some(Runs::of(cpu, &cpu.found_firsts(&firsts, keys)?)?) };
-        Ok(Right { firsts, runs })
+        let first_occurrences = cpu.first_occurrences(keys)?;
+        let runs = if first_occurrences.all_distinct() {
+            None
+        } else {
+            Some(Runs::of(cpu, &cpu.found_first_occurrences(&first_occurrences, keys)?)?)
+        };
+        Ok(Right { first_occurrences, runs })
     }
 
     /// The number of rows of the column.
     pub(crate) fn len(&self) -> usize {
-        self.firsts.rows()
+        self.first_occurrences.rows()
     }
 
     /// The number of distinct keys.
     pub(crate) fn keys_len(&self) -> usize {
-        self.firsts.distinct()
+        self.first_occurrences.distinct()
     }
 
     /// The first right row of each left row, and the number of results.
     #[inline(always)]
-    fn probe(&self, left: &[K], kind: JoinKind, firsts: &mut [u32]) -> u64 {
-        self.firsts.seek(left, firsts);
+    fn probe(&self, left: &[K], kind: JoinKind, first_occurrences: &mut [u32]) -> u64 {
+        self.first_occurrences.seek(left, first_occurrences);
         at_best(
             #[inline(always)]
-            || self.results(kind, firsts),
+            || self.results(kind, first_occurrences),
         )
     }
 
     /// The number of results of left rows with these first right rows.
     #[inline(always)]
-    fn results(&self, kind: JoinKind, firsts: &[u32]) -> u64 {
-        let found = || firsts.iter().filter(|&&first| first != NO_ROW).count() as u64;
+    fn results(&self, kind: JoinKind, first_occurrences: &[u32]) -> u64 {
+        let found = || first_occurrences.iter().filter(|&&first| first != NO_ROW).count() as u64;
         match (kind, &self.runs) {
             (JoinKind::Semi, _) | (JoinKind::Inner | JoinKind::Right, None) => found(),
-            (JoinKind::Anti, _) => firsts.len() as u64 - found(),
-            (JoinKind::Left | JoinKind::Full, None) => firsts.len() as u64,
+            (JoinKind::Anti, _) => first_occurrences.len() as u64 - found(),
+            (JoinKind::Left | JoinKind::Full, None) => first_occurrences.len() as u64,
             (_, Some(runs)) => {
-                let alone = if kind.keeps_left() { firsts.len() as u64 - found() } else { 0 };
-                alone + runs.total(firsts)
+                let alone = if kind.keeps_left() { first_occurrences.len() as u64 - found() } else { 0 };
+                alone + runs.total(first_occurrences)
             }
         }
     }
 
     /// Writes results `skip..` of left rows, numbered from `row`, until `left` is full, and returns the number written.
     /// `right` is empty for semi and anti joins.
-    fn write(&self, kind: JoinKind, row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
+    fn write(
+        &self,
+        kind: JoinKind,
+        row: u32,
+        first_occurrences: &[u32],
+        skip: u64,
+        left: &mut [u32],
+        right: &mut [u32],
+    ) -> usize {
         at_best(
             #[inline(always)]
             || match (kind, &self.runs) {
-                (JoinKind::Semi, _) => keep(row, firsts, skip, left, |first| first != NO_ROW),
-                (JoinKind::Anti, _) => keep(row, firsts, skip, left, |first| first == NO_ROW),
+                (JoinKind::Semi, _) => keep(row, first_occurrences, skip, left, |first| first != NO_ROW),
+                (JoinKind::Anti, _) => keep(row, first_occurrences, skip, left, |first| first == NO_ROW),
                 (JoinKind::Left | JoinKind::Full, None) => {
-                    let firsts = firsts.get(skip as usize..).unwrap_or(&[]);
-                    let len = firsts.len().min(left.len()).min(right.len());
-                    right[..len].copy_from_slice(&firsts[..len]);
+                    let first_occurrences = first_occurrences.get(skip as usize..).unwrap_or(&[]);
+                    let len = first_occurrences.len().min(left.len()).min(right.len());
+                    right[..len].copy_from_slice(&first_occurrences[..len]);
                     left[..len].iter_mut().zip(row + skip as u32..).for_each(|(to, row)| *to = row);
                     len
                 }
-                (_, None) => pairs(row, firsts, skip, left, right),
-                (_, Some(runs)) => runs.write(kind.keeps_left(), row, firsts, skip, left, right),
+                (_, None) => pairs(row, first_occurrences, skip, left, right),
+                (_, Some(runs)) => runs.write(kind.keeps_left(), row, first_occurrences, skip, left, right),
             },
         )
     }
@@ -138,11 +150,11 @@ impl<K: Key> Right<K> {
     /// Joins a left column.
     pub(crate) fn join(&self, cpu: &Cpu, left: &[K], kind: JoinKind) -> Result<Probed> {
         cpu.ledger().kernel("probe", left.len());
-        let (mut firsts, mut matched) = (Memory::zeroed(left.len())?, Memory::zeroed(0)?);
+        let (mut first_occurrences, mut matched) = (Memory::zeroed(left.len())?, Memory::zeroed(0)?);
         if kind.keeps_right() {
             matched = Memory::zeroed(bitmap_words(self.len()))?;
         }
-        let (words, bits) = (firsts.words_mut()?, atomic_u32(matched.words_mut()?));
+        let (words, bits) = (first_occurrences.words_mut()?, atomic_u32(matched.words_mut()?));
         let before = cpu
             .run(|| {
                 let size = grain(left.len()) / CHUNK;
@@ -152,11 +164,13 @@ impl<K: Key> Right<K> {
                 each(
                     (left, words, Per(CHUNK, &mut results[..chunks])),
                     size * CHUNK,
-                    |_, (left, firsts, Per(_, to))| {
-                        for ((left, firsts), to) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)).zip(to) {
-                            *to = self.probe(left, kind, firsts);
+                    |_, (left, first_occurrences, Per(_, to))| {
+                        for ((left, first_occurrences), to) in
+                            left.chunks(CHUNK).zip(first_occurrences.chunks_mut(CHUNK)).zip(to)
+                        {
+                            *to = self.probe(left, kind, first_occurrences);
                             if kind.keeps_right() {
-                                mark(firsts, bits);
+                                mark(first_occurrences, bits);
                             }
                         }
                     },
@@ -165,13 +179,13 @@ impl<K: Key> Right<K> {
             })
             .flatten()?;
         let alone = if kind.keeps_right() { self.unmatched(cpu, matched.words())? } else { Vec::new() };
-        Ok(Probed { kind, firsts, before, alone })
+        Ok(Probed { kind, first_occurrences, before, alone })
     }
 }
 
 impl<K: Key> std::fmt::Debug for Right<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Right").field("firsts", &self.firsts).field("runs", &self.runs.is_some()).finish()
+        f.debug_struct("Right").field("firsts", &self.first_occurrences).field("runs", &self.runs.is_some()).finish()
     }
 }
 
@@ -179,7 +193,7 @@ impl<K: Key> std::fmt::Debug for Right<K> {
 pub(crate) struct Probed {
     kind: JoinKind,
     /// The first right row of each left row.
-    firsts: Memory<u32>,
+    first_occurrences: Memory<u32>,
     /// The number of results before each chunk of left rows, and of all.
     before: Vec<u64>,
     /// The right rows that follow all others.
@@ -225,11 +239,11 @@ impl Probed {
         // The last chunk that begins here or before; empty ones before it begin there too.
         let mut chunk = self.before.partition_point(|&before| before <= first).saturating_sub(1);
         let mut skip = first - self.before.get(chunk).copied().unwrap_or(first);
-        let firsts = self.firsts.words();
+        let first_occurrences = self.first_occurrences.words();
         while written < left.len() && chunk + 1 < self.before.len() {
-            let rows: Range<usize> = chunk * CHUNK..firsts.len().min((chunk + 1) * CHUNK);
+            let rows: Range<usize> = chunk * CHUNK..first_occurrences.len().min((chunk + 1) * CHUNK);
             let (left, right) = (&mut left[written..], right.get_mut(written..).unwrap_or_default());
-            written += with.write(self.kind, rows.start as u32, &firsts[rows], skip, left, right);
+            written += with.write(self.kind, rows.start as u32, &first_occurrences[rows], skip, left, right);
             (chunk, skip) = (chunk + 1, 0);
         }
         let behind = (first + written as u64).saturating_sub(self.listed());
@@ -241,8 +255,8 @@ impl Probed {
 }
 
 /// Sets the bits of matched first right rows.
-fn mark(firsts: &[u32], bits: &[AtomicU32]) {
-    for &first in firsts {
+fn mark(first_occurrences: &[u32], bits: &[AtomicU32]) {
+    for &first in first_occurrences {
         // The longest bitmap has a bit for `NO_ROW`, which is not a row.
         if first != NO_ROW
             && let Some(word) = bits.get(first as usize / 32)
@@ -257,9 +271,9 @@ fn mark(firsts: &[u32], bits: &[AtomicU32]) {
 
 /// Writes the kept left rows, from the kept one with number `skip` on, until `left` is full.
 #[inline(always)]
-fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32) -> bool) -> usize {
+fn keep(row: u32, first_occurrences: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32) -> bool) -> usize {
     let (mut skip, mut at) = (skip, 0);
-    for (&first, row) in firsts.iter().zip(row..) {
+    for (&first, row) in first_occurrences.iter().zip(row..) {
         if skip > 0 {
             skip -= u64::from(kept(first));
             continue;
@@ -274,9 +288,9 @@ fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32
 
 /// As [`keep`], for inner joins in which a left row has at most one result.
 #[inline(always)]
-fn pairs(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
+fn pairs(row: u32, first_occurrences: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
     let (mut skip, mut at) = (skip, 0);
-    for (&first, row) in firsts.iter().zip(row..) {
+    for (&first, row) in first_occurrences.iter().zip(row..) {
         let found = first != NO_ROW;
         if skip > 0 {
             skip -= u64::from(found);

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{BOUNDS_AHEAD, RUNS_AHEAD, prefetch};
 use crate::backend::join_rows::NO_ROW;
-use crate::cpu::firsts::{alone, grain};
+use crate::cpu::first_occurrences::{alone, grain};
 use crate::cpu::{Cpu, Memory};
 use crate::error::Result;
 use crate::memory;
@@ -39,9 +39,9 @@ struct Share<'a> {
 
 impl Runs {
     /// The runs of rows with these first rows.
-    pub(super) fn of(cpu: &Cpu, firsts: &Memory<u32>) -> Result<Runs> {
-        let firsts = firsts.words();
-        let len = firsts.len();
+    pub(super) fn of(cpu: &Cpu, first_occurrences: &Memory<u32>) -> Result<Runs> {
+        let first_occurrences = first_occurrences.words();
+        let len = first_occurrences.len();
         let (mut bounds, mut rows) = (Memory::zeroed(len + 1)?, Memory::zeroed(len)?);
         let (ends, all) = (&mut bounds.words_mut()?[1..], rows.words_mut()?);
         cpu.run(|| {
@@ -54,7 +54,7 @@ impl Runs {
                 shares.push(Share { begin: begin as u32, ends, rows: &mut [], before: 0 });
                 begin = end;
             }
-            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.count(firsts)));
+            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.count(first_occurrences)));
             let (mut all, mut before) = (all, 0);
             for share in &mut shares {
                 let own: usize = share.ends.iter().map(|&count| count as usize).sum();
@@ -62,7 +62,7 @@ impl Runs {
                 share.begin(before);
                 before += own as u32;
             }
-            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.deal(firsts)));
+            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.deal(first_occurrences)));
             Ok(())
         })
         .flatten()?;
@@ -71,11 +71,11 @@ impl Runs {
 
     /// The total length of these runs.
     #[inline(always)]
-    pub(super) fn total(&self, firsts: &[u32]) -> u64 {
+    pub(super) fn total(&self, first_occurrences: &[u32]) -> u64 {
         let bounds = self.bounds.words();
         let mut total = 0;
-        for (i, &first) in firsts.iter().enumerate() {
-            if let Some(&ahead) = firsts.get(i + BOUNDS_AHEAD) {
+        for (i, &first) in first_occurrences.iter().enumerate() {
+            if let Some(&ahead) = first_occurrences.get(i + BOUNDS_AHEAD) {
                 prefetch(bounds, ahead as usize);
             }
             let run = self.run(bounds, first);
@@ -98,18 +98,18 @@ impl Runs {
         &self,
         keeps_left: bool,
         row: u32,
-        firsts: &[u32],
+        first_occurrences: &[u32],
         mut skip: u64,
         left: &mut [u32],
         right: &mut [u32],
     ) -> usize {
         let (bounds, rows) = (self.bounds.words(), self.rows.words());
         let mut at = 0;
-        for (i, (&first, row)) in firsts.iter().zip(row..).enumerate() {
-            if let Some(&ahead) = firsts.get(i + BOUNDS_AHEAD) {
+        for (i, (&first, row)) in first_occurrences.iter().zip(row..).enumerate() {
+            if let Some(&ahead) = first_occurrences.get(i + BOUNDS_AHEAD) {
                 prefetch(bounds, ahead as usize);
             }
-            if let Some(&ahead) = firsts.get(i + RUNS_AHEAD) {
+            if let Some(&ahead) = first_occurrences.get(i + RUNS_AHEAD) {
                 prefetch(rows, self.run(bounds, ahead).0 as usize);
             }
             let (begin, end) = self.run(bounds, first);
@@ -153,8 +153,8 @@ impl Runs {
 }
 
 impl Share<'_> {
-    fn count(&mut self, firsts: &[u32]) {
-        for &first in firsts {
+    fn count(&mut self, first_occurrences: &[u32]) {
+        for &first in first_occurrences {
             if let Some(count) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {
                 *count += 1;
             }
@@ -171,8 +171,8 @@ impl Share<'_> {
     }
 
     /// Writes the rows to the runs. Each position is then the end of its run.
-    fn deal(&mut self, firsts: &[u32]) {
-        for (&first, row) in firsts.iter().zip(0..) {
+    fn deal(&mut self, first_occurrences: &[u32]) {
+        for (&first, row) in first_occurrences.iter().zip(0..) {
             if let Some(place) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {
                 if let Some(to) = self.rows.get_mut((*place - self.before) as usize) {
                     *to = row;

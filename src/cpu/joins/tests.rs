@@ -168,16 +168,20 @@ fn the_last_of_all_rows_is_the_last() -> Result<()> {
     for right in [&[3_u64, 8][..], &[3, 3, 8]] {
         let index = Right::of(&cpu, right)?;
         let left = [8, 1, 3];
-        let mut firsts = [0; 3];
+        let mut first_occurrences = [0; 3];
         for kind in JoinKind::ALL {
-            let results = index.probe(&left, kind, &mut firsts) as usize;
+            let results = index.probe(&left, kind, &mut first_occurrences) as usize;
             let of_right = if kind.has_right() { results } else { 0 };
             let mut rows = JoinRows { left: vec![7; results], right: vec![7; of_right] };
             let row = u32::MAX - left.len() as u32;
             // More capacity than results, so that every left row is visited to its end.
             rows.left.push(7);
             rows.right.resize(if kind.has_right() { results + 1 } else { 0 }, 7);
-            assert_eq!(index.write(kind, row, &firsts, 0, &mut rows.left, &mut rows.right), results, "{kind}");
+            assert_eq!(
+                index.write(kind, row, &first_occurrences, 0, &mut rows.left, &mut rows.right),
+                results,
+                "{kind}"
+            );
             rows.left.truncate(results);
             rows.left.iter_mut().for_each(|left| *left -= row);
             rows.right.truncate(of_right);

@@ -171,13 +171,13 @@ fn copies_are_counted_exactly_on_any_number_of_threads() {
         for (name, pairs) in [("random", random), ("equal", equal), ("thrice", thrice)] {
             let mut times: HashMap<u32, u64> = HashMap::new();
             pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
-            let copies = pairs.len() as u64 - times.len() as u64;
+            let duplicates = pairs.len() as u64 - times.len() as u64;
             let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
             let plan = planned(&scheme, slots_for(&scheme, times.len()));
             let expected = referenced(&plan, &pairs);
             for (cpu, seed) in cpus.iter().zip(0..) {
                 let (image, placed) = built(cpu, &plan, &[&shuffled(pairs.clone(), seed)]);
-                assert_eq!(placed, Placed { copies, least_copy, ..Placed::default() }, "{scheme:?}, {name}");
+                assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{scheme:?}, {name}");
                 assert!(image == expected, "{scheme:?}, {name}");
             }
         }
@@ -194,7 +194,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
         let least_copy = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (image, placed) = built(&cpu, &plan, &[&pairs, again]);
-            assert_eq!(placed, Placed { copies: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
             assert!(image == referenced(&plan, &pairs));
         }
     }

@@ -2,7 +2,7 @@
 //! several.
 
 use crate::backend::wide_table_tests::{digests_of_robin_hood_tables, tables};
-use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_copies, images, structures};
+use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_duplicates, images, structures};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::scheme::{RobinHood, Sequence};
@@ -18,7 +18,7 @@ fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
         }
         let scheme = RobinHood::default();
         duplicates(&cpu, &scheme.of::<u64, u64>(), 9000)?;
-        greatest_of_copies(&cpu, &scheme.of::<u64, u32>(), 30_000)?;
+        greatest_of_duplicates(&cpu, &scheme.of::<u64, u32>(), 30_000)?;
     }
     Ok(())
 }

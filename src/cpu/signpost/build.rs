@@ -50,11 +50,11 @@ impl Cpu {
         let short = || no_room(size_of_val(keys) + size_of_val(values));
         let slices = Slices::new(lines, PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
         let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.buckets, keys, values };
-        let mut dealt = self.run(|| deal(rows, words, slices, keys.len()))?.ok_or_else(short)?;
+        let mut partitioned = self.run(|| deal(rows, words, slices, keys.len()))?.ok_or_else(short)?;
         // In the order of their parts.
         let part_of = |&(mixed, _): &(L::Key, L::Value)| mixed.split(functions.buckets).0 >> PART_BITS;
-        dealt.escapes.sort_unstable_by_key(part_of);
-        let escapes = &dealt.escapes[..];
+        partitioned.escapes.sort_unstable_by_key(part_of);
+        let escapes = &partitioned.escapes[..];
         self.ledger().kernel("signpost_parts", keys.len());
         let of_slice = |room: &mut Room<L>, number: usize, slice: &mut [u64], count| {
             let begin = escapes.partition_point(|row| (part_of(row) as usize) < number);
@@ -65,19 +65,20 @@ impl Cpu {
                     room.take(
                         &functions,
                         (number as u32) << PART_BITS,
-                        slices.dealt(number, slice, count),
+                        slices.partitioned(number, slice, count),
                         &escapes[begin..end],
                     )?;
                     room.fill(&functions, (number as u32) << PART_BITS, lines_mut(slice))
                 },
             )
         };
-        let rooms =
-            self.run(|| slices.each(words, &dealt.counts, threads(), Room::<L>::new, of_slice))?.ok_or_else(short)?;
+        let rooms = self
+            .run(|| slices.each(words, &partitioned.counts, threads(), Room::<L>::new, of_slice))?
+            .ok_or_else(short)?;
         let mut placed = Placed::default();
         for room in &rooms {
             placed.unplaced += room.homes.lost;
-            placed.copies += room.homes.copies;
+            placed.duplicates += room.homes.duplicates;
             placed.least_copy = placed.least_copy.into_iter().chain(room.homes.least_copy).min();
             placed.stash += room.homes.stash.len() as u64;
         }

@@ -49,7 +49,7 @@ pub(super) struct Homes<L: Layout> {
     /// Their keys as words of age 1.
     pairs: Vec<(u64, L::Value)>,
     pub(super) stash: Vec<(L::Key, L::Value)>,
-    pub(super) copies: u64,
+    pub(super) duplicates: u64,
     pub(super) least_copy: Option<L::Key>,
     /// Tokens that were lost. This cannot happen; if it did, the lost pairs would be reported.
     pub(super) lost: u64,
@@ -62,7 +62,7 @@ impl<L: Layout> Default for Homes<L> {
             homes: Vec::new(),
             pairs: Vec::new(),
             stash: Vec::new(),
-            copies: 0,
+            duplicates: 0,
             least_copy: None,
             lost: 0,
         }
@@ -98,7 +98,7 @@ impl<L: Layout> Homes<L> {
             late.for_each(|pair| insert(&mut self.pairs, start, pair));
         }
         if self.pairs[start..].windows(2).fold(false, |any, two| any | (two[0].0 == two[1].0)) {
-            self.drop_copies(functions, at, start);
+            self.drop_duplicates(functions, at, start);
             if self.pairs.len() <= start + L::SLOTS {
                 *line = [0; 8];
                 let natives = self.pairs[start..].iter().rev().enumerate();
@@ -114,7 +114,7 @@ impl<L: Layout> Homes<L> {
 
     /// Of duplicates, keeps the greatest value.
     #[cold]
-    fn drop_copies(&mut self, functions: &SignpostFunctions<L::Key>, at: u32, start: usize) {
+    fn drop_duplicates(&mut self, functions: &SignpostFunctions<L::Key>, at: u32, start: usize) {
         self.pairs[start..].sort_unstable();
         let mut last = start;
         for i in start + 1..self.pairs.len() {
@@ -122,7 +122,7 @@ impl<L: Layout> Homes<L> {
             last += usize::from(!is_copy);
             self.pairs[last] = pair;
             if is_copy {
-                self.copies += 1;
+                self.duplicates += 1;
                 let key = key_of::<L>(functions, self.start + at, pair.0);
                 self.least_copy = Some(self.least_copy.map_or(key, |least| least.min(key)));
             }

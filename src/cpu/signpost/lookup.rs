@@ -16,7 +16,7 @@
 
 use crate::backend::Word;
 use crate::cpu::lanes::Lanes;
-use crate::cpu::lines::{Finds, Told};
+use crate::cpu::lines::{Finds, Hit};
 use crate::cpu::memory::prefetch;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::scheme::bucketized::wide::{Layout, Line, SlotKey, canonical};
@@ -25,7 +25,7 @@ use crate::scheme::signpost::post::{self, FUNCTIONS, Posts, STASH};
 
 impl<L: Layout> Finds<L> for SignpostFunctions<L::Key> {
     #[inline(always)]
-    fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+    fn each_hit(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Hit)) {
         let mut led = Led { numbers: [0; CHUNK], entries: [0; CHUNK] };
         for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
             // Compiled separately, so that no key tests where signposts are stored.
@@ -80,7 +80,7 @@ fn beginnings<L: Layout>() -> u32 {
 
 /// The slot that contains a word, any if none does, and whether one does.
 #[inline(always)]
-fn ask<L: Layout>(
+fn compare<L: Layout>(
     lanes: impl Lanes,
     functions: &SignpostFunctions<L::Key>,
     line: &Line,
@@ -118,7 +118,7 @@ fn homes<L: Layout, const BEHIND: bool>(
     lines: &[Line],
     (first, keys): (usize, &[L::Key]),
     led: &mut Led,
-    then: &mut impl FnMut(Told),
+    then: &mut impl FnMut(Hit),
 ) -> usize {
     let behind = lines.get((functions.buckets + functions.stash.steps.buckets) as usize..).unwrap_or_default();
     let image = (lines, behind.as_flattened());
@@ -150,13 +150,13 @@ fn homes<L: Layout, const BEHIND: bool>(
         absent = 0;
         if at_once {
             for i in 0..len {
-                let found = tell::<L>(lanes, functions, lines, (&flying, &next), i, first + before, then);
+                let found = report_hit::<L>(lanes, functions, lines, (&flying, &next), i, first + before, then);
                 lead(i, found, led);
                 absent += usize::from(!found);
             }
         } else {
             for i in 0..len {
-                let found = tell::<L>(lanes, functions, lines, (&flying, &next), i, first + before, then);
+                let found = report_hit::<L>(lanes, functions, lines, (&flying, &next), i, first + before, then);
                 list[listed % BLOCK] = i as u8;
                 listed += usize::from(!found);
             }
@@ -171,19 +171,19 @@ fn homes<L: Layout, const BEHIND: bool>(
 /// Probes the home of key `i` of a block, and prefetches the line of a key of the next block; returns whether it was
 /// found.
 #[inline(always)]
-fn tell<L: Layout>(
+fn report_hit<L: Layout>(
     lanes: impl Lanes,
     functions: &SignpostFunctions<L::Key>,
     lines: &[Line],
     (flying, next): (&Aimed<L::Key>, &Aimed<L::Key>),
     i: usize,
     first: usize,
-    then: &mut impl FnMut(Told),
+    then: &mut impl FnMut(Hit),
 ) -> bool {
     prefetch(lines, next.lines[i] as usize);
     let at = flying.lines[i] as usize;
-    let (slot, found) = ask::<L>(lanes, functions, &lines[at], flying.words[i]);
-    then(Told { number: first + i, line: at, slot, found });
+    let (slot, found) = compare::<L>(lanes, functions, &lines[at], flying.words[i]);
+    then(Hit { number: first + i, line: at, slot, found });
     found
 }
 
@@ -196,7 +196,7 @@ fn guests<L: Layout>(
     (first, keys): (usize, &[L::Key]),
     led: &Led,
     left: usize,
-    then: &mut impl FnMut(Told),
+    then: &mut impl FnMut(Hit),
 ) {
     let fields = functions.fields;
     let (mut flying, mut next) = (Aimed::<L::Key>::new(), Aimed::new());
@@ -218,9 +218,9 @@ fn guests<L: Layout>(
         for i in 0..(left - before).min(BLOCK) {
             prefetch(lines, next.lines[i] as usize);
             let at = flying.lines[i] as usize;
-            let (slot, same) = ask::<L>(lanes, functions, &lines[at], flying.words[i]);
+            let (slot, same) = compare::<L>(lanes, functions, &lines[at], flying.words[i]);
             let (number, entry) = (usize::from(led.numbers[before + i]), u32::from(led.entries[before + i]));
-            then(Told { number: first + number, line: at, slot, found: same & (entry <= FUNCTIONS) });
+            then(Hit { number: first + number, line: at, slot, found: same & (entry <= FUNCTIONS) });
             if entry == STASH {
                 in_stash::<L>(functions, lines, keys[number], first + number, then);
             }
@@ -236,11 +236,11 @@ fn in_stash<L: Layout>(
     lines: &[Line],
     key: L::Key,
     number: usize,
-    then: &mut impl FnMut(Told),
+    then: &mut impl FnMut(Hit),
 ) {
     let stash = functions.stash.steps.buckets as usize;
     let lines = lines.get(functions.buckets as usize..).and_then(|lines| lines.get(..stash)).unwrap_or_default();
     if let Some((line, slot)) = canonical::search::<L>(&functions.stash, lines.as_flattened(), key).1 {
-        then(Told { number, line: functions.buckets as usize + line, slot, found: true });
+        then(Hit { number, line: functions.buckets as usize + line, slot, found: true });
     }
 }

@@ -78,10 +78,10 @@ impl<L: Layout> Room<L> {
         &mut self,
         functions: &SignpostFunctions<L::Key>,
         start: u32,
-        dealt: [(&[u64], usize); 2],
+        partitioned: [(&[u64], usize); 2],
         escapes: &[(L::Key, L::Value)],
     ) -> Option<()> {
-        let most = dealt[0].1 + dealt[1].1 + escapes.len() + 1;
+        let most = partitioned[0].1 + partitioned[1].1 + escapes.len() + 1;
         if self.late.len() < most {
             self.late.try_reserve(most - self.late.len()).ok()?;
             self.late.resize(most, Late { word: 0, value: L::Value::low(0), before: 0 });
@@ -92,7 +92,7 @@ impl<L: Layout> Room<L> {
             (&mut table[..=PART_LINES], &mut counts[..PART_LINES], &mut late[..], &mut last[..=PART_LINES]);
         let mut lates = 0;
         Rows::<L>::each_of(
-            dealt,
+            partitioned,
             escapes,
             #[inline(always)]
             |(mixed, value)| {

@@ -20,7 +20,7 @@ fn random<S: Scheme>(count: usize, seed: u64) -> Pairs<S> {
     (0..count).map(|i| (Word::low(stream.next_u64()), Word::low(value(i)))).collect()
 }
 
-fn agrees<K: Column, V: Column>(count: usize, slots: u64, copies: bool) -> Result<()>
+fn agrees<K: Column, V: Column>(count: usize, slots: u64, duplicates: bool) -> Result<()>
 where
     (K, V): Posted,
     Cpu: Runs<SignpostOf<K, V>>,
@@ -33,7 +33,7 @@ where
     let mut pairs = random::<SignpostOf<K, V>>(count, 7);
     pairs.sort_unstable();
     pairs.dedup_by_key(|pair| pair.0);
-    if copies {
+    if duplicates {
         // A tenth of the keys are duplicates with other values, some before and some after; and a crowd of one home.
         let functions = scheme.plan(Request { slots, pairs: 1, seed: 3, attempt: 0 })?.functions();
         let crowd = (0..(count / 20) as u64).map(|i| (functions.key_of(5, Word::low(i << 3)), pairs[0].1));
@@ -57,7 +57,7 @@ where
         let (image, placed) = Kernels::<SignpostOf<K, V>>::build(&cpu, &plan, &columns.0, &columns.1)?;
         assert_eq!(plan.with_stash(placed.stash), plan);
         assert!(cpu.download(&image)? == expected, "{count} of {slots}");
-        assert_eq!((placed.unplaced, placed.copies > 0), (0, placed.least_copy.is_some()));
+        assert_eq!((placed.unplaced, placed.duplicates > 0), (0, placed.least_copy.is_some()));
         let asked: Vec<_> =
             keys.iter().copied().chain(random::<SignpostOf<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
         let queries = cpu.upload(&asked)?;
@@ -81,13 +81,13 @@ where
 #[test]
 fn images_are_those_of_the_reference() -> Result<()> {
     for (count, slots) in [(0, 1), (1, 1), (100, 128), (128, 128), (3000, 3500), (30_000, 33_000), (60_000, 60_000)] {
-        for copies in [false, true] {
-            agrees::<u32, u32>(count, slots, copies)?;
-            agrees::<u64, u64>(count, slots, copies)?;
-            agrees::<u64, u32>(count, slots, copies)?;
-            agrees::<u32, u64>(count, slots, copies)?;
-            agrees::<u64, ()>(count, slots, copies)?;
-            agrees::<u32, ()>(count, slots, copies)?;
+        for duplicates in [false, true] {
+            agrees::<u32, u32>(count, slots, duplicates)?;
+            agrees::<u64, u64>(count, slots, duplicates)?;
+            agrees::<u64, u32>(count, slots, duplicates)?;
+            agrees::<u32, u64>(count, slots, duplicates)?;
+            agrees::<u64, ()>(count, slots, duplicates)?;
+            agrees::<u32, ()>(count, slots, duplicates)?;
         }
     }
     // Several parts, the last one short; of one line.

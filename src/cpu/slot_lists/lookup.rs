@@ -8,7 +8,7 @@
 use crate::backend::Word;
 use crate::cpu::BLOCK;
 use crate::cpu::lanes::Lanes;
-use crate::cpu::lines::{Finds, Told};
+use crate::cpu::lines::{Finds, Hit};
 use crate::cpu::memory::prefetch;
 use crate::scheme::bucketized::wide::slot::Fields;
 use crate::scheme::bucketized::wide::{Layout, Line};
@@ -18,7 +18,7 @@ impl<L: Layout, F: SlotLists<Key = L::Key>> Finds<L> for F {
     const FIELDS: Fields = <F as SlotLists>::FIELDS;
 
     #[inline(always)]
-    fn each_told(&self, _: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+    fn each_hit(&self, _: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Hit)) {
         let mut goals = [F::Goal::default(); BLOCK];
         let (mut slots, mut remainders) = ([0u32; BLOCK], [L::Key::low(0); BLOCK]);
         let mut open = [0u8; BLOCK];
@@ -42,7 +42,7 @@ impl<L: Layout, F: SlotLists<Key = L::Key>> Finds<L> for F {
                     let Some(there) = lines.get(line) else { continue };
                     let says = verdict::<F>(turn, ages, remainders[n], L::word(there, i));
                     let number = start + usize::from(open[n]);
-                    then(Told { number, line, slot: i, found: says == Says::Found });
+                    then(Hit { number, line, slot: i, found: says == Says::Found });
                     open[still] = open[n];
                     still += usize::from(says == Says::GoOn);
                 }

@@ -129,7 +129,7 @@ impl Cpu {
     /// Adds pairs to an image, whose existing pairs are those of `old`.
     fn add_to_slots<L: Layout, F: SlotLists<Key = L::Key>>(
         &self,
-        [place, bring]: [&'static str; 2],
+        [place, fetch]: [&'static str; 2],
         lists: &F,
         image: &mut Memory<u64>,
         old: Option<&Memory<u64>>,
@@ -149,9 +149,9 @@ impl Cpu {
         if placed.unplaced > 0 || L::VALUES.is_none() {
             return Ok(placed);
         }
-        self.ledger().kernel(bring, keys.len());
+        self.ledger().kernel(fetch, keys.len());
         let old = old.map(|old| old.words());
-        self.run(|| values::bring::<L>(lists, words, old, keys, pair_values)).flatten()?;
+        self.run(|| values::fetch::<L>(lists, words, old, keys, pair_values)).flatten()?;
         Ok(placed)
     }
 }

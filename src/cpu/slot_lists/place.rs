@@ -15,7 +15,7 @@ use crate::cpu::BLOCK;
 use crate::cpu::block::sum;
 use crate::cpu::bucketized::wide::Shared;
 use crate::cpu::bucketized::wide::values::Places;
-use crate::cpu::crew::Crew;
+use crate::cpu::chunk_queue::ChunkQueue;
 use crate::cpu::memory::prefetch;
 use crate::cpu::place::raise;
 use crate::error::Result;
@@ -41,11 +41,12 @@ where
     L::Key: Shared,
 {
     let cells = <L::Key as Shared>::cells(image);
-    let work = |crew: &Crew| {
+    let work = |chunk_queue: &ChunkQueue| {
         let open = memory::reserved(4 * BLOCK)?;
-        Placer::<L, F> { lists, cells, places: Places::words(), open, counted: Placed::default() }.place(keys, crew)
+        Placer::<L, F> { lists, cells, places: Places::words(), open, counted: Placed::default() }
+            .place(keys, chunk_queue)
     };
-    Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(|| Ok(Placed::default()))
+    ChunkQueue::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(|| Ok(Placed::default()))
 }
 
 /// One thread of a build.
@@ -65,12 +66,12 @@ impl<L: Layout, F: SlotLists<Key = L::Key>> Placer<'_, L, F>
 where
     L::Key: Shared,
 {
-    fn place(mut self, keys: &[L::Key], crew: &Crew) -> Result<Placed<L::Key, L::Value>> {
+    fn place(mut self, keys: &[L::Key], chunk_queue: &ChunkQueue) -> Result<Placed<L::Key, L::Value>> {
         let mut chunk = 0..0;
         let mut block = [Offer { goal: F::Goal::default(), age: 1 }; BLOCK];
         let mut aims = [(0, L::Key::low(0)); BLOCK];
         loop {
-            let len = self.next_block(keys, crew, &mut chunk, &mut block)?;
+            let len = self.next_block(keys, chunk_queue, &mut chunk, &mut block)?;
             if len == 0 {
                 return Ok(self.counted);
             }
@@ -94,12 +95,12 @@ where
     fn next_block(
         &mut self,
         keys: &[L::Key],
-        crew: &Crew,
+        chunk_queue: &ChunkQueue,
         chunk: &mut Range<usize>,
         block: &mut [Offer<F::Goal>; BLOCK],
     ) -> Result<usize> {
         if chunk.start >= chunk.end && self.open.len() < BLOCK {
-            *chunk = crew.take().unwrap_or(0..0);
+            *chunk = chunk_queue.take().unwrap_or(0..0);
         }
         if self.open.len() >= BLOCK || chunk.start >= chunk.end {
             let len = self.open.len().min(BLOCK);
@@ -129,7 +130,7 @@ where
             return;
         }
         if there == mine {
-            self.counted.copies += 1;
+            self.counted.duplicates += 1;
             let key = self.lists.key(offer.goal);
             let least = self.counted.least_copy.map_or(key, |least| least.min(key));
             self.counted.least_copy = Some(least);

@@ -39,7 +39,7 @@ impl Passes<Sorted> for Cpu {
         self.run(|| {
             sort_words(&pairs, words.as_chunks_mut().0)?;
             each(rest, CHUNK, |_, rest| rest.fill(0));
-            Ok(copies(words, |&word| key(word)))
+            Ok(duplicates(words, |&word| key(word)))
         })
         .flatten()
     }
@@ -97,14 +97,14 @@ impl Passes<Sorted> for Cpu {
 }
 
 /// Counts the cells whose key equals that of the previous cell, and returns the least such key.
-fn copies<T: Sync, K: Copy + PartialEq, V>(cells: &[T], key: impl Fn(&T) -> K + Sync) -> Placed<K, V> {
+fn duplicates<T: Sync, K: Copy + PartialEq, V>(cells: &[T], key: impl Fn(&T) -> K + Sync) -> Placed<K, V> {
     let is_copy = |at: usize| at > 0 && key(&cells[at - 1]) == key(&cells[at]);
     let of_chunk = |_, range: Range<usize>| {
-        let copies = range.clone().filter(|&at| is_copy(at)).count() as u64;
-        let least = if copies > 0 { range.clone().find(|&at| is_copy(at)) } else { None };
-        (copies, least)
+        let duplicates = range.clone().filter(|&at| is_copy(at)).count() as u64;
+        let least = if duplicates > 0 { range.clone().find(|&at| is_copy(at)) } else { None };
+        (duplicates, least)
     };
     let least = |a: Option<usize>, b: Option<usize>| a.into_iter().chain(b).min();
-    let (copies, least) = fold(0..cells.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
-    Placed { unplaced: 0, copies, least_copy: least.map(|at| key(&cells[at])), outside: None, stash: 0 }
+    let (duplicates, least) = fold(0..cells.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
+    Placed { unplaced: 0, duplicates, least_copy: least.map(|at| key(&cells[at])), outside: None, stash: 0 }
 }

@@ -5,7 +5,7 @@ use super::super::bucketized::wide::Shared;
 use super::super::memory::Memory;
 use super::super::sort::sort_into;
 use super::super::{BLOCK, CHUNK, Cpu};
-use super::{copies, lookup};
+use super::{duplicates, lookup};
 use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, bitmap_words};
 use crate::error::Result;
 use crate::parallel::{Per, each};
@@ -52,7 +52,7 @@ where
             sort_into(keys.words(), values.words(), (&mut *to_keys, to_values))?;
             each(keys_past, CHUNK, |_, past| past.fill(Default::default()));
             each(values_past, CHUNK, |_, past| past.fill(Default::default()));
-            Ok(copies(to_keys, |&key| key))
+            Ok(duplicates(to_keys, |&key| key))
         })
         .flatten()
     }

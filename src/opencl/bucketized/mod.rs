@@ -156,8 +156,8 @@ impl Passes<Bucketized> for OpenCl {
             if plan.kind() == Kind::Canonical {
                 self.bucketized_kernel(&program, plan, "bucketized_sort", image)?.over(image.len())?;
             }
-            let copies = self.bucketized_kernel(&program, plan, "bucketized_copies", image)?;
-            copies.buffer(tally.status()).over(image.len())?;
+            let duplicates = self.bucketized_kernel(&program, plan, "bucketized_copies", image)?;
+            duplicates.buffer(tally.status()).over(image.len())?;
         }
         tally.placed(self, plan.outside())
     }

@@ -34,7 +34,7 @@ const ESCAPES_SHARE: u64 = 16;
 const LOCAL_BYTES: u64 = 21 << 10;
 
 /// A new image, or `None` if another strategy must be used.
-type Made = Option<(Buffer<u64>, Placed)>;
+type Results = Option<(Buffer<u64>, Placed)>;
 
 /// The counts and the escapes of both strategies.
 struct Account {
@@ -60,7 +60,7 @@ impl OpenCl {
         plan: &BucketizedPlan,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
-    ) -> Result<Made> {
+    ) -> Result<Results> {
         let pairs = keys.len();
         if plan.kind() == Kind::Classic || pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
             return Ok(None);
@@ -79,7 +79,7 @@ impl OpenCl {
         image: &Buffer<u64>,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
-    ) -> Result<Made> {
+    ) -> Result<Results> {
         let pairs = keys.len();
         if plan.kind() == Kind::Classic || pairs == 0 || self.insert_route(image.len())? == BuildRoute::Direct {
             return Ok(None);
@@ -110,18 +110,19 @@ impl OpenCl {
         deal: &Deal,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
-    ) -> Result<Made> {
+    ) -> Result<Results> {
         // All words are written later, so they need not be filled first.
         let mut image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         let account = Account::new(self, deal.pairs as u64 / ESCAPES_SHARE + 4096)?;
         let touched: Buffer<u32> = self.filled(marks(plan), 0)?;
-        let dealt = self.dealt(plan, deal, (keys, values), (&mut image, u64::from(PART_SLOTS)), &account)?;
+        let partitioned =
+            self.partitioned(plan, deal, (keys, values), (&mut image, u64::from(PART_SLOTS)), &account)?;
 
         let program = self.bucketized_part(BUCKETIZED_PARTS, plan)?;
-        let launch = self.bucketized_kernel(&program, plan, "bucketized_parts", &image)?.buffer(&dealt);
+        let launch = self.bucketized_kernel(&program, plan, "bucketized_parts", &image)?.buffer(&partitioned);
         let launch = account.escapes.give(launch, account.tally.status());
         launch.over_groups_of(GROUP as usize, deal.parts as usize * GROUP as usize, deal.pairs)?;
-        drop(dealt);
+        drop(partitioned);
         self.finished(plan, image, &account, &touched, 1)
     }
 
@@ -132,27 +133,28 @@ impl OpenCl {
         old: &Buffer<u64>,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
-    ) -> Result<Made> {
+    ) -> Result<Results> {
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         // In a full table each pair may displace one that leaves its part, so the list has one place per pair. One is
         // enough, because the displaced pair continues in its place.
         let account = Account::new(self, deal.pairs as u64)?;
         let mut batch = deal.shares(self)?;
-        let dealt = self.dealt(plan, deal, (keys, values), (&mut batch, deal.part), &account)?;
+        let partitioned = self.partitioned(plan, deal, (keys, values), (&mut batch, deal.part), &account)?;
 
         // Each part clears its marks.
         let touched: Buffer<u32> = Buffer::allocate(self, marks(plan))?;
         let program = self.bucketized_part(BUCKETIZED_INSERT, plan)?;
         let launch = self.bucketized_kernel(&program, plan, "bucketized_insert", &image)?.buffer(old);
-        let launch = launch.buffer(&batch).value(deal.part).value(batch.bytes() / 8).buffer(&dealt).buffer(&touched);
+        let launch =
+            launch.buffer(&batch).value(deal.part).value(batch.bytes() / 8).buffer(&partitioned).buffer(&touched);
         let launch = account.escapes.give(launch, account.tally.status());
         launch.over_groups_of(GROUP as usize, deal.parts as usize * GROUP as usize, deal.pairs)?;
-        drop((batch, dealt));
+        drop((batch, partitioned));
         self.finished(plan, image, &account, &touched, slot::MAX_AGE)
     }
 
     /// Partitions the pairs into shares of this many words each, and returns the number of pairs of each part.
-    fn dealt(
+    fn partitioned(
         &self,
         plan: &BucketizedPlan,
         deal: &Deal,
@@ -172,7 +174,7 @@ impl OpenCl {
         Account { tally, escapes }: &Account,
         touched: &Buffer<u32>,
         oldest: u32,
-    ) -> Result<Made> {
+    ) -> Result<Results> {
         let (status, room) = (tally.status(), escapes.room());
         let program = self.bucketized_build(plan)?;
         let kernel = |name| self.bucketized_kernel(&program, plan, name, &image);

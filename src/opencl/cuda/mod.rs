@@ -15,8 +15,8 @@
 //! **Order.** [`Cuda::import`] and [`Cuda::allocate`] wait for all work of the device's primary CUDA context, whichever
 //! stream it is in; [`Cuda::publish`] waits for koel's. No work of one side is under way when the other begins.
 //!
-//! Needs nothing to build, link or start: `libcuda.so.1`, or the file that the environment variable `KOEL_CUDA` names, is
-//! opened at the first use; `KOEL_CUDA=off` uses none. Linux only.
+//! Nothing is needed to build, link or start: `libcuda.so.1`, or the file that the environment variable `KOEL_CUDA`
+//! names, is opened at the first use; `KOEL_CUDA=off` uses none. Linux only.
 //!
 //! ```no_run
 //! # fn demo(address: u64, len: usize, table: &koel::HashTable<koel::OpenCl, koel::scheme::BucketizedOf<u64, u64>>)

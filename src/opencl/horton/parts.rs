@@ -94,7 +94,8 @@ impl OpenCl {
         // The list of escapes is not needed, because another strategy is used if there are any.
         let escapes = Escapes { words: Buffer::allocate(self, 1)?, homes: Buffer::allocate(self, 1)? };
         let status = tally.status();
-        let dealt = deal.deal(self, &functions.keys, (keys, values), (&mut regions, stride), (&escapes, status))?;
+        let partitioned =
+            deal.deal(self, &functions.keys, (keys, values), (&mut regions, stride), (&escapes, status))?;
 
         // All of this is written before it is read. Tokens are stored where the image will be: there are at most as
         // many as slots, and the image is written after their last use.
@@ -109,10 +110,10 @@ impl OpenCl {
 
         let program = self.horton_parts(plan)?;
         let launch = table(self.kernel(&program, "horton_parts")?.buffer(&regions).value(stride), &functions);
-        let launch = launch.buffer(&dealt).buffer(&homes).buffer(&spare).buffer(&arrays).buffer(&rooms);
+        let launch = launch.buffer(&partitioned).buffer(&homes).buffer(&spare).buffer(&arrays).buffer(&rooms);
         let launch = launch.buffer(&room_bases).buffer(&image).buffer(status);
         launch.over_groups_of(GROUP as usize, parts * GROUP as usize, deal.pairs)?;
-        drop(dealt);
+        drop(partitioned);
 
         let program = self.horton_rooms(plan)?;
         let group = OTHER_GROUP as usize;

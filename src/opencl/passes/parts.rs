@@ -1,6 +1,6 @@
 //! Partitions a batch into the parts of a table: the host side of cl/parts.cl.
 
-use ocl::core::{self, DeviceInfo as Asked, DeviceInfoResult as Told};
+use ocl::core::{self, DeviceInfo as Info, DeviceInfoResult as InfoResult};
 
 use crate::backend::HashBackend;
 use crate::error::{Error, Result};
@@ -156,12 +156,12 @@ impl OpenCl {
 
     /// The maximum number of work-items of a group, and bytes of local memory; 0 if the driver does not report them.
     fn group_limits(&self) -> (u64, u64) {
-        let items = match core::get_device_info(self.0.device, Asked::MaxWorkGroupSize) {
-            Ok(Told::MaxWorkGroupSize(items)) => items as u64,
+        let items = match core::get_device_info(self.0.device, Info::MaxWorkGroupSize) {
+            Ok(InfoResult::MaxWorkGroupSize(items)) => items as u64,
             _ => 0,
         };
-        let bytes = match core::get_device_info(self.0.device, Asked::LocalMemSize) {
-            Ok(Told::LocalMemSize(bytes)) => bytes,
+        let bytes = match core::get_device_info(self.0.device, Info::LocalMemSize) {
+            Ok(InfoResult::LocalMemSize(bytes)) => bytes,
             _ => 0,
         };
         (items, bytes)

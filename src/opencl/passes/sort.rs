@@ -35,19 +35,19 @@ type Columns<K, V> = (Buffer<K>, Buffer<V>);
 
 /// What processes a chunk. The order is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::opencl) enum Way {
+pub(in crate::opencl) enum Strategy {
     /// A work-item: CPUs.
     Alone,
     /// A group for each of its tiles: all other devices.
     Together,
 }
 
-impl Way {
+impl Strategy {
     /// The maximum number of chunks of a batch.
     fn most_chunks(self) -> usize {
         match self {
-            Way::Alone => MOST_CHUNKS_ALONE,
-            Way::Together => MOST_CHUNKS,
+            Strategy::Alone => MOST_CHUNKS_ALONE,
+            Strategy::Together => MOST_CHUNKS,
         }
     }
 }
@@ -55,7 +55,7 @@ impl Way {
 /// The chunks of a batch, and the memory that its passes share.
 struct Passes<'a> {
     device: &'a OpenCl,
-    way: Way,
+    strategy: Strategy,
     len: usize,
     tiles: usize,
     /// Tiles of each chunk but the last.
@@ -72,16 +72,16 @@ struct Passes<'a> {
 }
 
 impl OpenCl {
-    pub(in crate::opencl) fn sort_program<K: Word, V: Word>(&self, way: Way) -> Result<ocl::core::Program> {
+    pub(in crate::opencl) fn sort_program<K: Word, V: Word>(&self, strategy: Strategy) -> Result<ocl::core::Program> {
         let words = [("KEY_WORDS", K::BITS / u32::BITS), ("VALUE_WORDS", V::BITS / u32::BITS)];
         let mut parameters = words.to_vec();
         parameters.push(("DIGIT_BITS", DIGIT_BITS));
-        match way {
-            Way::Alone => {
+        match strategy {
+            Strategy::Alone => {
                 parameters.push(("GROUP", 1));
                 self.program(SORT_ALONE, &parameters)
             }
-            Way::Together => {
+            Strategy::Together => {
                 let each = [("EACH", EACH as u32), ("COUNTS_EACH", COUNTS_EACH as u32)];
                 parameters.extend([("GROUP", GROUP as u32), ("WIDE", 0)].into_iter().chain(each));
                 self.program(SORT, &parameters)
@@ -97,14 +97,14 @@ impl OpenCl {
         values: &Buffer<V>,
     ) -> Result<Columns<K, V>> {
         let cpu = self.0.info.kind == DeviceKind::Cpu;
-        let way = if cpu { Way::Alone } else { Way::Together };
-        self.sort_pairs_by(way, way.most_chunks(), keys, values)
+        let strategy = if cpu { Strategy::Alone } else { Strategy::Together };
+        self.sort_pairs_by(strategy, strategy.most_chunks(), keys, values)
     }
 
     /// The same in this way, in at most this many chunks.
     pub(in crate::opencl) fn sort_pairs_by<K: Word, V: Word>(
         &self,
-        way: Way,
+        strategy: Strategy,
         most_chunks: usize,
         keys: &Buffer<K>,
         values: &Buffer<V>,
@@ -118,16 +118,16 @@ impl OpenCl {
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
-        let passes = Passes::of(self, way, chunks_of(len, most_chunks), len, shifts.len())?;
+        let passes = Passes::of(self, strategy, chunks_of(len, most_chunks), len, shifts.len())?;
         let room = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
         // The output of the last pass, and that of the next one.
         let (mut sorted, mut spare) = (None, None);
         for (pass, shift) in (0..).zip(shifts) {
             let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
             let to = spare.take().map_or_else(room, Ok)?;
-            match way {
-                Way::Alone => passes.alone(shift, from, &to)?,
-                Way::Together => passes.together(pass, shift, from, &to)?,
+            match strategy {
+                Strategy::Alone => passes.alone(shift, from, &to)?,
+                Strategy::Together => passes.together(pass, shift, from, &to)?,
             }
             spare = sorted.replace(to);
         }
@@ -138,7 +138,7 @@ impl OpenCl {
     fn differing<K: Word, V: Word>(&self, keys: &Buffer<K>) -> Result<u64> {
         let len = keys.len();
         let result: Buffer<u32> = self.filled(5, 0)?;
-        let program = self.sort_program::<K, V>(Way::Together)?;
+        let program = self.sort_program::<K, V>(Strategy::Together)?;
         let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64);
         launch.buffer(&result).over_groups_of(GROUP, len.div_ceil(LOOKS_EACH), len)?;
         let mut found = [0; 5];
@@ -151,16 +151,16 @@ impl OpenCl {
 impl<'a> Passes<'a> {
     fn of(
         device: &'a OpenCl,
-        way: Way,
+        strategy: Strategy,
         (tiles, each): (usize, usize),
         len: usize,
         passes: usize,
     ) -> Result<Passes<'a>> {
-        let together = |count: usize| if way == Way::Together { count } else { 0 };
+        let together = |count: usize| if strategy == Strategy::Together { count } else { 0 };
         let chunks = tiles.div_ceil(each);
         Ok(Passes {
             device,
-            way,
+            strategy,
             len,
             tiles,
             each,
@@ -181,7 +181,7 @@ impl<'a> Passes<'a> {
         to: &Columns<K, V>,
     ) -> Result<()> {
         let (device, len, each) = (self.device, self.len as u32, self.each as u32);
-        let program = device.sort_program::<K, V>(self.way)?;
+        let program = device.sort_program::<K, V>(self.strategy)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(each).value(pass).value(shift);
         let count = count.buffer(&self.befores).buffer(&self.counts).buffer(&self.totals);
         count.over_groups_of(GROUP, GROUP * self.chunks, self.len)?;
@@ -201,7 +201,7 @@ impl<'a> Passes<'a> {
         to: &Columns<K, V>,
     ) -> Result<()> {
         let (device, len, chunk) = (self.device, self.len as u64, (self.each * TILE) as u64);
-        let program = device.sort_program::<K, V>(self.way)?;
+        let program = device.sort_program::<K, V>(self.strategy)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(chunk).value(shift);
         count.buffer(&self.counts).over_groups_of(1, self.chunks, self.len)?;
         Scan::of(device, self.counts.len())?.run(&self.counts)?;

@@ -71,7 +71,7 @@ impl Tally {
         let least_outside = (copies_outside > 0).then_some(classic::EMPTY_KEY);
         let placed = Placed {
             unplaced: count(Status::Unplaced),
-            copies: count(Status::Copies) + copies_outside,
+            duplicates: count(Status::Copies) + copies_outside,
             least_copy: least.into_iter().chain(least_outside).min(),
             outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
             stash: 0,
@@ -102,9 +102,9 @@ impl Tally {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
-        let (unplaced, copies) = (count(Status::Unplaced), count(Status::Copies));
+        let (unplaced, duplicates) = (count(Status::Unplaced), count(Status::Copies));
         let held_all = count(Status::Escaped) <= room && count(Status::Moved) == 0;
-        Ok((Placed { unplaced, copies, least_copy, outside: None, stash: 0 }, held_all))
+        Ok((Placed { unplaced, duplicates, least_copy, outside: None, stash: 0 }, held_all))
     }
 
     /// The result of removing by the kernels that counted here.

@@ -34,7 +34,7 @@ struct Ahead {
 }
 
 /// The slots, and the queue in which they are written to the device.
-struct Way<'a, T: Word> {
+struct Transfer<'a, T: Word> {
     slots: Vec<Slot>,
     up: Straight<'a>,
     to: &'a Buffer<T>,
@@ -42,7 +42,7 @@ struct Way<'a, T: Word> {
     after: Option<Event>,
 }
 
-impl<T: Word> Way<'_, T> {
+impl<T: Word> Transfer<'_, T> {
     fn write(&mut self, Ahead { slot, len, at }: Ahead) -> ocl::Result<()> {
         let after = self.after.take();
         let slot = self.slots[slot].pinned().ok_or(NO_MEMORY)?;
@@ -89,7 +89,7 @@ impl OpenCl {
         let most = (self.0.sizes.slot / size_of::<T>()).max(1);
         let (mut ahead, mut number) = (VecDeque::with_capacity(AHEAD + 1), 0);
         // The memory may have belonged to another buffer before.
-        let mut way = Way { slots, up: Straight::new(&queues.up), to, after: Some(self.mark()?) };
+        let mut way = Transfer { slots, up: Straight::new(&queues.up), to, after: Some(self.mark()?) };
         // These wait when they are dropped, whatever happens, so that no buffer is reused while it is read.
         let mut guards = Vec::with_capacity(pieces.len());
         for (Piece { buffer, range, .. }, queues) in pieces.iter().zip(sources) {

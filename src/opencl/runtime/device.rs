@@ -25,7 +25,7 @@ use super::sizes::Sizes;
 use crate::backend::{DeviceInfo, DeviceKind, Listed};
 use crate::error::{Error, Result};
 use crate::opencl::passes::primitives;
-use crate::opencl::{Inner, OpenCl, START_UP, lock, told};
+use crate::opencl::{Inner, OpenCl, START_UP, describe, lock};
 use crate::tuning::tuning;
 
 /// A device as it was listed.
@@ -100,15 +100,15 @@ impl OpenCl {
     /// The device of an imported queue, whose handle is valid and was retained for it. Shares its context and the queue
     /// itself.
     pub(in crate::opencl) fn of_queue(given: core::CommandQueue) -> Result<OpenCl> {
-        let asking = |error: ocl::Error| Error::Device {
+        let of_queries = |error: ocl::Error| Error::Device {
             device: "the device of the queue handed in".into(),
             doing: "asking the queue for its context and device".into(),
-            message: told(&error),
+            message: describe(&error),
         };
-        let context = Context::from(given.context().map_err(|error| asking(error.into()))?);
-        let device = Device::from(given.device().map_err(|error| asking(error.into()))?);
+        let context = Context::from(given.context().map_err(|error| of_queries(error.into()))?);
+        let device = Device::from(given.device().map_err(|error| of_queries(error.into()))?);
         // ocl cannot create a queue from a handle, but the handle in a queue can be replaced.
-        let mut queue = Queue::new(&context, device, None).map_err(asking)?;
+        let mut queue = Queue::new(&context, device, None).map_err(of_queries)?;
         *queue = given;
         let listing = listed().iter().find(|listing| listing.device == device);
         let info = match listing {
@@ -163,7 +163,7 @@ impl Listing {
         let (context, queue) = self.connect().map_err(|error| Error::Device {
             device: self.info.to_string(),
             doing: "making a context and a queue".into(),
-            message: told(&error),
+            message: describe(&error),
         })?;
         let device = OpenCl::new(self.info.clone(), context, queue, self.device)?;
         device.test_atomics()?;
@@ -230,7 +230,7 @@ fn none(wanted: &str) -> Error {
         (false, _) => format!("there are {}", names.join(", ")),
         (true, status @ koel_opencl_loader::Status::Loaded { .. }) => match core::get_platform_ids() {
             Ok(_) => format!("{status}, but lists no device"),
-            Err(error) => format!("{status}, but does not list its platforms: {}", told(&error.into())),
+            Err(error) => format!("{status}, but does not list its platforms: {}", describe(&error.into())),
         },
         (true, status) => status.to_string(),
     };
@@ -287,7 +287,7 @@ fn ruled_out(device: &Device) -> Option<String> {
     match device.version() {
         Ok(version) if version < [1, 2].into() => return Some(format!("it has OpenCL {version}, and 1.2 is needed")),
         Ok(_) => {}
-        Err(error) => return Some(format!("it does not tell its version: {}", told(&error.into()))),
+        Err(error) => return Some(format!("it does not tell its version: {}", describe(&error.into()))),
     }
     match device.info(Ask::Extensions) {
         Ok(Answer::Extensions(listed)) => {

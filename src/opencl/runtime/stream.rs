@@ -42,14 +42,14 @@ struct Lane<'a, Q: Word, A: Word> {
     chunk: Option<ChunkOf<OpenCl, Q, A>>,
     /// A slot for the queries; `None` if the caller's memory is pinned.
     queries: Option<Slot>,
-    bits: Vec<Way<'a, u32>>,
-    words: Vec<Way<'a, A>>,
+    bits: Vec<Transfer<'a, u32>>,
+    words: Vec<Transfer<'a, A>>,
     /// The event of the latest pass.
     passed: Option<Event>,
 }
 
 /// How one column of results is transferred to the host.
-struct Way<'a, T: Word> {
+struct Transfer<'a, T: Word> {
     /// A slot; `None` if the caller's memory is pinned.
     slot: Option<Slot>,
     coming: Option<Coming<'a, T>>,
@@ -122,8 +122,8 @@ impl OpenCl {
         let lanes = (0..LANES).map(|_| Lane {
             chunk: None,
             queries: slot(queries),
-            bits: bits.iter().map(|&by_slot| Way { slot: slot(by_slot), coming: None }).collect(),
-            words: words.iter().map(|&by_slot| Way { slot: slot(by_slot), coming: None }).collect(),
+            bits: bits.iter().map(|&by_slot| Transfer { slot: slot(by_slot), coming: None }).collect(),
+            words: words.iter().map(|&by_slot| Transfer { slot: slot(by_slot), coming: None }).collect(),
             passed: None,
         });
         Some((queues, lanes.collect()))
@@ -151,7 +151,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         }
         // Its memory may have belonged to another buffer before.
         self.passed = None;
-        Ok(Chunk::asking(first, Buffer::allocate(device, len)?))
+        Ok(Chunk::of_queries(first, Buffer::allocate(device, len)?))
     }
 
     /// Enqueues the transfer of a chunk's queries, and lets the device's queue wait for it.
@@ -201,12 +201,12 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
 
     /// Waits for the pending results, and copies them to their destination.
     fn take_out(&mut self) -> ocl::Result<()> {
-        self.bits.iter_mut().try_for_each(Way::take_out)?;
-        self.words.iter_mut().try_for_each(Way::take_out)
+        self.bits.iter_mut().try_for_each(Transfer::take_out)?;
+        self.words.iter_mut().try_for_each(Transfer::take_out)
     }
 }
 
-impl<'a, T: Word> Way<'a, T> {
+impl<'a, T: Word> Transfer<'a, T> {
     fn fetch(
         &mut self,
         device: &OpenCl,

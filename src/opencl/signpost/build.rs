@@ -104,7 +104,7 @@ impl OpenCl {
         let (rows, sorted) = self.sort_pairs(&mixed, values)?;
         let launch = self.signpost_kernel(program, functions, "signpost_copies", &rows)?;
         launch.value(count as u64).buffer(tally.status()).over(count)?;
-        if tally.placed_wide::<L::Key, L::Value>(self)?.copies == 0 {
+        if tally.placed_wide::<L::Key, L::Value>(self)?.duplicates == 0 {
             return Ok((rows, sorted));
         }
         let (values, mixed) = self.sort_pairs(values, &mixed)?;

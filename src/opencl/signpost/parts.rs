@@ -101,7 +101,8 @@ impl OpenCl {
         let rows: Buffer<u64> = Buffer::allocate(self, lines as usize * LINE_WORDS)?;
         let shares = Shares { of: &rows, lines_each, lines };
         // The list of rows that do not fit a share is not needed, because another strategy is used if there are any.
-        let dealt = self.deal_lines(functions.homes(), deal, (keys, values), &shares, &Escapes::<L>::new(self, 1)?)?;
+        let partitioned =
+            self.deal_lines(functions.homes(), deal, (keys, values), &shares, &Escapes::<L>::new(self, 1)?)?;
 
         let room = deal.pairs / STASH_SHARE + 4096;
         let stashed: Columns<L> = (Buffer::allocate(self, room)?, Buffer::allocate(self, room)?);
@@ -111,10 +112,10 @@ impl OpenCl {
         let tally = Tally::new(self)?;
         let program = self.signposts_parts_program::<L>(functions.posts)?;
         let launch = self.signpost_kernel(&program, &functions, "signpost_parts", &image)?;
-        let launch = launch.buffer(&rows).value(lines_each).buffer(&dealt).buffer(&behind);
+        let launch = launch.buffer(&rows).value(lines_each).buffer(&partitioned).buffer(&behind);
         let launch = launch.buffer(&stashed.0).buffer(&stashed.1).value(room as u64).buffer(tally.status());
         launch.over_groups_of(GROUP as usize, (deal.parts * GROUP) as usize, deal.pairs)?;
-        drop((rows, dealt));
+        drop((rows, partitioned));
 
         let (mut placed, held_all) = tally.placed_with_stash(self, room as u64)?;
         if !held_all {

@@ -234,9 +234,9 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
     for scheme in [Bucketized::canonical(8), Bucketized::canonical(4), Bucketized::classic(3, 8)] {
         let (plan, mut image, _) = build(cl, &scheme, 320, &keys, &values)?;
         let before = cl.download(&image)?;
-        let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
-        assert!(strangers.iter().all(|&key| Bucketized::find(&plan, &before, key).is_none()));
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
+        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
+        assert!(absent_keys.iter().all(|&key| Bucketized::find(&plan, &before, key).is_none()));
+        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
         let new = cl.upload(&vec![0xabcd_1234; changed.len()])?;
         Kernels::<Bucketized>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &new)?;
         let after = cl.download(&image)?;
@@ -290,14 +290,14 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     values.extend([5, 7, 1, 2, 3, 9, 8]);
     for scheme in schemes() {
         let (_, _, placed) = build(cl, &scheme, 360, &keys, &values)?;
-        assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
     }
     // A batch of duplicates only: reporting them must not be the bottleneck, and nothing may be lost.
     let many = if small() { 1000 } else { 1 << 20 };
     for scheme in schemes() {
         let plan = plan(&scheme, 64, 0);
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &vec![3; many], &noise(1, many))?;
-        let counted = Placed { copies: many as u64 - 1, least_copy: Some(3), ..Placed::default() };
+        let counted = Placed { duplicates: many as u64 - 1, least_copy: Some(3), ..Placed::default() };
         assert!(placed == counted || plan.kind() == Kind::Classic && placed.unplaced > 0, "{scheme:?}: {placed:?}");
     }
     Ok(())
@@ -316,7 +316,7 @@ fn copies_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> {
             assert_eq!(Some(cl.download(&image)?), all);
         }
         // A classic table may be too full for duplicates that did not meet at once.
-        let counted = Placed { copies: 200, least_copy: again.iter().min().copied(), ..Placed::default() };
+        let counted = Placed { duplicates: 200, least_copy: again.iter().min().copied(), ..Placed::default() };
         assert!(placed == counted || plan.kind() == Kind::Classic && placed.unplaced > 0, "{scheme:?}: {placed:?}");
     }
     Ok(())
@@ -343,7 +343,7 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
         put(60_000, 3, 1);
         let mut image = cl.upload(&image)?;
         let placed = place(cl, &plan, &mut image, &[9], &[9])?;
-        assert_eq!(placed, Placed { copies: 2 + 3 + 3, least_copy: Some(77), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 2 + 3 + 3, least_copy: Some(77), ..Placed::default() });
     }
     Ok(())
 }
@@ -353,11 +353,11 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Bucketized::classic(3, 8), 100, 0);
     let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
-    for (outside, copies) in [(None, 2), (Some(1), 3)] {
+    for (outside, duplicates) in [(None, 2), (Some(1), 3)] {
         let plan = classic.with_outside(outside);
         let mut image = empty(cl, &plan)?;
         let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { copies, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
+        let expected = Placed { duplicates, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(placed, expected);
         for plan in [classic, plan.with_outside(placed.outside), classic.with_outside(Some(0))] {
             for cl in shapes(cl) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bucketized::{pairs, plan, reference};
-use super::{copies, every_kernel as device, noise, small};
+use super::{duplicates, every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};
@@ -101,7 +101,7 @@ fn a_copy_of_a_key_is_told_whatever_its_age_in_the_table() -> Result<()> {
                 batch.insert(fresh / 2, key);
                 with.insert(fresh / 2, 77);
                 let (_, placed) = by_parts(cl, &plan, &old, (&batch, &with))?;
-                assert_eq!(placed, Placed { copies: 1, least_copy: Some(key), ..Placed::default() }, "age {age}");
+                assert_eq!(placed, Placed { duplicates: 1, least_copy: Some(key), ..Placed::default() }, "age {age}");
             }
         }
     }
@@ -114,11 +114,11 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
     let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
     for bucket_slots in [4, 8, 16] {
         // Also enough duplicates of one key to fill its part.
-        for sort in copies::sorts(len, len / 4) {
+        for sort in duplicates::sorts(len, len / 4) {
             let (mut keys, values) = pairs(first + len);
             let plan = plan(&Bucketized::canonical(bucket_slots), slots, 0);
             let old = reference(&plan, &keys[..first], &values[..first]).expect("it fits");
-            copies::plant(&mut keys[first..], sort);
+            duplicates::plant(&mut keys[first..], sort);
             // And some that the table contains.
             if sort.0 > 1 {
                 keys[first + len - 1] = keys[3];
@@ -126,9 +126,9 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
             }
             let (_, placed) = by_parts(cl, &plan, &old, (&keys[first..], &values[first..]))?;
             let what = format!("S = {bucket_slots}, {sort:?}: {placed:?}");
-            let copies = copies::of(&keys);
-            assert_eq!((placed.unplaced, placed.least_copy), (0, copies.first().copied()), "{what}");
-            assert!(placed.copies >= copies.len() as u64, "{what}");
+            let duplicates = duplicates::of(&keys);
+            assert_eq!((placed.unplaced, placed.least_copy), (0, duplicates.first().copied()), "{what}");
+            assert!(placed.duplicates >= duplicates.len() as u64, "{what}");
         }
     }
     Ok(())
@@ -146,22 +146,22 @@ fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
             let gone: Vec<u32> = keys[..first].iter().copied().step_by(removed_of).collect();
             let mut image = cl.upload(&old)?;
             Kernels::<Bucketized>::remove(cl, &plan, &mut image, &cl.upload(&gone)?)?;
-            let worn = cl.download(&image)?;
+            let with_tombstones = cl.download(&image)?;
             // New keys, and some of those that were removed.
             let back = &gone[..gone.len() / 5];
             let batch: Vec<u32> = keys[first..].iter().chain(back).copied().collect();
             let with = noise(11, batch.len());
-            let (image, placed) = by_parts(cl, &plan, &worn, (&batch, &with))?;
-            let (direct, by_atomics) = extended(cl, BuildRoute::Direct, &plan, &worn, (&batch, &with))?;
+            let (image, placed) = by_parts(cl, &plan, &with_tombstones, (&batch, &with))?;
+            let (direct, by_atomics) = extended(cl, BuildRoute::Direct, &plan, &with_tombstones, (&batch, &with))?;
             assert_eq!(placed.unplaced, by_atomics.unplaced, "S = {bucket_slots}");
-            assert_eq!((placed.copies, by_atomics.copies), (0, 0), "S = {bucket_slots}");
+            assert_eq!((placed.duplicates, by_atomics.duplicates), (0, 0), "S = {bucket_slots}");
             if placed.unplaced == 0 {
                 assert!(image == direct, "S = {bucket_slots}, one of {removed_of} removed");
             }
             // An existing key together with the tombstones, at any age.
             let known = keys[1];
-            let (_, placed) = by_parts(cl, &plan, &worn, (&[known], &[1]))?;
-            assert_eq!((placed.copies, placed.least_copy), (1, Some(known)));
+            let (_, placed) = by_parts(cl, &plan, &with_tombstones, (&[known], &[1]))?;
+            assert_eq!((placed.duplicates, placed.least_copy), (1, Some(known)));
         }
     }
     Ok(())
@@ -177,7 +177,7 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
     let (_, placed) = by_parts(cl, &plan, &old, batch)?;
     let (_, by_atomics) = extended(cl, BuildRoute::Direct, &plan, &old, batch)?;
     assert_eq!(placed.unplaced, by_atomics.unplaced);
-    assert!(placed.unplaced > 0 && placed.copies == 0, "{placed:?}");
+    assert!(placed.unplaced > 0 && placed.duplicates == 0, "{placed:?}");
     Ok(())
 }
 

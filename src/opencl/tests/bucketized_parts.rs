@@ -2,7 +2,7 @@
 //! route.
 
 use super::bucketized::{pairs, plan, reference};
-use super::{copies, every_kernel as device, small};
+use super::{duplicates, every_kernel as device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -56,14 +56,14 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
     for bucket_slots in [4, 8, 16] {
-        for sort in copies::sorts(len, 40) {
+        for sort in duplicates::sorts(len, 40) {
             let (mut keys, values) = pairs(len);
-            copies::plant(&mut keys, sort);
+            duplicates::plant(&mut keys, sort);
             let plan = plan(&Bucketized::canonical(bucket_slots), len * 10 / 9, 0);
             let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
             let what = format!("S = {bucket_slots}, {sort:?}: {placed:?}");
-            assert!(by_parts && placed.unplaced == 0 && placed.copies > 0, "{what}");
-            assert_eq!(placed.least_copy, copies::of(&keys).first().copied(), "{what}");
+            assert!(by_parts && placed.unplaced == 0 && placed.duplicates > 0, "{what}");
+            assert_eq!(placed.least_copy, duplicates::of(&keys).first().copied(), "{what}");
         }
     }
     Ok(())
@@ -97,6 +97,6 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
     let (_, by_atomics) =
         Kernels::<Bucketized>::build(&direct, &plan, &direct.upload(&keys)?, &direct.upload(&values)?)?;
     assert_eq!(placed.unplaced, by_atomics.unplaced);
-    assert!(placed.unplaced > 0 && placed.copies == 0);
+    assert!(placed.unplaced > 0 && placed.duplicates == 0);
     Ok(())
 }

@@ -17,7 +17,7 @@ fn lines_are_those_of_the_rule() -> Result<()> {
     together.set_lookup_shape(Some(LookupShape::Together));
     every_layout!(images, &together, Bucketized::default(), &sizes[1..]);
     wide_tests::duplicates(cl, &Bucketized::default().of::<u64, u64>(), if small() { 60 } else { 5000 })?;
-    wide_tests::greatest_of_copies(cl, &Bucketized::default().of::<u64, u32>(), if small() { 200 } else { 30_000 })
+    wide_tests::greatest_of_duplicates(cl, &Bucketized::default().of::<u64, u32>(), if small() { 200 } else { 30_000 })
 }
 
 #[test]

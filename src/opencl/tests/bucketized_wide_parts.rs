@@ -1,6 +1,6 @@
 //! Compares tables of lines built one partition at a time with the scheme's own rule, and with the direct route.
 
-use super::{copies, every_kernel as device, small};
+use super::{duplicates, every_kernel as device, small};
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
@@ -101,13 +101,13 @@ where
     (K, V): Layout,
     OpenCl: Kernels<BucketizedOf<K, V>>,
 {
-    for sort in copies::sorts(len, 40) {
+    for sort in duplicates::sorts(len, 40) {
         let mut columns = pairs(&scheme::<K, V>(), len, 1);
-        copies::plant(&mut columns.0, sort);
+        duplicates::plant(&mut columns.0, sort);
         let plan = plan::<K, V>(len * 10 / 9, 0)?;
         let Built { placed, by_parts, .. } = build::<K, V>(cl, BuildRoute::ByParts, &plan, &columns)?;
-        assert!(by_parts && placed.unplaced == 0 && placed.copies > 0, "{sort:?}: {placed:?}");
-        assert_eq!(placed.least_copy, copies::of(&columns.0).first().copied(), "{sort:?}: {placed:?}");
+        assert!(by_parts && placed.unplaced == 0 && placed.duplicates > 0, "{sort:?}: {placed:?}");
+        assert_eq!(placed.least_copy, duplicates::of(&columns.0).first().copied(), "{sort:?}: {placed:?}");
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ where
     let full = plan::<K, V>(len / 9, 0)?;
     let placed = build::<K, V>(cl, BuildRoute::ByParts, &full, &columns)?.placed;
     let direct = build::<K, V>(cl, BuildRoute::Direct, &full, &columns)?.placed;
-    assert_eq!((placed.unplaced, placed.copies), (direct.unplaced, 0));
+    assert_eq!((placed.unplaced, placed.duplicates), (direct.unplaced, 0));
     assert!(placed.unplaced > 0);
     Ok(())
 }
@@ -166,7 +166,7 @@ fn of_copies_the_greatest_value_stays_and_rows_are_numbered_by_it() -> Result<()
     // As on GPUs, which read lines together: a key in two slots would have two results.
     parts.set_lookup_shape(Some(LookupShape::Together));
     let scheme = scheme::<u64, u32>();
-    wide_tests::greatest_of_copies(&parts, &scheme, if small() { 300 } else { 30_000 })?;
+    wide_tests::greatest_of_duplicates(&parts, &scheme, if small() { 300 } else { 30_000 })?;
     if small() {
         return Ok(());
     }

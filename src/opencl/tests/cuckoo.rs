@@ -182,9 +182,9 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
         let (keys, values) = pairs(300);
         let (plan, mut image, _) = build(cl, &plan, &keys, &values)?;
         let before = cl.download(&image)?;
-        let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
-        assert!(strangers.iter().all(|&key| Cuckoo::find(&plan, &before, key).is_none()));
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
+        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
+        assert!(absent_keys.iter().all(|&key| Cuckoo::find(&plan, &before, key).is_none()));
+        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
         let new = vec![0xabcd_1234; changed.len()];
         Kernels::<Cuckoo>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
         let after = cl.download(&image)?;
@@ -210,7 +210,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let in_canonical = canonical(4, keys.len());
     for plan in [in_canonical, plan(&Cuckoo::classic(4), keys.len(), 60)] {
         let (plan, image, placed) = build(cl, &plan, &keys, &values)?;
-        assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() });
         if plan.kind() == Kind::Canonical {
             // The greatest value is kept, as in a sequential build.
             let mut expected = vec![slot::EMPTY; plan.words() as usize];
@@ -225,10 +225,10 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let plan = canonical(4, 16);
     let mut image = empty(cl, &plan)?;
     let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
-    assert_eq!(placed, Placed { copies: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
     // And duplicates of pairs of an earlier batch.
     let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
-    assert_eq!((placed.copies, placed.least_copy), (2, Some(3)));
+    assert_eq!((placed.duplicates, placed.least_copy), (2, Some(3)));
     Ok(())
 }
 
@@ -240,11 +240,11 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
     let mut image = empty(cl, &classic)?;
     let placed = place(cl, &classic, &mut image, &keys[..2], &values[..2])?;
     assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
-    for (outside, copies) in [(None, 2), (Some(1), 3)] {
+    for (outside, duplicates) in [(None, 2), (Some(1), 3)] {
         let plan = classic.with_outside(outside);
         let mut image = empty(cl, &plan)?;
         let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { copies, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
+        let expected = Placed { duplicates, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(placed, expected);
         let present = plan.with_outside(placed.outside);
         for plan in [classic, present, classic.with_outside(Some(0))] {

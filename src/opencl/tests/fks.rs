@@ -182,9 +182,9 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
         let (keys, values) = pairs(600);
         let (plan, mut image, _) = build(cl, &scheme, &keys, &values)?;
         let before = cl.download(&image)?;
-        let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).collect();
-        assert!(strangers.iter().all(|&key| Fks::find(&plan, &before, key).is_none()));
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
+        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).collect();
+        assert!(absent_keys.iter().all(|&key| Fks::find(&plan, &before, key).is_none()));
+        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
         let new = vec![0xabcd_1234; changed.len()];
         Kernels::<Fks>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
         let after = cl.download(&image)?;
@@ -209,7 +209,11 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     for scheme in schemes() {
         let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
         let outside = (plan.kind() == Kind::Classic).then(|| values[1].max(3));
-        assert_eq!(placed, Placed { copies: 7, least_copy: Some(17), outside, unplaced: 0, stash: 0 }, "{scheme:?}");
+        assert_eq!(
+            placed,
+            Placed { duplicates: 7, least_copy: Some(17), outside, unplaced: 0, stash: 0 },
+            "{scheme:?}"
+        );
         // The greatest value is kept.
         let words = cl.download(&image)?;
         assert_eq!(Fks::find(&plan, &words, 17), Some(9));
@@ -235,7 +239,7 @@ fn what_cannot_be_built_says_so() -> Result<()> {
         let (_, placed) = place(cl, &plan, &[3; 513], &[0; 513])?;
         assert_eq!(placed.unplaced, 1, "{scheme:?}");
         let (image, placed) = place(cl, &plan, &[3; 512], &noise(1, 512))?;
-        assert_eq!(placed, Placed { copies: 511, least_copy: Some(3), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(placed, Placed { duplicates: 511, least_copy: Some(3), ..Placed::default() }, "{scheme:?}");
         assert_eq!(Fks::find(&plan, &cl.download(&image)?, 3), noise(1, 512).into_iter().max());
     }
     // For each of Sahu's seeds, four keys that share all their slots.

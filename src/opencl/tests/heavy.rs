@@ -34,12 +34,12 @@ fn heavy_inputs(distinct: &[u32], greatest: u32) -> Vec<Keys> {
 fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
-    let copies: Vec<u32> = sorted.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
+    let duplicates: Vec<u32> = sorted.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
     let aside = keys.iter().zip(values).filter(|&(&key, _)| Some(key) == outside).map(|(_, &value)| value);
     Placed {
         unplaced: 0,
-        copies: copies.len() as u64,
-        least_copy: copies.first().copied(),
+        duplicates: duplicates.len() as u64,
+        least_copy: duplicates.first().copied(),
         outside: aside.max(),
         stash: 0,
     }

@@ -122,8 +122,8 @@ fn compare_decoded(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>) -> Resul
 
 /// Keys, absent keys, and the sentinel key.
 fn queries(keys: &[u32], len: usize) -> Vec<u32> {
-    let strangers = noise(77, len);
-    let mixed = keys.iter().rev().zip(strangers).flat_map(|(&key, stranger)| [key, stranger]);
+    let absent_keys = noise(77, len);
+    let mixed = keys.iter().rev().zip(absent_keys).flat_map(|(&key, stranger)| [key, stranger]);
     [0, EMPTY_KEY].into_iter().chain(mixed).chain(std::iter::repeat(EMPTY_KEY)).take(len).collect()
 }
 
@@ -237,21 +237,21 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         values.extend([9, 7]);
         let plan = plan(&Horton::canonical(slots), keys.len(), load);
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &keys, &values)?;
-        assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() });
         // Duplicates that crowd a home.
-        let copies = (keys.len() + 40) as u64;
+        let duplicates = (keys.len() + 40) as u64;
         let (mut many, mut with) = (keys.clone(), values.clone());
         many.extend([6; 41]);
         with.extend(noise(2, 41));
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &many, &with)?;
-        assert_eq!((placed.copies, placed.least_copy), (4 + copies - keys.len() as u64, Some(6)));
+        assert_eq!((placed.duplicates, placed.least_copy), (4 + duplicates - keys.len() as u64, Some(6)));
     }
     // Enough that only the failure of the attempt can be reported, but soon.
     let many = if small() { 1000 } else { 1 << 20 };
     let plan = plan(&Horton::canonical(8), 16, 50);
     let start = std::time::Instant::now();
     let placed = place(cl, &plan, &mut empty(cl, &plan)?, &vec![3; many], &noise(1, many))?;
-    assert_eq!((placed.unplaced, placed.copies), (1, 0));
+    assert_eq!((placed.unplaced, placed.duplicates), (1, 0));
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     Ok(())
 }
@@ -266,7 +266,7 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
     assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
     assert_eq!(cl.download(&image)?, expected(&plan, &[5], &[1]).1);
     let placed = place(cl, &plan, &mut image, &keys, &values)?;
-    assert_eq!(placed, Placed { copies: 2, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 });
+    assert_eq!(placed, Placed { duplicates: 2, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 });
     for plan in [plan, plan.with_outside(Some(8)), plan.with_outside(Some(0))] {
         compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
     }
@@ -367,9 +367,9 @@ fn classic_tables_of_both_families_answer_alike() -> Result<()> {
 /// Assigns values to two thirds of the keys and to absent keys.
 fn compare_assigned(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32]) -> Result<()> {
     let before = cl.download(image)?;
-    let strangers = noise(5, 200).into_iter().filter(|&key| Horton::find(plan, &before, key).is_none());
+    let absent_keys = noise(5, 200).into_iter().filter(|&key| Horton::find(plan, &before, key).is_none());
     let chosen = keys.iter().copied().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, key)| key);
-    let changed: Vec<u32> = strangers.chain([EMPTY_KEY]).chain(chosen).collect();
+    let changed: Vec<u32> = absent_keys.chain([EMPTY_KEY]).chain(chosen).collect();
     let new: Vec<u32> = changed.iter().map(|key| !key).collect();
     Kernels::<Horton>::assign(cl, plan, image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
     let after = cl.download(image)?;

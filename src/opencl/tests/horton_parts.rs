@@ -1,7 +1,7 @@
 //! Compares Horton tables built one partition at a time with those of src/scheme/horton.
 
 use super::horton::{canonical, crowd, expected, pairs, plan};
-use super::{copies, every_kernel as device, small};
+use super::{duplicates, every_kernel as device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -103,13 +103,13 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
     for slots in [4, 8, 16] {
-        for sort in copies::sorts(len, 40) {
+        for sort in duplicates::sorts(len, 40) {
             let (mut keys, values) = pairs(len);
-            copies::plant(&mut keys, sort);
+            duplicates::plant(&mut keys, sort);
             let (_, placed, by_parts) = build(cl, &plan(&Horton::canonical(slots), len, 85), &keys, &values)?;
             let what = format!("S = {slots}, {sort:?}: {placed:?}");
-            assert!(by_parts && placed.copies > 0, "{what}");
-            assert_eq!(placed.least_copy, copies::of(&keys).first().copied(), "{what}");
+            assert!(by_parts && placed.duplicates > 0, "{what}");
+            assert_eq!(placed.least_copy, duplicates::of(&keys).first().copied(), "{what}");
         }
     }
     Ok(())
@@ -128,7 +128,7 @@ fn the_empty_markers_key_stands_beside_the_image() -> Result<()> {
     assert_eq!(placed, Placed { outside: Some(values[100]), ..Placed::default() });
     keys[200] = EMPTY_KEY;
     let (_, placed, _) = build(cl, &plan, &keys, &values)?;
-    assert_eq!((placed.copies, placed.least_copy), (1, Some(EMPTY_KEY)));
+    assert_eq!((placed.duplicates, placed.least_copy), (1, Some(EMPTY_KEY)));
     assert_eq!(placed.outside, Some(values[100].max(values[200])));
     Ok(())
 }

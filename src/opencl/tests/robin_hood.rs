@@ -193,8 +193,8 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
     for scheme in schemes() {
         let (keys, values) = pairs(&scheme, if small() { 230 } else { 300 });
         let (plan, mut image, _) = build(cl, &scheme, &keys, &values)?;
-        let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).filter(|key| !keys.contains(key)).collect();
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
+        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).filter(|key| !keys.contains(key)).collect();
+        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
         let limits = scheme.limits();
         let new: Vec<u32> = noise(4, changed.len()).iter().map(|value| value & limits.greatest_value()).collect();
         Kernels::<RobinHood>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
@@ -219,7 +219,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
         keys.extend([17, 5_000_000]);
         values.extend([5, 7].map(|value| value & scheme.limits().greatest_value()));
         let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
-        assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
         // The greatest value is kept, as in a sequential build.
         assert_eq!(Some(cl.download(&image)?), reference(&plan, &keys, &values), "{scheme:?}");
     }
@@ -228,10 +228,10 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let plan = plan(&RobinHood::canonical(), 16, 0);
     let mut image = empty(cl, &plan)?;
     let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
-    assert_eq!(placed, Placed { copies: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
     // And duplicates of pairs of an earlier batch.
     let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
-    assert_eq!((placed.copies, placed.least_copy), (2, Some(3)));
+    assert_eq!((placed.duplicates, placed.least_copy), (2, Some(3)));
     Ok(())
 }
 
@@ -283,7 +283,7 @@ fn a_class_fills_its_list_and_then_fails() -> Result<()> {
         assert_eq!(Some(cl.download(&image)?), reference(&plan, fitting, fitting));
         compare_lookups(cl, &plan, &image, &class)?;
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &class, &class)?;
-        assert_eq!((placed.unplaced, placed.copies), (3, 0), "{scheme:?}");
+        assert_eq!((placed.unplaced, placed.duplicates), (3, 0), "{scheme:?}");
     }
     Ok(())
 }

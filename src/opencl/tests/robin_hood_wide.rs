@@ -2,7 +2,7 @@
 
 use super::{every_kernel as device, small};
 use crate::backend::wide_table_tests::{digests_of_robin_hood_tables, tables};
-use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_copies, images, structures};
+use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_duplicates, images, structures};
 use crate::error::Result;
 use crate::scheme::{RobinHood, Sequence};
 
@@ -19,7 +19,7 @@ fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
         images(cl, &scheme.of::<u32, u64>(), &sizes(load))?;
     }
     duplicates(cl, &RobinHood::default().of::<u64, u64>(), if small() { 60 } else { 5000 })?;
-    greatest_of_copies(cl, &RobinHood::default().of::<u64, u32>(), if small() { 200 } else { 30_000 })
+    greatest_of_duplicates(cl, &RobinHood::default().of::<u64, u32>(), if small() { 200 } else { 30_000 })
 }
 
 #[test]

@@ -156,20 +156,20 @@ fn parts_of_buffers_come_from_other_devices() -> Result<()> {
     let mut to = one.filled(expected.len() + 5, 9)?;
     // The data of other devices must be complete.
     [&one, &two].into_iter().try_for_each(HashBackend::finish)?;
-    one.bring(&mut to, 3, &pieces)?;
+    one.fetch(&mut to, 3, &pieces)?;
     assert_eq!(one.download(&to)?, [&[9; 3][..], &expected, &[9; 2]].concat());
     let (plain, wide_there) = (one.with_group(64), two.upload(&wide)?);
     two.finish()?;
     for backend in [&one, &plain] {
         let mut to = backend.filled(wide.len(), 0)?;
-        backend.bring(&mut to, 0, &[piece(&two, &wide_there, 100..700)])?;
+        backend.fetch(&mut to, 0, &[piece(&two, &wide_there, 100..700)])?;
         assert_eq!(backend.download(&to)?[..600], wide[100..]);
     }
     let past = [piece(&two, &here, 1000..1501)];
-    assert!(one.bring(&mut to, 0, &past).is_err(), "past the end of the source");
-    assert!(one.bring(&mut to, expected.len(), &pieces[..1]).is_err(), "past the end");
+    assert!(one.fetch(&mut to, 0, &past).is_err(), "past the end of the source");
+    assert!(one.fetch(&mut to, expected.len(), &pieces[..1]).is_err(), "past the end");
     let of_another = [piece(&one, &here, 0..5)];
-    assert!(matches!(one.bring(&mut to, 0, &of_another), Err(Error::WrongDevice)));
+    assert!(matches!(one.fetch(&mut to, 0, &of_another), Err(Error::WrongDevice)));
     Ok(())
 }
 
@@ -218,8 +218,8 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
             {
                 devices.iter().for_each(|device| drop(device.ledger().take()));
                 let table = builder.build(&devices, &keys, &values)?;
-                let dealt = |device: &OpenCl| device.ledger().take().iter().any(|stage| stage.name == "shards");
-                assert!(dealt(&devices[0]), "the devices did not deal");
+                let partitioned = |device: &OpenCl| device.ledger().take().iter().any(|stage| stage.name == "shards");
+                assert!(partitioned(&devices[0]), "the devices did not deal");
                 assert_eq!(table.digest()?, expected.digest()?, "{shards} shards on {}", devices.len());
             }
         }
@@ -239,10 +239,10 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
         let rows = wide.iter().zip(&values).filter(|&(&key, _)| shard_of(key) == shard);
         rows.map(|(&key, &value)| (key, value)).unzip()
     };
-    let dealt = builder.build_dealt(&of_any, |shard| Ok(columns(shard)))?;
-    assert_eq!(dealt.digest()?, table.digest()?);
+    let partitioned = builder.build_partitioned(&of_any, |shard| Ok(columns(shard)))?;
+    assert_eq!(partitioned.digest()?, table.digest()?);
     for other in [0, 3] {
-        let strange = builder.build_dealt(&of_any, |shard| {
+        let strange = builder.build_partitioned(&of_any, |shard| {
             let (mut keys, values) = columns(shard);
             keys[7] = if shard == 2 { columns(other).0[7] } else { keys[7] };
             Ok((keys, values))
@@ -278,12 +278,12 @@ fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
         assert!(did(&one, "scatter"), "the devices did not deal");
         assert_eq!(table.contains(&queries)?, of_map.contains(&queries)?);
         assert!(did(&one, "shards"), "the devices did not deal");
-        let resting = of_map.resting(&devices)?;
-        assert_eq!(resting.get(&queries)?, of_map.get(&queries)?);
+        let host_resident = of_map.host_resident(&devices)?;
+        assert_eq!(host_resident.get(&queries)?, of_map.get(&queries)?);
         assert!(did(&one, "scatter"), "the devices did not deal");
-        assert_eq!(resting.contains(&queries)?, of_map.contains(&queries)?);
+        assert_eq!(host_resident.contains(&queries)?, of_map.contains(&queries)?);
         assert!(did(&one, "shards"), "the devices did not deal");
-        assert_eq!(resting.get(&[keys[7], 1])?, [Some(values[7]), None]);
+        assert_eq!(host_resident.get(&[keys[7], 1])?, [Some(values[7]), None]);
         // All queries for one shard, none, parts for fewer than three devices, and a column of a wrong length.
         assert_eq!(table.get(&vec![keys[5]; 700])?, vec![Some(values[5]); 700]);
         assert_eq!((table.get(&[])?, table.get(&[keys[7], 1])?), (vec![], vec![Some(values[7]), None]));

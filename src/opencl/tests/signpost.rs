@@ -68,7 +68,7 @@ fn images_are_those_of_the_rule() -> Result<()> {
     together.set_lookup_shape(Some(LookupShape::Together));
     every_signpost!(images, &together, &sizes[1..]);
     wide_tests::duplicates(cl, &Signpost::new().of::<u64, u64>(), if small() { 60 } else { 5000 })?;
-    wide_tests::greatest_of_copies(cl, &Signpost::new().of::<u64, u32>(), if small() { 200 } else { 30_000 })
+    wide_tests::greatest_of_duplicates(cl, &Signpost::new().of::<u64, u32>(), if small() { 200 } else { 30_000 })
 }
 
 /// Images are those of the rule, and built one partition at a time.

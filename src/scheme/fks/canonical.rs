@@ -25,7 +25,7 @@
 
 use std::ops::Range;
 
-use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, SEEDS_OF_WORD, SUBTABLES, Standing, dealt, turn, tweak};
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, SEEDS_OF_WORD, SUBTABLES, Standing, partitioned, turn, tweak};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
 /// The number of reads and the value of a lookup.
@@ -62,7 +62,7 @@ pub fn pair_at(functions: &Functions, image: &[u64], word: u64) -> Option<(u32, 
 /// Builds the image of these pairs. Its earlier contents are ignored.
 pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     image.fill(slot::EMPTY);
-    let buckets = dealt(functions, pairs.iter().copied());
+    let buckets = partitioned(functions, pairs.iter().copied());
     let mut least: Option<u32> = None;
     for (number, pairs) in (0..).zip(&buckets) {
         let first = Functions::word(number, 0, 0);

@@ -22,7 +22,7 @@
 use std::ops::Range;
 
 use super::canonical::buckets_of;
-use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksPlan, Functions, SUBTABLES, dealt};
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksPlan, Functions, SUBTABLES, partitioned};
 pub use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Plan, Violation};
 
@@ -54,7 +54,7 @@ pub fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing
     image[functions.slots()..].fill(0);
     let inside = pairs.iter().copied().filter(|&(key, _)| key != EMPTY_KEY);
     let mut least = pairs.iter().map(|&(key, _)| key).find(|&key| key == EMPTY_KEY);
-    for (number, pairs) in (0..).zip(&dealt(&functions, inside)) {
+    for (number, pairs) in (0..).zip(&partitioned(&functions, inside)) {
         let first = Functions::word(number, 0, 0);
         let bucket = &mut image[first..first + BUCKET_SLOTS as usize];
         let Some((seed, copy)) = build(&functions, plan.iterations(), bucket, pairs) else { return Placing::Unplaced };

@@ -50,7 +50,7 @@ pub const SEEDS_OF_WORD: u32 = 8;
 pub const MAX_BUCKETS: u32 = u32::MAX / (BUCKET_SLOTS + 1);
 
 /// The pairs of each bucket, in input order.
-fn dealt(functions: &Functions, pairs: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<(u32, u32)>> {
+fn partitioned(functions: &Functions, pairs: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<(u32, u32)>> {
     let mut buckets = vec![Vec::new(); functions.buckets as usize];
     pairs.into_iter().for_each(|(key, value)| buckets[functions.bucket(key) as usize].push((key, value)));
     buckets

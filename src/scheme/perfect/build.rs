@@ -56,8 +56,8 @@ pub(crate) fn place(
     let pairs = keys.iter().copied().zip(values.iter().copied());
     let outside = pairs.clone().filter(|&(key, _)| key == EMPTY_KEY);
     placed.outside = outside.clone().map(|(_, value)| value).max();
-    placed.copies = (outside.count() as u64 + u64::from(had_outside)).saturating_sub(1);
-    placed.least_copy = (placed.copies > 0).then_some(EMPTY_KEY);
+    placed.duplicates = (outside.count() as u64 + u64::from(had_outside)).saturating_sub(1);
+    placed.least_copy = (placed.duplicates > 0).then_some(EMPTY_KEY);
 
     let mut groups = Groups::of(functions, pairs.filter(|&(key, _)| key != EMPTY_KEY))?;
     groups.make_distinct(&mut placed);
@@ -144,7 +144,7 @@ impl Groups {
                 let before = points[..kept].last_mut().filter(|before| before.base == point.base);
                 match before {
                     Some(before) if before.key == point.key => {
-                        placed.copies += 1;
+                        placed.duplicates += 1;
                         placed.least_copy = Some(placed.least_copy.map_or(point.key, |least| least.min(point.key)));
                         // The points are sorted, so the greater value is later.
                         *before = point;

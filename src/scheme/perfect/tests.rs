@@ -163,7 +163,7 @@ fn copies_are_counted_exactly_and_the_greatest_value_stays() {
         pairs.extend([(key, 3), (key, 9), (key, 9)]);
     }
     let (image, placed) = built(&plan, &shuffled(&pairs, 1));
-    assert_eq!(placed, Placed { copies: 120, least_copy: Some(least), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: 120, least_copy: Some(least), ..Placed::default() });
     assert_eq!(reference(&plan, &pairs), (image.clone(), Placing::Copy(least)));
     assert_eq!(Perfect::find(&plan, &image, keys[100]), Some(9));
     assert_eq!(Perfect::find(&plan, &image, keys[99]), Some(5));
@@ -175,7 +175,7 @@ fn copies_are_counted_exactly_and_the_greatest_value_stays() {
     assert_eq!(placed, Placed { outside: Some(7), ..Placed::default() });
     pairs.push((EMPTY_KEY, 4));
     let placed = built(&plan, &pairs).1;
-    assert_eq!(placed, Placed { copies: 1, least_copy: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: 1, least_copy: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() });
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl<S: Scheme<Value = u32>, V: Value> ShardedMultiBuilder<S, V> {
         let which = self.table.which()?;
         let (builder, devices) = (MultiBuilder::<S, V>::of(self.table.of_shard()), some(devices)?);
         let exchanged =
-            exchange::if_the_way(&which, devices, keys.len(), size_of::<S::Key>() + size_of::<V>(), || {
+            exchange::use_device_exchange(&which, devices, keys.len(), size_of::<S::Key>() + size_of::<V>(), || {
                 Exchange::of(&which, devices, keys, values)?
                     .built(&which, &|device, keys, values| builder.build_of(device, keys, values))
             })?;

@@ -1,6 +1,6 @@
 //! Lookups: queries are partitioned, each shard looks up its own, and answers are gathered in the order of the queries.
 
-use super::super::deal::{Dealt, MOST_ROWS};
+use super::super::deal::{MOST_ROWS, Partitioned};
 use super::super::devices::map_shards;
 use super::super::reading::of_shard;
 use super::ShardedMulti;
@@ -27,14 +27,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
         let mut all = Retrieved { offsets: memory::reserved(queries.len().saturating_add(1))?, values: Vec::new() };
         all.offsets.push(0);
         for queries in queries.chunks(MOST_ROWS) {
-            let dealt = Dealt::of(&self.which, queries)?;
-            let lists = self.answers(&dealt, queries, &|table, mine| table.retrieve(&mine))?;
+            let partitioned = Partitioned::of(&self.which, queries)?;
+            let lists = self.answers(&partitioned, queries, &|table, mine| table.retrieve(&mine))?;
             let mut counts: Vec<u64> = memory::reserved(queries.len())?;
             for list in &lists {
                 counts.extend(list.offsets.windows(2).map(|two| two[1] - two[0]));
             }
             let (mut of_rows, before) = (memory::zeroed(queries.len())?, all.offsets.len() - 1);
-            dealt.bring_words_back(&counts, &mut of_rows);
+            partitioned.scatter_words(&counts, &mut of_rows);
             drop(counts);
             let mut end = all.values.len() as u64;
             all.offsets.extend(of_rows.into_iter().map(|count| {
@@ -45,7 +45,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
             let len = len_at_once(end)? - start;
             memory::reserve(&mut all.values, len)?;
             all.values.resize(start + len, V::default());
-            dealt.bring_lists_back(&lists, &all.offsets[before..], &mut all.values[start..]);
+            partitioned.scatter_lists(&lists, &all.offsets[before..], &mut all.values[start..]);
         }
         Ok(all)
     }
@@ -95,12 +95,12 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     pub fn count(&self, queries: &[S::Key]) -> Result<Vec<u32>> {
         let mut all = memory::zeroed(queries.len())?;
         for (queries, all) in queries.chunks(MOST_ROWS).zip(all.chunks_mut(MOST_ROWS)) {
-            let dealt = Dealt::of(&self.which, queries)?;
+            let partitioned = Partitioned::of(&self.which, queries)?;
             let mut counts = memory::reserved(queries.len())?;
-            for of_shard in self.answers(&dealt, queries, &|table, mine| table.count(&mine))? {
+            for of_shard in self.answers(&partitioned, queries, &|table, mine| table.count(&mine))? {
                 counts.extend(of_shard);
             }
-            dealt.bring_words_back(&counts, all);
+            partitioned.scatter_words(&counts, all);
         }
         Ok(all)
     }
@@ -131,11 +131,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// Looks up the queries of each shard.
     pub(in super::super) fn answers<R: Send>(
         &self,
-        dealt: &Dealt,
+        partitioned: &Partitioned,
         queries: &[S::Key],
         answer: &(dyn Fn(&MultiTable<B, S, V>, Vec<S::Key>) -> Result<R> + Sync),
     ) -> Result<Vec<R>> {
-        self.of_each(&|shard, table| answer(table, of_shard(dealt, shard, queries)?))
+        self.of_each(&|shard, table| answer(table, of_shard(partitioned, shard, queries)?))
     }
 
     /// Calls `work` with each shard, on all devices at once, and returns the results in the order of the shards.

@@ -8,16 +8,16 @@ use crate::scheme::Key;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::shard::ShardOf;
 use crate::sharded::builder::{Columns, columns_of};
-use crate::sharded::exchange::{Exchange, is_the_way};
+use crate::sharded::exchange::{Exchange, uses_device_exchange};
 
 fn columns_are_those_of_the_host<K: Key, V: Key>(keys: &[K], shards: usize, devices: usize) -> Result<()> {
     let which = ShardOf::new(shards, 7)?;
     let values: Vec<V> = (0..keys.len() as u64).map(V::low).collect();
     let devices = (0..devices).map(|_| Cpu::with_threads(1)).collect::<Result<Vec<_>>>()?;
-    let dealt = Exchange::of(&which, &devices, keys, &values)?;
+    let partitioned = Exchange::of(&which, &devices, keys, &values)?;
     for (shard, Columns { keys, values }) in columns_of(&which, keys, &values)?.into_iter().enumerate() {
         for (number, device) in devices.iter().enumerate() {
-            let (of_keys, of_values) = dealt.columns(shard, number)?;
+            let (of_keys, of_values) = partitioned.columns(shard, number)?;
             assert_eq!(device.download(&of_keys)?, keys, "shard {shard} of {shards} on {number}");
             assert_eq!(device.download(&of_values)?, values, "shard {shard} of {shards} on {number}");
         }
@@ -46,8 +46,8 @@ fn columns_are_dealt_as_the_host_deals_them() -> Result<()> {
 #[test]
 fn devices_in_this_memory_leave_it_to_the_host() -> Result<()> {
     let which = ShardOf::new(4, 0)?;
-    assert!(!is_the_way(&which, &[Cpu::new()], 1 << 20, 8));
-    assert!(!is_the_way(&which, &[Any::Cpu(Cpu::new()), Any::Cpu(Cpu::new())], 1 << 20, 8));
+    assert!(!uses_device_exchange(&which, &[Cpu::new()], 1 << 20, 8));
+    assert!(!uses_device_exchange(&which, &[Any::Cpu(Cpu::new()), Any::Cpu(Cpu::new())], 1 << 20, 8));
     Ok(())
 }
 
@@ -56,16 +56,18 @@ fn what_is_dealt_is_built_by_threads_of_a_pool_too() -> Result<()> {
     let which = ShardOf::new(6, 7)?;
     let keys: Vec<u64> = (0..3_000).collect();
     let devices = [Cpu::with_threads(1)?, Cpu::with_threads(2)?];
-    let dealt = || Exchange::of(&which, &devices, &keys, &keys);
+    let partitioned = || Exchange::of(&which, &devices, &keys, &keys);
     // A pool of one thread, which waits and must also work.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
-    let columns = pool.install(|| dealt()?.built(&which, &|device, keys, _| device.download(&keys)))?;
+    let columns = pool.install(|| partitioned()?.built(&which, &|device, keys, _| device.download(&keys)))?;
     assert!(columns.into_iter().eq(columns_of(&which, &keys, &keys)?.into_iter().map(|of| of.keys)));
     let panics = || {
-        pool.install(|| dealt()?.built(&which, &|_, keys, _| if keys.len() > 5 { panic!("planted") } else { Ok(()) }))
+        pool.install(|| {
+            partitioned()?.built(&which, &|_, keys, _| if keys.len() > 5 { panic!("planted") } else { Ok(()) })
+        })
     };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-    let failed = dealt()?.built::<()>(&which, &|_, _, _| Err(Error::WrongDevice));
+    let failed = partitioned()?.built::<()>(&which, &|_, _, _| Err(Error::WrongDevice));
     assert!(matches!(failed, Err(Error::WrongDevice)));
     Ok(())
 }

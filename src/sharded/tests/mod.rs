@@ -11,7 +11,7 @@ use crate::scheme::{Bucketized, Cuckoo, Horton, Kind, Plan, Scheme, Signpost};
 use crate::sharded::{Replicated, Sharded, ShardedFile};
 use crate::table::{Buckets, Contents, Duplicates, HashTable, KeyType, Stats, read_info};
 
-mod asking;
+mod device_lookup;
 mod exchange;
 mod groups;
 mod joins;
@@ -102,9 +102,9 @@ fn batches_change_all_shards_or_none() -> Result<()> {
     let gone: Vec<u32> = keys.iter().copied().step_by(3).chain([4_000_000_000, 1001]).collect();
     let there = gone.iter().filter(|key| model.remove(key).is_some()).count();
     assert_eq!(table.remove(&gone)?, there);
-    assert!(table.is_worn());
+    assert!(table.has_tombstones());
     table.compact()?;
-    assert!(!table.is_worn() && table.len() == model.len());
+    assert!(!table.has_tombstones() && table.len() == model.len());
     table.audit()?;
     let (left, values): (Vec<u32>, Vec<u32>) = model.iter().map(|(&key, &value)| (key, value)).unzip();
     assert_eq!(table.get(&left)?, values.iter().copied().map(Some).collect::<Vec<_>>());
@@ -408,14 +408,14 @@ fn columns_may_come_dealt() -> Result<()> {
     };
     let values: Vec<u32> = keys.iter().map(|key| !key).collect();
     for devices in cpus() {
-        let table = builder.build_dealt(&devices, |shard| Ok(of(shard)))?;
+        let table = builder.build_partitioned(&devices, |shard| Ok(of(shard)))?;
         assert_eq!(table.digest()?, builder.build(&devices[..1], &keys, &values)?.digest()?);
         let of_shards = table.shards().iter().map(HashTable::digest).collect::<Result<Vec<_>>>()?;
         assert_eq!(builder.digest_of(&of_shards)?, table.digest()?);
         assert!(matches!(builder.digest_of(&of_shards[1..]), Err(Error::LengthMismatch { .. })));
-        let strange = builder.build_dealt(&devices, |shard| Ok(of(if shard == 4 { 5 } else { shard })));
+        let strange = builder.build_partitioned(&devices, |shard| Ok(of(if shard == 4 { 5 } else { shard })));
         assert!(matches!(strange, Err(Error::InvalidParameter { what: "a key of another shard", .. })), "{strange:?}");
-        let failed = builder.build_dealt(&devices, |_| Err::<(Vec<u32>, Vec<u32>), _>(Error::WrongDevice));
+        let failed = builder.build_partitioned(&devices, |_| Err::<(Vec<u32>, Vec<u32>), _>(Error::WrongDevice));
         assert!(matches!(failed, Err(Error::WrongDevice)));
     }
     Ok(())
@@ -427,13 +427,13 @@ fn a_table_that_rests_here_is_asked_by_devices() -> Result<()> {
     let table = Sharded::builder(Signpost::new(), 7).build(&cpus()[0], &keys, &keys)?;
     let asked: Vec<u32> = (0..20_000).map(|i| if i % 2 == 0 { i } else { keys[i as usize % keys.len()] }).collect();
     for devices in cpus() {
-        let by_devices = table.resting(&devices)?;
+        let by_devices = table.host_resident(&devices)?;
         assert_eq!(by_devices.get(&asked)?, table.get(&asked)?);
         // Queries of one shard, and no queries.
         assert_eq!((by_devices.get(&keys[3..4])?, by_devices.get(&[])?), (vec![Some(keys[3])], vec![]));
         assert!(matches!(by_devices.get_into(&asked, &mut [0; 3], &mut [0; 1]), Err(Error::LengthMismatch { .. })));
     }
-    assert!(matches!(table.resting::<Cpu>(&[]), Err(Error::InvalidParameter { .. })));
+    assert!(matches!(table.host_resident::<Cpu>(&[]), Err(Error::InvalidParameter { .. })));
     Ok(())
 }
 

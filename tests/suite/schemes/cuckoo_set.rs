@@ -89,7 +89,7 @@ fn repeated_keys_are_welcome() {
                 let keys: Vec<u32> = (0..times).flat_map(|_| distinct.iter().copied()).collect();
                 let slots = scheme.default_load().slots_for(distinct.len() as u64);
                 let (plan, image, placed) = placed(&device, &scheme, slots, &keys);
-                assert_eq!(placed.copies, (keys.len() - distinct.len()) as u64, "{scheme:?}, {times} of each");
+                assert_eq!(placed.duplicates, (keys.len() - distinct.len()) as u64, "{scheme:?}, {times} of each");
                 assert_eq!(placed.least_copy, distinct.iter().copied().min().filter(|_| times > 1));
                 let audit = CuckooSet::audit(&plan, &image, 0..plan.cells()).unwrap();
                 assert_eq!(audit.pairs + u64::from(plan.outside().is_some()), distinct.len() as u64);
@@ -114,7 +114,7 @@ fn the_empty_markers_key_is_no_exception() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let keys = [u32::MAX, 5, u32::MAX, 0, 5, u32::MAX];
             let (plan, image, placed) = placed(&device, &scheme, 20, &keys);
-            assert_eq!((placed.copies, placed.least_copy), (3, Some(5)));
+            assert_eq!((placed.duplicates, placed.least_copy), (3, Some(5)));
             assert_eq!(placed.outside.is_some(), scheme.kind() == Kind::Classic);
             let there = [0, 5, u32::MAX].map(|key| CuckooSet::find(&plan, &image, key));
             assert_eq!((there, CuckooSet::find(&plan, &image, 1)), ([Some(0); 3], None));
@@ -136,7 +136,7 @@ fn one_key_however_often_is_one_key() {
         for scheme in schemes() {
             for key in [7, u32::MAX] {
                 let (plan, image, placed) = placed(&device, &scheme, 16, &vec![key; n]);
-                assert_eq!((placed.copies, placed.least_copy), (n as u64 - 1, Some(key)));
+                assert_eq!((placed.duplicates, placed.least_copy), (n as u64 - 1, Some(key)));
                 assert_eq!(CuckooSet::find(&plan, &image, key), Some(0));
             }
         }
@@ -172,7 +172,7 @@ fn classic_sets_build_in_every_space_with_every_family_and_rule() {
                     let scheme = CuckooSet::classic(functions).family(family).reinsertion(rule);
                     let slots = (distinct.len() as f64 * space) as u64;
                     let (plan, image, placed) = placed(&device, &scheme, slots, &keys);
-                    assert_eq!(placed.copies, distinct.len() as u64);
+                    assert_eq!(placed.duplicates, distinct.len() as u64);
                     let stand: BTreeSet<u32> = (0..plan.cells())
                         .filter_map(|at| CuckooSet::pair(&plan, &image, at))
                         .map(|pair| pair.0)

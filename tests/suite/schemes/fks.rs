@@ -220,8 +220,8 @@ fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
                 Err(Error::TooFull { attempts: 0, unplaced: 1, slots: told, .. }) => assert_eq!(told, slots),
                 other => panic!("{scheme:?}: {other:?}"),
             }
-            let copies = [&keys[1..], &[7]].concat();
-            let refused = builder.build(&device, &copies, &copies);
+            let duplicates = [&keys[1..], &[7]].concat();
+            let refused = builder.build(&device, &duplicates, &duplicates);
             assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
             let mut table = builder.build(&device, &keys[..1000], &keys[..1000]).unwrap();
             let refused = table.insert(&keys[1000..], &keys[1000..]);
@@ -313,7 +313,7 @@ fn removing_and_inserting_build_again() {
             let mut table = builder.build(&device, &keys[..2000], &values[..2000]).unwrap();
             assert!(table.insert(&keys[2000..], &values[2000..]).unwrap().rebuilt);
             assert_eq!(table.remove(&keys[..1000]).unwrap(), 1000);
-            assert!(!table.is_worn());
+            assert!(!table.has_tombstones());
             holds(&table, &keys[1000..], &values[1000..], &format!("{scheme:?}"));
             if scheme.kind() == Kind::Canonical {
                 let fresh = builder.build(&device, &keys[1000..], &values[1000..]).unwrap();

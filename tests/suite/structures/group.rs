@@ -59,8 +59,8 @@ fn shuffled(mut keys: Vec<u32>) -> Vec<u32> {
 }
 
 /// Every key of a list this many times, shuffled.
-fn groups_of(keys: u32, copies: u32) -> Vec<u32> {
-    shuffled(scattered(keys, copies).flat_map(|key| (0..copies).map(move |_| key)).collect())
+fn groups_of(keys: u32, duplicates: u32) -> Vec<u32> {
+    shuffled(scattered(keys, duplicates).flat_map(|key| (0..duplicates).map(move |_| key)).collect())
 }
 
 /// Columns that test the edge cases of grouping.
@@ -81,8 +81,8 @@ fn columns() -> Vec<(String, Vec<u32>)> {
         ("descending".into(), (0..n / 10).rev().collect()),
     ];
     let every = [2, 31, 32, 33, 127, 128, 129, 255, 256, 257, 511, 1023, 1024, 1025];
-    for &copies in &every[..size(14, 4) as usize] {
-        columns.push((format!("groups of {copies}"), groups_of((size(6000, 100) / copies).max(2), copies)));
+    for &duplicates in &every[..size(14, 4) as usize] {
+        columns.push((format!("groups of {duplicates}"), groups_of((size(6000, 100) / duplicates).max(2), duplicates)));
     }
     columns
 }

@@ -106,7 +106,7 @@ fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(2000, 120) as usize;
     let keys = workload(scheme, (2 * n as u32).min(most_pairs(scheme))).0;
     let (some, others) = keys.split_at(keys.len() / 2);
-    let copies = |keys: &[u32], times: usize| -> Vec<u32> { keys.iter().cycle().take(times).copied().collect() };
+    let duplicates = |keys: &[u32], times: usize| -> Vec<u32> { keys.iter().cycle().take(times).copied().collect() };
     let shuffled = |mut keys: Vec<u32>| {
         keys.sort_by_key(|key| key.wrapping_mul(0x9e37_79b1));
         keys
@@ -120,11 +120,11 @@ fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
         ("all distinct, all matching", shuffled(some.to_vec()), some.to_vec()),
         ("nobody matches", others.to_vec(), some.to_vec()),
         ("half match", keys.clone(), shuffled(some.to_vec())),
-        ("many to one", copies(few, n), few.to_vec()),
-        ("one to many", few.to_vec(), copies(few, n)),
-        ("many to many", copies(few, n / 4), copies(&keys[..keys.len().min(60)], n / 2)),
-        ("one key for all rows", copies(&some[..1], 127), copies(&some[..1], n)),
-        ("half of all rows one key", copies(&keys[..1.max(n / 40)], n / 20), half),
+        ("many to one", duplicates(few, n), few.to_vec()),
+        ("one to many", few.to_vec(), duplicates(few, n)),
+        ("many to many", duplicates(few, n / 4), duplicates(&keys[..keys.len().min(60)], n / 2)),
+        ("one key for all rows", duplicates(&some[..1], 127), duplicates(&some[..1], n)),
+        ("half of all rows one key", duplicates(&keys[..1.max(n / 40)], n / 20), half),
     ]
 }
 

@@ -46,8 +46,8 @@ impl Check for Builds {
             let heavy: Vec<u32> = keys.iter().copied().chain(often).collect();
             let mut digests = BTreeSet::new();
             for device in devices() {
-                for (copies, column) in [("once", &keys), ("thrice", &thrice), ("heavy", &heavy)] {
-                    let at = format!("{}, n = {n}, {copies}", label(scheme, &device));
+                for (duplicates, column) in [("once", &keys), ("thrice", &thrice), ("heavy", &heavy)] {
+                    let at = format!("{}, n = {n}, {duplicates}", label(scheme, &device));
                     let set = builder(scheme).build(&device, column).unwrap_or_else(|e| panic!("{at}: {e}"));
                     holds_exactly(&set, &model, &at);
                     digests.insert(set.digest().unwrap().to_string());

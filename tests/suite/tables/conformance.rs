@@ -184,7 +184,7 @@ impl Check for KeepsOne {
                 (placed.unplaced == 0).then_some((plan, image, placed))
             };
             let (plan, image, placed) = (0..32).find_map(attempt).unwrap_or_else(|| panic!("{at}: no attempt"));
-            assert_eq!(placed.copies, (many.len() - keys.len()) as u64, "{at}");
+            assert_eq!(placed.duplicates, (many.len() - keys.len()) as u64, "{at}");
             assert_eq!(placed.least_copy, keys.iter().copied().min(), "{at}");
             let image = device.download(&image).unwrap();
             let audit =
@@ -271,8 +271,8 @@ impl Check for Across {
                     for batch in &batches {
                         let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
                         let inserted = table.insert(&keys, &values);
-                        let copies = batch.iter().any(|(key, _)| model.contains_key(key));
-                        if rule == Duplicates::Error && copies {
+                        let duplicates = batch.iter().any(|(key, _)| model.contains_key(key));
+                        if rule == Duplicates::Error && duplicates {
                             assert!(matches!(inserted, Err(Error::DuplicateKey { key: 5 })), "{at}: {inserted:?}");
                             continue;
                         }

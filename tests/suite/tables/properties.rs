@@ -54,8 +54,8 @@ impl Arbitrary for Step {
 fn insert(model: &mut HashMap<u32, u32>, batch: &[(u32, u32)], rule: Duplicates) -> Result<(), u32> {
     if rule == Duplicates::Error {
         let mut next = model.clone();
-        let copies = batch.iter().filter(|(key, value)| next.insert(*key, *value).is_some());
-        if let Some(least) = copies.map(|(key, _)| *key).min() {
+        let duplicates = batch.iter().filter(|(key, value)| next.insert(*key, *value).is_some());
+        if let Some(least) = duplicates.map(|(key, _)| *key).min() {
             return Err(least);
         }
         *model = next;

@@ -52,14 +52,14 @@ impl Check for Removes {
                 holds_exactly(&table, &model, &at);
                 assert_eq!(table.remove(&batch).unwrap(), 0, "{at}: a second time");
 
-                let is_worn = scheme.updates() == Updates::Tombstones;
-                assert_eq!(table.is_worn(), is_worn, "{at}");
-                assert_eq!(table.tombstones() > 0, is_worn, "{at}");
+                let has_tombstones = scheme.updates() == Updates::Tombstones;
+                assert_eq!(table.has_tombstones(), has_tombstones, "{at}");
+                assert_eq!(table.tombstones() > 0, has_tombstones, "{at}");
                 assert_eq!(table.audit().unwrap().tombstones, table.tombstones() as u64, "{at}");
                 assert_eq!(table.stats().unwrap().tombstones, table.tombstones() as u64, "{at}");
 
                 table.compact().unwrap();
-                assert!(!table.is_worn(), "{at}: compacted");
+                assert!(!table.has_tombstones(), "{at}: compacted");
                 holds_exactly(&table, &model, &format!("{at}, compacted"));
                 let fresh = built(scheme, slots, &device, &model);
                 if kind == Kind::Canonical && table.restarts() == fresh.restarts() {
@@ -225,7 +225,7 @@ impl Check for Refuses {
             let [stay, gone] = [stay, gone].map(|keys| keys.into_iter().map(|(_, key)| key).collect::<Vec<u32>>());
             assert_eq!(table.remove(&gone).unwrap(), gone.len(), "{at}");
             gone.iter().for_each(|key| _ = model.remove(key));
-            assert_eq!(table.is_worn(), tombstones, "{at}");
+            assert_eq!(table.has_tombstones(), tombstones, "{at}");
             // If a batch would rebuild the table, a few keys are enough.
             let each = if tombstones { stay.len() } else { 6 };
             for (i, (&key, &new)) in stay.iter().zip(gone.iter().cycle()).take(each).enumerate() {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use koel::Any;
-use koel::threads::{self, Crew};
+use koel::threads::{self, Workers};
 
 use crate::error::{Error, Result};
 
@@ -92,25 +92,25 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
         }
         return Ok(vec![state]);
     }
-    let (crew, ended) = (Crew::default(), Ended::default());
+    let (workers, ended) = (Workers::default(), Ended::default());
     thread::scope(|scope| {
-        let _leader = crew.leader();
+        let _leader = workers.leader();
         let (queue, taken) = channel();
         // Without threads nobody has the items, and what waits for them is told so.
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
-            let (taken, crew, ended) = (Arc::clone(&taken), &crew, &ended);
-            let in_thread = move || worked(&taken, (crew, ended), &|| begin(device), work);
-            match crew.start(scope, number, in_thread) {
+            let (taken, workers, ended) = (Arc::clone(&taken), &workers, &ended);
+            let in_thread = move || worked(&taken, (workers, ended), &|| begin(device), work);
+            match workers.start(scope, number, in_thread) {
                 Ok(thread) => started.push(thread),
-                Err(error) => ended.fail(crew, 0, error.into()),
+                Err(error) => ended.fail(workers, 0, error.into()),
             }
         }
         drop(taken);
-        let handed = handed_on(queue, ahead, items, front, &crew, take);
+        let handed = handed_on(queue, ahead, items, front, &workers, take);
         if handed.is_err() {
-            crew.end();
+            workers.end();
         }
         threads::wait_for(|| started.iter().all(thread::ScopedJoinHandle::is_finished));
         let states: Vec<Option<S>> =
@@ -135,12 +135,12 @@ impl Ended {
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, crew: &Crew, number: usize, error: Error) {
+    fn fail(&self, workers: &Workers, number: usize, error: Error) {
         let mut first = self.first();
         if first.as_ref().is_none_or(|&(before, _)| number < before) {
             *first = Some((number, error));
         }
-        crew.end();
+        workers.end();
     }
 }
 
@@ -154,25 +154,25 @@ struct Job<T, R> {
 /// What a device's thread does. None if it did not begin.
 fn worked<T, S, R>(
     queue: &Mutex<Receiver<Job<T, R>>>,
-    (crew, ended): (&Crew, &Ended),
+    (workers, ended): (&Workers, &Ended),
     begin: &dyn Fn() -> Result<S>,
     work: &ItemWork<'_, T, S, R>,
 ) -> Option<S> {
     let begun = threads::ready().map_err(Error::from).and_then(|()| begin());
-    let mut state = begun.map_err(|error| ended.fail(crew, 0, error)).ok()?;
+    let mut state = begun.map_err(|error| ended.fail(workers, 0, error)).ok()?;
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(Job { number, item, results }) = next() {
-        let mut emit = |result| match crew.has_ended() {
+        let mut emit = |result| match workers.has_ended() {
             true => Err(Stop::Unwanted),
             false => results.send(result).map_err(|_| Stop::Unwanted),
         };
-        if crew.has_ended() {
+        if workers.has_ended() {
             break;
         }
         match work(&mut state, item, &mut emit) {
             Ok(()) => (),
             // Before the channel closes: who waits at its other end looks for errors then.
-            Err(Stop::Failed(error)) => ended.fail(crew, number, error),
+            Err(Stop::Failed(error)) => ended.fail(workers, number, error),
             Err(Stop::Unwanted) => break,
         }
     }
@@ -185,7 +185,7 @@ fn handed_on<T, R, E>(
     ahead: usize,
     items: &mut dyn Iterator<Item = std::result::Result<T, E>>,
     front: &mut dyn FnMut(usize),
-    crew: &Crew,
+    workers: &Workers,
     take: &mut dyn FnMut(R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut items = items.fuse().enumerate();
@@ -203,7 +203,7 @@ fn handed_on<T, R, E>(
         while let Some(result) = received(&of_item) {
             take(result)?;
         }
-        if crew.has_ended() {
+        if workers.has_ended() {
             return Ok(());
         }
     }

@@ -118,15 +118,17 @@ impl<'a> Fold<'a> {
         let groups = self.heads_and(ids, &heads, others, NullKeys::Group)?;
         let numbers_at = keys + 1;
         let numbered = batch_of(&numbers_schema(), vec![Arc::clone(groups.column(numbers_at))], groups.num_rows())?;
-        let firsts = numbers(&numbered);
+        let first_occurrences = numbers(&numbered);
         let mut others = groups.columns()[numbers_at + 1..].iter();
         let mut found: Vec<ArrayRef> = groups.columns()[1..=keys].to_vec();
         for ((of, sums), at) in self.grouping.aggregates.iter().zip(self.sums).zip(keys..) {
             let field = self.schema.field(at);
             found.push(match (sums, of.column) {
-                (Some(sums), column) => {
-                    sums.finish(column.map(|column| self.side.schema.field(column)), field.data_type(), firsts)?
-                }
+                (Some(sums), column) => sums.finish(
+                    column.map(|column| self.side.schema.field(column)),
+                    field.data_type(),
+                    first_occurrences,
+                )?,
                 (None, Some(column)) if of.function == Function::DistinctCount => {
                     let mut counts = self.distinct.get(&column).cloned().unwrap_or_default();
                     counts.resize(groups.num_rows(), 0);

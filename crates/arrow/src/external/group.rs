@@ -17,10 +17,10 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 use koel::{Any, IdOrder};
 
+use super::buffered::{Collected, buffer_or_partition};
 use super::devices::some;
 use super::grouping::{Grouping, Job, without_number};
 use super::hash::Hashing;
-use super::held::{Come, come};
 use super::merge::{Order, ROWS, merged, merged_in_memory};
 use super::spill::Spill;
 use super::{Batches, Limit, Side, Stage, without_numbers};
@@ -138,10 +138,10 @@ impl GroupBy<'_> {
             NullKeys::Group => NullEquality::NullEquals,
             NullKeys::Drop => NullEquality::NothingEquals,
         });
-        match come(&side, table, &mut sizes.rows, &limit, hashing, self.watch)? {
-            Come::Held(held) => {
-                let devices = if held.rows < WORTH_DEVICES { &devices[..1] } else { devices };
-                let found = grouping.in_memory(devices, &side, held, hashing)?;
+        match buffer_or_partition(&side, table, &mut sizes.rows, &limit, hashing, self.watch)? {
+            Collected::Buffered(buffered) => {
+                let devices = if buffered.rows < WORTH_DEVICES { &devices[..1] } else { devices };
+                let found = grouping.in_memory(devices, &side, buffered, hashing)?;
                 match &found[..] {
                     [all] => (0..all.num_rows())
                         .step_by(ROWS)
@@ -149,7 +149,7 @@ impl GroupBy<'_> {
                     _ => merged_in_memory(found, &schema, &self.in_order(&schema)?, &limit, take)?,
                 }
             }
-            Come::Dealt(parts) => {
+            Collected::Partitioned(parts) => {
                 let spill = Spill::new(limit.folder())?;
                 let job = Job { side: &side, hashing, schema: &schema, limit: &each };
                 let mut front = |part| (self.watch)(Stage::Part(part + 1, parts.parts.len()));

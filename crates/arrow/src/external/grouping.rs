@@ -15,11 +15,11 @@ use arrow_select::take::take_record_batch;
 use koel::{Any, IdOrder};
 use rayon::prelude::*;
 
+use super::buffered::Buffered;
 use super::devices::{Emit, Work, shared_out};
 use super::fold::Fold;
 use super::group::{GroupBy, Of};
 use super::hash::Hashing;
-use super::held::Held;
 use super::merge::{Run, write};
 use super::parts::{Parts, batched, numbers};
 use super::spill::Spill;
@@ -76,12 +76,12 @@ impl<'a> Grouping<'a> {
         &self,
         devices: &[Any],
         side: &Side,
-        held: Held,
+        buffered: Buffered,
         hashing: Hashing,
     ) -> Result<Vec<RecordBatch>> {
         let pieces = match devices {
-            [_] => vec![held.batches],
-            _ => dealt(held.batches, side, hashing, devices.len())?,
+            [_] => vec![buffered.batches],
+            _ => partitioned(buffered.batches, side, hashing, devices.len())?,
         };
         let (mut all, mut overflow) = (Vec::with_capacity(pieces.len()), Overflow::default());
         let on_each = Work {
@@ -122,9 +122,9 @@ impl<'a> Grouping<'a> {
         let on_each = Work {
             begin: &|device| Ok(self.on(device)),
             work: &|grouping: &mut Grouping<'_>, part, emit: Emit<'_, (Vec<Run>, Overflow)>| {
-                let mut made = Made { spill, runs: Vec::new(), overflow: Overflow::default() };
-                job.part(grouping, parts, part, &mut made)?;
-                emit((made.runs, made.overflow))
+                let mut results = Results { spill, runs: Vec::new(), overflow: Overflow::default() };
+                job.part(grouping, parts, part, &mut results)?;
+                emit((results.runs, results.overflow))
             },
         };
         let all = parts.parts.len();
@@ -142,7 +142,12 @@ impl<'a> Grouping<'a> {
 }
 
 /// Rows in so many pieces, each with all rows of its keys, in their order.
-fn dealt(batches: Vec<RecordBatch>, side: &Side, hashing: Hashing, count: usize) -> Result<Vec<Vec<RecordBatch>>> {
+fn partitioned(
+    batches: Vec<RecordBatch>,
+    side: &Side,
+    hashing: Hashing,
+    count: usize,
+) -> Result<Vec<Vec<RecordBatch>>> {
     let mut pieces = vec![Vec::with_capacity(batches.len()); count];
     // Each batch is gone when its rows are dealt.
     for batch in batches {
@@ -177,9 +182,9 @@ struct Overflow(Option<Error>);
 
 impl Overflow {
     /// What there is; none where a sum does not fit, which is kept.
-    fn or<T>(&mut self, made: Result<T>) -> Result<Option<T>> {
-        match made {
-            Ok(made) => Ok(Some(made)),
+    fn or<T>(&mut self, results: Result<T>) -> Result<Option<T>> {
+        match results {
+            Ok(results) => Ok(Some(results)),
             Err(error @ Error::Overflow { .. }) => {
                 self.add(Overflow(Some(error)));
                 Ok(None)
@@ -212,13 +217,13 @@ pub(super) struct Job<'a> {
 }
 
 /// What one device makes of a part.
-struct Made<'a> {
+struct Results<'a> {
     spill: &'a Spill,
     runs: Vec<Run>,
     overflow: Overflow,
 }
 
-impl Made<'_> {
+impl Results<'_> {
     fn put(&mut self, groups: Result<RecordBatch>, limit: &Limit) -> Result<()> {
         if let Some(groups) = self.overflow.or(groups)? {
             let mut run = Run::new();
@@ -230,7 +235,7 @@ impl Made<'_> {
 }
 
 impl Job<'_> {
-    fn part(&self, grouping: &Grouping<'_>, parts: &Parts, part: usize, made: &mut Made<'_>) -> Result<()> {
+    fn part(&self, grouping: &Grouping<'_>, parts: &Parts, part: usize, results: &mut Results<'_>) -> Result<()> {
         let (of, side) = (&parts.parts[part], self.side);
         let read = |block| parts.spill.read(block);
         if of.rows == 0 {
@@ -239,12 +244,12 @@ impl Job<'_> {
         if self.limit.fits(of.rows, of.bytes) {
             memory::check(self.limit.work_bytes(of.rows, of.bytes))?;
             let batches = of.blocks.iter().map(read).collect::<Result<_>>()?;
-            return made.put(grouping.numbered(side, batches), self.limit);
+            return results.put(grouping.numbered(side, batches), self.limit);
         }
-        if parts.can_be_dealt(part) {
+        if parts.can_be_partitioned(part) {
             let own = parts.heavy(part, side, self.hashing)?;
-            let parts = parts.deal_again(part, side, self.hashing, self.limit, &own)?;
-            return (0..parts.parts.len()).try_for_each(|part| self.part(grouping, &parts, part, made));
+            let parts = parts.partition_again(part, side, self.hashing, self.limit, &own)?;
+            return (0..parts.parts.len()).try_for_each(|part| self.part(grouping, &parts, part, results));
         }
         let mut fold = Fold::new(grouping, side, self.schema);
         for blocks in of.blocks.chunk_by(batched(self.limit.batch_bytes())) {
@@ -265,6 +270,6 @@ impl Job<'_> {
             let batches = of.blocks.iter().map(|block| without_numbers(&schema, &parts.spill.read(block)?));
             values.run(Batches::new(Arc::clone(&schema), batches), |batch| fold.add_distinct(distinct, &batch))?;
         }
-        made.put(fold.finish(), self.limit)
+        results.put(fold.finish(), self.limit)
     }
 }

@@ -16,12 +16,12 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use koel::backend::DeviceKind;
 use koel::{Any, HashBackend, JoinKind};
 
+use super::buffered::{Collected, buffer_or_partition};
 use super::devices::{Emit, Work, shared_out, some};
 use super::flat::result_type;
 use super::hash::Hashing;
-use super::held::{Come, come};
 use super::merge::{Order, merged};
-use super::pair::{Made, Pairing, Runs};
+use super::pair::{Pairing, Results, Runs};
 use super::parts::Parts;
 use super::right::{Indexed, RightRows};
 use super::{Batches, Limit, Side, Stage, without_numbers};
@@ -165,9 +165,9 @@ impl Join<'_> {
         };
 
         let whole = self.limit.of(devices, 0).of_copies(devices);
-        match come(&right_side, right, &mut sizes.right, &whole, hashing, self.watch)? {
-            Come::Held(held) => {
-                let rows = RightRows::new(&right_side, held.batches, &pairing.shown(false))?;
+        match buffer_or_partition(&right_side, right, &mut sizes.right, &whole, hashing, self.watch)? {
+            Collected::Buffered(buffered) => {
+                let rows = RightRows::new(&right_side, buffered.batches, &pairing.shown(false))?;
                 let on_each = Work {
                     begin: &|device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
                     work: &|indexed: &mut Indexed<'_>, batch: RecordBatch, emit: Emit<'_, RecordBatch>| {
@@ -191,7 +191,7 @@ impl Join<'_> {
                 };
                 pairing.rest(&indexed, take)?;
             }
-            Come::Dealt(right_parts) => {
+            Collected::Partitioned(right_parts) => {
                 let mut left_parts = Parts::new(&pairing.limit)?;
                 left_side.numbered(left, &whole, &mut sizes.left, &mut |batch| {
                     Ok(left_parts.deal(&left_side, &batch, hashing)?)
@@ -200,9 +200,9 @@ impl Join<'_> {
                 let on_each = Work {
                     begin: &Ok,
                     work: &|device: &mut &Any, part: usize, emit: Emit<'_, Runs>| {
-                        let mut made = Made::new(device, &files);
-                        pairing.join((&left_side, &left_parts), (&right_side, &right_parts), part, &mut made)?;
-                        emit(made.runs)
+                        let mut results = Results::new(device, &files);
+                        pairing.join((&left_side, &left_parts), (&right_side, &right_parts), part, &mut results)?;
+                        emit(results.runs)
                     },
                 };
                 let parts = left_parts.parts.len();

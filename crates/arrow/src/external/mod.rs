@@ -8,7 +8,7 @@
 //!
 //! hash.rs   hashes of keys            parts.rs   rows dealt by them, each with its number
 //! spill.rs  batches in a file         merge.rs   results of parts in one order, by these numbers
-//! held.rs   a table, held or dealt    spool.rs   batches in a file for others: a result that is needed twice
+//! buffered.rs  a table, held or dealt    spool.rs   batches in a file for others: a result that is needed twice
 //! limit.rs  what fits                 devices.rs several devices at work
 //! ordered.rs  morsels on all threads, results in order
 //! lengths.rs  bytes of rows that are put together     memory.rs   whether there is memory for them
@@ -28,6 +28,7 @@
 //! What it is not: a way to use less memory than a batch of each side takes, or than rows of one key take in each other's
 //! product. The limit is what is kept to, not what is allocated at once.
 
+mod buffered;
 #[cfg(test)]
 mod device_tests;
 mod devices;
@@ -36,7 +37,6 @@ mod fold;
 mod group;
 mod grouping;
 mod hash;
-mod held;
 mod join;
 mod lengths;
 mod limit;

@@ -57,15 +57,15 @@ pub(super) type Files = [Spill; 2];
 pub(super) type Runs = [Vec<Run>; 2];
 
 /// What one device makes of a part.
-pub(super) struct Made<'a> {
+pub(super) struct Results<'a> {
     device: &'a Any,
     files: &'a Files,
     pub(super) runs: Runs,
 }
 
-impl<'a> Made<'a> {
+impl<'a> Results<'a> {
     pub(super) fn new(device: &'a Any, files: &'a Files) -> Self {
-        Made { device, files, runs: Runs::default() }
+        Results { device, files, runs: Runs::default() }
     }
 }
 
@@ -131,19 +131,19 @@ impl<'a> Pairing<'a> {
         (left_side, left): (&Side, &Parts),
         (right_side, right): (&Side, &Parts),
         part: usize,
-        made: &mut Made<'_>,
+        results: &mut Results<'_>,
     ) -> Result<()> {
         if left.parts[part].rows == 0 && !self.how.keeps_right() {
             return Ok(());
         }
         let of = &right.parts[part];
         let is_little = self.limit.fits(of.rows, of.bytes) || left.parts[part].rows == 0;
-        if !is_little && right.can_be_dealt(part) {
+        if !is_little && right.can_be_partitioned(part) {
             let own = right.heavy(part, right_side, self.hashing)?;
-            let left = left.deal_again(part, left_side, self.hashing, &self.limit, &own)?;
-            let right = right.deal_again(part, right_side, self.hashing, &self.limit, &own)?;
+            let left = left.partition_again(part, left_side, self.hashing, &self.limit, &own)?;
+            let right = right.partition_again(part, right_side, self.hashing, &self.limit, &own)?;
             return (0..right.parts.len())
-                .try_for_each(|part| self.join((left_side, &left), (right_side, &right), part, made));
+                .try_for_each(|part| self.join((left_side, &left), (right_side, &right), part, results));
         }
         let pieces = self.pieces(&right.parts[part]);
         let how = self.how;
@@ -152,10 +152,10 @@ impl<'a> Pairing<'a> {
         for (number, piece) in pieces.iter().enumerate() {
             let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
             let rows = RightRows::new(right_side, batches, &self.shown(false))?;
-            let indexed = Indexed::new(made.device, &rows, how, self.nulls)?;
+            let indexed = Indexed::new(results.device, &rows, how, self.nulls)?;
             let is_last = number + 1 == pieces.len();
-            self.join_piece((left_side, left), part, &indexed, &mut matched, is_last, made)?;
-            let (Made { files: [_, spill], runs: [_, runs], .. }, mut run) = (&mut *made, Run::new());
+            self.join_piece((left_side, left), part, &indexed, &mut matched, is_last, results)?;
+            let (Results { files: [_, spill], runs: [_, runs], .. }, mut run) = (&mut *results, Run::new());
             self.rest(&[indexed], |batch| write(spill, &mut run, &batch, &self.limit))?;
             runs.extend((!run.is_empty()).then_some(run));
         }
@@ -187,13 +187,13 @@ impl<'a> Pairing<'a> {
         right: &Indexed<'_>,
         matched: &mut Matched,
         is_last: bool,
-        made: &mut Made<'_>,
+        results: &mut Results<'_>,
     ) -> Result<()> {
         let how = self.how;
         let found_by = if how.has_right() { JoinKind::Inner } else { JoinKind::Semi };
         let keeps_unmatched = how.keeps_left() || how == JoinKind::Anti;
         let (mut run, mut rest) = (Run::new(), Run::new());
-        let Made { files: [spill, _], runs: [runs, _], .. } = made;
+        let Results { files: [spill, _], runs: [runs, _], .. } = results;
         let mut start = 0;
         for blocks in left.parts[part].blocks.chunk_by(batched(self.limit.batch_bytes())) {
             let batches = blocks.iter().map(|block| left.spill.read(block)).collect::<Result<Vec<_>>>()?;

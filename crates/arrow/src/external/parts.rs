@@ -106,12 +106,12 @@ impl Parts {
     }
 
     /// Whether a part can be dealt once more.
-    pub(super) fn can_be_dealt(&self, part: usize) -> bool {
+    pub(super) fn can_be_partitioned(&self, part: usize) -> bool {
         self.level + 1 < LEVELS && !self.parts[part].has_one_key()
     }
 
     /// Deals a part once more, by other bits, and rows of some hashes into parts of their own.
-    pub(super) fn deal_again(
+    pub(super) fn partition_again(
         &self,
         part: usize,
         side: &Side,

@@ -86,9 +86,14 @@ impl Sums {
         Ok(())
     }
 
-    /// One value a group, as a column of this type. `firsts` are the first rows of the groups.
-    pub(super) fn finish(mut self, column: Option<&Field>, result: &DataType, firsts: &[u64]) -> Result<ArrayRef> {
-        self.counts.resize(firsts.len(), 0);
+    /// One value a group, as a column of this type. `first_occurrences` are the first rows of the groups.
+    pub(super) fn finish(
+        mut self,
+        column: Option<&Field>,
+        result: &DataType,
+        first_occurrences: &[u64],
+    ) -> Result<ArrayRef> {
+        self.counts.resize(first_occurrences.len(), 0);
         let nulls = NullBuffer::from_iter(self.counts.iter().map(|&count| count > 0));
         let nulls = || Some(nulls.clone()).filter(|nulls| nulls.null_count() > 0);
         let from = column.map_or(&DataType::Null, Field::data_type);
@@ -98,12 +103,12 @@ impl Sums {
             Kind::Doubles(sums) => {
                 let values = match self.function {
                     Function::Mean => sums.means(counts),
-                    _ => sums.sums(firsts.len()),
+                    _ => sums.sums(first_occurrences.len()),
                 };
                 Arc::new(Float64Array::new(values.into(), nulls()))
             }
             Kind::Exact(mut sums) => {
-                sums.resize(firsts.len(), Exact::default());
+                sums.resize(first_occurrences.len(), Exact::default());
                 let of_sums = match (self.function, result) {
                     (Function::Mean, _) => DataType::Decimal128(DIGITS, scale(from)),
                     (_, result) => result.clone(),
@@ -119,7 +124,7 @@ impl Sums {
                     Some(sum) => Ok(sum),
                     None => Err(Error::Overflow { column: name.into(), row: row as usize, sum: of_sums.clone() }),
                 };
-                let sums = sums.into_iter().zip(firsts).map(checked).collect::<Result<Vec<i128>>>()?;
+                let sums = sums.into_iter().zip(first_occurrences).map(checked).collect::<Result<Vec<i128>>>()?;
                 match (self.function, result) {
                     (Function::Mean, _) => {
                         let mean = |(sum, &count): (i128, &i64)| decimal_mean(sum, scale(from), count);

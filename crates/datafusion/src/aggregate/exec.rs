@@ -22,8 +22,8 @@ use datafusion::physical_plan::{
 use log::debug;
 
 use super::metrics::Metrics;
-use super::over::Over;
 use super::spec::{Spec, refused};
+use super::spill::Spill;
 use super::stream::aggregated;
 use crate::device::Devices;
 use crate::options::KoelOptions;
@@ -132,11 +132,11 @@ impl ExecutionPlan for KoelAggregateExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let spec = Arc::new(Spec::new(&self.stock, &self.options, &context)?);
         let spills = SpillMetrics::new(&self.metrics, partition);
-        let over = Over::new(Arc::clone(&self.stock), Arc::clone(&context), spills);
+        let spill = Spill::new(Arc::clone(&self.stock), Arc::clone(&context), spills);
         let consumer = MemoryConsumer::new(format!("KoelAggregateExec[{partition}]")).with_can_spill(true);
         let reservation = consumer.register(context.memory_pool());
         let input = self.stock.input().execute(partition, context)?;
-        aggregated(spec, over, input, reservation, Metrics::new(&self.metrics, partition, self.devices.clone()))
+        aggregated(spec, spill, input, reservation, Metrics::new(&self.metrics, partition, self.devices.clone()))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

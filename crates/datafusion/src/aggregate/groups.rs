@@ -23,61 +23,61 @@ use super::words::Words;
 /// The groups of a partition.
 pub(super) struct Groups {
     schema: SchemaRef,
-    way: Way,
+    strategy: Strategy,
 }
 
-enum Way {
+enum Strategy {
     Words(Box<Words>),
     Rows(Box<dyn GroupValues>),
     Bulk(Bulk),
 }
 
-fn rows(schema: &SchemaRef) -> Result<Way> {
-    Ok(Way::Rows(new_group_values(schema.clone(), &GroupOrdering::None)?))
+fn rows(schema: &SchemaRef) -> Result<Strategy> {
+    Ok(Strategy::Rows(new_group_values(schema.clone(), &GroupOrdering::None)?))
 }
 
 impl Groups {
     /// An empty set of groups, for keys of this schema.
     pub(super) fn new(schema: SchemaRef) -> Result<Self> {
-        let way = match Words::new(&schema) {
-            Some(words) => Way::Words(Box::new(words)),
+        let strategy = match Words::new(&schema) {
+            Some(words) => Strategy::Words(Box::new(words)),
             None => rows(&schema)?,
         };
-        Ok(Groups { schema, way })
+        Ok(Groups { schema, strategy })
     }
 
     /// An empty set of groups on a device.
     pub(super) fn bulk(schema: SchemaRef, device: Any) -> Self {
-        Groups { way: Way::Bulk(Bulk::new(schema.clone(), device)), schema }
+        Groups { strategy: Strategy::Bulk(Bulk::new(schema.clone(), device)), schema }
     }
 
     /// The number of groups.
     pub(super) fn len(&self) -> usize {
-        match &self.way {
-            Way::Words(words) => words.len(),
-            Way::Rows(rows) => rows.len(),
-            Way::Bulk(bulk) => bulk.len(),
+        match &self.strategy {
+            Strategy::Words(words) => words.len(),
+            Strategy::Rows(rows) => rows.len(),
+            Strategy::Bulk(bulk) => bulk.len(),
         }
     }
 
     /// The memory in bytes.
     pub(super) fn size(&self) -> usize {
-        match &self.way {
-            Way::Words(words) => words.size(),
-            Way::Rows(rows) => rows.size(),
-            Way::Bulk(bulk) => bulk.size(),
+        match &self.strategy {
+            Strategy::Words(words) => words.size(),
+            Strategy::Rows(rows) => rows.size(),
+            Strategy::Bulk(bulk) => bulk.size(),
         }
     }
 
     /// Whether rows are numbered on a device on a bus: then many at once, and by a blocking thread.
     pub(super) fn is_remote(&self) -> bool {
-        matches!(self.way, Way::Bulk(_))
+        matches!(self.strategy, Strategy::Bulk(_))
     }
 
     /// Writes the group of each row of some batches to `numbers`, replacing its contents.
     pub(super) fn number(&mut self, batches: &[Vec<ArrayRef>], numbers: &mut Vec<Vec<usize>>) -> Result<()> {
         numbers.resize_with(batches.len(), Vec::new);
-        if let Way::Bulk(bulk) = &mut self.way {
+        if let Strategy::Bulk(bulk) = &mut self.strategy {
             if bulk.number(batches, numbers)? {
                 return Ok(());
             }
@@ -88,7 +88,7 @@ impl Groups {
 
     /// Continues on the CPU.
     pub(super) fn leave_device(&mut self) -> Result<()> {
-        if let Way::Bulk(bulk) = &self.way {
+        if let Strategy::Bulk(bulk) = &self.strategy {
             let keys = bulk.keys()?;
             *self = Groups::new(self.schema.clone())?;
             self.number_one(&keys, &mut Vec::new())?;
@@ -97,34 +97,34 @@ impl Groups {
     }
 
     fn number_one(&mut self, keys: &[ArrayRef], numbers: &mut Vec<usize>) -> Result<()> {
-        if let Way::Words(words) = &mut self.way {
+        if let Strategy::Words(words) = &mut self.strategy {
             if words.number(keys, numbers)? {
                 return Ok(());
             }
             let known = words.keys()?;
-            self.way = rows(&self.schema)?;
+            self.strategy = rows(&self.schema)?;
             self.number_one(&known, numbers)?;
         }
-        match &mut self.way {
-            Way::Rows(rows) => rows.intern(keys, numbers),
+        match &mut self.strategy {
+            Strategy::Rows(rows) => rows.intern(keys, numbers),
             _ => Ok(()),
         }
     }
 
     /// Takes the keys of all groups.
     pub(super) fn take(&mut self) -> Result<Vec<ArrayRef>> {
-        match &mut self.way {
-            Way::Words(words) => {
+        match &mut self.strategy {
+            Strategy::Words(words) => {
                 let keys = words.keys()?;
                 *self = Groups::new(self.schema.clone())?;
                 Ok(keys)
             }
-            Way::Rows(rows) => {
+            Strategy::Rows(rows) => {
                 let keys = rows.emit(EmitTo::All)?;
                 rows.clear_shrink(0);
                 Ok(keys)
             }
-            Way::Bulk(bulk) => bulk.take(),
+            Strategy::Bulk(bulk) => bulk.take(),
         }
     }
 }

@@ -31,8 +31,8 @@ use super::accumulate::{Accumulators, evaluated};
 use super::bulk::Bulk;
 use super::groups::Groups;
 use super::metrics::Metrics;
-use super::over::Over;
 use super::spec::Spec;
+use super::spill::Spill;
 use crate::device;
 use crate::ordered::NO_ORDER;
 
@@ -42,13 +42,13 @@ const GATHERED: usize = 1 << 20;
 /// The result of a partition.
 pub(super) fn aggregated(
     spec: Arc<Spec>,
-    over: Over,
+    spill: Spill,
     input: SendableRecordBatchStream,
     reservation: MemoryReservation,
     metrics: Metrics,
 ) -> Result<SendableRecordBatchStream> {
     let schema = Arc::clone(&spec.schema);
-    let aggregator = Aggregator::new(spec, over, input, reservation, metrics)?;
+    let aggregator = Aggregator::new(spec, spill, input, reservation, metrics)?;
     let step = async |mut aggregator: Aggregator| Ok(aggregator.next().await?.map(|batch| (batch, aggregator)));
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::try_unfold(aggregator, step))))
 }
@@ -57,7 +57,7 @@ pub(super) fn aggregated(
 pub(super) struct Aggregator {
     spec: Arc<Spec>,
     /// The fallback if there is no memory here.
-    over: Option<Over>,
+    spill: Option<Spill>,
     input: SendableRecordBatchStream,
     reservation: MemoryReservation,
     groups: Groups,
@@ -82,7 +82,7 @@ enum State {
     Emit(RecordBatch, usize, Then),
     Rows,
     /// An AggregateExec continues.
-    Over(SendableRecordBatchStream),
+    Spill(SendableRecordBatchStream),
     Done,
 }
 
@@ -96,7 +96,7 @@ enum Then {
 impl Aggregator {
     fn new(
         spec: Arc<Spec>,
-        over: Over,
+        spill: Spill,
         input: SendableRecordBatchStream,
         reservation: MemoryReservation,
         metrics: Metrics,
@@ -112,7 +112,7 @@ impl Aggregator {
             metrics.input.device(device::shown(&device::cpu()));
         }
         Ok(Aggregator {
-            over: (!spec.states).then_some(over),
+            spill: (!spec.states).then_some(spill),
             spec,
             input,
             reservation,
@@ -146,9 +146,9 @@ impl Aggregator {
                     self.state = State::Rows;
                     return self.handed(slice);
                 }
-                State::Over(mut stream) => {
+                State::Spill(mut stream) => {
                     let Some(batch) = stream.next().await.transpose()? else { return Ok(None) };
-                    self.state = State::Over(stream);
+                    self.state = State::Spill(stream);
                     // The same columns under other names, if a rule has renamed those of this operator.
                     return self.handed(RecordBatch::try_new(Arc::clone(&self.spec.schema), batch.columns().to_vec())?);
                 }
@@ -296,8 +296,8 @@ impl Aggregator {
     fn taken(&mut self, states: bool) -> Result<RecordBatch> {
         let time = self.metrics.emit.clone();
         let _timed = time.timer();
-        let schema = match &self.over {
-            Some(over) if states => over.state_schema()?,
+        let schema = match &self.spill {
+            Some(spill) if states => spill.state_schema()?,
             _ => Arc::clone(&self.spec.schema),
         };
         if self.groups.len() == 0 {
@@ -319,14 +319,14 @@ impl Aggregator {
 
     /// Releases memory after this error.
     async fn relieved(&mut self, why: DataFusionError) -> Result<State> {
-        if self.over.is_some() && self.spec.ordered {
+        if self.spill.is_some() && self.spec.ordered {
             return Err(why.context(NO_ORDER));
         }
         let batch = self.early()?;
-        let Some(over) = self.over.take() else { return Ok(State::Emit(batch, 0, Then::Read)) };
+        let Some(spill) = self.spill.take() else { return Ok(State::Emit(batch, 0, Then::Read)) };
         self.metrics.handed_over.add(1);
         // Pools that are divided among spilling consumers must no longer count this one.
-        self.reservation = MemoryConsumer::new("KoelAggregateExec, handed over").register(over.pool());
+        self.reservation = MemoryConsumer::new("KoelAggregateExec, handed over").register(spill.pool());
         // Further input is states already, or each row becomes one.
         let schema = batch.schema();
         let (spec, none) = (Arc::clone(&self.spec), Accumulators::new(&self.spec)?);
@@ -337,7 +337,7 @@ impl Aggregator {
             metrics.input.came(&input);
             if spec.merges { Ok(input) } else { states_of_rows(&spec, &accumulators, &input, &schema) }
         });
-        Ok(State::Over(over.go_on(batch, self.spec.batch_size, rest.boxed()).await?))
+        Ok(State::Spill(spill.go_on(batch, self.spec.batch_size, rest.boxed()).await?))
     }
 
     /// Converts a batch's rows to groups of one row.

@@ -36,8 +36,8 @@ use log::warn;
 
 use super::bounds::Bounds;
 use super::build::{Build, Read};
-use super::instead::Instead;
 use super::metrics::{BuildMetrics, ProbeMetrics};
+use super::sort_merge_fallback::SortMergeFallback;
 use super::spec::Spec;
 use super::stream::probed;
 use crate::device::{self, Devices};
@@ -52,7 +52,7 @@ type Building = Shared<BoxFuture<'static, std::result::Result<Side, Arc<DataFusi
 #[derive(Clone)]
 enum Side {
     Koel(Arc<Build>),
-    Stock(Arc<Instead>),
+    Stock(Arc<SortMergeFallback>),
 }
 
 /// A join by koel.
@@ -189,9 +189,10 @@ impl KoelJoinExec {
                 if let Some(bounds) = &spec.bounds {
                     bounds.stay_open();
                 }
-                let instead = Instead::new(&stock, of_one, refused, (&metrics, partition), &context).await?;
-                devices.add(format!("none, by {}", instead.name()));
-                Ok(Side::Stock(Arc::new(instead)))
+                let sort_merge_fallback =
+                    SortMergeFallback::new(&stock, of_one, refused, (&metrics, partition), &context).await?;
+                devices.add(format!("none, by {}", sort_merge_fallback.name()));
+                Ok(Side::Stock(Arc::new(sort_merge_fallback)))
             };
             Ok::<_, DataFusionError>(side.map(|side| side.map_err(Arc::new)).boxed().shared())
         };
@@ -321,8 +322,8 @@ impl ExecutionPlan for KoelJoinExec {
         let rows = async move {
             Ok::<_, DataFusionError>(match building.await.map_err(DataFusionError::Shared)? {
                 Side::Koel(build) => probed(spec, build, probe.execute(partition, context)?, reservation, metrics),
-                Side::Stock(instead) => {
-                    let (rows, is_last) = instead.execute(partition)?;
+                Side::Stock(sort_merge_fallback) => {
+                    let (rows, is_last) = sort_merge_fallback.execute(partition)?;
                     if is_last {
                         // If the plan is executed again, it builds again.
                         *shared.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -34,40 +34,40 @@ pub(super) struct Index {
     device: Any,
     /// The CPU with all of its threads, or with one.
     cpu: Any,
-    way: Way,
+    strategy: Strategy,
     /// Built after the device has failed.
-    on_cpu: OnceLock<std::result::Result<Way, String>>,
+    on_cpu: OnceLock<std::result::Result<Strategy, String>>,
 }
 
-enum Way {
+enum Strategy {
     Pairs(RightKeys),
-    Firsts { keys: FirstKeys, of_row: Vec<u32> },
+    FirstOccurrences { keys: FirstKeys, of_row: Vec<u32> },
 }
 
-impl Way {
+impl Strategy {
     fn of(device: &Any, keys: &Keys, nulls: NullEquality, pairs: bool) -> koel_arrow::Result<Self> {
         if pairs {
-            return Ok(Way::Pairs(RightKeys::new(device, keys, nulls)?));
+            return Ok(Strategy::Pairs(RightKeys::new(device, keys, nulls)?));
         }
         let keys = FirstKeys::new(device, keys, nulls)?;
-        Ok(Way::Firsts { of_row: keys.rows()?, keys })
+        Ok(Strategy::FirstOccurrences { of_row: keys.rows()?, keys })
     }
 }
 
 impl Index {
     /// Creates an index on a device, or on the CPU if the device fails.
     pub(super) fn new([device, cpu]: [Any; 2], keys: Keys, nulls: NullEquality, pairs: bool) -> Result<Self> {
-        let on = |device: &Any| Way::of(device, &keys, nulls, pairs);
-        let (device, way) = match on(&device) {
-            Ok(way) => (device, way),
+        let on = |device: &Any| Strategy::of(device, &keys, nulls, pairs);
+        let (device, strategy) = match on(&device) {
+            Ok(strategy) => (device, strategy),
             Err(error) if may_be_mended(&device, &error) => {
                 warn!("koel: {} cannot index {} rows ({error}): the CPU does", device::shown(&device), keys.len());
-                let way = on(&cpu).map_err(external)?;
-                (cpu.clone(), way)
+                let strategy = on(&cpu).map_err(external)?;
+                (cpu.clone(), strategy)
             }
             Err(error) => return Err(external(error)),
         };
-        Ok(Index { keys, nulls, pairs, device, cpu, way, on_cpu: OnceLock::new() })
+        Ok(Index { keys, nulls, pairs, device, cpu, strategy, on_cpu: OnceLock::new() })
     }
 
     /// The most bytes that the build of an index of this number of rows and key columns takes: words, their numbers, a
@@ -96,40 +96,40 @@ impl Index {
 
     /// Looks up a batch of probe keys; does not return results if there are more than `at_once`.
     pub(super) fn probe(&self, keys: &Keys, how: JoinKind, at_once: usize) -> Result<Probe> {
-        self.ask(|way| match way {
-            Way::Pairs(right) => right.probe(keys, how, at_once),
-            Way::Firsts { .. } => Err(koel::Error::WrongIndex.into()),
+        self.ask(|strategy| match strategy {
+            Strategy::Pairs(right) => right.probe(keys, how, at_once),
+            Strategy::FirstOccurrences { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
 
     /// The results of a batch from number `first` on, at most `at_once`.
     pub(super) fn piece(&self, probe: &Probe, first: u64, at_once: usize) -> Result<JoinRows> {
-        self.ask(|way| match way {
-            Way::Pairs(right) => right.piece(probe, first, at_once),
-            Way::Firsts { .. } => Err(koel::Error::WrongIndex.into()),
+        self.ask(|strategy| match strategy {
+            Strategy::Pairs(right) => right.piece(probe, first, at_once),
+            Strategy::FirstOccurrences { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
 
     /// The first build row of each probe row's key, or [`koel::NO_ROW`].
-    pub(super) fn firsts(&self, keys: &Keys) -> Result<Vec<u32>> {
-        self.ask(|way| match way {
-            Way::Firsts { keys: firsts, .. } => firsts.find(keys),
-            Way::Pairs(_) => Err(koel::Error::WrongIndex.into()),
+    pub(super) fn first_occurrences(&self, keys: &Keys) -> Result<Vec<u32>> {
+        self.ask(|strategy| match strategy {
+            Strategy::FirstOccurrences { keys: first_occurrences, .. } => first_occurrences.find(keys),
+            Strategy::Pairs(_) => Err(koel::Error::WrongIndex.into()),
         })
     }
 
     /// The row whose bit records whether a build row has a match.
     pub(super) fn marked_by(&self, row: u32) -> u32 {
-        match &self.way {
-            Way::Pairs(_) => row,
-            Way::Firsts { of_row, .. } => of_row.get(row as usize).copied().unwrap_or(row),
+        match &self.strategy {
+            Strategy::Pairs(_) => row,
+            Strategy::FirstOccurrences { of_row, .. } => of_row.get(row as usize).copied().unwrap_or(row),
         }
     }
 
     /// Runs `question` on the device's index, or on the CPU's after the device has failed.
-    fn ask<T>(&self, question: impl Fn(&Way) -> koel_arrow::Result<T>) -> Result<T> {
+    fn ask<T>(&self, question: impl Fn(&Strategy) -> koel_arrow::Result<T>) -> Result<T> {
         if self.on_cpu.get().is_none() {
-            match question(&self.way) {
+            match question(&self.strategy) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if may_be_mended(&self.device, &error) => {
                     warn!("koel: {} failed ({error}): the CPU goes on", device::shown(&self.device));
@@ -137,11 +137,11 @@ impl Index {
                 Err(error) => return Err(external(error)),
             }
         }
-        let made = self
-            .on_cpu
-            .get_or_init(|| Way::of(&self.cpu, &self.keys, self.nulls, self.pairs).map_err(|error| error.to_string()));
+        let made = self.on_cpu.get_or_init(|| {
+            Strategy::of(&self.cpu, &self.keys, self.nulls, self.pairs).map_err(|error| error.to_string())
+        });
         match made {
-            Ok(way) => question(way).map_err(external),
+            Ok(strategy) => question(strategy).map_err(external),
             Err(why) => Err(DataFusionError::Execution(format!("koel: the CPU cannot go on for a device: {why}"))),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
     /// All results of the index for these keys.
     fn said(index: &Index, of: &Keys) -> [Vec<u32>; 2] {
         if !index.pairs {
-            return [index.firsts(of).expect("rows"), vec![]];
+            return [index.first_occurrences(of).expect("rows"), vec![]];
         }
         let probe = index.probe(of, JoinKind::Full, SOME).expect("a probe");
         let [mut left, mut right] = [vec![], vec![]];
@@ -210,10 +210,10 @@ mod tests {
             assert!(index.is_remote() && before[0].len() >= 2000);
             let begun = pairs.then(|| index.probe(&probe, JoinKind::Full, SOME).expect("a probe"));
             let is_lost = Cell::new(true);
-            let question = |way: &Way| match (is_lost.replace(false), way) {
+            let question = |strategy: &Strategy| match (is_lost.replace(false), strategy) {
                 (true, _) => Err(lost().into()),
-                (false, Way::Pairs(_)) => Ok(true),
-                (false, Way::Firsts { .. }) => Ok(false),
+                (false, Strategy::Pairs(_)) => Ok(true),
+                (false, Strategy::FirstOccurrences { .. }) => Ok(false),
             };
             assert_eq!(index.ask(question).expect("the CPU's answer"), pairs);
             assert!(!index.is_remote() && index.device().contains("failed"), "{}", index.device());

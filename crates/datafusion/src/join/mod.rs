@@ -5,11 +5,11 @@ mod bounds;
 mod build;
 mod exec;
 mod index;
-mod instead;
 mod metrics;
 mod output;
 mod pairs;
 mod rows;
+mod sort_merge_fallback;
 mod spec;
 mod stream;
 

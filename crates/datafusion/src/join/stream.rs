@@ -122,11 +122,11 @@ impl Prober {
         }
         let found = self.asked(move || {
             let _timed = time.timer();
-            let firsts = build.index.firsts(&spec.probe_keys(&batches)?)?;
-            Ok((batches, firsts))
+            let first_occurrences = build.index.first_occurrences(&spec.probe_keys(&batches)?)?;
+            Ok((batches, first_occurrences))
         });
-        let (batches, firsts) = found.await?;
-        self.found(&batches, &firsts)?;
+        let (batches, first_occurrences) = found.await?;
+        self.found(&batches, &first_occurrences)?;
         Ok(State::Gather)
     }
 
@@ -196,16 +196,16 @@ impl Prober {
     }
 
     /// Adds the rows of semi, anti and mark joins without a filter.
-    fn found(&mut self, batches: &[RecordBatch], mut firsts: &[u32]) -> Result<()> {
+    fn found(&mut self, batches: &[RecordBatch], mut first_occurrences: &[u32]) -> Result<()> {
         let time = self.metrics.join.clone();
         let _timed = time.timer();
         if self.spec.is_of_build_rows() {
-            firsts.iter().filter(|&&row| row != NO_ROW).for_each(|&row| self.build.mark(row));
+            first_occurrences.iter().filter(|&&row| row != NO_ROW).for_each(|&row| self.build.mark(row));
             return Ok(());
         }
         for batch in batches {
-            let (own, rest) = firsts.split_at(batch.num_rows());
-            firsts = rest;
+            let (own, rest) = first_occurrences.split_at(batch.num_rows());
+            first_occurrences = rest;
             let found = BooleanBuffer::collect_bool(own.len(), |i| own[i] != NO_ROW);
             if let Some(rows) = self.spec.of_probe_rows(batch, found)? {
                 self.output.push(rows)?;

@@ -48,8 +48,8 @@ fn keeps_one_copy<A: Modelled>() {
         let words = [vec![word(2, 7)], vec![word(3, 1), word(2, 9)]];
         offered::<A>([word(1, 1), 0], words, |held, seen| {
             assert_eq!(held, [word(3, 1), word(2, 9)]);
-            let copies = seen.iter().filter(|(mine, there)| mine >> 32 == there >> 32).count();
-            assert_eq!(copies, 1, "{seen:?}");
+            let duplicates = seen.iter().filter(|(mine, there)| mine >> 32 == there >> 32).count();
+            assert_eq!(duplicates, 1, "{seen:?}");
         });
     });
 }

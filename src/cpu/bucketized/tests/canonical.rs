@@ -36,7 +36,7 @@ fn canonical_images_are_the_reference_word_for_word() {
 }
 
 /// Batches with duplicates, by name.
-fn batches_with_copies() -> Vec<(&'static str, Pairs)> {
+fn batches_with_duplicates() -> Vec<(&'static str, Pairs)> {
     let mut stream = SplitMix64::new(1);
     let random = (0..100_000).map(|_| (stream.next_u32() % 30_000 + 17, stream.next_u32() % 3)).collect();
     // Adjacent duplicates meet in flight, on threads that scan one bucket at the same time.
@@ -55,10 +55,10 @@ fn batches_with_copies() -> Vec<(&'static str, Pairs)> {
 #[test]
 fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
     let cpus = [1, 2, 3, 8].map(|threads| Cpu::with_threads(threads).expect("threads"));
-    for (name, pairs) in batches_with_copies() {
+    for (name, pairs) in batches_with_duplicates() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
-        let copies = pairs.len() as u64 - times.len() as u64;
+        let duplicates = pairs.len() as u64 - times.len() as u64;
         let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for bucket_slots in [4, 8, 16] {
             // Only as many slots as distinct keys need: missed duplicates would not fit.
@@ -68,7 +68,7 @@ fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
                 for seed in 0..3 {
                     let pairs = if seed == 0 { pairs.clone() } else { shuffled(pairs.clone(), seed) };
                     let (image, placed) = built(cpu, &plan, &[&pairs]);
-                    let counts = Placed { copies, least_copy, ..Placed::default() };
+                    let counts = Placed { duplicates, least_copy, ..Placed::default() };
                     assert_eq!(placed, counts, "{name}, S {bucket_slots}, {}", cpu.info().driver);
                     assert!(image == expected, "{name}, S {bucket_slots}, {}", cpu.info().driver);
                 }
@@ -83,7 +83,7 @@ fn a_million_copies_of_one_key_are_no_trouble() {
     let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
     for cpu in cpus() {
         let (image, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { copies: 999_999, least_copy: Some(3), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 999_999, least_copy: Some(3), ..Placed::default() });
         assert_eq!(looked_up(&cpu, &plan, &image, &[3, 4]), [Some(999_999), None]);
     }
 }

@@ -25,7 +25,7 @@ fn many_cpus() -> Vec<Cpu> {
 fn with_copies(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
     let again: Pairs = pairs.iter().skip(every / 2).step_by(every).map(|&(key, value)| (key, value ^ 5)).collect();
     let least_copy = again.iter().map(|&(key, _)| key).min();
-    let placed = Placed { copies: again.len() as u64, least_copy, ..Placed::default() };
+    let placed = Placed { duplicates: again.len() as u64, least_copy, ..Placed::default() };
     (shuffled([pairs, &again].concat(), every as u64), placed)
 }
 
@@ -90,7 +90,7 @@ fn copies_where_there_is_room_for_all_of_them_stay_in_the_parts() {
     for times in [2, 3, 9] {
         let batch: Pairs = pairs.iter().flat_map(|&(key, value)| (0..times).map(move |i| (key, value ^ i))).collect();
         let least_copy = pairs.iter().map(|&(key, _)| key).min();
-        let counted = Placed { copies: (times as u64 - 1) * 40_000, least_copy, ..Placed::default() };
+        let counted = Placed { duplicates: (times as u64 - 1) * 40_000, least_copy, ..Placed::default() };
         for bucket_slots in [4, 8, 16] {
             let (plan, expected) =
                 referenced(&Bucketized::canonical(bucket_slots), &batch, slots_for(batch.len(), 0.9));
@@ -112,7 +112,7 @@ fn crowds_of_one_key_are_told_whichever_way_is_taken() {
     let pairs = distinct(100_000);
     for (crowd, by_parts) in [(2, true), (300, true), (4_000, true), (30_000, false), (1_000_000, false)] {
         let batch: Pairs = pairs.iter().copied().chain((0..crowd).map(|i| (pairs[77].0, i))).collect();
-        let counted = Placed { copies: u64::from(crowd), least_copy: Some(pairs[77].0), ..Placed::default() };
+        let counted = Placed { duplicates: u64::from(crowd), least_copy: Some(pairs[77].0), ..Placed::default() };
         let (plan, expected) = referenced(&Bucketized::canonical(8), &batch, slots_for(100_000, 0.9));
         for cpu in cpus() {
             let found = build(&cpu, BuildRoute::ByParts, &plan, &batch);

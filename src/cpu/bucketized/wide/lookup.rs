@@ -19,7 +19,7 @@ use wide::u32x8;
 
 use crate::backend::Word;
 use crate::cpu::lanes::Lanes;
-use crate::cpu::lines::{Finds, Told};
+use crate::cpu::lines::{Finds, Hit};
 use crate::cpu::memory::prefetch;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::scheme::bucketized::wide::slot::{self, SlotKey};
@@ -36,7 +36,7 @@ fn ages(turn: usize) -> u32 {
 
 impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
     #[inline(always)]
-    fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+    fn each_hit(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Hit)) {
         let mut unresolved = [0; CHUNK];
         for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
             let left = turn::<L, 0>(lanes, self, lines, (start, keys), &mut unresolved, keys.len(), &mut then);
@@ -100,7 +100,13 @@ fn same_remainder<L: Layout>(lanes: impl Lanes, line: &Line, remainder: L::Key) 
 /// Compares a key with a line: returns the slot of the first word that may be the key's, or the last slot; whether it
 /// is the key's; and whether the search continues.
 #[inline(always)]
-fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (usize, bool, bool) {
+fn compare<L: Layout>(
+    lanes: impl Lanes,
+    line: &Line,
+    turn: usize,
+    ages: u32,
+    remainder: L::Key,
+) -> (usize, bool, bool) {
     let of_turn = |i| ages >> slot::age::<L::Key>(L::word(line, i)) & 1 == 1;
     let same = same_remainder::<L>(lanes, line, remainder);
     let mut at = ((same.trailing_zeros() / stride::<L>()) as usize).min(L::SLOTS - 1);
@@ -124,7 +130,7 @@ fn turn<L: Layout, const TURN: usize>(
     (first, keys): (usize, &[L::Key]),
     unresolved: &mut [u16; CHUNK],
     len: usize,
-    then: &mut impl FnMut(Told),
+    then: &mut impl FnMut(Hit),
 ) -> usize {
     const { assert!(CHUNK <= 1 << u16::BITS && TURN < TURNS) }
     let ages = ages(TURN);
@@ -148,9 +154,9 @@ fn turn<L: Layout, const TURN: usize>(
         for i in 0..here {
             prefetch(lines, next.lines[i] as usize);
             let at = flying.lines[i] as usize;
-            let (slot, found, open) = ask::<L>(lanes, &lines[at], TURN, ages, flying.remainders[i]);
+            let (slot, found, open) = compare::<L>(lanes, &lines[at], TURN, ages, flying.remainders[i]);
             let number = if TURN == 0 { before + i } else { unresolved[(before + i) % CHUNK].into() };
-            then(Told { number: first + number, line: at, slot, found });
+            then(Hit { number: first + number, line: at, slot, found });
             unresolved[left % CHUNK] = number as u16;
             left += usize::from(open);
         }

@@ -196,7 +196,9 @@ impl Cpu {
         let mut image = Memory::zeroed(plan.word_count()?)?;
         let words = image.words_mut()?;
         self.ledger().kernel("bucketized_deal", keys.len());
-        let Some(parts) = self.run(|| parts::dealt::<L>(&functions, words, keys, values))? else { return Ok(None) };
+        let Some(parts) = self.run(|| parts::partitioned::<L>(&functions, words, keys, values))? else {
+            return Ok(None);
+        };
         self.ledger().kernel("bucketized_parts", keys.len());
         let Some((open, placed)) = self.run(|| parts.place(words))? else { return Ok(None) };
         self.ledger().kernel("bucketized_escapes", open.len());
@@ -232,7 +234,7 @@ impl Cpu {
         })?;
         if L::VALUES.is_some() {
             self.ledger().kernel("bucketized_values", keys.len());
-            self.run(|| values::bring::<L>(&functions, words, old.map(|old| old.words()), keys, pair_values))
+            self.run(|| values::fetch::<L>(&functions, words, old.map(|old| old.words()), keys, pair_values))
                 .flatten()?;
         }
         Ok(placed)

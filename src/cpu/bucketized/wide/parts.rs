@@ -35,7 +35,7 @@ use super::place::count_copy;
 use crate::backend::{Placed, Word};
 use crate::cpu::block::sum;
 use crate::cpu::lanes::at_best;
-use crate::cpu::parts::{Batch, Dealt, Slices, array, deal, with_room};
+use crate::cpu::parts::{Batch, Partitioned, Slices, array, deal, with_room};
 use crate::parallel::threads;
 use crate::scheme::bucketized::wide::{
     LINE_WORDS, Layout, Line, LineFunctions, SlotKey, lines, lines_mut, pair, put, slot,
@@ -114,11 +114,11 @@ impl<L: Layout> Rows<'_, L> {
     /// always inlined.
     #[inline(always)]
     pub(in crate::cpu) fn each_of(
-        dealt: [(&[u64], usize); 2],
+        partitioned: [(&[u64], usize); 2],
         others: &[(L::Key, L::Value)],
         mut each: impl FnMut((L::Key, L::Value)),
     ) {
-        for (words, count) in dealt {
+        for (words, count) in partitioned {
             let (whole, rest) = lines(words).split_at(count / L::SLOTS);
             for line in whole {
                 for i in 0..L::SLOTS {
@@ -142,7 +142,7 @@ pub(super) struct Parts<'a, L: Layout> {
     functions: &'a LineFunctions<L::Key>,
     slices: Slices,
     pairs: usize,
-    dealt: Dealt<(L::Key, L::Value)>,
+    partitioned: Partitioned<(L::Key, L::Value)>,
 }
 
 /// The result of placing: the pairs that have left their parts, and the counts of the others.
@@ -154,7 +154,7 @@ fn most_escapes(pairs: usize) -> usize {
 
 /// Partitions the pairs into the lines of an image of zeros. `None` if one part has too many pairs or memory is short;
 /// another strategy must then build the table.
-pub(super) fn dealt<'a, L: Layout>(
+pub(super) fn partitioned<'a, L: Layout>(
     functions: &'a LineFunctions<L::Key>,
     image: &mut [u64],
     keys: &[L::Key],
@@ -163,18 +163,18 @@ pub(super) fn dealt<'a, L: Layout>(
     const { assert!(PART_BITS >= L::PART_BITS, "parts are whole ones of the plan") }
     let slices = Slices::new(image.len(), PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
     let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.steps.buckets, keys, values };
-    let dealt = deal(rows, image, slices, most_escapes(keys.len()))?;
-    Some(Parts { functions, slices, pairs: keys.len(), dealt })
+    let partitioned = deal(rows, image, slices, most_escapes(keys.len()))?;
+    Some(Parts { functions, slices, pairs: keys.len(), partitioned })
 }
 
 impl<L: Layout> Parts<'_, L> {
     /// Places every part; `None` if memory is short or too many pairs leave their parts.
     pub(super) fn place(self, image: &mut [u64]) -> Option<Left<L>> {
-        let Parts { functions, slices, pairs, dealt } = self;
+        let Parts { functions, slices, pairs, partitioned } = self;
         // The scratch space of all threads must fit in three quarters of an image; memory estimates include a second
         // image.
         let threads = threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
-        let leaving = AtomicUsize::new(dealt.escapes.len());
+        let leaving = AtomicUsize::new(partitioned.escapes.len());
         let room = || Some((Room::<L>::new()?, Found::default()));
         let of_slice = |(room, found): &mut (Room<L>, Found<L>), number: usize, slice: &mut [u64], count| {
             let before = found.open.len();
@@ -182,7 +182,7 @@ impl<L: Layout> Parts<'_, L> {
             at_best(
                 #[inline(always)]
                 || {
-                    let late = arrive(functions, start, room, slices.dealt(number, slice, count));
+                    let late = arrive(functions, start, room, slices.partitioned(number, slice, count));
                     let mut part = Part::<L> { functions, start, lines: lines_mut(slice), found };
                     part.order(room);
                     part.settle(room, late)
@@ -191,9 +191,9 @@ impl<L: Layout> Parts<'_, L> {
             let leave = found.open.len() - before;
             (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
         };
-        let rooms = slices.each(image, &dealt.counts, threads, room, of_slice)?;
+        let rooms = slices.each(image, &partitioned.counts, threads, room, of_slice)?;
         let mut open = with_room(leaving.into_inner())?;
-        open.extend(dealt.escapes.into_iter().map(|(mixed, value)| {
+        open.extend(partitioned.escapes.into_iter().map(|(mixed, value)| {
             let (home, remainder) = mixed.split(functions.steps.buckets);
             Open { home, age: 1, remainder, value }
         }));
@@ -265,12 +265,12 @@ fn arrive<L: Layout>(
     functions: &LineFunctions<L::Key>,
     start: u32,
     room: &mut Room<L>,
-    dealt: [(&[u64], usize); 2],
+    partitioned: [(&[u64], usize); 2],
 ) -> usize {
     room.counts.fill(0);
     let mut late = 0;
     Rows::<L>::each_of(
-        dealt,
+        partitioned,
         &[],
         #[inline(always)]
         |row| late += take(functions, start, room, row, late),
@@ -316,14 +316,14 @@ impl<L: Layout> Part<'_, L> {
             let same = sort::<L>(&mut line);
             self.lines[at] = line;
             if same {
-                self.drop_copies(at);
+                self.drop_duplicates(at);
             }
         }
     }
 
     /// Of pairs with equal words, the one with the greatest value is kept.
     #[cold]
-    fn drop_copies(&mut self, at: usize) {
+    fn drop_duplicates(&mut self, at: usize) {
         let all = std::mem::take(&mut self.lines[at]);
         for mine in (0..L::SLOTS).map(|i| pair::<L>(&all, i)).filter(|pair| pair.0 != EMPTY) {
             if let Offered::Copy = offer::<L>(&mut self.lines[at], mine) {

@@ -17,7 +17,7 @@ use crate::backend::Placed;
 use crate::cpu::BLOCK;
 use crate::cpu::atomic::Atomic;
 use crate::cpu::block::sum;
-use crate::cpu::crew::Crew;
+use crate::cpu::chunk_queue::ChunkQueue;
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
 use crate::memory;
@@ -54,17 +54,17 @@ where
     L::Key: Shared,
 {
     let cells = <L::Key as Shared>::cells(image);
-    let work = |crew: &Crew| {
+    let work = |chunk_queue: &ChunkQueue| {
         Placer::<L> { functions, cells, open: memory::reserved(4 * BLOCK)?, counted: Placed::default() }
-            .place(keys, crew)
+            .place(keys, chunk_queue)
     };
     let none = || Ok(Placed::default());
-    Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(none)
+    ChunkQueue::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(none)
 }
 
 /// Counts a duplicate of a key.
 pub(super) fn count_copy<K: Ord + Copy, V>(placed: &mut Placed<K, V>, key: K) {
-    placed.copies += 1;
+    placed.duplicates += 1;
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
 }
 
@@ -84,11 +84,11 @@ impl<L: Layout> Placer<'_, L>
 where
     L::Key: Shared,
 {
-    fn place(mut self, keys: &[L::Key], crew: &Crew) -> Result<Placed<L::Key, L::Value>> {
+    fn place(mut self, keys: &[L::Key], chunk_queue: &ChunkQueue) -> Result<Placed<L::Key, L::Value>> {
         let mut chunk = 0..0;
         let mut block = [Offer { home: 0, age: 1, remainder: L::Key::default() }; BLOCK];
         loop {
-            let len = self.next_block(keys, crew, &mut chunk, &mut block)?;
+            let len = self.next_block(keys, chunk_queue, &mut chunk, &mut block)?;
             if len == 0 {
                 return Ok(self.counted);
             }
@@ -107,12 +107,12 @@ where
     fn next_block(
         &mut self,
         keys: &[L::Key],
-        crew: &Crew,
+        chunk_queue: &ChunkQueue,
         chunk: &mut Range<usize>,
         block: &mut [Offer<L::Key>; BLOCK],
     ) -> Result<usize> {
         if chunk.start >= chunk.end && self.open.len() < BLOCK {
-            *chunk = crew.take().unwrap_or(0..0);
+            *chunk = chunk_queue.take().unwrap_or(0..0);
         }
         if self.open.len() >= BLOCK || chunk.start >= chunk.end {
             let len = self.open.len().min(BLOCK);

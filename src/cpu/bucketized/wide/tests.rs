@@ -16,7 +16,7 @@ fn builds_batches_and_answers_are_those_of_the_rule() -> Result<()> {
         wide_tests::every_layout!(wide_tests::images, &cpu, scheme, sizes);
         wide_tests::every_layout!(wide_table_tests::tables, &cpu, scheme, 10_000);
         wide_tests::duplicates(&cpu, &scheme.of::<u64, u64>(), 9000)?;
-        wide_tests::greatest_of_copies(&cpu, &scheme.of::<u64, u32>(), 100_000)?;
+        wide_tests::greatest_of_duplicates(&cpu, &scheme.of::<u64, u32>(), 100_000)?;
         wide_tests::structures(&cpu, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), 9000)?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::{Shared, per_line};
 use crate::cpu::CHUNK;
 use crate::cpu::lanes::Portable;
-use crate::cpu::lines::{Finds, Told};
+use crate::cpu::lines::{Finds, Hit};
 use crate::cpu::memory::Memory;
 use crate::error::Result;
 use crate::memory;
@@ -58,8 +58,8 @@ impl<L: Layout> Places<L> {
 }
 
 /// The cell of a key.
-fn cell<L: Layout>(told: Told) -> u64 {
-    if told.found { (told.line * L::SLOTS + told.slot) as u64 } else { NOWHERE }
+fn cell<L: Layout>(hit: Hit) -> u64 {
+    if hit.found { (hit.line * L::SLOTS + hit.slot) as u64 } else { NOWHERE }
 }
 
 /// The cell of each key.
@@ -70,7 +70,7 @@ pub(in crate::cpu) fn places_of<L: Layout>(
 ) -> Result<Memory<u64>> {
     let mut places = Memory::filled(keys.len(), NOWHERE)?;
     each((keys, places.words_mut()?), CHUNK, |_, (keys, places)| {
-        table.each_told(Portable, lines, keys, |told| places[told.number] = cell::<L>(told));
+        table.each_hit(Portable, lines, keys, |hit| places[hit.number] = cell::<L>(hit));
     });
     Ok(places)
 }
@@ -85,7 +85,7 @@ pub(in crate::cpu) fn clear<L: Layout>(image: &mut [u64]) {
 }
 
 /// Writes values to a finished image whose values are 0.
-pub(in crate::cpu) fn bring<L: Layout>(
+pub(in crate::cpu) fn fetch<L: Layout>(
     table: &impl Finds<L>,
     image: &mut [u64],
     old: Option<&[u64]>,
@@ -182,6 +182,6 @@ fn moved<L: Layout, F: Finds<L>>(
     }
     let mut cells = memory::reserved(keys.len())?;
     cells.resize(keys.len(), NOWHERE);
-    table.each_told(Portable, new, &keys, |told| cells[told.number] = cell::<L>(told));
+    table.each_hit(Portable, new, &keys, |hit| cells[hit.number] = cell::<L>(hit));
     Ok(Moved { cells, values })
 }

@@ -46,7 +46,7 @@ impl Start {
         let blocks = [Block { words, rooms_end: S }];
         let (functions, headers) = (&self.functions, &self.headers);
         let build = Build::<S, A> { functions, image: &[], headers, blocks: &blocks, shift: 2 };
-        let settled = Settler { fresh: homes, ..Settler::new(build, false) }.settle(&Crew::new(0));
+        let settled = Settler { fresh: homes, ..Settler::new(build, false) }.settle(&ChunkQueue::new(0));
         assert!(settled.is_ok());
     }
 

@@ -130,12 +130,14 @@ fn copies_of_any_part_are_counted_exactly() {
         let at_ease: Pairs = all.iter().filter(of(false)).step_by(50).map(|&(key, value)| (key, value ^ 5)).collect();
         let crowded: Pairs = all.iter().filter(of(true)).step_by(70).copied().collect();
         let marked: Pairs = vec![(u32::MAX, 3), (u32::MAX, 9), (u32::MAX, 4)];
-        for copies in [&at_ease[..1], &crowded[..1], &at_ease, &crowded, &[at_ease.clone(), crowded.clone()].concat()] {
-            let least_copy = copies.iter().map(|&(key, _)| key).min();
-            let counted = Placed { copies: copies.len() as u64, least_copy, ..Placed::default() };
-            let with_marked = Placed { copies: counted.copies + 2, outside: Some(9), ..counted };
+        for duplicates in
+            [&at_ease[..1], &crowded[..1], &at_ease, &crowded, &[at_ease.clone(), crowded.clone()].concat()]
+        {
+            let least_copy = duplicates.iter().map(|&(key, _)| key).min();
+            let counted = Placed { duplicates: duplicates.len() as u64, least_copy, ..Placed::default() };
+            let with_marked = Placed { duplicates: counted.duplicates + 2, outside: Some(9), ..counted };
             for cpu in many_cpus() {
-                let pairs = shuffled([&all[..], copies].concat(), 9);
+                let pairs = shuffled([&all[..], duplicates].concat(), 9);
                 assert_eq!(new(&cpu, &plan, &pairs).1, counted, "{slots}, {}", cpu.info().driver);
                 let pairs = shuffled([pairs, marked.clone()].concat(), 9);
                 assert_eq!(new(&cpu, &plan, &pairs).1, with_marked, "{slots}, {}", cpu.info().driver);

@@ -44,7 +44,7 @@ const ESCAPES_SHARE: usize = 16;
 const LOCAL_BYTES: u64 = 27 << 10;
 
 /// A new image, or `None` if another strategy must be used.
-type Made<L> = Option<(Buffer<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>)>;
+type Results<L> = Option<(Buffer<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>)>;
 
 /// Shares for partitioned rows: lines of a buffer, equally many for each share except the last
 /// (cl/bucketized_wide_parts.clh).
@@ -95,7 +95,7 @@ impl OpenCl {
         plan: &LinePlan<L>,
         keys: &Buffer<L::Key>,
         values: &Buffer<L::Value>,
-    ) -> Result<Made<L>>
+    ) -> Result<Results<L>>
     where
         L::Key: DeviceKey,
     {
@@ -115,7 +115,7 @@ impl OpenCl {
         deal: &Deal,
         keys: &Buffer<L::Key>,
         values: &Buffer<L::Value>,
-    ) -> Result<Made<L>>
+    ) -> Result<Results<L>>
     where
         L::Key: DeviceKey,
     {
@@ -125,14 +125,14 @@ impl OpenCl {
         let room = if is_full { deal.pairs } else { deal.pairs / ESCAPES_SHARE };
         let escapes: Escapes<L> = Escapes::new(self, room + 4096)?;
         let shares = Shares { of: &image, lines_each: 1 << L::PART_BITS, lines: plan.buckets() };
-        let dealt = self.deal_lines(plan.functions(), deal, (keys, values), &shares, &escapes)?;
+        let partitioned = self.deal_lines(plan.functions(), deal, (keys, values), &shares, &escapes)?;
 
         let group = group::<L>() as usize;
         let program = self.program(BUCKETIZED_WIDE_PARTS, &parameters::<L>(group))?;
-        let launch = self.lines_kernel(&program, plan.functions(), "lines_parts", &image)?.buffer(&dealt);
+        let launch = self.lines_kernel(&program, plan.functions(), "lines_parts", &image)?.buffer(&partitioned);
         let items = deal.parts as usize * group;
         escapes.give(launch).over_groups_of(group, items, deal.pairs)?;
-        drop(dealt);
+        drop(partitioned);
 
         let program = self.lines_program::<L>()?;
         let kernel = |name| self.lines_kernel(&program, plan.functions(), name, &image);
@@ -150,7 +150,7 @@ impl OpenCl {
         if !held_all {
             return Ok(None);
         }
-        if placed.copies > 0 && L::VALUES.is_some() {
+        if placed.duplicates > 0 && L::VALUES.is_some() {
             // In parts each row has a separate place for its value. Duplicates share one, which keeps the greatest.
             kernel("lines_copies")?.buffer(escapes.tally.status()).over(plan.cells() as usize)?;
             kernel("lines_clear")?.over(lines)?;

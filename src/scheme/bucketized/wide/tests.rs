@@ -59,14 +59,14 @@ where
         let absent: Vec<_> = absent.filter(|key| pairs.binary_search_by_key(key, |&(key, _)| key).is_err()).collect();
         assert!(absent.len() > 1900 && absent.iter().all(|&key| Of::<K, V>::find(&plan, &image, key).is_none()));
 
-        let mut worn = image.clone();
+        let mut with_tombstones = image.clone();
         let gone: Vec<_> = pairs.iter().map(|&(key, _)| key).step_by(3).collect();
-        assert_eq!(Of::<K, V>::remove(&plan, &mut worn, &gone), gone.len() as u64);
-        assert_eq!(Of::<K, V>::remove(&plan, &mut worn, &gone), 0);
-        let audit = Of::<K, V>::audit(&plan, &worn, 0..plan.cells()).expect("a sound image");
+        assert_eq!(Of::<K, V>::remove(&plan, &mut with_tombstones, &gone), gone.len() as u64);
+        assert_eq!(Of::<K, V>::remove(&plan, &mut with_tombstones, &gone), 0);
+        let audit = Of::<K, V>::audit(&plan, &with_tombstones, 0..plan.cells()).expect("a sound image");
         assert_eq!((audit.pairs, audit.tombstones), ((pairs.len() - gone.len()) as u64, gone.len() as u64));
         let there = |(i, &(key, value)): (usize, &Pair<K, V>)| {
-            Of::<K, V>::find(&plan, &worn, key) == (i % 3 != 0).then_some(value)
+            Of::<K, V>::find(&plan, &with_tombstones, key) == (i % 3 != 0).then_some(value)
         };
         assert!(pairs.iter().enumerate().all(there));
 

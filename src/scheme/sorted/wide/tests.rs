@@ -87,10 +87,10 @@ fn the_least_copy_is_named_and_other_numbers_of_pairs_are_refused() {
         let plan = Sorted.of::<u64, u32>().plan(request).expect("a plan");
         SortedOf::place(&plan, &mut vec![0; plan.words() as usize], pairs)
     };
-    let copies = [(5 << 40, 1), (3 << 40, 1), (5 << 40, 2), (3 << 40, 1), (9, 9)];
-    assert_eq!(place(5, &copies), Placing::Copy(3 << 40));
-    assert_eq!(place(4, &copies), Placing::Unplaced);
-    assert_eq!(place(99, &copies), Placing::Unplaced);
+    let duplicates = [(5 << 40, 1), (3 << 40, 1), (5 << 40, 2), (3 << 40, 1), (9, 9)];
+    assert_eq!(place(5, &duplicates), Placing::Copy(3 << 40));
+    assert_eq!(place(4, &duplicates), Placing::Unplaced);
+    assert_eq!(place(99, &duplicates), Placing::Unplaced);
 }
 
 fn damage_is_seen<K: Column, V: Column>()

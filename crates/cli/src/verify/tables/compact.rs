@@ -106,8 +106,8 @@ where
         let right: Vec<_> = columns.keys.iter().filter_map(|key| ids.get(key).copied()).collect();
         row.expect(&what("inverse"), same("ids of rows", &inverse, &right));
     }
-    let stranger = columns.absent.first().map(|&absent| (absent, [&columns.keys[..], &[absent; 2]].concat()));
-    if let Some((absent, keys)) = stranger {
+    let absent_key = columns.absent.first().map(|&absent| (absent, [&columns.keys[..], &[absent; 2]].concat()));
+    if let Some((absent, keys)) = absent_key {
         let refused = match table.inverse(&keys) {
             Err(Error::UnknownKey { key, position })
                 if (key, position) == (absent.into(), columns.keys.len() as u64) =>

@@ -140,7 +140,7 @@ fn crowds_that_leave_their_parts_are_placed() -> Result<()> {
 }
 
 /// Duplicates are counted, the smallest duplicate key is reported, and the greatest value is kept.
-fn copies<K: Column, V: Column>() -> Result<()>
+fn duplicates<K: Column, V: Column>() -> Result<()>
 where
     (K, V): Layout,
     Cpu: Kernels<BucketizedOf<K, V>>,
@@ -154,14 +154,14 @@ where
             for (i, (&key, &value)) in distinct.0.iter().zip(&distinct.1).enumerate() {
                 rows.push((key, value));
                 if i % every == 0 {
-                    let copies = (0..times).map(|copy| (key, others[i + copy]));
-                    if apart { &mut again } else { &mut rows }.extend(copies);
+                    let duplicates = (0..times).map(|copy| (key, others[i + copy]));
+                    if apart { &mut again } else { &mut rows }.extend(duplicates);
                 }
             }
             rows.append(&mut again);
             let columns: Columns<BucketizedOf<K, V>> = rows.iter().copied().unzip();
             let least_copy = distinct.0.iter().step_by(every).min().copied();
-            let expected = Placed { copies: (rows.len() - 60_000) as u64, least_copy, ..Placed::default() };
+            let expected = Placed { duplicates: (rows.len() - 60_000) as u64, least_copy, ..Placed::default() };
             let slots = (columns.0.len() as f64 / load) as usize;
             let plan = plan::<K, V>(slots, 0)?;
             let mut image = vec![0; 8 * plan.buckets() as usize];
@@ -179,7 +179,7 @@ where
 
 #[test]
 fn copies_are_counted_exactly_and_the_greatest_value_stays() -> Result<()> {
-    every_layout!(copies())
+    every_layout!(duplicates())
 }
 
 fn crowds<K: Column, V: Column>() -> Result<()>
@@ -192,11 +192,11 @@ where
         let mut columns = pairs(&scheme::<K, V>(), len, 1);
         let one = columns.0[0];
         columns.0.iter_mut().skip(1).step_by(crowd).for_each(|key| *key = one);
-        let copies = (len - 1).div_ceil(crowd) as u64;
+        let duplicates = (len - 1).div_ceil(crowd) as u64;
         let plan = plan::<K, V>(len * 10 / 9, 0)?;
         for cpu in cpus()? {
             let built = build::<K, V>(&cpu, BuildRoute::ByParts, &plan, &columns)?;
-            let counted = Placed { copies, least_copy: Some(one), ..Placed::default() };
+            let counted = Placed { duplicates, least_copy: Some(one), ..Placed::default() };
             assert_eq!((built.placed, built.left.is_some()), (counted, by_parts), "{}", cpu.info().driver);
             let direct = build::<K, V>(&cpu, BuildRoute::Direct, &plan, &columns)?;
             assert_eq!((direct.placed, direct.left), (counted, None));
@@ -211,7 +211,7 @@ where
         for cpu in cpus()? {
             let by_parts = build::<K, V>(&cpu, BuildRoute::ByParts, &plan, &columns)?.placed;
             let direct = build::<K, V>(&cpu, BuildRoute::Direct, &plan, &columns)?.placed;
-            assert_eq!((by_parts.unplaced, by_parts.copies), (direct.unplaced, 0));
+            assert_eq!((by_parts.unplaced, by_parts.duplicates), (direct.unplaced, 0));
             assert!(direct.unplaced > 0 || slots == 50_000);
         }
     }
@@ -228,7 +228,7 @@ fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
 fn rows_are_numbered_by_the_greatest_value() -> Result<()> {
     for cpu in cpus()? {
         cpu.set_build_route(Some(BuildRoute::ByParts));
-        wide_tests::greatest_of_copies(&cpu, &scheme::<u64, u32>(), 100_000)?;
+        wide_tests::greatest_of_duplicates(&cpu, &scheme::<u64, u32>(), 100_000)?;
         wide_tests::duplicates(&cpu, &scheme::<u64, u64>(), 9000)?;
         wide_tests::structures(&cpu, &scheme::<u64, u32>(), &scheme::<u64, ()>(), 9000)?;
     }
@@ -246,8 +246,8 @@ fn the_way_is_chosen_by_size_unless_it_is_said() -> Result<()> {
         let (keys, values) = (cpu.upload(&columns.0)?, cpu.upload(&columns.1)?);
         cpu.ledger().take();
         Kernels::<BucketizedOf<u64, u32>>::build(&cpu, &plan::<u64, u32>(2 * len, 0)?, &keys, &values)?;
-        let dealt = cpu.ledger().take().iter().any(|stage| stage.name == "bucketized_deal");
-        assert_eq!(dealt, by_parts, "{len} pairs");
+        let partitioned = cpu.ledger().take().iter().any(|stage| stage.name == "bucketized_deal");
+        assert_eq!(partitioned, by_parts, "{len} pairs");
     }
     Ok(())
 }

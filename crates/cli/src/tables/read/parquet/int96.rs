@@ -18,7 +18,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use rayon::prelude::*;
 
 use super::super::guarded::guarded;
-use super::{Parquet, rows_of, told};
+use super::{Parquet, describe, rows_of};
 
 const JULIAN_DAY_OF_EPOCH: i128 = 2_440_588;
 const NANOS_A_DAY: i128 = 86_400_000_000_000;
@@ -58,7 +58,8 @@ impl Parquet {
         let fields = self.schema().fields().iter().map(|field| in_units(field, &mut leaf, &is_micros));
         let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), self.schema().metadata().clone());
         let options = ArrowReaderOptions::new().with_schema(schema.into());
-        ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options).map_err(|error| (first, told(&error)))
+        ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options)
+            .map_err(|error| (first, describe(&error)))
     }
 
     /// Whether a column has a leaf of INT96.
@@ -85,7 +86,7 @@ impl Parquet {
         self.check_codec(group, &[metadata.file_metadata().schema_descr().get_column_root_idx(leaf)])?;
         let group = metadata.row_group(group);
         let pages = SerializedPageReader::new(Arc::new(self.data.clone()), group.column(leaf), rows_of(group), None);
-        let pages = pages.map_err(|error| told(&error))?;
+        let pages = pages.map_err(|error| describe(&error))?;
         let mut reader = get_typed_column_reader::<Int96Type>(get_column_reader(column, Box::new(pages)));
         let (mut found, mut values) = (Found::default(), Vec::new());
         let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
@@ -94,7 +95,7 @@ impl Parquet {
             definitions.clear();
             repetitions.clear();
             let read = reader.read_records(VALUES, Some(&mut definitions), Some(&mut repetitions), &mut values);
-            let (records, ..) = read.map_err(|error| told(&error))?;
+            let (records, ..) = read.map_err(|error| describe(&error))?;
             found = values.iter().map(Found::of).fold(found, Found::and);
             if records == 0 {
                 return Ok(found);

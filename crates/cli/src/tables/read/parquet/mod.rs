@@ -79,7 +79,7 @@ impl Parquet {
             })?;
             Decoded::Ok(metadata)
         };
-        let metadata = guarded(|| load().map_err(|error| told(&error))).map_err(|reason| failed(name, &reason))?;
+        let metadata = guarded(|| load().map_err(|error| describe(&error))).map_err(|reason| failed(name, &reason))?;
         let int96 = int96::Leaves::of(metadata.metadata());
         Ok(Parquet { data, metadata, int96 })
     }
@@ -202,7 +202,7 @@ impl Parquet {
         let mask = ProjectionMask::roots(builder.parquet_schema(), part.iter().copied());
         let builder = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(rows);
         let builder = if start > 0 { builder.with_offset(start) } else { builder };
-        builder.build().map_err(|error| told(&error))
+        builder.build().map_err(|error| describe(&error))
     }
 }
 
@@ -252,7 +252,7 @@ fn rows_of(group: &parquet::file::metadata::RowGroupMetaData) -> usize {
 }
 
 /// What an error says, without the name of its kind.
-fn told(error: &ParquetError) -> String {
+fn describe(error: &ParquetError) -> String {
     match error {
         ParquetError::NYI(what) => format!("koel does not read this yet: {what}"),
         ParquetError::General(what) | ParquetError::EOF(what) | ParquetError::ArrowError(what) => what.clone(),

@@ -66,7 +66,7 @@ struct Queries<B: HashBackend> {
 }
 
 /// Partitions a device's queries; returns them and their keys.
-fn dealt<B: Relational, K: Key>(
+fn partitioned<B: Relational, K: Key>(
     device: &B,
     which: &ShardOf,
     devices: usize,
@@ -102,7 +102,7 @@ pub(super) enum Shard<'a, B: HashBackend, S: Scheme> {
     /// Stored there permanently.
     There(&'a HashTable<B, S>),
     /// Moved there for its queries.
-    Brought(HashTable<B, S>),
+    Fetched(HashTable<B, S>),
 }
 
 impl<B: HashBackend, S: Scheme> Deref for Shard<'_, B, S> {
@@ -111,7 +111,7 @@ impl<B: HashBackend, S: Scheme> Deref for Shard<'_, B, S> {
     fn deref(&self) -> &HashTable<B, S> {
         match self {
             Shard::There(table) => table,
-            Shard::Brought(table) => table,
+            Shard::Fetched(table) => table,
         }
     }
 }
@@ -132,7 +132,7 @@ pub(super) struct Shards<'a, B: HashBackend, S: Scheme> {
 impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
     /// Answers the queries if the devices should partition them; returns whether they did. Writes a bit for each query,
     /// and a value if `values` is given.
-    pub(super) fn answer_if_the_way(
+    pub(super) fn answer_on_devices(
         &self,
         queries: &[S::Key],
         values: Option<&mut [S::Value]>,
@@ -141,7 +141,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
         let bytes = size_of::<S::Key>() + size_of::<S::Value>();
         let at_once = self.at_once.min(exchange::most_rows(self.devices, bytes)) / 32 * 32;
         let rows = queries.len().min(at_once.saturating_mul(self.devices.len()));
-        let done = exchange::if_the_way(self.which, self.devices, rows, bytes, || {
+        let done = exchange::use_device_exchange(self.which, self.devices, rows, bytes, || {
             Shards { at_once, ..*self }.answer(queries, values, found)
         })?;
         Ok(done.is_some())
@@ -171,12 +171,13 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
     fn answer_round(&self, parts: Vec<&[S::Key]>, destinations: Vec<Destination<'_, S::Value>>) -> Result<()> {
         let (devices, count) = (self.devices, self.devices.len());
         let has_values = destinations.iter().any(|(values, _)| values.is_some());
-        let of_devices = on_devices(count, parts, &|device, part| dealt(&devices[device], self.which, count, part))?;
+        let of_devices =
+            on_devices(count, parts, &|device, part| partitioned(&devices[device], self.which, count, part))?;
         let (queries, keys): (Vec<_>, Vec<_>) = of_devices.into_iter().unzip();
         let answers = map_shards(count, count, &|device| self.answers(device, &queries, &keys, has_values))?;
         drop(keys);
         on_devices(count, destinations, &|device, destination| {
-            bring_back(devices, device, &queries[device], &answers, destination)
+            scatter_answers(devices, device, &queries[device], &answers, destination)
         })?;
         Ok(())
     }
@@ -209,7 +210,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
             if of_each.clone().any(|(_, len)| len > 0) {
                 let table = (self.table)(shard)?;
                 look_up(&table, &mine, of_each, values.as_mut(), &mut found)?;
-                if matches!(table, Shard::Brought(_)) {
+                if matches!(table, Shard::Fetched(_)) {
                     // Frees the memory of this table before the next one is moved here.
                     device.finish()?;
                 }
@@ -251,7 +252,7 @@ fn look_up<B: Runs<S>, S: Scheme>(
 }
 
 /// Gathers the answers to a device's queries, in the order of the queries.
-fn bring_back<B: Relational, V: Word>(
+fn scatter_answers<B: Relational, V: Word>(
     devices: &[B],
     number: usize,
     queries: &Queries<B>,
@@ -290,6 +291,6 @@ fn copy_from<B: HashBackend, T: Word>(
 ) -> Result<()> {
     match from == number {
         true => devices[number].copy(buffer, range.start, to, at, range.len()),
-        false => devices[number].bring(to, at, &[Piece { device: &devices[from], buffer, range }]),
+        false => devices[number].fetch(to, at, &[Piece { device: &devices[from], buffer, range }]),
     }
 }

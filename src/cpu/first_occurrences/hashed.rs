@@ -184,7 +184,7 @@ impl<K: Key> Hashed<K> {
                 queries,
                 #[inline(always)]
                 |i, key, line| {
-                    let (mut found, goes_on) = asked::<K>(key, line);
+                    let (mut found, goes_on) = probe_line::<K>(key, line);
                     if K::BITS == u64::BITS && key == 0 {
                         found = self.zero;
                     }
@@ -196,7 +196,7 @@ impl<K: Key> Hashed<K> {
                 #[inline(always)]
                 |i, key, first| {
                     for line in lines.get(first..first + REACH - 1).unwrap_or(&[]) {
-                        let (found, goes_on) = asked::<K>(key, line);
+                        let (found, goes_on) = probe_line::<K>(key, line);
                         if found != 0
                             && let Some(to) = to.get(i)
                         {
@@ -225,7 +225,7 @@ impl<K: Key> Hashed<K> {
             }
         }
         for line in lines.get(home..home + REACH).unwrap_or(&[]) {
-            let (found, goes_on) = asked::<K>(key, line);
+            let (found, goes_on) = probe_line::<K>(key, line);
             if found != 0 || !goes_on {
                 return found;
             }
@@ -266,7 +266,7 @@ impl<K: Key> Hashed<K> {
 
 /// Compares a key with a line: returns its number or 0, and whether the line is full. Does not branch on the result.
 #[inline(always)]
-fn asked<K: Key>(key: u64, line: &[u64; LINE]) -> (u32, bool) {
+fn probe_line<K: Key>(key: u64, line: &[u64; LINE]) -> (u32, bool) {
     let mut found = 0;
     if K::BITS == u64::BITS {
         for slot in line.as_chunks::<2>().0 {

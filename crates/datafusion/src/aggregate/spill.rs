@@ -20,15 +20,15 @@ use futures::{StreamExt, stream};
 use crate::source::{Source, Spilled, plan_of};
 
 /// The fallback aggregate.
-pub(super) struct Over {
+pub(super) struct Spill {
     stock: Arc<AggregateExec>,
     context: Arc<TaskContext>,
     spills: SpillMetrics,
 }
 
-impl Over {
+impl Spill {
     pub(super) fn new(stock: Arc<AggregateExec>, context: Arc<TaskContext>, spills: SpillMetrics) -> Self {
-        Over { stock, context, spills }
+        Spill { stock, context, spills }
     }
 
     /// The pool of the session.

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::signpost::{Posted, SignpostOf};
 use crate::scheme::{Key, Scheme, Signpost, Value};
-use crate::sharded::asking::{Shard, Shards, TableOf};
+use crate::sharded::device_lookup::{Shard, Shards, TableOf};
 use crate::{HashTable, Sharded};
 
 /// Shards that are stored on the devices, with 64 queries per device at a time, and shards that are moved there, with
@@ -30,15 +30,15 @@ where
     let (mut expected, mut bits) = (vec![V::low(7); queries], vec![7; bitmap_words(queries)]);
     one.get_into(&asked, &mut expected, &mut bits)?;
     let there = |shard: usize| Ok(Shard::There(&table.shards()[shard]));
-    let brought = |shard: usize| Ok(Shard::Brought(table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
-    let ways: [&TableOf<'_, _, _>; 2] = [&there, &brought];
+    let fetched = |shard: usize| Ok(Shard::Fetched(table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
+    let ways: [&TableOf<'_, _, _>; 2] = [&there, &fetched];
     for (of_shard, at_once) in ways.into_iter().zip([64, 1 << 9]) {
-        let asking = Shards { which: &table.which, devices: &devices, at_once, table: of_shard };
+        let device_lookup = Shards { which: &table.which, devices: &devices, at_once, table: of_shard };
         let (mut values, mut found) = (vec![V::low(9); queries], vec![9; bitmap_words(queries)]);
-        asking.answer(&asked, Some(&mut values), &mut found)?;
+        device_lookup.answer(&asked, Some(&mut values), &mut found)?;
         assert_eq!((values, &found), (expected.clone(), &bits), "{queries} queries of {shards} on {number}");
         found.fill(9);
-        asking.answer(&asked, None, &mut found)?;
+        device_lookup.answer(&asked, None, &mut found)?;
         assert_eq!(found, bits);
     }
     Ok(())

@@ -16,7 +16,7 @@ fn by_loop<K: Key>(keys: &[K], queries: &[K]) -> (Vec<u32>, Vec<u32>) {
     (rows, queries.iter().map(|key| first.get(key).copied().unwrap_or(NO_ROW)).collect())
 }
 
-fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
+fn check<K: Key>(keys: &[K], strategy: Option<&str>) -> Result<()> {
     let mut stream = SplitMix64::new(9);
     let mut queries: Vec<K> = (0..2000).map(|_| K::low(stream.next_u64())).collect();
     queries.extend([0, 1, u64::MAX, u64::MAX - 1, u64::from(u32::MAX)].map(K::low));
@@ -30,12 +30,12 @@ fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
     let ids: Vec<u32> = keys.iter().map(|key| ids[key]).collect();
     for threads in THREADS {
         let cpu = Cpu::with_threads(threads)?;
-        let firsts = cpu.firsts(keys)?;
-        let about = format!("{} rows, {threads} threads, {firsts:?}", keys.len());
-        assert!(way.is_none_or(|way| about.contains(way)), "{way:?}: {about}");
-        assert_eq!((firsts.rows(), firsts.distinct()), (keys.len(), unique.len()), "{about}");
-        assert!(cpu.found_firsts(&firsts, keys)?.words() == rows, "{about}");
-        assert!(cpu.found_firsts(&firsts, &queries)?.words() == found, "{about}");
+        let first_occurrences = cpu.first_occurrences(keys)?;
+        let about = format!("{} rows, {threads} threads, {first_occurrences:?}", keys.len());
+        assert!(strategy.is_none_or(|strategy| about.contains(strategy)), "{strategy:?}: {about}");
+        assert_eq!((first_occurrences.rows(), first_occurrences.distinct()), (keys.len(), unique.len()), "{about}");
+        assert!(cpu.found_first_occurrences(&first_occurrences, keys)?.words() == rows, "{about}");
+        assert!(cpu.found_first_occurrences(&first_occurrences, &queries)?.words() == found, "{about}");
         assert!(cpu.first_seen(keys)?.words() == unique, "{about}");
         let mut numbers = vec![NO_ROW; keys.len()];
         assert!(cpu.write_numbered(keys, &mut numbers)?.words() == unique && numbers == ids, "{about}");
@@ -49,9 +49,9 @@ fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
 }
 
 /// Checks keys of 64 bits, and of their lower 32 bits.
-fn check_both(keys: &[u64], way: Option<&str>) -> Result<()> {
-    check(keys, way)?;
-    check(&keys.iter().map(|&key| key as u32).collect::<Vec<_>>(), way)
+fn check_both(keys: &[u64], strategy: Option<&str>) -> Result<()> {
+    check(keys, strategy)?;
+    check(&keys.iter().map(|&key| key as u32).collect::<Vec<_>>(), strategy)
 }
 
 fn size(of: usize) -> usize {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::builder::some;
-use super::deal::{Dealt, MOST_ROWS};
+use super::deal::{MOST_ROWS, Partitioned};
 use super::devices::on_devices;
 use super::file::{self, damaged, digest_of, each_shard};
 use super::reading::{answer, flags, has_own_keys, of_shard, options};
@@ -115,7 +115,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up
     /// to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        let ask = |dealt: &Dealt, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+        let ask = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             let mut parts = parts.into_iter();
             loop {
                 // A file has one read position, so shards are read one after the other. `zip` takes a device first: if
@@ -132,7 +132,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
                     _,
                     (&mut [S::Value], &mut [u8]),
                 )| {
-                    answer(&table, &of_shard(dealt, shard, queries)?, words, hits)
+                    answer(&table, &of_shard(partitioned, shard, queries)?, words, hits)
                 })?;
             }
         };
@@ -170,7 +170,7 @@ pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
 /// answers of each shard that has queries.
 pub(super) fn answered<K: Key, V: Value>(
     which: &ShardOf,
-    ask: &dyn Fn(&Dealt, &[K], Vec<Part<'_, V>>) -> Result<()>,
+    ask: &dyn Fn(&Partitioned, &[K], Vec<Part<'_, V>>) -> Result<()>,
     queries: &[K],
     values: &mut [V],
     found: &mut [u32],
@@ -179,11 +179,11 @@ pub(super) fn answered<K: Key, V: Value>(
     Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
     let columns = values.chunks_mut(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32));
     for (queries, (values, found)) in queries.chunks(MOST_ROWS).zip(columns) {
-        let dealt = Dealt::of(which, queries)?;
+        let partitioned = Partitioned::of(which, queries)?;
         let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
-        let parts = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).enumerate();
-        ask(&dealt, queries, parts.filter(|&(shard, _)| dealt.len(shard) > 0).collect())?;
-        dealt.bring_back(&words, &hits, values, found);
+        let parts = partitioned.cut(&mut words).into_iter().zip(partitioned.cut(&mut hits)).enumerate();
+        ask(&partitioned, queries, parts.filter(|&(shard, _)| partitioned.len(shard) > 0).collect())?;
+        partitioned.scatter_answers(&words, &hits, values, found);
     }
     Ok(())
 }

@@ -8,14 +8,14 @@ use super::{Batches, Limit, Side, Stage, row_bytes, spill};
 use crate::error::{Error, Result};
 
 /// A table that has come.
-pub(super) enum Come {
-    Held(Held),
-    Dealt(Parts),
+pub(super) enum Collected {
+    Buffered(Buffered),
+    Partitioned(Parts),
 }
 
 /// Rows in memory, until they are too many.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct Buffered {
     pub(super) batches: Vec<RecordBatch>,
     pub(super) rows: u64,
     bytes: u64,
@@ -24,7 +24,7 @@ pub(super) struct Held {
 /// Bytes that a batch may hold besides its rows.
 const SMALL: u64 = 64 << 10;
 
-impl Held {
+impl Buffered {
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let bytes = row_bytes(&batch) as u64;
         // A slice of something much larger would keep all of that.
@@ -37,31 +37,31 @@ impl Held {
 }
 
 /// Takes a whole table, and counts its rows.
-pub(super) fn come<E: From<Error> + Send>(
+pub(super) fn buffer_or_partition<E: From<Error> + Send>(
     side: &Side,
     table: Batches<'_, E>,
     rows: &mut u64,
     limit: &Limit,
     hashing: Hashing,
     watch: &dyn Fn(Stage),
-) -> std::result::Result<Come, E> {
-    let mut come = Come::Held(Held::default());
+) -> std::result::Result<Collected, E> {
+    let mut buffer_or_partition = Collected::Buffered(Buffered::default());
     side.numbered(table, limit, rows, &mut |batch| {
-        match &mut come {
-            Come::Dealt(parts) => parts.deal(side, &batch, hashing)?,
-            Come::Held(held) => {
-                held.push(batch)?;
-                if !limit.fits(held.rows, held.bytes) {
+        match &mut buffer_or_partition {
+            Collected::Partitioned(parts) => parts.deal(side, &batch, hashing)?,
+            Collected::Buffered(buffered) => {
+                buffered.push(batch)?;
+                if !limit.fits(buffered.rows, buffered.bytes) {
                     watch(Stage::Dealing);
                     let mut parts = Parts::new(limit)?;
-                    for batch in std::mem::take(held).batches {
+                    for batch in std::mem::take(buffered).batches {
                         parts.deal(side, &batch, hashing)?;
                     }
-                    come = Come::Dealt(parts);
+                    buffer_or_partition = Collected::Partitioned(parts);
                 }
             }
         }
         Ok(())
     })?;
-    Ok(come)
+    Ok(buffer_or_partition)
 }

@@ -19,7 +19,7 @@ use super::CHUNK;
 use crate::parallel::{fold_with, threads};
 
 /// The input `0..len` of one pass, in chunks.
-pub(super) struct Crew {
+pub(super) struct ChunkQueue {
     len: usize,
     /// The number of the next chunk. Written by every thread all the time, so it must not share a line with `stop`,
     /// which every thread reads.
@@ -27,9 +27,9 @@ pub(super) struct Crew {
     stop: CachePadded<AtomicBool>,
 }
 
-impl Crew {
+impl ChunkQueue {
     pub(super) fn new(len: usize) -> Self {
-        Crew { len, next: CachePadded::default(), stop: CachePadded::default() }
+        ChunkQueue { len, next: CachePadded::default(), stop: CachePadded::default() }
     }
 
     /// The number of threads that may take part.
@@ -39,7 +39,11 @@ impl Crew {
 
     /// Runs `job` once on each available thread, and joins the results; `None` if the input is empty. A job that starts
     /// late finds no chunk left.
-    pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync, join: impl Fn(R, R) -> R + Sync) -> Option<R> {
+    pub(super) fn run<R: Send>(
+        &self,
+        job: impl Fn(&ChunkQueue) -> R + Sync,
+        join: impl Fn(R, R) -> R + Sync,
+    ) -> Option<R> {
         fold_with(0..self.threads(), 1, || (), |(), _, _| job(self), join)
     }
 

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{Firsts, Memory, alone, brief, grain};
+use super::{FirstOccurrences, Memory, alone, brief, grain};
 use crate::backend::join_rows::NO_ROW;
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::cpu::memory::{atomic_u32, copy};
@@ -30,7 +30,7 @@ const COPIES: usize = 16;
 pub(crate) struct Numbering<K: Key> {
     pub(crate) unique: Memory<K>,
     /// `None` if all keys are distinct: then the number of a row is the row.
-    numbers: Option<Firsts<K>>,
+    numbers: Option<FirstOccurrences<K>>,
 }
 
 impl<K: Key> Numbering<K> {
@@ -104,7 +104,7 @@ impl Rank {
     }
 }
 
-impl<K: Key> Firsts<K> {
+impl<K: Key> FirstOccurrences<K> {
     /// A bitmap of the rows of the column, with a one at each first row.
     fn bits(&self) -> Result<Memory<u32>> {
         let mut bits = Memory::zeroed(bitmap_words(self.rows))?;
@@ -142,10 +142,10 @@ impl Cpu {
         {
             return Ok(front.unique);
         }
-        let firsts = self.firsts(keys)?;
+        let first_occurrences = self.first_occurrences(keys)?;
         self.run(|| {
-            let bits = firsts.bits()?;
-            drop(firsts);
+            let bits = first_occurrences.bits()?;
+            drop(first_occurrences);
             Kept::new(bits.words(), true, keys.len())?.of(keys)
         })
         .flatten()
@@ -188,8 +188,8 @@ impl Cpu {
 
     /// The numbering of a column.
     pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K]) -> Result<Numbering<K>> {
-        let firsts = self.firsts(keys)?;
-        self.run(|| firsts.numbered(keys)).flatten()
+        let first_occurrences = self.first_occurrences(keys)?;
+        self.run(|| first_occurrences.numbered(keys)).flatten()
     }
 
     /// The numbering of a column's front, if the front has few enough keys, each often enough, that the rest may
@@ -200,8 +200,12 @@ impl Cpu {
         }
         let front = &keys[..FRONT];
         self.run(|| {
-            let firsts = Firsts::of(self, front)?;
-            if firsts.distinct * COPIES > FRONT { Ok(None) } else { firsts.numbered(front).map(Some) }
+            let first_occurrences = FirstOccurrences::of(self, front)?;
+            if first_occurrences.distinct * COPIES > FRONT {
+                Ok(None)
+            } else {
+                first_occurrences.numbered(front).map(Some)
+            }
         })
         .flatten()
     }

@@ -40,23 +40,23 @@ use super::build::Refused;
 use crate::source::{Source, Spilled, plan_of};
 
 /// A join executed by DataFusion.
-pub(super) struct Instead {
+pub(super) struct SortMergeFallback {
     join: Arc<HashJoinExec>,
-    way: Way,
+    strategy: Strategy,
     /// The session.
     context: Arc<TaskContext>,
     /// The memory for the pools of each partition: of those that have not started, and then of their streams.
     memory: Mutex<Vec<Option<Arc<MemoryReservation>>>>,
 }
 
-enum Way {
+enum Strategy {
     /// The sorted build side in a file, and the bytes for the merge of each partition.
     Merge(Spilled, usize),
     /// `HashJoinExec`, and whether it joins a single partition.
     Hash(Arc<dyn ExecutionPlan>, bool),
 }
 
-impl Instead {
+impl SortMergeFallback {
     /// Replaces this join, or one partition of it.
     pub(super) async fn new(
         join: &Arc<HashJoinExec>,
@@ -67,9 +67,9 @@ impl Instead {
     ) -> Result<Self> {
         let all = join.right.output_partitioning().partition_count();
         let partitions = if partition.is_some() { 1 } else { all };
-        let new = |way, memory: Option<Arc<MemoryReservation>>| Instead {
+        let new = |strategy, memory: Option<Arc<MemoryReservation>>| SortMergeFallback {
             join: Arc::clone(join),
-            way,
+            strategy,
             context: Arc::clone(context),
             memory: Mutex::new(vec![memory; partitions]),
         };
@@ -78,7 +78,7 @@ impl Instead {
             let probes = partition.map_or(0..all, |partition| partition..partition + 1);
             let probe = plan_of(join.right.schema(), probes.map(|at| probe(join, at, context)))?;
             let plan = hashed(join, plan_of(schema, [in_memory(refused)])?, probe)?;
-            return Ok(new(Way::Hash(plan, partition.is_some()), None));
+            return Ok(new(Strategy::Hash(plan, partition.is_some()), None));
         }
         let Refused { batches, rest, reservation, .. } = refused;
         let sorts = if has_end(*join.join_type()) { 1 } else { partitions };
@@ -92,14 +92,14 @@ impl Instead {
         let build = sorted(plan_of(schema, [Source::File(build)])?, &keys(join).0)?;
         let build = build.execute(0, own_pool(context, each * sorts)?)?;
         let build = Spilled::write(vec![], build, context, spills(), SPILLED).await?;
-        Ok(new(Way::Merge(build, each), Some(Arc::new(reservation))))
+        Ok(new(Strategy::Merge(build, each), Some(Arc::new(reservation))))
     }
 
     /// The name of the operator that joins.
     pub(super) fn name(&self) -> &'static str {
-        match &self.way {
-            Way::Merge(..) => "SortMergeJoinExec",
-            Way::Hash(..) => "HashJoinExec",
+        match &self.strategy {
+            Strategy::Merge(..) => "SortMergeJoinExec",
+            Strategy::Hash(..) => "HashJoinExec",
         }
     }
 
@@ -108,11 +108,11 @@ impl Instead {
         let schema = ExecutionPlan::schema(self.join.as_ref());
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let (held, partitions) = (memory.pop().flatten(), self.join.right.output_partitioning().partition_count());
-        let rows = match &self.way {
-            Way::Hash(plan, is_of_one) => {
+        let rows = match &self.strategy {
+            Strategy::Hash(plan, is_of_one) => {
                 plan.execute(if *is_of_one { 0 } else { partition }, Arc::clone(&self.context))?
             }
-            Way::Merge(build, bytes) => {
+            Strategy::Merge(build, bytes) => {
                 let is_shared = self.join.mode != PartitionMode::Partitioned;
                 let probes = match (is_shared && has_end(*self.join.join_type()), partition) {
                     (false, at) => at..at + 1,

@@ -65,20 +65,20 @@ pub(super) fn grain(rows: usize) -> usize {
 }
 
 /// The first row of each key of a column, or the number that [`renumber`](Firsts::renumber) replaced it by.
-pub(crate) struct Firsts<K: Key> {
-    way: Way<K>,
+pub(crate) struct FirstOccurrences<K: Key> {
+    strategy: Strategy<K>,
     present: Option<Present>,
     rows: usize,
     distinct: usize,
 }
 
-enum Way<K: Key> {
+enum Strategy<K: Key> {
     Dense(Dense<K>),
     Hashed(Hashed<K>),
     Sorted(Sorted<K>),
 }
 
-impl<K: Key> Firsts<K> {
+impl<K: Key> FirstOccurrences<K> {
     /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool.
     fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
         let rows = keys.len();
@@ -88,19 +88,19 @@ impl<K: Key> Firsts<K> {
         if let Some((least, range)) = range {
             if range as u64 <= dense {
                 let (dense, distinct) = Dense::of(keys, least, range)?;
-                return Ok(Firsts { way: Way::Dense(dense), present, rows, distinct });
+                return Ok(FirstOccurrences { strategy: Strategy::Dense(dense), present, rows, distinct });
             }
             present = Some(Present::of(keys, least, range)?);
         }
         let expected = estimate::distinct(keys);
         for attempt in 0..hashed::ATTEMPTS {
             if let Some((hashed, distinct)) = Hashed::of(keys, expected, attempt)? {
-                return Ok(Firsts { way: Way::Hashed(hashed), present, rows, distinct });
+                return Ok(FirstOccurrences { strategy: Strategy::Hashed(hashed), present, rows, distinct });
             }
         }
         let sorted = Sorted::of(cpu, keys)?;
         let distinct = sorted.distinct();
-        Ok(Firsts { way: Way::Sorted(sorted), present, rows, distinct })
+        Ok(FirstOccurrences { strategy: Strategy::Sorted(sorted), present, rows, distinct })
     }
 
     /// The number of rows of the column.
@@ -133,16 +133,16 @@ impl<K: Key> Firsts<K> {
     /// As [`seek`](Self::seek), for queries most of which are hits.
     #[inline(always)]
     fn look(&self, queries: &[K], to: &mut [u32]) {
-        match &self.way {
-            Way::Dense(dense) => at_best(
+        match &self.strategy {
+            Strategy::Dense(dense) => at_best(
                 #[inline(always)]
                 || dense.look(queries, to),
             ),
-            Way::Hashed(hashed) => at_best(
+            Strategy::Hashed(hashed) => at_best(
                 #[inline(always)]
                 || hashed.look(queries, to),
             ),
-            Way::Sorted(sorted) => sorted.look(queries, to),
+            Strategy::Sorted(sorted) => sorted.look(queries, to),
         }
     }
 
@@ -153,33 +153,33 @@ impl<K: Key> Firsts<K> {
 
     /// Calls `then` with each first row.
     fn each(&self, then: impl Fn(u32) + Sync) {
-        match &self.way {
-            Way::Dense(dense) => dense.each(then),
-            Way::Hashed(hashed) => hashed.each(then),
-            Way::Sorted(sorted) => sorted.each(then),
+        match &self.strategy {
+            Strategy::Dense(dense) => dense.each(then),
+            Strategy::Hashed(hashed) => hashed.each(then),
+            Strategy::Sorted(sorted) => sorted.each(then),
         }
     }
 
     /// Replaces each first row by another number below `u32::MAX`.
     fn renumber(&mut self, number: impl Fn(u32) -> u32 + Sync) -> Result<()> {
-        match &mut self.way {
-            Way::Dense(dense) => dense.renumber(number),
-            Way::Hashed(hashed) => hashed.renumber(number),
-            Way::Sorted(sorted) => sorted.renumber(number),
+        match &mut self.strategy {
+            Strategy::Dense(dense) => dense.renumber(number),
+            Strategy::Hashed(hashed) => hashed.renumber(number),
+            Strategy::Sorted(sorted) => sorted.renumber(number),
         }
     }
 }
 
-impl<K: Key> std::fmt::Debug for Firsts<K> {
+impl<K: Key> std::fmt::Debug for FirstOccurrences<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let way = match self.way {
-            Way::Dense(_) => "dense",
-            Way::Hashed(_) => "hashed",
-            Way::Sorted(_) => "sorted",
+        let strategy = match self.strategy {
+            Strategy::Dense(_) => "dense",
+            Strategy::Hashed(_) => "hashed",
+            Strategy::Sorted(_) => "sorted",
         };
         let present = self.present.is_some();
         f.debug_struct("Firsts")
-            .field("way", &way)
+            .field("way", &strategy)
             .field("present", &present)
             .field("rows", &self.rows)
             .field("distinct", &self.distinct)
@@ -189,21 +189,30 @@ impl<K: Key> std::fmt::Debug for Firsts<K> {
 
 impl Cpu {
     /// The first rows of a column of fewer than 2^32 rows.
-    pub(crate) fn firsts<K: Key>(&self, keys: &[K]) -> Result<Firsts<K>> {
+    pub(crate) fn first_occurrences<K: Key>(&self, keys: &[K]) -> Result<FirstOccurrences<K>> {
         self.ledger_of("first rows", keys.len());
-        self.run(|| Firsts::of(self, keys)).flatten()
+        self.run(|| FirstOccurrences::of(self, keys)).flatten()
     }
 
     /// Writes the first row of each query, or [`NO_ROW`](crate::NO_ROW), to `to`, which has the same length.
-    pub(crate) fn find_firsts<K: Key>(&self, firsts: &Firsts<K>, queries: &[K], to: &mut [u32]) -> Result<()> {
+    pub(crate) fn find_first_occurrences<K: Key>(
+        &self,
+        first_occurrences: &FirstOccurrences<K>,
+        queries: &[K],
+        to: &mut [u32],
+    ) -> Result<()> {
         self.ledger_of("find first rows", queries.len());
-        self.run(|| firsts.seek_all(queries, to))
+        self.run(|| first_occurrences.seek_all(queries, to))
     }
 
     /// The same in a buffer.
-    pub(crate) fn found_firsts<K: Key>(&self, firsts: &Firsts<K>, queries: &[K]) -> Result<Memory<u32>> {
+    pub(crate) fn found_first_occurrences<K: Key>(
+        &self,
+        first_occurrences: &FirstOccurrences<K>,
+        queries: &[K],
+    ) -> Result<Memory<u32>> {
         let mut to = Memory::zeroed(queries.len())?;
-        self.find_firsts(firsts, queries, to.words_mut()?)?;
+        self.find_first_occurrences(first_occurrences, queries, to.words_mut()?)?;
         Ok(to)
     }
 
