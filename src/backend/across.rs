@@ -19,7 +19,7 @@ pub struct Piece<'a, B: HashBackend, T: Word> {
     pub range: Range<usize>,
 }
 
-/// [`HashBackend::bring`] by alternating reads and writes.
+/// [`HashBackend::fetch`] by alternating reads and writes.
 pub(crate) fn by_way_of_the_host<B: HashBackend, T: Word>(
     backend: &B,
     to: &mut B::Buffer<T>,

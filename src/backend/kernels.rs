@@ -41,7 +41,7 @@ pub trait Kernels<S: Scheme>: HashBackend {
 
     /// Adds pairs to an image, which may contain pairs unless the kind's updates are
     /// [`Updates::Rebuild`](crate::scheme::Updates). Of pairs with equal keys, one is kept, or the image must not be
-    /// used ([`Placed::copies`](super::Placed::copies)).
+    /// used ([`Placed::duplicates`](super::Placed::duplicates)).
     fn place(
         &self,
         plan: &S::Plan,

@@ -99,20 +99,30 @@ impl Cuda {
         self.0.device.finish()
     }
 
-    /// A block in which no work is under way, on either side.
+    /// A block in which no work is under way, on either side. Frees idle blocks beyond an eighth of device memory.
     fn take(&self, bytes: usize) -> Result<Memory> {
         let pair = &*self.0;
         let needed = bytes.max(1).checked_next_multiple_of(pair.granularity);
         let needed =
             needed.ok_or(Error::OutOfMemory { device: pair.device.0.info.to_string(), bytes: bytes as u64 })?;
         let _current = pair.driver.enter(pair.context)?;
-        pair.device.finish()?;
-        pair.driver.wait()?;
-        let block = match self.idle(needed) {
+        // Blocks leave the list before the wait: work that uses one was queued before it became idle.
+        let best = self.idle(needed);
+        let surplus = self.surplus();
+        if let Err(error) = self.settle() {
+            lock(&pair.idle).extend(surplus.into_iter().chain(best));
+            return Err(error);
+        }
+        surplus.into_iter().for_each(|block| self.free(block));
+        let block = match best {
             Some(block) => block,
             None => self.create(needed).or_else(|error| match error {
                 Error::OutOfMemory { .. } => {
                     let idle = std::mem::take(&mut *lock(&pair.idle));
+                    if let Err(error) = self.settle() {
+                        lock(&pair.idle).extend(idle);
+                        return Err(error);
+                    }
                     idle.into_iter().for_each(|block| self.free(block));
                     self.create(needed)
                 }
@@ -122,12 +132,31 @@ impl Cuda {
         Ok(Memory { cuda: self.clone(), block: Some(block), bytes, is_acquired: AtomicBool::new(false) })
     }
 
+    /// Waits for all work of the OpenCL queue and of the current CUDA context.
+    fn settle(&self) -> Result<()> {
+        self.0.device.finish()?;
+        self.0.driver.wait()
+    }
+
     /// The smallest idle block of this size, and not of more than twice as much.
     fn idle(&self, needed: usize) -> Option<Block> {
         let mut idle = lock(&self.0.idle);
         let fits = |block: &Block| (needed..=needed.saturating_mul(2)).contains(&block.bytes);
         let best = (0..idle.len()).filter(|&i| fits(&idle[i])).min_by_key(|&i| idle[i].bytes)?;
         Some(idle.remove(best))
+    }
+
+    /// The oldest idle blocks, so that the others take an eighth of the device's memory at most.
+    fn surplus(&self) -> Vec<Block> {
+        let most = self.0.device.0.info.memory.unwrap_or(0) / 8;
+        let mut idle = lock(&self.0.idle);
+        let mut bytes: u64 = idle.iter().map(|block| block.bytes as u64).sum();
+        let mut surplus = 0;
+        while bytes > most && surplus < idle.len() {
+            bytes -= idle[surplus].bytes as u64;
+            surplus += 1;
+        }
+        idle.drain(..surplus).collect()
     }
 
     /// A new block, in the current context.
@@ -168,32 +197,6 @@ impl Cuda {
         let Block { handle, address, bytes, memory } = block;
         drop(memory);
         self.0.driver.free(handle, address, bytes);
-    }
-
-    /// Keeps a block for later; the oldest ones are freed once the idle ones exceed an eighth of the device's memory.
-    fn keep(&self, block: Block) {
-        let pair = &*self.0;
-        let most = pair.device.0.info.memory.unwrap_or(0) / 8;
-        let surplus = {
-            let mut idle = lock(&pair.idle);
-            idle.push(block);
-            let mut bytes: u64 = idle.iter().map(|block| block.bytes as u64).sum();
-            let mut surplus = 0;
-            while bytes > most && surplus < idle.len() {
-                bytes -= idle[surplus].bytes as u64;
-                surplus += 1;
-            }
-            idle.drain(..surplus).collect::<Vec<_>>()
-        };
-        if surplus.is_empty() {
-            return;
-        }
-        let finished = pair.device.finish();
-        if let Ok(_current) = pair.driver.enter(pair.context)
-            && finished.and_then(|()| pair.driver.wait()).is_ok()
-        {
-            surplus.into_iter().for_each(|block| self.free(block));
-        }
     }
 }
 
@@ -280,8 +283,9 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // A failure shows when the memory is next acquired.
         let _ = self.release();
+        // No wait here: this may run while Python's lock is held, which a callback of CUDA may be waiting for.
         if let Some(block) = self.block.take() {
-            self.cuda.keep(block);
+            lock(&self.cuda.0.idle).push(block);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! CUDA's memory, in and out, without a trip over the bus.
+//! Shares CUDA memory with OpenCL, without copies over the bus.
 //!
 //! ```text
 //! Cuda::nth(0)            CUDA device 0 and the OpenCL device that is the same GPU, matched by UUID
@@ -10,7 +10,8 @@
 //!
 //! **How memory is shared.** CUDA allocates it by its virtual memory API and exports a file descriptor, and OpenCL
 //! imports that (`cl_khr_external_memory`). Memory of `cudaMalloc` cannot be exported, so [`Cuda::import`] copies it on
-//! the device, at the rate of device memory. Freed memory is kept for the next call, up to an eighth of the device's.
+//! the device, at the rate of device memory. Freed memory is kept for the next call, which frees what exceeds an eighth
+//! of the device's memory.
 //!
 //! **Order.** [`Cuda::import`] and [`Cuda::allocate`] wait for all work of the device's primary CUDA context, whichever
 //! stream it is in; [`Cuda::publish`] waits for koel's. No work of one side is under way when the other begins.
@@ -23,7 +24,7 @@
 //! # -> koel::Result<()> {
 //! use koel::opencl::cuda::Cuda;
 //! let cuda = Cuda::of(table.backend())?;
-//! // SAFETY: `address` is that of `len` u64 in CUDA memory, which nobody writes to during the call.
+//! // SAFETY: `address` is that of `len` u64 in CUDA memory, that no one writes to during the call.
 //! let keys = unsafe { cuda.import(address, len, 8, 8)? };
 //! let values = cuda.allocate(len * 8)?;
 //! let mut found = koel::HashBackend::filled(table.backend(), len.div_ceil(32), 0)?;

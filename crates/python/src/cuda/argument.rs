@@ -42,6 +42,8 @@ pub(crate) fn column<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Opt
     }
     if let Some(device) = given.getattr_opt("__dlpack_device__")?
         && given.hasattr("__dlpack__")?
+        // Some versions of pyarrow crash in `__dlpack_device__` of an array of nulls.
+        && !given.hasattr("__arrow_c_array__")?
     {
         let (kind, _): (i32, i32) = device.call0()?.extract()?;
         return if matches!(kind, CUDA | CUDA_MANAGED) { by_dlpack(name, given).map(Some) } else { Ok(None) };
