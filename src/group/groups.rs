@@ -176,7 +176,7 @@ pub(super) fn aggregated_by<B: Runs<K::Rows>, K: Key, V: Number>(
     let Some(order) = order else { return aggregated(backend, unique, &ids, values, aggregates) };
     let columns = V::columns(backend, &ids, values, groups, wanted(aggregates))?;
     if columns.overflow.is_some() {
-        // The error has the key of the first such group in order of first occurrence.
+        // The error has the key of the first such group in the order of the result.
         let ids = backend.gather(&ids_by_number(backend, &order, groups)?, &ids)?;
         return aggregated(backend, unique, &ids, values, aggregates);
     }

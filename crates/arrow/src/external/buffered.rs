@@ -1,4 +1,4 @@
-//! A table that comes: in memory as long as it fits, and else dealt.
+//! Buffers a table, and partitions it into temporary files once it exceeds the limit.
 
 use arrow_array::RecordBatch;
 
@@ -7,7 +7,7 @@ use super::parts::Parts;
 use super::{Batches, Limit, Side, Stage, row_bytes, spill};
 use crate::error::{Error, Result};
 
-/// A table that has come.
+/// A table that was read.
 pub(super) enum Collected {
     Buffered(Buffered),
     Partitioned(Parts),
@@ -36,7 +36,7 @@ impl Buffered {
     }
 }
 
-/// Takes a whole table, and counts its rows.
+/// Reads a whole table, and counts its rows.
 pub(super) fn buffer_or_partition<E: From<Error> + Send>(
     side: &Side,
     table: Batches<'_, E>,
@@ -45,9 +45,9 @@ pub(super) fn buffer_or_partition<E: From<Error> + Send>(
     hashing: Hashing,
     watch: &dyn Fn(Stage),
 ) -> std::result::Result<Collected, E> {
-    let mut buffer_or_partition = Collected::Buffered(Buffered::default());
+    let mut collected = Collected::Buffered(Buffered::default());
     side.numbered(table, limit, rows, &mut |batch| {
-        match &mut buffer_or_partition {
+        match &mut collected {
             Collected::Partitioned(parts) => parts.deal(side, &batch, hashing)?,
             Collected::Buffered(buffered) => {
                 buffered.push(batch)?;
@@ -57,11 +57,11 @@ pub(super) fn buffer_or_partition<E: From<Error> + Send>(
                     for batch in std::mem::take(buffered).batches {
                         parts.deal(side, &batch, hashing)?;
                     }
-                    buffer_or_partition = Collected::Partitioned(parts);
+                    collected = Collected::Partitioned(parts);
                 }
             }
         }
         Ok(())
     })?;
-    Ok(buffer_or_partition)
+    Ok(collected)
 }

@@ -68,8 +68,10 @@ fn array_of(column: &ArrayRef, is_inner: bool) -> Result<ArrayRef> {
         }
         DataType::Map(of, sorted) => {
             let map = column.as_map();
-            let (entries, nulls) = (struct_of(map.entries())?, map.nulls().cloned());
-            Arc::new(MapArray::try_new(inner_field(of), map.offsets().clone(), entries, nulls, *sorted)?)
+            let (first, end) = (map.offsets()[0], map.offsets()[map.len()]);
+            let entries = struct_of(&map.entries().slice(first as usize, (end - first) as usize))?;
+            let offsets = map.offsets().clone().subtract(first);
+            Arc::new(MapArray::try_new(inner_field(of), offsets, entries, map.nulls().cloned(), *sorted)?)
         }
         _ => Arc::clone(column),
     })
@@ -82,6 +84,30 @@ fn struct_of(of: &StructArray) -> Result<StructArray> {
 }
 
 fn list_of<O: OffsetSizeTrait>(list: &GenericListArray<O>, of: &FieldRef) -> Result<GenericListArray<O>> {
-    let values = array_of(list.values(), true)?;
-    Ok(GenericListArray::try_new(inner_field(of), list.offsets().clone(), values, list.nulls().cloned())?)
+    // A slice refers to the elements of all rows. Only those of its own rows are converted.
+    let (first, end) = (list.offsets()[0], list.offsets()[list.len()]);
+    let values = array_of(&list.values().slice(first.as_usize(), (end - first).as_usize()), true)?;
+    let offsets = list.offsets().clone().subtract(first);
+    Ok(GenericListArray::try_new(inner_field(of), offsets, values, list.nulls().cloned())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::builder::{ListBuilder, StringViewBuilder};
+
+    use super::*;
+
+    #[test]
+    fn slices_of_lists_have_the_elements_of_their_rows_alone() {
+        let mut lists = ListBuilder::new(StringViewBuilder::new());
+        for row in ["a", "b", "c"] {
+            lists.values().append_value(row);
+            lists.append(true);
+        }
+        let lists: ArrayRef = Arc::new(lists.finish());
+        let last = flattened(&lists.slice(2, 1)).expect("a list");
+        let last = last.as_list::<i32>();
+        assert_eq!(last.values().len(), 1);
+        assert_eq!(last.value(0).as_string::<i64>().value(0), "c");
+    }
 }

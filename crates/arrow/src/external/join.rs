@@ -129,13 +129,14 @@ impl Join<'_> {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This thread
-    /// calls `take` and the iterators of the tables; all threads of rayon's pool run morsels and, on one CPU, look up rows.
+    /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This
+    /// thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run morsels and look
+    /// up rows; on other devices, this thread runs the morsels of the left table if the right one fits in memory.
     ///
-    /// Cost: where the right table fits, that of a join in memory, and left rows are never held. Else each row of both tables,
-    /// and each of the result, is also written to a temporary file and read back, once; once more for each factor of 32
-    /// between the right table and the limit. Where the rows of one right key do not fit, the left rows of that key are read
-    /// again for each piece of them.
+    /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows at a time. Otherwise each
+    /// row of both tables, and each row of the result, is written to a temporary file and read back: once, and once more
+    /// for each factor of 32 between the right table and the limit. If the rows of one right key do not fit, the left
+    /// rows of that key are read again for each piece of them.
     ///
     /// # Errors
     /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the

@@ -138,14 +138,25 @@ impl<'a, E> Batches<'a, E> {
     }
 }
 
-/// The rows of a batch in slices of at most [`MORSEL_ROWS`].
+/// The rows of a batch in slices of at most [`MORSEL_ROWS`] rows and about [`MORSEL_BYTES`], of one row at least.
 fn slices(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
-    let rows = batch.num_rows();
-    (0..rows).step_by(MORSEL_ROWS).map(move |start| batch.slice(start, MORSEL_ROWS.min(rows - start)))
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rows = MORSEL_ROWS.min(batch.num_rows() - start);
+        if rows == 0 {
+            return None;
+        }
+        let slice = batch.slice(start, rows);
+        let rows = rows_within(&slice, MORSEL_BYTES).clamp(1, rows);
+        start += rows;
+        Some(slice.slice(0, rows))
+    })
 }
 
 /// The most rows of a batch that are one morsel.
 const MORSEL_ROWS: usize = 1 << 16;
+/// The most bytes of a morsel, as [`row_bytes`] counts them. A longer row is a morsel of its own.
+const MORSEL_BYTES: usize = 4 << 20;
 
 impl<E> std::fmt::Debug for Batches<'_, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use koel::{Any, Cpu, JoinKind};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
@@ -185,6 +185,14 @@ fn large_batches_are_several_morsels() {
     assert!(end.expect_err("an error").to_string().contains("reading"));
     assert_eq!(lengths, [MORSEL_ROWS, MORSEL_ROWS, 5, 3]);
     assert!(found.into_iter().eq(0..rows + 3));
+}
+
+#[test]
+fn long_rows_are_several_morsels() {
+    let long: ArrayRef = Arc::new(StringArray::from_iter_values((0..3).map(|_| "x".repeat(MORSEL_BYTES / 4 * 3))));
+    let batch = RecordBatch::try_from_iter([("t", long)]).expect("a column");
+    assert!(slices(batch.slice(0, 0)).next().is_none());
+    assert!(slices(batch).map(|slice| slice.num_rows()).eq([1, 1, 1]));
 }
 
 /// Joins of tables in morsels, at several numbers of threads, with a limit that spills and one that does not.

@@ -1,4 +1,4 @@
-//! `.npy`: a plain array of one column, records of several. Numbers and booleans alone, and no nulls.
+//! `.npy`: a plain array of one column, records of several. Numbers, booleans and ASCII text of one width, without nulls.
 
 use std::fs::File;
 
@@ -85,6 +85,19 @@ impl Rows {
                 text::name(name)
             )));
         }
+        // NumPy removes zero bytes at the end of a text.
+        let is_text = |value: &[u8]| value.is_ascii() && value.last().is_some_and(|&byte| byte != 0);
+        for (column, name) in batch.columns().iter().zip(&self.names) {
+            if let Some(values) = column.as_fixed_size_binary_opt()
+                && !values.iter().flatten().all(is_text)
+            {
+                return Err(Unwritten::Because(format!(
+                    "the column {} has bytes that are not text, and .npy holds numbers, booleans and text: write .parquet \
+                     or .arrow",
+                    text::name(name)
+                )));
+            }
+        }
         let (width, rows) = (self.widths.iter().sum::<usize>(), batch.num_rows());
         let mut bytes = vec![0; width * rows];
         bytes.par_chunks_mut((PIECE * width).max(1)).enumerate().for_each(|(i, piece)| {
@@ -112,7 +125,9 @@ fn code(data_type: &DataType) -> Option<(String, usize)> {
         DataType::UInt64 => ("<u8", 8),
         DataType::Float32 => ("<f4", 4),
         DataType::Float64 => ("<f8", 8),
-        DataType::FixedSizeBinary(width) => return Some((format!("|S{width}"), usize::try_from(*width).ok()?)),
+        DataType::FixedSizeBinary(width) if *width > 0 => {
+            return Some((format!("|S{width}"), usize::try_from(*width).ok()?));
+        }
         _ => return None,
     };
     Some((code.into(), width))

@@ -173,3 +173,20 @@ fn columns_that_a_format_does_not_hold_are_refused() {
         }
     }
 }
+
+/// NumPy removes zero bytes at the end of a text.
+#[test]
+fn bytes_that_are_not_text_are_not_written_to_npy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.npy");
+    for (bytes, is_text) in [(*b"ACGT", true), (*b"ACG\0", false), (*b"\xffCGT", false)] {
+        let column = FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).expect("of one width");
+        let batch = RecordBatch::try_from_iter([("b", Arc::new(column) as ArrayRef)]).expect("a column");
+        let write = || {
+            let mut sink = Sink::create(Some(&path), &batch.schema())?;
+            sink.write(&batch)?;
+            sink.finish()
+        };
+        assert_eq!(write().map_err(|failure| failure.to_string()).is_ok(), is_text, "{bytes:?}");
+    }
+}
