@@ -54,7 +54,12 @@ impl Dtype {
 /// A result of one dimension in the memory of a GPU. `torch.from_dlpack(array)`, `cupy.from_dlpack(array)` and
 /// `numba.cuda.as_cuda_array(array)` use it in place; `array.numpy()` is a copy in main memory.
 ///
-/// Its values are there when the call that made it returns, whichever stream reads them.
+/// Its values are complete when the call that created it returns, for every stream.
+///
+/// >>> import koel, torch  # doctest: +SKIP
+/// >>> keys, values = torch.tensor([3, 1, 2], device="cuda"), torch.tensor([1, 3], device="cuda")  # doctest: +SKIP
+/// >>> torch.from_dlpack(koel.isin(keys, values))  # doctest: +SKIP
+/// tensor([ True,  True, False], device='cuda:0')
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct Array {
     memory: Arc<Memory>,
@@ -119,6 +124,11 @@ impl Array {
     }
 
     /// A copy as a NumPy array.
+    ///
+    /// >>> import koel, torch  # doctest: +SKIP
+    /// >>> keys, values = torch.tensor([3, 1, 2], device="cuda"), torch.tensor([1, 3], device="cuda")  # doctest: +SKIP
+    /// >>> koel.isin(keys, values).numpy()  # doctest: +SKIP
+    /// array([ True,  True, False])
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bytes = detached(py, |_| {
             let mut bytes = vec![0_u8; self.memory.bytes()];
