@@ -40,8 +40,8 @@ where
     /// use koel::{Bucketized, Cpu, Sharded, auto};
     /// let (keys, values): (Vec<u32>, Vec<u32>) = (0..1000).map(|i| (7 * i, i)).unzip();
     /// let table = Sharded::builder(Bucketized::canonical(8), 8).build(&[Cpu::new()], &keys, &values)?;
-    /// let asked = table.host_resident(&[auto().backend])?;
-    /// assert_eq!(asked.get(&[70, 71])?, [Some(10), None]);
+    /// let queried = table.host_resident(&[auto().backend])?;
+    /// assert_eq!(queried.get(&[70, 71])?, [Some(10), None]);
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///

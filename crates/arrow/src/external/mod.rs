@@ -1,32 +1,33 @@
-//! Joins and groups under a memory limit: tables come batch by batch, and what does not fit goes to temporary files.
+//! Joins and groups under a memory limit: tables are read in batches, and rows that do not fit are spilled.
 //!
 //! ```text
-//! join      the right table, if it fits: an index of it, and left batches go through     (join.rs, right.rs)
-//!           else both are dealt by the hashes of their keys, and joined part by part     (pair.rs)
-//! group     the table, if it fits; else dealt likewise, and grouped part by part         (group.rs, grouping.rs)
-//!           a key with too many rows is added up piece by piece                          (fold.rs, sums.rs)
+//! join         indexes the right table if it fits, and streams left batches through it   (join.rs, right.rs)
+//!              otherwise partitions both by hash, and joins one partition at a time      (pair.rs)
+//! group        groups the table if it fits                                               (group.rs, grouping.rs)
+//!              otherwise partitions it, and groups one partition at a time
+//!              a key with too many rows is aggregated in pieces                          (fold.rs, sums.rs)
 //!
-//! hash.rs   hashes of keys            parts.rs   rows dealt by them, each with its number
-//! spill.rs  batches in a file         merge.rs   results of parts in one order, by these numbers
-//! buffered.rs  a table, held or dealt    spool.rs   batches in a file for others: a result that is needed twice
-//! limit.rs  what fits                 devices.rs several devices at work
-//! ordered.rs  morsels on all threads, results in order
-//! lengths.rs  bytes of rows that are put together     memory.rs   whether there is memory for them
+//! buffered.rs  a table, buffered or partitioned    parts.rs    partitions, whose rows have their numbers
+//! hash.rs      hashes of keys                      merge.rs    results of partitions in the order of row numbers
+//! ordered.rs   morsels on all threads, in order    devices.rs  several devices at work
+//! spill.rs     batches in a file                   spool.rs    the same for other readers: inputs that are read twice
+//! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
+//! flat.rs      columns without dictionaries        memory.rs   whether there is memory for them
 //! ```
 //!
-//! Whatever is read, expanded or put together is cut by the bytes that it will have, and not by rows.
+//! Batches are cut by the bytes of their rows; the largest number of rows only bounds a unit of work.
 //!
-//! Several devices share out left batches, if the right table fits; and else parts. Each has its share of the limit. The rows,
-//! their order and their bits are those of one device: a key's rows are all in one part, and results are put in order.
+//! Several devices share the left batches if the right table fits, and otherwise the partitions, each within its share
+//! of the limit. The rows, their order and their bits are those of one device.
 //!
-//! The result is that of [`join`](fn@crate::join) and [`group_by`](crate::group_by), row for row and in the same order: left
-//! rows are put in order again by their numbers, and each left row, and each key, is in one part. There may be more than
-//! 2^32 rows, since a row's number has 64 bits here.
+//! The result is that of [`join`](fn@crate::join) and [`group_by`](crate::group_by), row for row and in the same order:
+//! each left row and each key is in one partition, and results are ordered by row numbers. Row numbers have 64 bits, so
+//! there may be more than 2^32 rows.
 //!
-//! Columns of dictionaries come out as their values ([`result_type`]).
+//! Columns of dictionaries are returned as their values ([`result_type`]).
 //!
-//! What it is not: a way to use less memory than a batch of each side takes, or than rows of one key take in each other's
-//! product. The limit is what is kept to, not what is allocated at once.
+//! The memory that is needed at least is a batch of each side, and the rows of one key. The limit is an upper bound: it
+//! is not allocated at once.
 
 mod buffered;
 #[cfg(test)]

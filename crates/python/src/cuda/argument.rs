@@ -103,7 +103,7 @@ fn by_interface(name: &str, interface: &Bound<'_, PyAny>) -> PyResult<GpuColumn>
     let stride = strides.map(|strides| strides.first().copied().ok_or_else(|| missing("stride"))).transpose()?;
     let stride = checked_stride(name, stride, len, of.bytes())?;
     let (address, _): (u64, bool) = item("data")?.extract()?;
-    // Its address tells the device, and an empty array has none.
+    // The address determines the device, and an empty array has none.
     let ordinal = if len == 0 { Some(0) } else { None };
     Ok(GpuColumn { name: name.into(), of, len, address, stride, ordinal })
 }

@@ -129,7 +129,7 @@ pub(super) fn capsule<'py, T: Send + 'static>(
     let made = unsafe { ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(forget)) };
     // SAFETY: null with an exception, or a new reference.
     unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
-        // SAFETY: nobody has seen it.
+        // SAFETY: no consumer has seen it.
         unsafe { delete::<T>(managed) }
     })
 }
@@ -142,7 +142,7 @@ unsafe extern "C" fn delete<T>(managed: *mut Managed) {
     }
 }
 
-/// Frees an array that nobody took from its capsule.
+/// Frees an array that no consumer took from its capsule.
 unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
     // SAFETY: a capsule of `capsule`; who takes the array gives it another name and calls the deleter.
     unsafe {

@@ -31,7 +31,7 @@ pub(crate) use keys::{Imported, publish};
 /// The OpenCL device with the memory of some columns, for `device=` of a call.
 ///
 /// # Errors
-/// TypeError if the columns or the device that was asked for are others; DeviceError without a driver.
+/// TypeError if the columns or the requested device are different ones; DeviceError without a driver.
 pub(crate) fn device_of(asked: &str, columns: &[&GpuColumn]) -> Result<(Cuda, Any)> {
     let first = columns[0];
     let ordinal = first.ordinal()?;
