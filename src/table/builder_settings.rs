@@ -34,7 +34,7 @@ macro_rules! table_settings {
             }
 
             /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`,
-            /// "Keys of strangers").
+            /// "Untrusted keys").
             ///
             /// # Errors
             /// [`Error::NoRandomness`](crate::Error::NoRandomness) if the system cannot provide one.
