@@ -183,7 +183,7 @@ pub(crate) fn grouped(
 }
 
 /// An aggregate of each group. `rows` is the destination of the number of rows, if required.
-fn aggregated(
+pub(crate) fn aggregated(
     device: &Any,
     groups: &Factorized,
     aggregation: &Aggregation,

@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             "--{given}: with --memory, and on several devices, rows are joined one partition at a time, without this table: omit it"
         )));
     }
-    let mut devices = args.device.open(&[&args.left, &args.right])?;
+    let mut devices = args.device.open()?;
     let progress = Progress::line();
     let start = Instant::now();
     progress.say(format!("reading {}", text::path(&args.left)));

@@ -1,27 +1,30 @@
-//! Groups under a limit: what fits is grouped at once, and else part by part.
+//! Groups under a limit: rows that fit are grouped at once, others one partition at a time.
 //!
 //! ```text
-//! batches     held until they are too many
-//! all held    group_by, and the groups go out
-//! too many    rows dealt by their keys; each part grouped, with the number of each group's first row; merged by it, or by
-//!             the keys where groups are to ascend
-//! too large   a part that does not fit is dealt again; rows of one key are added up piece by piece (fold.rs)
+//! morsels           on CPUs, a row per key of the morsel, with mergeable states of the aggregates (preaggregate.rs)
+//! rows of morsels   buffered until they exceed the limit
+//! all buffered      group_by
+//! over the limit    partitioned by their keys, and each partition grouped, with the number of each group's first row; the
+//!                   groups are merged in the order of these numbers, or of their keys
+//! too large         a partition that does not fit is partitioned again; rows of one key are aggregated in pieces (fold.rs)
 //! ```
 //!
-//! Several devices share out parts. Rows that fit are dealt for them too, in memory, if they are worth it.
+//! Several devices share the partitions. Tables that fit are partitioned in memory for them if they are large enough.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
-use koel::{Any, IdOrder};
+use koel::backend::DeviceKind;
+use koel::{Any, HashBackend, IdOrder};
 
 use super::buffered::{Collected, buffer_or_partition};
 use super::devices::some;
 use super::grouping::{Grouping, Job, without_number};
 use super::hash::Hashing;
 use super::merge::{Order, ROWS, merged, merged_in_memory};
+use super::preaggregate::Plan;
 use super::spill::Spill;
 use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::aggregate::Function;
@@ -110,8 +113,10 @@ impl GroupBy<'_> {
     /// Groups a table. The groups are passed to `take` in batches, in their order. This thread calls `take` and the iterator of
     /// the table; all threads of rayon's pool run morsels.
     ///
-    /// Cost: where the table fits, that of [`group_by`](crate::group_by). Else each row is also written to a temporary file
-    /// and read back, once for every factor of 32 between the table and the limit, and each group once.
+    /// Cost: on CPUs, the rows of each morsel are grouped first, unless most of them have a key of their own; the rest is the
+    /// cost for the groups of morsels, or for all rows. If they fit the limit, it is that of [`group_by`](crate::group_by).
+    /// Otherwise each is also written to a temporary file and read back, once for every factor of 32 between the table and
+    /// the limit, and each group once.
     ///
     /// # Errors
     /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one such group, and of groups by first appearance the
@@ -119,6 +124,39 @@ impl GroupBy<'_> {
     /// [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the table and of `take`, after which
     /// nothing more is done. Temporary files are gone then.
     pub fn run<E: From<Error> + Send>(
+        &self,
+        table: Batches<'_, E>,
+        mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Grouped, E> {
+        let plan = self.plan(&table.schema);
+        let Some(plan) = plan else { return self.run_rows(table, take) };
+        let schema = self.schema(&table.schema)?;
+        let by: Vec<usize> = (0..self.by.len()).collect();
+        let merge = GroupBy { by: &by, aggregates: &plan.merge, ..*self };
+        let grouped = merge.run_rows(plan.morsels(table), |groups| take(plan.finish(&groups, &schema)?))?;
+        Ok(Grouped { rows: plan.rows(), ..grouped })
+    }
+
+    /// How the groups of morsels are merged, if all devices are CPUs and all aggregates have states that can be merged.
+    fn plan(&self, table: &SchemaRef) -> Option<Plan<'_>> {
+        let are_cpus = self.devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
+        self.devices.first().filter(|_| are_cpus).and_then(|device| Plan::of(self.grouping(device), table))
+    }
+
+    /// Whether the groups of tables like this sample take much less memory than their rows: if groups are computed while rows
+    /// are read, and each has three rows or more on average.
+    ///
+    /// # Errors
+    /// As [`factorize`](crate::factorize).
+    pub fn reduces(&self, sample: &RecordBatch) -> Result<bool> {
+        match self.plan(&sample.schema()) {
+            Some(plan) => Ok(3 * plan.groups(sample)? <= sample.num_rows()),
+            None => Ok(false),
+        }
+    }
+
+    /// As [`run`](Self::run), without groups of morsels.
+    fn run_rows<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
@@ -164,7 +202,7 @@ impl GroupBy<'_> {
         Ok(sizes)
     }
 
-    fn grouping<'b>(&'b self, device: &'b Any) -> Grouping<'b> {
+    pub(super) fn grouping<'b>(&'b self, device: &'b Any) -> Grouping<'b> {
         let GroupBy { by, aggregates, order, nulls, .. } = *self;
         Grouping { device, by, aggregates, order, nulls }
     }

@@ -29,6 +29,9 @@ use crate::error::{Error, Result};
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
 
+/// Rows of a large piece of a column.
+const LARGE: usize = 1 << 14;
+
 /// How rows are grouped, and where.
 #[derive(Clone, Copy)]
 pub(super) struct Grouping<'a> {
@@ -47,7 +50,14 @@ impl<'a> Grouping<'a> {
 
     /// The groups of these rows, with the numbers of their first rows.
     pub(super) fn numbered(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-        let columns = side.columns(batches)?;
+        // Large pieces are as good as one, except where rows of text are looked up one by one.
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let are_large = rows / batches.len().max(1) >= LARGE;
+        let stays = |at: usize| {
+            let is_plain = side.schema.field(at).data_type().is_primitive();
+            are_large && (is_plain || !side.keys.contains(&at) && !side.schema.field(at).data_type().is_nested())
+        };
+        let columns = side.columns_in_pieces(batches, &stays)?;
         let keys = Keys::new(self.by.iter().map(|&key| columns[key].clone()).collect())?;
         let numbers = columns.last().cloned();
         let aggregation = |of: &Of| {

@@ -13,6 +13,7 @@
 //! spill.rs     batches in a file                   spool.rs    the same for other readers: inputs that are read twice
 //! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
 //! flat.rs      columns without dictionaries        memory.rs   whether there is memory for them
+//! preaggregate.rs  groups of morsels
 //! ```
 //!
 //! Batches are cut by the bytes of their rows; the largest number of rows only bounds a unit of work.
@@ -52,6 +53,9 @@ mod ordered;
 mod ordered_tests;
 mod pair;
 mod parts;
+mod preaggregate;
+#[cfg(test)]
+mod preaggregate_tests;
 mod right;
 mod spill;
 mod spool;
@@ -265,16 +269,25 @@ impl Side {
 
     /// All columns of these batches, each in one piece if it fits one.
     fn columns(&self, batches: Vec<RecordBatch>) -> Result<Vec<Column>> {
+        self.columns_in_pieces(batches, &|_| false)
+    }
+
+    /// All columns of these batches, in one piece but for those that stay in their pieces.
+    fn columns_in_pieces(
+        &self,
+        batches: Vec<RecordBatch>,
+        stays: &(dyn Fn(usize) -> bool + Sync),
+    ) -> Result<Vec<Column>> {
         memory::check(batches.iter().map(|batch| row_bytes(batch) as u64).sum())?;
         let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); self.schema.fields().len()];
         for batch in batches {
             columns.iter_mut().zip(batch.columns()).for_each(|(pieces, column)| pieces.push(Arc::clone(column)));
         }
-        let column = |(pieces, field): (Vec<ArrayRef>, &Arc<arrow_schema::Field>)| {
+        let column = |(at, (pieces, field)): (usize, (Vec<ArrayRef>, &Arc<arrow_schema::Field>))| {
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
-            Ok(column.one_piece().unwrap_or(column))
+            Ok(if stays(at) { column } else { column.one_piece().unwrap_or(column) })
         };
-        columns.into_par_iter().zip(&self.schema.fields()[..]).map(column).collect()
+        columns.into_par_iter().zip(&self.schema.fields()[..]).enumerate().map(column).collect()
     }
 }
 

@@ -35,8 +35,8 @@ impl Threads {
 pub struct OneDevice {
     /// auto, cpu, opencl:N or opencl:NAME
     ///
-    /// `auto` is the best GPU of OpenCL, or the CPU if there is none; for inputs of less than 1 MiB it is always the
-    /// CPU. `koel devices` lists the devices.
+    /// `auto` is the CPU: reading and writing files take longer than what a GPU would save. `koel devices` lists the
+    /// devices.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -44,10 +44,10 @@ pub struct OneDevice {
 }
 
 impl OneDevice {
-    /// The device for work on these inputs.
-    pub fn open(&self, inputs: &[&Path]) -> Result<Any> {
+    /// The device.
+    pub fn open(&self) -> Result<Any> {
         self.threads.apply()?;
-        one_device_for(&self.device, inputs)
+        one_device(for_tables(&self.device))
     }
 }
 
@@ -97,8 +97,8 @@ pub struct TableDevices {
     /// `gpus` is all GPUs of OpenCL. Several devices, separated by commas, share the rows; the result is the same as on
     /// one device.
     ///
-    /// `auto` is the best GPU of OpenCL, or the CPU if there is none; for inputs of less than 1 MiB it is always the
-    /// CPU. `koel devices` lists the devices.
+    /// `auto` is the CPU: reading and writing files take longer than what a GPU would save. `koel devices` lists the
+    /// devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto", value_delimiter = ',')]
     device: Vec<String>,
     #[command(flatten)]
@@ -111,10 +111,11 @@ impl TableDevices {
         are_several(&self.device)
     }
 
-    /// The devices for work on these inputs, one or more.
-    pub fn open(&self, inputs: &[&Path]) -> Result<Vec<Any>> {
+    /// The devices, one or more.
+    pub fn open(&self) -> Result<Vec<Any>> {
         self.threads.apply()?;
-        several_devices(&self.device, inputs)
+        let names: Vec<String> = self.device.iter().map(|name| for_tables(name).into()).collect();
+        several_devices(&names, &[])
     }
 }
 
@@ -126,11 +127,6 @@ pub fn ids(devices: &[Any]) -> String {
 /// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
 const WORTH_A_DRIVER: u64 = 1 << 20;
 
-/// The one device of that name for work on these inputs.
-fn one_device_for(name: &str, inputs: &[&Path]) -> Result<Any> {
-    one_device(for_inputs(name, inputs))
-}
-
 /// The devices of these names for work on these inputs, one or more; several of a name are several devices.
 pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
     let mut all = Vec::new();
@@ -138,6 +134,11 @@ pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
         all.extend(choose(for_inputs(name, inputs), None)?);
     }
     if all.is_empty() { Err(none_of(&names.join(","))) } else { Ok(all) }
+}
+
+/// The device of that name for work on tables in files.
+fn for_tables(name: &str) -> &str {
+    if name == "auto" { "cpu" } else { name }
 }
 
 fn for_inputs<'a>(name: &'a str, inputs: &[&Path]) -> &'a str {

@@ -135,10 +135,12 @@ impl Job<'_> {
             }
         }
         let progress = Progress::line();
-        if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
-            return limited::groupby::run(self, &of, &limit, progress);
+        let (devices, source) = self.table.source(&of)?;
+        let is_streamed = self.table.device.are_several() || limited::groupby::pays(self, &of, &devices, &source)?;
+        if let Some(limit) = self.options.memory.limit(is_streamed) {
+            return limited::groupby::run(self, &of, &devices, &source, &limit, progress);
         }
-        let Opened { device, table, shape, is_text, read_seconds } = self.table.open(&of, &of)?;
+        let Opened { device, table, shape, is_text, read_seconds } = self.table.open(devices, &source, &of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();

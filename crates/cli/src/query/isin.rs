@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = [&table[..], &keys].concat();
     args.output.check_tables(&input::paths(&paths), &[])?;
     // Threads are started as they are asked for before the first file is read by them.
-    let device = args.device.open(&input::paths(&paths))?;
+    let device = args.device.open()?;
     let (mut table_source, keys_source) =
         (Source::open_all(&table, &args.reading)?, Source::open_all(&keys, &args.reading)?);
     args.reading.check(&[&table_source, &keys_source])?;

@@ -26,7 +26,6 @@ use super::limited::{self, Memory};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, Picked, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
-use crate::input;
 use crate::options::TableDevices;
 use crate::options::names::{self, List};
 use crate::output::RowOptions;
@@ -142,7 +141,7 @@ impl Options {
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Threads are started as they are asked for before the first file is read by them.
-        let mut devices = self.device.open(&input::paths(&[self.left, self.right].concat()))?;
+        let mut devices = self.device.open()?;
         let (mut left_source, mut right_source) =
             (Source::open_all(self.left, self.reading)?, Source::open_all(self.right, self.reading)?);
         if is_text(self.output.output.as_deref()) {
@@ -157,7 +156,8 @@ impl Job<'_> {
         }
         // Which keys have two types is known when text has been read: until then all may, or none.
         let progress = Progress::line();
-        if let Some(limit) = self.options.memory.limit(self.device.are_several()) {
+        let is_streamed = self.device.are_several() || limited::join::pays(self, &devices, sources)?;
+        if let Some(limit) = self.options.memory.limit(is_streamed) {
             return limited::join::run(self, &devices, sources, &limit, progress);
         }
         let device = devices.swap_remove(0);

@@ -10,7 +10,7 @@ use koel_arrow::NullKeys;
 use super::columns::Pieces;
 use super::{Loaded, Shape, wanted_columns};
 use crate::failure::Result;
-use crate::input::{self, Inputs, ReadOptions, Want};
+use crate::input::{Inputs, ReadOptions, Want};
 use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
@@ -71,7 +71,7 @@ impl KeyedTable<'_> {
     /// The devices, and the files. Columns that are neither keys nor `aggregated` are shown as they are.
     pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
         // Threads are started as they are asked for before the first file is read by them.
-        let devices = self.device.open(&input::paths(self.inputs))?;
+        let devices = self.device.open()?;
         let reading = match self.reading {
             Reading::Named(reading) => reading,
             Reading::Rows { options, want, is_spooled } => {
@@ -90,12 +90,11 @@ impl KeyedTable<'_> {
     }
 
     /// Reads the key columns and these, for one device.
-    pub(super) fn open(&self, columns: &[String], aggregated: &[String]) -> Result<Opened> {
+    pub(super) fn open(&self, mut devices: Vec<Any>, source: &Source, columns: &[String]) -> Result<Opened> {
         let start = Instant::now();
-        let (mut devices, source) = self.source(aggregated)?;
-        let shape = Shape::of(&source, self.output);
+        let shape = Shape::of(source, self.output);
         let device = devices.swap_remove(0);
-        let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;
+        let table = Loaded::read(source, &wanted_columns(columns, self.by), Pieces::Many)?;
         Ok(Opened { device, table, shape, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })
     }
 }

@@ -76,10 +76,11 @@ impl Job<'_> {
             "--counts adds one; `koel groupby --by NAME,.. --agg rows=count` counts under another name",
         )?;
         let progress = Progress::line();
+        let (devices, source) = self.table.source(&[])?;
         if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
-            return limited::unique::run(self, shown, &limit, progress);
+            return limited::unique::run(self, shown, &devices, &source, &limit, progress);
         }
-        let Opened { device, table, shape, read_seconds, .. } = self.table.open(shown, &[])?;
+        let Opened { device, table, shape, read_seconds, .. } = self.table.open(devices, &source, shown)?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();

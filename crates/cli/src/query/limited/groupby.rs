@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use arrow_schema::Field;
+use arrow_schema::{Field, SchemaRef};
+use arrow_select::concat::concat_batches;
+use koel::device::Any;
 use koel_arrow::external::{GroupBy, Limit, Of, result_type};
 use koel_arrow::{Error, Function};
 use serde_json::json;
@@ -11,40 +13,38 @@ use super::super::Shape;
 use super::super::columns::{schema_of, wanted_columns};
 use super::super::groupby::{Asked, Job, sum_too_large, told};
 use super::watched::Watched;
-use super::{Stop, place, with_nulls};
-use crate::failure::{Failure, Result, Verdict};
+use super::{Stop, keeps_types, place, with_nulls};
+use crate::failure::{Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
+use crate::tables::read::Source;
 use crate::text;
 
-pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
+pub(in super::super) fn run(
+    job: &Job<'_>,
+    of: &[String],
+    devices: &[Any],
+    source: &Source,
+    limit: &Limit,
+    progress: Progress,
+) -> Result<Verdict> {
     let table = &job.table;
-    let (devices, source) = table.source(of)?;
-    let shape = Shape::of(&source, table.output);
+    let shape = Shape::of(source, table.output);
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
-    // Text without values tells no type, and the sum of no numbers is none.
-    let is_open = |asked: &Asked| {
-        matches!(asked.function, Function::Sum | Function::Mean)
-            && asked.column.as_ref().is_some_and(|column| stream.is_untyped(column))
-    };
-    let computed = job.computed();
-    let open: Vec<bool> = computed.iter().map(is_open).collect();
     let nulls = stream.schema().fields().len();
-    let rows = with_nulls(stream);
-    let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
-    let aggregate = |(asked, &is_open): (&Asked, &bool)| {
-        let of = asked.column.as_deref();
-        let column = match is_open {
-            true => Some(nulls),
-            false => of.map(|column| place(rows.schema(), column)).transpose()?,
-        };
-        Ok::<_, Failure>(Of { function: asked.function, column, name: asked.shown() })
-    };
-    let aggregates = computed.iter().zip(&open).map(aggregate).collect::<Result<Vec<_>>>()?;
+    let (by, mut aggregates) = parts(job, stream.schema())?;
+    // Text without values tells no type, and the sum of no numbers is none.
+    for (of, asked) in aggregates.iter_mut().zip(job.computed()) {
+        let is_summed = matches!(asked.function, Function::Sum | Function::Mean);
+        if is_summed && asked.column.is_some_and(|column| stream.is_untyped(&column)) {
+            of.column = Some(nulls);
+        }
+    }
+    let rows = with_nulls(stream, limit);
     let watched = Watched::new(progress, table.output, "grouping");
     let group_by = GroupBy {
-        devices: &devices,
+        devices,
         by: &by,
         aggregates: &aggregates,
         order: table.order,
@@ -73,9 +73,51 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     table.output.summarize(&format!("{} of {all}", text::counted(total, "group")), || {
         json!({
             "rows": found.rows, "groups": total, "ids": table.order.name(), "min_count": job.min_count,
-            "device": options::ids(&devices), "aggregates": job.names(), "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
+            "device": options::ids(devices), "aggregates": job.names(), "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
             "seconds": { "group": start.elapsed().as_secs_f64() },
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+/// The places of the key columns, and the aggregates of columns by their places.
+fn parts(job: &Job<'_>, schema: &SchemaRef) -> Result<(Vec<usize>, Vec<Of>)> {
+    let by = job.table.by.iter().map(|name| place(schema, name)).collect::<Result<_>>()?;
+    let aggregate = |asked: Asked| {
+        let column = asked.column.as_deref().map(|column| place(schema, column)).transpose()?;
+        Ok(Of { function: asked.function, column, name: asked.shown() })
+    };
+    Ok((by, job.computed().into_iter().map(aggregate).collect::<Result<_>>()?))
+}
+
+/// Rows of a sample that shows how many groups there are.
+const SAMPLE: usize = 1 << 16;
+
+/// Whether a table is grouped as it is read, without a limit too: if threads can read parts of it, and its first rows have
+/// few groups. Columns of dictionaries would become their values.
+pub(in super::super) fn pays(job: &Job<'_>, of: &[String], devices: &[Any], source: &Source) -> Result<bool> {
+    let columns = wanted_columns(of, job.table.by);
+    if !source.has_parts() || !keeps_types(source, &columns)? {
+        return Ok(false);
+    }
+    let mut stream = source.stream(Some(&columns))?;
+    let (by, aggregates) = parts(job, stream.schema())?;
+    let group_by = GroupBy {
+        devices,
+        by: &by,
+        aggregates: &aggregates,
+        order: job.table.order,
+        nulls: job.options.nulls.keys(),
+        limit: &Limit::new(u64::MAX),
+        watch: &|_| (),
+    };
+    let (mut sample, mut rows) = (Vec::new(), 0);
+    while rows < SAMPLE
+        && let Some(batch) = stream.next().transpose()?
+    {
+        rows += batch.num_rows();
+        sample.push(batch);
+    }
+    let sample = concat_batches(stream.schema(), &sample).map_err(Error::from)?;
+    Ok(rows > 0 && group_by.reduces(&sample)?)
 }

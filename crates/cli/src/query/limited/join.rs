@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use arrow_schema::{DataType, Field, Schema};
+use koel::backend::{DeviceKind, HashBackend};
 use koel::device::Any;
 use koel_arrow::external::{Join, Limit, Output};
 use koel_arrow::{can_be_equal, plain_type};
@@ -13,7 +14,7 @@ use super::super::columns::schema_of;
 use super::super::join::{From, Job};
 use super::super::types::told;
 use super::watched::Watched;
-use super::{Stop, batches, place};
+use super::{Stop, batches, keeps_types, place};
 use crate::failure::{Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
@@ -37,7 +38,7 @@ pub(in super::super) fn run(
     let nulls = open_types(&streams, &on);
     let [left, right] = streams;
     let [left_nulls, right_nulls] = nulls;
-    let (left, right) = (batches(left, left_nulls), batches(right, right_nulls));
+    let (left, right) = (batches(left, left_nulls, limit), batches(right, right_nulls, limit));
     let type_of = |schema: &arrow_schema::Schema, at: usize| plain_type(schema.field(at).data_type());
     let differ = |key: usize| type_of(left.schema(), on[key].0) != type_of(right.schema(), on[key].1);
     let outs = job.chosen(job.columns(sources, differ))?;
@@ -70,6 +71,14 @@ pub(in super::super) fn run(
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+/// Whether left rows are looked up as they are read, without a limit too: on a CPU, if threads can read parts of the left table.
+/// Columns of dictionaries would become their values.
+pub(in super::super) fn pays(job: &Job<'_>, devices: &[Any], sources: [&Source; 2]) -> Result<bool> {
+    let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
+    let [left, right] = job.needed(sources);
+    Ok(are_cpus && sources[0].has_parts() && keeps_types(sources[0], &left)? && keeps_types(sources[1], &right)?)
 }
 
 /// Where each column is.

@@ -21,10 +21,11 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, SchemaRef};
-use koel_arrow::external::{Batches, Limit};
+use koel_arrow::external::{Batches, Limit, Morsel, result_type};
 
 use super::columns::{batch, schema_of};
 use crate::failure::{Failure, Result};
+use crate::tables::read::Source;
 use crate::tables::read::stream::Stream;
 use crate::{memory, options};
 
@@ -93,34 +94,54 @@ impl Stop {
 }
 
 /// The batches of a file, with nulls of a type in place of some columns.
-fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>) -> Batches<'a, Stop> {
-    let schema = Arc::clone(stream.schema());
-    if nulls.is_empty() {
-        return Batches::new(schema, stream.map(|batch| Ok(batch?)));
-    }
-    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>, limit: &Limit) -> Batches<'a, Stop> {
+    let mut fields: Vec<Field> = stream.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
     nulls.iter().for_each(|(at, of)| fields[*at].set_data_type(of.clone()));
-    let schema = schema_of(fields);
-    let put = |schema: &SchemaRef, nulls: &[(usize, DataType)], of: RecordBatch| {
+    let schema = if nulls.is_empty() { Arc::clone(stream.schema()) } else { schema_of(fields) };
+    read_as(stream, Arc::clone(&schema), limit, move |of| {
+        if nulls.is_empty() {
+            return Ok(of);
+        }
         let mut columns = of.columns().to_vec();
         nulls.iter().for_each(|(at, data_type)| columns[*at] = new_null_array(data_type, of.num_rows()));
-        Ok::<_, Stop>(batch(schema, columns, of.num_rows())?)
-    };
-    let of_table = Arc::clone(&schema);
-    Batches::new(of_table, stream.map(move |batch| put(&schema, &nulls, batch?)))
+        Ok(batch(&schema, columns, of.num_rows())?)
+    })
 }
 
 /// The batches of a file, with a column of nulls behind all others.
-fn with_nulls<'a>(stream: Stream<'a>) -> Batches<'a, Stop> {
+fn with_nulls<'a>(stream: Stream<'a>, limit: &Limit) -> Batches<'a, Stop> {
     let fields = stream.schema().fields().iter().map(|field| field.as_ref().clone());
     let schema = schema_of(fields.chain([Field::new("", DataType::Int64, true)]).collect());
-    let of_table = Arc::clone(&schema);
-    let put = move |of: Result<RecordBatch>| {
-        let of = of?;
+    read_as(stream, Arc::clone(&schema), limit, move |of| {
         let nulls = new_null_array(&DataType::Int64, of.num_rows());
-        Ok::<_, Stop>(batch(&schema, [of.columns(), &[nulls]].concat(), of.num_rows())?)
+        Ok(batch(&schema, [of.columns(), &[nulls]].concat(), of.num_rows())?)
+    })
+}
+
+/// The batches of a file as `put` changes them: all threads read its parts if some of them fit in memory for each thread.
+fn read_as<'a>(
+    stream: Stream<'a>,
+    schema: SchemaRef,
+    limit: &Limit,
+    put: impl Fn(RecordBatch) -> std::result::Result<RecordBatch, Stop> + Send + Sync + 'a,
+) -> Batches<'a, Stop> {
+    let in_flight = 2 * rayon::current_num_threads() as u64;
+    if stream.largest_part().is_none_or(|bytes| bytes.saturating_mul(in_flight) > limit.bytes() / 4) {
+        return Batches::new(schema, stream.map(move |batch| put(batch?)));
+    }
+    let put = Arc::new(put);
+    let morsel = move |mut part: Stream<'a>| {
+        let put = Arc::clone(&put);
+        let morsel: Morsel<'a, Stop> = Box::new(move |take| part.try_for_each(|batch| take(put(batch?)?)));
+        Ok(morsel)
     };
-    Batches::new(of_table, stream.map(put))
+    Batches::of_morsels(schema, stream.parts().map(morsel))
+}
+
+/// Whether all columns of these names are returned in their own types by what works under a limit.
+fn keeps_types(source: &Source, columns: &[String]) -> Result<bool> {
+    let is_plain = |field: &Arc<Field>| result_type(field.data_type()) == *field.data_type();
+    Ok(source.schema(Some(columns))?.is_some_and(|schema| schema.fields().iter().all(is_plain)))
 }
 
 /// Where a column of this name is.

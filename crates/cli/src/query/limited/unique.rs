@@ -33,12 +33,18 @@ use crate::tables::read::Source;
 use crate::tables::write::Flushed;
 use crate::text;
 
-pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
+pub(in super::super) fn run(
+    job: &Job<'_>,
+    shown: &[String],
+    devices: &[Any],
+    source: &Source,
+    limit: &Limit,
+    progress: Progress,
+) -> Result<Verdict> {
     let table = &job.table;
-    let (devices, source) = table.source(&[])?;
-    let shape = Shape::of(&source, table.output);
+    let shape = Shape::of(source, table.output);
     let start = Instant::now();
-    let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new());
+    let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new(), limit);
     let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
     let first = |name: &String| {
         let column = Some(place(rows.schema(), name)?);
@@ -57,15 +63,8 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     let watched = Watched::new(progress, table.output, "finding keys of");
     let watch = |stage| watched.tell(stage);
     let nulls = job.options.nulls.keys();
-    let group_by = GroupBy {
-        devices: &devices,
-        by: &by,
-        aggregates: &aggregates,
-        order: table.order,
-        nulls,
-        limit,
-        watch: &watch,
-    };
+    let group_by =
+        GroupBy { devices, by: &by, aggregates: &aggregates, order: table.order, nulls, limit, watch: &watch };
     // Keys come out as the first row has them, if they are shown.
     let shown_of = |groups: &RecordBatch| {
         let columns = groups.columns()[by.len()..][..schema.fields().len()].to_vec();
@@ -100,7 +99,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
                 Ok::<_, Stop>(spooled.push(&batch(&spooled_schema, columns, groups.num_rows())?)?)
             });
             let found = found.map_err(told)?;
-            let inverse = Inverse { devices: &devices, source: &source, by: table.by, nulls, limit, watched: &watched };
+            let inverse = Inverse { devices, source, by: table.by, nulls, limit, watched: &watched };
             let mut inverse = Some(inverse.write(path, &mut spooled, &spooled_schema, found.groups)?);
             // Whoever reads stdout may close it, and the numbers are then there.
             if table.output.output.is_none() {
@@ -120,7 +119,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     table.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
         json!({
             "rows": found.rows, "keys": total, "ids": table.order.name(), "min_count": job.min_count,
-            "device": options::ids(&devices), "inverse": job.inverse.map(|path| path.display().to_string()),
+            "device": options::ids(devices), "inverse": job.inverse.map(|path| path.display().to_string()),
             "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
             "seconds": { "unique": start.elapsed().as_secs_f64() },
         })
@@ -151,7 +150,7 @@ struct Inverse<'a> {
 impl Inverse<'_> {
     /// Writes the id of each row's key; null of rows that were left out.
     fn write(&self, path: &std::path::Path, groups: &mut Spooled, schema: &SchemaRef, count: u64) -> Result<Flushed> {
-        let table = batches(self.source.stream(Some(self.by))?, Vec::new());
+        let table = batches(self.source.stream(Some(self.by))?, Vec::new(), self.limit);
         let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
         let drops = self.nulls == NullKeys::Drop;
         let nulls = if drops { NullEquality::NothingEquals } else { NullEquality::NullEquals };

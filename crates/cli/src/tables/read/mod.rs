@@ -182,6 +182,15 @@ impl Source {
         }
     }
 
+    /// Whether threads can read parts of it by themselves.
+    pub(crate) fn has_parts(&self) -> bool {
+        match &self.form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet(parquet) => parquet.groups() > 1,
+            _ => false,
+        }
+    }
+
     /// Whether it is CSV or TSV, whose columns have no types before all of them are read.
     pub(crate) fn is_text(&self) -> bool {
         match &self.form {

@@ -3,6 +3,8 @@
 //! Each format hands out batches as they come out of the file, which are as small as the file allows: a batch of an Arrow
 //! file is decoded whole, and a row of text is in one piece. Here they are cut to what a batch may have.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
@@ -22,36 +24,89 @@ pub(super) fn rows_of(bytes: usize) -> usize {
     (BYTES / bytes.max(1)).clamp(1, ROWS)
 }
 
+/// Batches, however large they are.
+pub(super) type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
+
+/// A part of a file that any thread can read by itself, such as a row group.
+pub(super) struct Part<'a> {
+    /// The bytes of its rows, estimated.
+    pub(super) bytes: u64,
+    pub(super) read: Box<dyn FnOnce() -> Batches<'a> + Send + 'a>,
+}
+
+/// Where batches are read.
+enum Input<'a> {
+    Sequence(Batches<'a>),
+    Parts(std::vec::IntoIter<Part<'a>>),
+}
+
 /// Batches of at most [`ROWS`] rows and about [`BYTES`] bytes, in the order of the file's rows. After an error there are no
 /// more.
 pub(crate) struct Stream<'a> {
     schema: SchemaRef,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>,
-    /// Parts of the batch that came last, the next of them at the end.
-    parts: Vec<RecordBatch>,
+    input: Input<'a>,
+    /// Pieces of the last batch, of which the last is the next one.
+    pieces: Vec<RecordBatch>,
     has_failed: bool,
     /// Columns of text of which no field has a value, so that nothing tells their types but what the user says.
     untyped: Vec<String>,
-    /// What is to be so at the end.
-    at_end: Option<Box<dyn FnOnce() -> Result<()> + Send + 'a>>,
+    /// What is checked after the last batch.
+    at_end: Option<Arc<dyn Fn() -> Result<()> + Send + Sync + 'a>>,
 }
 
 impl<'a> Stream<'a> {
     /// Batches of this schema, however large they are.
     pub(super) fn of(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'a) -> Stream<'a> {
-        Stream {
-            schema,
-            batches: Box::new(batches),
-            parts: Vec::new(),
-            has_failed: false,
-            untyped: Vec::new(),
-            at_end: None,
+        Stream::from(schema, Input::Sequence(Box::new(batches)))
+    }
+
+    /// Parts of this schema, in their order.
+    pub(super) fn of_parts(schema: SchemaRef, parts: Vec<Part<'a>>) -> Stream<'a> {
+        Stream::from(schema, Input::Parts(parts.into_iter()))
+    }
+
+    fn from(schema: SchemaRef, input: Input<'a>) -> Stream<'a> {
+        Stream { schema, input, pieces: Vec::new(), has_failed: false, untyped: Vec::new(), at_end: None }
+    }
+
+    /// With a check after the last batch, and after the last batch of each part.
+    pub(super) fn checked(self, at_end: impl Fn() -> Result<()> + Send + Sync + 'a) -> Stream<'a> {
+        Stream { at_end: Some(Arc::new(at_end)), ..self }
+    }
+
+    /// The bytes of the largest part, if there are several.
+    pub(crate) fn largest_part(&self) -> Option<u64> {
+        match &self.input {
+            Input::Parts(parts) if parts.len() > 1 => parts.as_slice().iter().map(|part| part.bytes).max(),
+            _ => None,
         }
     }
 
-    /// With something that is looked at behind the last batch.
-    pub(super) fn checked(self, at_end: impl FnOnce() -> Result<()> + Send + 'a) -> Stream<'a> {
-        Stream { at_end: Some(Box::new(at_end)), ..self }
+    /// The parts as streams of their own, in their order. Each reads nothing before it is used. A stream that has no parts is
+    /// one of its own.
+    pub(crate) fn parts(self) -> impl Iterator<Item = Stream<'a>> {
+        let Stream { schema, input, at_end, .. } = self;
+        let inputs: Box<dyn Iterator<Item = Input<'a>> + 'a> = match input {
+            Input::Parts(parts) => Box::new(parts.map(|part| Input::Parts(vec![part].into_iter()))),
+            sequence => Box::new(std::iter::once(sequence)),
+        };
+        inputs.map(move |input| Stream { at_end: at_end.clone(), ..Stream::from(Arc::clone(&schema), input) })
+    }
+
+    /// The next batch as the file has it.
+    fn read(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            match &mut self.input {
+                Input::Sequence(batches) => {
+                    let end = || self.at_end.take().and_then(|check| check().err()).map(Err);
+                    return batches.next().or_else(end);
+                }
+                Input::Parts(parts) => {
+                    let all: Vec<Part<'a>> = parts.collect();
+                    self.input = Input::Sequence(Box::new(all.into_iter().flat_map(|part| (part.read)())));
+                }
+            }
+        }
     }
 
     pub(super) fn with_untyped(self, untyped: Vec<String>) -> Stream<'a> {
@@ -77,10 +132,9 @@ impl Iterator for Stream<'_> {
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         while !self.has_failed {
-            let Some(part) = self.parts.pop() else {
-                let next = self.batches.next().or_else(|| self.at_end.take().and_then(|check| check().err()).map(Err));
-                match next? {
-                    Ok(batch) => self.parts.push(batch),
+            let Some(piece) = self.pieces.pop() else {
+                match self.read()? {
+                    Ok(batch) => self.pieces.push(batch),
                     Err(failure) => {
                         self.has_failed = true;
                         return Some(Err(failure));
@@ -88,14 +142,14 @@ impl Iterator for Stream<'_> {
                 }
                 continue;
             };
-            let rows = part.num_rows();
-            if rows > ROWS || (rows > 1 && row_bytes(&part) > BYTES) {
+            let rows = piece.num_rows();
+            if rows > ROWS || (rows > 1 && row_bytes(&piece) > BYTES) {
                 // In halves, as rows at its end may be much longer than those at its begin.
                 let half = rows.div_ceil(2);
                 let half = if half >= WORD { half.next_multiple_of(WORD).min(rows - 1) } else { half };
-                self.parts.extend([part.slice(half, rows - half), part.slice(0, half)]);
+                self.pieces.extend([piece.slice(half, rows - half), piece.slice(0, half)]);
             } else if rows > 0 {
-                return Some(Ok(part));
+                return Some(Ok(piece));
             }
         }
         None
@@ -104,8 +158,6 @@ impl Iterator for Stream<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow_array::{ArrayRef, Int64Array, StringArray};
     use arrow_select::concat::concat_batches;
 

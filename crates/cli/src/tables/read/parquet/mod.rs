@@ -88,6 +88,11 @@ impl Parquet {
         &self.data
     }
 
+    /// The number of row groups.
+    pub(super) fn groups(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
+    }
+
     /// All columns, as the footer has them.
     pub(super) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()

@@ -1,14 +1,19 @@
-//! Row groups in steps: each wanted column has a reader of its own, all of them decode as many rows, and no more of a column
+//! Row groups in steps, each group on any thread: each wanted column has a reader of its own, all of them decode as many rows, and no more of a column
 //! is in memory than a page and these rows.
 //!
 //! How many rows fit a step is guessed from the metadata and from what the last rows took. Where that was wrong, the readers
 //! are opened anew at the row where they are: with fewer rows as often as it takes, which halves at least, and with more of
 //! them once a row group, as rows in front of a reader are skipped by going over their pages.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use arrow_array::RecordBatch;
 use koel_arrow::external::row_bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::Type;
+use parquet::file::metadata::ColumnChunkMetaData;
 use rayon::prelude::*;
 
 use super::super::guarded::guarded;
@@ -25,79 +30,98 @@ const TEXTS: usize = 1 << 14;
 
 impl Parquet {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
-        let chosen = self.chosen(name, places)?;
+        let chosen = Arc::new(self.chosen(name, places)?);
         let schema = chosen.schema.clone();
-        let steps = Steps {
-            parquet: self,
-            name,
-            chosen,
-            group: 0,
-            next: 0,
-            size: FIRST,
-            most: stream::ROWS,
-            readers: Vec::new(),
-            may_grow: true,
-            is_checked: false,
-        };
-        Ok(Stream::of(schema, steps))
+        let fitting = Arc::new(AtomicUsize::new(FIRST));
+        let mut parts = Vec::new();
+        for group in 0..self.metadata.metadata().num_row_groups() {
+            let bytes = guarded(|| Ok(self.bytes(group, &chosen.parts))).map_err(|reason| failed(name, &reason))?;
+            let steps = Steps {
+                parquet: self,
+                name,
+                chosen: Arc::clone(&chosen),
+                group,
+                next: 0,
+                size: 0,
+                fitting: Arc::clone(&fitting),
+                most: stream::ROWS,
+                readers: Vec::new(),
+                may_grow: true,
+                is_checked: false,
+                has_ended: false,
+            };
+            parts.push(stream::Part { bytes, read: Box::new(|| Box::new(steps)) });
+        }
+        Ok(Stream::of_parts(schema, parts))
     }
 
     /// The most rows of a row group that a step may have, and how many fit a batch, as its metadata have it.
     fn fitting(&self, group: usize, parts: &[Vec<usize>]) -> (usize, usize) {
+        let metadata = self.metadata.metadata().row_group(group);
+        let has_texts = self.wanted(group, parts).any(|column| column.column_type() == Type::BYTE_ARRAY);
+        let bytes = usize::try_from(self.bytes(group, parts)).unwrap_or(usize::MAX);
+        (if has_texts { TEXTS } else { stream::ROWS }, stream::rows_of(bytes / rows_of(metadata).max(1)))
+    }
+
+    /// The bytes of the wanted columns of a row group, as its metadata have it.
+    fn bytes(&self, group: usize, parts: &[Vec<usize>]) -> u64 {
+        self.wanted(group, parts).fold(0, |bytes, column| {
+            // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
+            let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
+            bytes.saturating_add(u64::try_from(long).unwrap_or(0))
+        })
+    }
+
+    /// The metadata of the wanted columns of a row group.
+    fn wanted(&self, group: usize, parts: &[Vec<usize>]) -> impl Iterator<Item = &ColumnChunkMetaData> {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
-        let (mut most, mut bytes) = (stream::ROWS, 0u64);
         let mut is_wanted = vec![false; self.schema().fields().len()];
         parts.iter().flatten().for_each(|&place| is_wanted[place] = true);
-        for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
-            if is_wanted[leaves.get_column_root_idx(leaf)] {
-                // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
-                let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
-                bytes = bytes.saturating_add(u64::try_from(long).unwrap_or(0));
-                if column.column_type() == Type::BYTE_ARRAY {
-                    most = TEXTS;
-                }
-            }
-        }
-        let rows = rows_of(metadata.row_group(group)).max(1);
-        (most, stream::rows_of(usize::try_from(bytes).unwrap_or(usize::MAX) / rows))
+        let columns = metadata.row_group(group).columns().iter().enumerate();
+        columns.filter(move |(leaf, _)| is_wanted[leaves.get_column_root_idx(*leaf)]).map(|(_, column)| column)
     }
 }
 
-/// The rows that are left.
+/// The rows of a row group that are left.
 struct Steps<'a> {
     parquet: &'a Parquet,
     name: &'a Name,
-    chosen: Chosen,
-    /// The row group that is being read, and its next row.
+    chosen: Arc<Chosen>,
+    /// The row group, and its next row.
     group: usize,
     next: usize,
-    /// Rows of a step, and the most that it may have.
+    /// Rows of a step, none before the first one, and the most that it may have.
     size: usize,
     most: usize,
+    /// How many rows fitted a step of the row group that was read last.
+    fitting: Arc<AtomicUsize>,
     /// One a part of the columns; none before a row group is begun, and where steps become others.
     readers: Vec<ParquetRecordBatchReader>,
     /// Whether steps of this row group may become longer.
     may_grow: bool,
     /// Whether it is known that nothing follows the last row of this row group.
     is_checked: bool,
+    has_ended: bool,
 }
 
 impl Iterator for Steps<'_> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
-        loop {
-            let rows = rows_of(self.parquet.metadata.metadata().row_groups().get(self.group)?);
-            if self.next < rows {
-                let count = self.size.min(rows - self.next);
-                return Some(self.step(count));
-            }
-            if let Err(failure) = self.check_end() {
-                return Some(Err(failure));
-            }
-            (self.group, self.next, self.may_grow) = (self.group + 1, 0, true);
+        let rows = self.rows();
+        if self.size == 0 {
+            self.size = self.fitting.load(Relaxed);
         }
+        if self.next < rows {
+            return Some(self.step(self.size.min(rows - self.next)));
+        }
+        let is_read = std::mem::replace(&mut self.has_ended, true);
+        if is_read {
+            return None;
+        }
+        self.fitting.store(self.size, Relaxed);
+        self.check_end().err().map(Err)
     }
 }
 

@@ -1,0 +1,455 @@
+//! Groups of each morsel, which are merged into those of the table: partial aggregation.
+//!
+//! ```text
+//! plan     states     what is kept of each aggregate: its column, a count, or an exact sum as a decimal or as doubles
+//!          merge      the aggregates of states that merge the rows of a key
+//!          results    the columns of the result, from merged states
+//! morsel   a row per key, with its states; or a row per row, if most rows have a key of their own
+//! then     the rows of all morsels are grouped like any other table, by `merge`, and in memory or in partitions
+//! ```
+//!
+//! The result has the same bits as without: counts and sums are exact, and the rows of a morsel are in the order of first
+//! occurrence. An exact sum of doubles is a few doubles that add up to it, each in a row of its own.
+//!
+//! What it is not: for counts of distinct values or means of doubles, which have no such states, or for GPUs.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use koel::{ExactSums, IdOrder};
+
+use super::group::Of;
+use super::grouping::Grouping;
+use super::{Batches, Morsel, batch_of};
+use crate::aggregate::{Aggregation, DIGITS, Function, aggregated, decimal_mean, scale};
+use crate::error::{Error, Result};
+use crate::group::{Factorized, NO_GROUP, factorize};
+use crate::keys::{Column, Keys};
+use crate::values::{Numbers, Values};
+
+/// The most digits of decimals that 2^63 rows cannot add up to more than 38 digits.
+const EXACT_DIGITS: u8 = 19;
+
+/// How a table is grouped by the groups of its morsels.
+pub(super) struct Plan<'a> {
+    grouping: Grouping<'a>,
+    /// The columns of partial rows: those of the key, then states.
+    schema: SchemaRef,
+    states: Vec<State>,
+    /// How the states of a key are merged.
+    pub(super) merge: Vec<Of>,
+    results: Vec<Output>,
+    counts: Counts,
+}
+
+/// What is kept of an aggregate. Columns are given by their places in the table.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// The number of rows.
+    Rows,
+    /// The number of values.
+    Values(usize),
+    /// The exact sum of integers, or of decimals of this scale.
+    Sum(usize, i8),
+    /// The number of values that are true.
+    True(usize),
+    /// Doubles whose exact sum is that of the values.
+    Doubles(usize),
+    /// A value of the column: the least, the greatest, the first or the last one.
+    Value(usize),
+    /// Where a row is: its morsel, and the row within it.
+    Place,
+}
+
+/// A column of the result, from the columns of merged states.
+enum Output {
+    State(usize),
+    /// A sum of integers, which may be too large for this type, and where the group's first row is.
+    Integer {
+        sum: usize,
+        of: DataType,
+        place: Option<usize>,
+        name: String,
+    },
+    /// A sum of decimals of this scale, divided by a count.
+    Mean {
+        sum: usize,
+        count: usize,
+        scale: i8,
+    },
+}
+
+/// Numbers of rows: in all, in each morsel, and of those whose keys were looked for, with the groups of these.
+#[derive(Default)]
+struct Counts {
+    rows: AtomicU64,
+    sampled: AtomicU64,
+    groups: AtomicU64,
+    of_morsels: Mutex<Vec<u64>>,
+}
+
+/// Bits of the number of a row in its morsel, in a [`State::Place`].
+const ROW_BITS: u32 = 36;
+
+/// Rows from which on the share of rows that have a key of their own decides whether keys are looked for.
+const SAMPLE: u64 = 1 << 17;
+
+impl<'a> Plan<'a> {
+    /// The plan for a table of this schema, if all aggregates have states.
+    pub(super) fn of(grouping: Grouping<'a>, table: &Schema) -> Option<Plan<'a>> {
+        let mut plan = Plan {
+            grouping,
+            schema: Arc::new(Schema::empty()),
+            states: Vec::new(),
+            merge: Vec::new(),
+            results: Vec::new(),
+            counts: Counts::default(),
+        };
+        for of in grouping.aggregates {
+            let result = plan.result(of, table)?;
+            plan.results.push(result);
+        }
+        let keys = grouping.by.iter().map(|&key| Some(table.fields().get(key)?.as_ref().clone().with_nullable(true)));
+        let mut fields = keys.collect::<Option<Vec<Field>>>()?;
+        for state in &plan.states {
+            fields.push(Field::new("", state.data_type(table)?, true));
+        }
+        plan.schema = Arc::new(Schema::new(fields));
+        Some(plan)
+    }
+
+    /// The place of a state among the columns of partial rows, and of its merged state among those of groups.
+    fn state(&mut self, state: State, merged_by: Function) -> usize {
+        let keys = self.grouping.by.len();
+        let is_same = |(other, of): (&State, &Of)| *other == state && of.function == merged_by;
+        let place = self.states.iter().zip(&self.merge).position(is_same).unwrap_or_else(|| {
+            let column = Some(keys + self.states.len());
+            self.states.push(state.clone());
+            self.merge.push(Of { function: merged_by, column, name: String::new() });
+            self.states.len() - 1
+        });
+        keys + place
+    }
+
+    fn result(&mut self, of: &Of, table: &Schema) -> Option<Output> {
+        let Some(column) = of.column else { return Some(Output::State(self.state(State::Rows, Function::Sum))) };
+        let field = table.fields().get(column)?;
+        let value = |plan: &mut Self| Some(Output::State(plan.state(State::Value(column), of.function)));
+        match (of.function, field.data_type()) {
+            (Function::Count, _) => Some(Output::State(self.state(State::Values(column), Function::Sum))),
+            (Function::Min | Function::Max | Function::First | Function::Last, _) => value(self),
+            (Function::Sum, DataType::Boolean) => Some(Output::State(self.state(State::True(column), Function::Sum))),
+            (Function::Sum, data_type) if data_type.is_floating() => {
+                Some(Output::State(self.state(State::Doubles(column), Function::Sum)))
+            }
+            (Function::Sum, data_type) if data_type.is_integer() => {
+                let sum = self.state(State::Sum(column, 0), Function::Sum);
+                let is_signed = data_type.is_signed_integer();
+                let of_sum = if is_signed { DataType::Int64 } else { DataType::UInt64 };
+                let may_overflow = matches!(data_type, DataType::Int64 | DataType::UInt64);
+                let place = may_overflow.then(|| self.state(State::Place, Function::First));
+                Some(Output::Integer { sum, of: of_sum, place, name: field.name().clone() })
+            }
+            (Function::Sum, data_type) if has_exact_sums(data_type) => {
+                Some(Output::State(self.state(State::Sum(column, scale(data_type)), Function::Sum)))
+            }
+            (Function::Mean, data_type) if data_type.is_integer() || has_exact_sums(data_type) => {
+                let scale = scale(data_type);
+                let sum = self.state(State::Sum(column, scale), Function::Sum);
+                Some(Output::Mean { sum, count: self.state(State::Values(column), Function::Sum), scale })
+            }
+            _ => None,
+        }
+    }
+
+    /// The partial rows of a table.
+    pub(super) fn morsels<'b, 't: 'b, E: From<Error> + Send + 'b>(&'b self, table: Batches<'t, E>) -> Batches<'b, E> {
+        let partial = move |(number, morsel): (usize, std::result::Result<Morsel<'t, E>, E>)| {
+            let morsel = morsel?;
+            let partial: Morsel<'b, E> = Box::new(move |take| {
+                let mut rows = 0;
+                morsel(&mut |batch| {
+                    let partial = self.partial_rows(((number as u64) << ROW_BITS) + rows, &batch)?;
+                    rows += batch.num_rows() as u64;
+                    take(partial)
+                })?;
+                self.counts.add(number, rows);
+                Ok(())
+            });
+            Ok(partial)
+        };
+        Batches::of_morsels(Arc::clone(&self.schema), table.morsels.enumerate().map(partial))
+    }
+
+    /// The rows of the table, once all morsels were run.
+    pub(super) fn rows(&self) -> u64 {
+        self.counts.rows.load(Relaxed)
+    }
+
+    /// The number of groups of a batch.
+    pub(super) fn groups(&self, batch: &RecordBatch) -> Result<usize> {
+        Ok(self.factorized(&self.keys(batch))?.len())
+    }
+
+    fn keys(&self, batch: &RecordBatch) -> Vec<Column> {
+        let column = |&at: &usize| Column::new(batch.schema_ref().field(at).name(), Arc::clone(batch.column(at)));
+        self.grouping.by.iter().map(column).collect()
+    }
+
+    fn factorized(&self, keys: &[Column]) -> Result<Factorized> {
+        let Grouping { device, nulls, .. } = self.grouping;
+        factorize(device, &Keys::new(keys.to_vec())?, IdOrder::FirstSeen, nulls)
+    }
+
+    /// The partial rows of a batch, the first row of which is at this place.
+    fn partial_rows(&self, place: u64, batch: &RecordBatch) -> Result<RecordBatch> {
+        let (rows, keys) = (batch.num_rows(), self.keys(batch));
+        let states: Vec<ArrayRef> =
+            self.states.iter().map(|state| state.of_rows(batch, place)).collect::<Result<_>>()?;
+        if self.counts.are_reduced() {
+            let groups = self.factorized(&keys)?;
+            let merged = match 2 * groups.len() <= rows {
+                true => self.merged(&groups, &keys, &states)?,
+                false => None,
+            };
+            self.counts.sample(rows, groups.len());
+            if let Some(merged) = merged {
+                return Ok(merged);
+            }
+        }
+        let keys = keys.iter().map(|key| Arc::clone(&key.chunks()[0]));
+        batch_of(&self.schema, keys.chain(states).collect(), rows)
+    }
+
+    /// A row per group with its merged states, and rows for what is left of exact sums of doubles. `None` if such a sum is
+    /// too large to be written as doubles.
+    fn merged(&self, groups: &Factorized, keys: &[Column], states: &[ArrayRef]) -> Result<Option<RecordBatch>> {
+        let mut columns = keys.iter().map(|key| key.take(&groups.rows)).collect::<Result<Vec<_>>>()?;
+        // For each state of doubles, the doubles that follow the first one of a group.
+        let mut rests: Vec<Vec<Vec<f64>>> = Vec::new();
+        for ((state, of), values) in self.states.iter().zip(&self.merge).zip(states) {
+            let column = Column::new("", Arc::clone(values));
+            columns.push(match state {
+                State::Doubles(_) => {
+                    let Some((first, rest)) = components(&column, groups) else { return Ok(None) };
+                    rests.push(rest);
+                    first
+                }
+                _ => {
+                    let merge = Aggregation::new(of.function, column);
+                    aggregated(self.grouping.device, groups, &merge, None, Column::take)?
+                }
+            });
+        }
+        let more = |group: &usize| rests.iter().map(|rest| rest[*group].len()).max().unwrap_or(0);
+        let extra: Vec<u32> =
+            (0..groups.len()).flat_map(|group| std::iter::repeat_n(group as u32, more(&group))).collect();
+        if !extra.is_empty() {
+            let rows = UInt32Array::from(extra);
+            let (of_keys, of_states) = columns.split_at_mut(keys.len());
+            let mut rests = rests.iter();
+            for column in of_keys {
+                *column = concat(&[column, &take(column, &rows, None)?])?;
+            }
+            for (column, state) in of_states.iter_mut().zip(&self.states) {
+                let more: ArrayRef = match state {
+                    State::Rows | State::Values(_) | State::True(_) => Arc::new(Int64Array::from(vec![0; rows.len()])),
+                    State::Sum(..) => new_null_array(column.data_type(), rows.len()),
+                    State::Value(_) | State::Place => take(column, &rows, None)?,
+                    State::Doubles(_) => {
+                        let rest = rests.next().map_or(&[][..], Vec::as_slice);
+                        let of_group = |group: usize| (0..more(&group)).map(move |at| rest[group].get(at).copied());
+                        Arc::new((0..groups.len()).flat_map(of_group).collect::<Float64Array>())
+                    }
+                };
+                *column = concat(&[column, &more])?;
+            }
+        }
+        let rows = columns.first().map_or(0, |column| column.len());
+        batch_of(&self.schema, columns, rows).map(Some)
+    }
+
+    /// The columns of the result, from those of merged states.
+    pub(super) fn finish(&self, groups: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+        let keys = &groups.columns()[..self.grouping.by.len()];
+        let results = self.results.iter().map(|output| self.output(output, groups));
+        let columns = keys.iter().cloned().map(Ok).chain(results).collect::<Result<Vec<_>>>()?;
+        batch_of(schema, columns, groups.num_rows())
+    }
+
+    fn output(&self, output: &Output, groups: &RecordBatch) -> Result<ArrayRef> {
+        let sums = |at: usize| groups.column(at).as_primitive::<Decimal128Type>();
+        Ok(match output {
+            Output::State(at) => Arc::clone(groups.column(*at)),
+            Output::Integer { sum, of, place, name } => {
+                let sums = sums(*sum);
+                let too_large = |group: usize| {
+                    let place = place.map(|at| groups.column(at).as_primitive::<UInt64Type>().value(group));
+                    Error::Overflow { column: name.clone(), row: self.counts.row(place.unwrap_or(0)), sum: of.clone() }
+                };
+                // The value under a null is unspecified.
+                let sum = |group: usize| if sums.is_null(group) { 0 } else { sums.value(group) };
+                let all = 0..groups.num_rows();
+                if *of == DataType::Int64 {
+                    let sum = |group| i64::try_from(sum(group)).map_err(|_| too_large(group));
+                    Arc::new(Int64Array::new(all.map(sum).collect::<Result<Vec<_>>>()?.into(), sums.nulls().cloned()))
+                } else {
+                    let sum = |group| u64::try_from(sum(group)).map_err(|_| too_large(group));
+                    Arc::new(UInt64Array::new(all.map(sum).collect::<Result<Vec<_>>>()?.into(), sums.nulls().cloned()))
+                }
+            }
+            Output::Mean { sum, count, scale } => {
+                let (sums, counts) = (sums(*sum), groups.column(*count).as_primitive::<Int64Type>());
+                let mean = |(sum, &count): (Option<i128>, &i64)| sum.map(|sum| decimal_mean(sum, *scale, count));
+                Arc::new(sums.iter().zip(counts.values()).map(mean).collect::<Float64Array>())
+            }
+        })
+    }
+}
+
+/// Whether the sums of decimals of a type fit 38 digits, however many rows there are.
+fn has_exact_sums(of: &DataType) -> bool {
+    matches!(of, DataType::Decimal32(digits, _) | DataType::Decimal64(digits, _) | DataType::Decimal128(digits, _)
+        if *digits <= EXACT_DIGITS)
+}
+
+impl State {
+    fn data_type(&self, table: &Schema) -> Option<DataType> {
+        Some(match self {
+            State::Rows | State::Values(_) | State::True(_) => DataType::Int64,
+            State::Sum(_, scale) => DataType::Decimal128(DIGITS, *scale),
+            State::Doubles(_) => DataType::Float64,
+            State::Value(column) => table.fields().get(*column)?.data_type().clone(),
+            State::Place => DataType::UInt64,
+        })
+    }
+
+    /// The states of single rows, the first of which is at this place.
+    fn of_rows(&self, batch: &RecordBatch, place: u64) -> Result<ArrayRef> {
+        let rows = batch.num_rows();
+        let column = |at: usize| batch.column(at);
+        Ok(match *self {
+            State::Rows => Arc::new(Int64Array::from(vec![1; rows])),
+            State::Values(at) | State::True(at) => {
+                let nulls = column(at).logical_nulls();
+                let is_there = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                match self {
+                    State::True(_) => {
+                        let values = column(at).as_boolean();
+                        let is_true = |row| is_there(row).then(|| i64::from(values.value(row)));
+                        Arc::new((0..rows).map(is_true).collect::<Int64Array>())
+                    }
+                    _ => Arc::new(Int64Array::from_iter_values((0..rows).map(|row| i64::from(is_there(row))))),
+                }
+            }
+            State::Sum(at, scale) => {
+                let values = expanded(column(at), |numbers, at| match numbers {
+                    Numbers::U32(all) => all[at].into(),
+                    Numbers::U64(all) => all[at].into(),
+                    Numbers::I64(all) => all[at].into(),
+                    Numbers::I128(all) => all[at],
+                    Numbers::F64(_) | Numbers::Other => 0,
+                });
+                let sums = Decimal128Array::new(values.into(), column(at).logical_nulls());
+                Arc::new(sums.with_precision_and_scale(DIGITS, scale)?)
+            }
+            State::Doubles(at) => {
+                let values = expanded(column(at), |numbers, at| match numbers {
+                    Numbers::F64(all) => all[at],
+                    _ => 0.0,
+                });
+                Arc::new(Float64Array::new(values.into(), column(at).logical_nulls()))
+            }
+            State::Value(at) => Arc::clone(column(at)),
+            State::Place => Arc::new(UInt64Array::from_iter_values(place..place + rows as u64)),
+        })
+    }
+}
+
+/// The values of a column, with a default value in place of nulls.
+fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usize) -> T) -> Vec<T> {
+    let rows: Vec<u32> = (0..column.len() as u32).collect();
+    let column = Column::new("", Arc::clone(column));
+    let values = Values::of(&column, &rows);
+    let mut all = vec![T::default(); rows.len()];
+    for (at, &row) in values.ids.iter().enumerate() {
+        all[row as usize] = value(&values.numbers, at);
+    }
+    all
+}
+
+/// The exact sum of the doubles of each group as the sum of doubles: the first of them, and those that follow. `None` if a sum
+/// of numbers is too large for a double.
+fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
+    let values = Values::of(column, groups.codes.values());
+    let Numbers::F64(numbers) = &values.numbers else { return None };
+    let all: Vec<u32> = (0..groups.len() as u32).collect();
+    let mut sums = ExactSums::default();
+    sums.add(&values.ids, numbers);
+    let first = sums.sums(groups.len());
+    if first.iter().any(|sum| sum.is_infinite()) && numbers.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let mut rests = vec![Vec::new(); groups.len()];
+    let mut left = first.clone();
+    loop {
+        // What follows a sum that is not a number, or infinite, is of no account.
+        left.iter_mut().for_each(|sum| *sum = if sum.is_finite() { -*sum } else { 0.0 });
+        if left.iter().all(|&sum| sum == 0.0) {
+            break;
+        }
+        sums.add(&all, &left);
+        left = sums.sums(groups.len());
+        let of_groups = rests.iter_mut().zip(&first).zip(&mut left);
+        for ((rest, first), left) in of_groups {
+            match first.is_finite() && *left != 0.0 {
+                true => rest.push(*left),
+                false => *left = 0.0,
+            }
+        }
+    }
+    let mut has_value = vec![false; groups.len()];
+    values.ids.iter().filter(|&&id| id != NO_GROUP).for_each(|&id| has_value[id as usize] = true);
+    let nulls = Some(NullBuffer::from(has_value)).filter(|nulls| nulls.null_count() > 0);
+    Some((Arc::new(Float64Array::new(first.into(), nulls)), rests))
+}
+
+impl Counts {
+    fn add(&self, morsel: usize, rows: u64) {
+        self.rows.fetch_add(rows, Relaxed);
+        let mut of_morsels = self.of_morsels.lock().unwrap_or_else(PoisonError::into_inner);
+        if of_morsels.len() <= morsel {
+            of_morsels.resize(morsel + 1, 0);
+        }
+        of_morsels[morsel] = rows;
+    }
+
+    /// The number of the row at a place.
+    fn row(&self, place: u64) -> usize {
+        let of_morsels = self.of_morsels.lock().unwrap_or_else(PoisonError::into_inner);
+        let before: u64 = of_morsels.iter().take((place >> ROW_BITS) as usize).sum();
+        (before + (place & ((1 << ROW_BITS) - 1))) as usize
+    }
+
+    /// Counts rows whose keys were looked for, and the groups of these.
+    fn sample(&self, rows: usize, groups: usize) {
+        self.sampled.fetch_add(rows as u64, Relaxed);
+        self.groups.fetch_add(groups as u64, Relaxed);
+    }
+
+    /// Whether a group of a morsel has several rows on average, so far.
+    fn are_reduced(&self) -> bool {
+        let (rows, groups) = (self.sampled.load(Relaxed), self.groups.load(Relaxed));
+        rows < SAMPLE || 2 * groups <= rows
+    }
+}
