@@ -121,7 +121,7 @@ impl<B: HashBackend> Faulty<B> {
     }
 }
 
-/// A plan of the same attempt for other parameters, so many pairs, or another seed.
+/// A plan of the same attempt for other parameters, another number of pairs, or another seed.
 fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
     let request = Request { slots: plan.asked_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
     Ok(scheme.plan(request)?.with_rest_of(plan))

@@ -54,8 +54,8 @@
 //! | [`Sharded`], [`Replicated`] | one table over several devices; the same one on each |
 //! | [`ShardedSet`], [`ShardedMulti`], [`ShardedIndex`] | sets, multivalue tables and joins over several devices |
 //! | [`sharded::group`] | distinct keys, inverse indices and aggregates over several devices |
-//! | [`ShardedFile`], [`SpilledBuild`] | a table in shards that is larger than memory: asked in its file, and built into one |
-//! | [`group`] | distinct keys, inverse indices, counts, sums, means, least and greatest values by key |
+//! | [`ShardedFile`], [`SpilledBuild`] | a sharded table larger than memory: queried in its file, built into a file |
+//! | [`group`] | distinct keys, inverse indices, counts, sums, means, minima and maxima by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
 //! | [`scheme`] | layouts and arithmetic: the reference for every backend |

@@ -44,7 +44,7 @@ fn start() -> std::result::Result<(), String> {
     match ThreadPoolBuilder::new().build_global() {
         Ok(()) => Ok(()),
         Err(error) if error.source().is_some() => Err(error.to_string()),
-        // The rest of the program was first. Whether it succeeded is only told by use.
+        // The rest of the program started the pool first. Only a use shows whether that succeeded.
         Err(_) => std::panic::catch_unwind(rayon::current_num_threads)
             .map(drop)
             .map_err(|_| "this program tried before, and failed".into()),
@@ -61,9 +61,8 @@ pub fn wait_for(mut is_over: impl FnMut() -> bool) {
     }
 }
 
-/// Threads for devices, of a scope that may be left at any time: by an error or a panic too. Whoever leaves waits as
-/// [`wait_for`] does; the scope itself would sleep, and a thread of a pool that sleeps may be the one that is waited
-/// for.
+/// Threads for devices, in a scope that may end at any time, also by an error or a panic. Leaving the scope waits as
+/// [`wait_for`] does; the scope itself would sleep, and a sleeping thread of a pool may be the one that is waited for.
 #[derive(Debug, Default)]
 pub struct Workers {
     running: AtomicUsize,

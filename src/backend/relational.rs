@@ -108,7 +108,7 @@ pub struct WideAccumulated<B: HashBackend> {
     pub least: B::Buffer<u64>,
     /// Greatest values; the least possible value for a group without rows.
     pub greatest: B::Buffer<u64>,
-    /// The first group whose sum does not fit 64 bits.
+    /// The first group whose sum does not fit in 64 bits.
     pub overflow: Option<u32>,
 }
 

@@ -352,7 +352,7 @@ impl<S: Scheme> TableBuilder<S> {
             (None, None) => Size::Default,
             (None, Some(Fixed::Slots(slots))) => Size::Slots(slots),
             (Some(load), Some(Fixed::Slots(_))) => {
-                let advice = "slots were given too, and they exclude each other: give one of the two, or a capacity";
+                let advice = "a number of slots is set too: set only one of the two, or a capacity";
                 return Err(Error::parameter("load factor", load.get(), advice));
             }
             (load, Some(Fixed::Pairs(pairs))) => {

@@ -42,7 +42,7 @@ pub(super) struct Header {
     pub(super) pairs: u64,
     /// 64-bit words of the image.
     pub(super) words: u64,
-    /// Tombstones in the image; above 0 the table is worn.
+    /// Tombstones in the image.
     pub(super) tombstones: u64,
 }
 
@@ -80,8 +80,8 @@ impl fmt::Debug for Digest {
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The digest of header and image; the image is read from the device.
     ///
-    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents, unless they are
-    /// worn. How it came to have that many slots (by load or by capacity) plays no part.
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents, unless they
+    /// have tombstones. It does not matter whether the number of slots followed from a load or a capacity.
     ///
     /// Cost: the image is read from the device once, in pieces of 8 MiB, and hashed by all threads.
     ///

@@ -20,8 +20,8 @@ use crate::scheme::{Key, Value};
 /// order is missing there once in e^256 columns.
 const WINDOW: usize = 1 << 14;
 
-/// The pairs without those of these heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if
-/// there are no such keys, or none where it is looked for.
+/// The pairs without those of the heavy keys that `rule` drops; the ones that it keeps are at the end. `None` if there
+/// are no heavy keys, or none were found in the sample.
 pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,

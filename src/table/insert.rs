@@ -51,8 +51,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Adds pairs; a key that occurs more than once, in the batch or in the table, follows the table's [`Duplicates`]
     /// rule.
     ///
-    /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
-    /// (of a worn one: once it is compacted).
+    /// For equal capacity and seed, the bytes of a canonical table are then those of a single build of the final set
+    /// (for a table with tombstones: once it is compacted).
     ///
     /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables of 2^21 slots
     /// and more on a GPU: the copy, and little more); a whole build if the table was given a load factor and the number

@@ -37,7 +37,7 @@ pub struct Stats {
     pub bytes: u64,
     /// Builds that were started again.
     pub restarts: u32,
-    /// `ages[a]`: pairs that stand at age a, that is, were placed by their a-th proposal (classic: by function a).
+    /// `ages[a]`: the number of pairs of age a, that is, placed by their a-th proposal (classic: by function a).
     pub ages: Vec<u64>,
     /// `keys_by_reads[r]`: keys that a lookup finds in the r-th bucket it reads.
     pub keys_by_reads: Vec<u64>,
@@ -137,12 +137,12 @@ impl Buckets {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Checks every invariant of the image: each pair in a place of its key, no better place left to a weaker pair
-    /// (canonical), no key twice, as many pairs as the table says, the salt that of the keys ([`Plan::salt`]; canonical
-    /// tables that are not worn).
+    /// Checks every invariant of the image: each pair is in a place of its key, no weaker pair has a better place
+    /// (canonical), no key occurs twice, the number of pairs is that of the table, and the salt is that of the keys
+    /// ([`Plan::salt`]; canonical tables without tombstones).
     ///
-    /// Of a canonical Horton table not all of the order is seen: an entry does not tell in which round of its offers it
-    /// was set, so a weaker pair may pass in a place where only the round decides.
+    /// For a canonical Horton table, not all of the order is checked: an entry does not record in which round of offers
+    /// it was set, so a weaker pair is accepted in a place where only the round decides.
     ///
     /// Cost: the image is read to the host, and every pair is looked at by all threads.
     ///

@@ -32,9 +32,9 @@ pub enum KeyType {
         /// Letters of a key.
         k: u32,
     },
-    /// The same, where of each window and its reverse complement, which stands in its place on the other strand, the
-    /// lesser number is the key. So a sequence and its other strand have the same keys, and a query is made in the same
-    /// way.
+    /// The same, but the key of a window is the smaller of its number and that of its reverse complement, which is at
+    /// the same place on the other strand. So a sequence and its other strand have the same keys, and a query is made
+    /// in the same way.
     CanonicalKmers {
         /// Letters of a key.
         k: u32,

@@ -114,10 +114,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.len() == 0
     }
 
-    /// The most pairs there could be: one for each of the [`slots`](Self::slots), and one more where the key 0xFFFFFFFF
-    /// marks empty slots and has a place beside them ([`Plan::outside_key`]: canonical Horton and perfect tables, and
-    /// classic ones but Robin Hood's). How many really fit is a matter of load:
-    /// [`TableBuilder::capacity`] gives a table the slots that this many pairs need, which are more.
+    /// The maximum number of pairs: one for each of the [`slots`](Self::slots), and one more if the key 0xFFFFFFFF
+    /// marks empty slots and has a place outside of them ([`Plan::outside_key`]: canonical Horton and perfect tables,
+    /// and classic ones but Robin Hood's). How many really fit is a matter of load: [`TableBuilder::capacity`] gives a
+    /// table the slots that this many pairs need, which are more.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -135,7 +135,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.plan().slots() as usize
     }
 
-    /// Pairs per slot, from 0 to 1: a pair beside full slots counts for nothing.
+    /// Pairs per slot, from 0 to 1; a pair outside of the slots is not counted if all slots are full.
     pub fn load_factor(&self) -> f64 {
         (self.len() as f64 / self.slots() as f64).min(1.0)
     }

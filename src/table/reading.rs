@@ -34,7 +34,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]`
-    /// tells which. Cost: as `get`, without its allocations.
+    /// is 1 if the key was found. Cost: as `get`, without its allocations.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

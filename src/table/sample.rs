@@ -80,8 +80,8 @@ mod tests {
         let found = |key| -> Result<Vec<u32>> { Ok(sample(&column(key))?.expect("copies").heavy_keys()) };
         assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i })?, [9]);
         assert_eq!(found(|i| if i % 8 < 3 { 9 - i % 8 } else { 10 + i })?, [7, 8, 9]);
-        assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i / 2 / 2 })?, [], "others come twice");
-        assert_eq!(found(|i| i / 2)?, [], "nobody is heavy");
+        assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i / 2 / 2 })?, [], "other keys occur twice");
+        assert_eq!(found(|i| i / 2)?, [], "no key is heavy");
         Ok(())
     }
 }

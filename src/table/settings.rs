@@ -74,7 +74,7 @@ const TWO_BITS_FIRST_HIGHEST: u32 = 0;
 const ONE_STRAND: u32 = 0;
 const BOTH_STRANDS: u32 = 1;
 
-/// Bits of the keys and values of a table. Where it has no values, those of the numbers that stand in for them.
+/// Bits of the keys and values of a table. If it has no values, the bits of the numbers stored in place of values.
 #[derive(Clone, Copy)]
 pub(super) struct Widths {
     pub(super) keys: u32,
@@ -251,8 +251,8 @@ impl Trailer {
 
     /// The settings of a table with this plan that holds this many pairs.
     ///
-    /// A load may ask for no more slots for them than the image has: every build and every batch sees to that, and
-    /// removing pairs keeps the slots. So a small file cannot ask for a huge table at its first batch.
+    /// The load must not require more slots for these pairs than the image has: builds and batches ensure this, and
+    /// removing pairs keeps the slots. So a small file cannot cause a huge allocation at its first batch.
     pub(super) fn settings<P: Plan>(&self, plan: &P, pairs: u64) -> Checked<Settings> {
         let Numbers { load_millionths, duplicates, attempts, .. } = self.numbers;
         let size = match load_millionths {
@@ -280,14 +280,14 @@ impl Settings {
     /// Refuses a table that is a part of another structure than the one it is opened as.
     pub(super) fn expect(&self, contents: Contents) -> Checked<()> {
         if self.contents == contents {
-            // Sets welcome keys that come again.
+            // Sets accept duplicate keys.
             return match (contents, self.duplicates) {
                 (Contents::Set, Duplicates::Error) => Err("its settings contradict each other".into()),
                 _ => Ok(()),
             };
         }
         Err(format!(
-            "it holds a {} where a {} was wanted: open it as what it is",
+            "it contains a {} table, not a {} table: open it with the type that saved it",
             self.contents.name(),
             contents.name()
         ))

@@ -169,7 +169,7 @@ mod tests {
             let all: u32 = width * height;
             for count in [0, 1, all / 3, all.saturating_sub(1), all].into_iter().filter(|&count| count <= all) {
                 for picture in [Picture::blobs, Picture::random].map(|make| make(width, height, count, 9)) {
-                    let picture = picture.expect("so many cells");
+                    let picture = picture.expect("enough cells");
                     assert_eq!((cells(&picture).len(), picture.defined()), (count as usize, count));
                 }
             }

@@ -3,7 +3,7 @@
 //! ```text
 //! lookups         the same table on each device, which share out the queries; from and to pinned memory, where there is such
 //! build           columns of the host in pinned memory: one table on one device (`build one table`); in shards, dealt on the
-//!                 way (`build`), or dealt before (`build dealt`)
+//!                 way (`build`), or dealt before (`build partitioned`)
 //! in shards       lookups in the table that this built, whose queries are dealt on the way
 //! resting         lookups of a table in the host's memory, whose shards go to the devices
 //! groups, join    columns of the host, keys with four rows each, up to 2^26 rows
@@ -209,9 +209,9 @@ impl Case<'_> {
             return Err(wrong("build", "another digest than of the CPU's table".into()));
         }
         let host_resident = here.host_resident(self.devices)?;
-        rows.push(self.timed("lookups, resting", asked, || {
+        rows.push(self.timed("lookups, host-resident", asked, || {
             let ((), time) = wall(|| Ok(host_resident.get_into(queries, answers, bits)?))?;
-            check("lookups, resting", answers, bits)?;
+            check("lookups, host-resident", answers, bits)?;
             Ok(time)
         })?);
         drop((here, columns));
@@ -236,7 +236,7 @@ impl Case<'_> {
             *place += 1;
         }
         let (by_shard, values) = (&*by_shard, &*values);
-        self.timed("build dealt", self.n, || {
+        self.timed("build partitioned", self.n, || {
             let of = |shard: usize| {
                 let rows = starts[shard]..starts[shard + 1];
                 Ok((&by_shard[rows.clone()], &values[rows]))
@@ -244,7 +244,7 @@ impl Case<'_> {
             let (table, time) = wall(|| Ok(builder.build_partitioned(self.devices, of)?))?;
             match table.digest()? == digest {
                 true => Ok(time),
-                false => Err(wrong("build dealt", "another digest".into())),
+                false => Err(wrong("build partitioned", "another digest".into())),
             }
         })
     }

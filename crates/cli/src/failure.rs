@@ -25,7 +25,7 @@ pub enum Failure {
     Input(String),
     /// A device gave a wrong answer where a right one was needed to go on.
     Wrong(String),
-    /// Whoever read our output has had enough.
+    /// The reader of the output has closed the pipe.
     ClosedPipe,
 }
 

@@ -38,7 +38,7 @@ const ROW: &str = "row";
 ///     or float64; those of floats have the same bits on every device, thread count and run.
 ///
 /// Raises:
-///     OverflowError: if a sum of integers does not fit 64 bits.
+///     OverflowError: if a sum of integers does not fit in 64 bits.
 ///
 /// >>> import koel, numpy as np
 /// >>> keys, found = koel.group_by(np.array([7, 3, 7]), {"total": (np.array([0.5, 1.0, 2.0]), "sum"), "rows": "size"})

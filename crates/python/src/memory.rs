@@ -29,7 +29,7 @@ pub(crate) fn check(bytes: u64) -> Result<()> {
     let advice = "free some, raise the limit of this process (ulimit -v), or use less data at a time, such as with the functions \
                   for streams and a memory_limit";
     let text = format!(
-        "this needs up to {} MB of memory, which the system does not give: {advice}",
+        "this needs up to {} MB of memory, which the system does not provide: {advice}",
         bytes.div_ceil(1_000_000)
     );
     Err(PyMemoryError::new_err(text).into())

@@ -1,13 +1,13 @@
-//! A join under a limit: what fits is joined at once, and else part by part.
+//! A join under a memory limit: in memory if the right rows fit, otherwise one partition at a time.
 //!
 //! ```text
-//! right batches  held until they are too many
-//! all held       index; left morsels are looked up by all threads, and their results passed on in order (ordered.rs)
-//! too many       right rows dealt, left rows dealt; each pair of parts joined (pair.rs); runs of results merged
-//!                behind them, in right and full joins, right rows without a partner
+//! right batches  buffered until they exceed the limit
+//! all fit        index; all threads look up left morsels, and results are passed on in order (ordered.rs)
+//! too many       both sides partitioned; each pair of parts joined (pair.rs); runs of results merged
+//!                then, in right and full joins, the unmatched right rows
 //! ```
 //!
-//! Several devices have an index each, and share out left batches; or share out parts.
+//! With several devices, each has an index and they divide the left batches, or they divide the parts.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ pub struct Join<'a> {
     pub columns: &'a [Output],
     /// How much memory may be used.
     pub limit: &'a Limit,
-    /// Is told how far the work is, by the thread that calls.
+    /// Receives progress reports, on the calling thread.
     pub watch: &'a dyn Fn(Stage),
 }
 
@@ -98,7 +98,7 @@ pub struct JoinedRows {
     pub right: u64,
     /// Rows of the result.
     pub joined: u64,
-    /// Bytes written to temporary files: rows as they were first dealt, and results.
+    /// Bytes written to temporary files: the first partitioning of the rows, and results.
     pub spilled: u64,
 }
 

@@ -20,13 +20,13 @@ pub struct Limit {
     of_row: u64,
 }
 
-/// Words, a table of them, lists of rows, and room to build these.
+/// Words, a table of them, lists of rows, and scratch space to build these.
 const OF_A_ROW: u64 = 48;
 /// Values of an aggregate, and what comes of them.
 const OF_AN_AGGREGATE: u64 = 24;
 
 impl Limit {
-    /// So many bytes. Temporary files are in the system's folder for them.
+    /// A limit of `bytes` bytes. Temporary files are created in the system's temporary folder.
     ///
     /// What is counted are columns and the tables made of their keys. A process takes some 50 MB besides, and more with a
     /// driver of OpenCL.
@@ -50,8 +50,8 @@ impl Limit {
         &self.folder
     }
 
-    /// The same, and no more than half of the least device's memory and of this machine's, for rows of which so many
-    /// aggregates are made.
+    /// The same limit, but at most half of the memory of the smallest device and of this machine, for rows with this
+    /// number of aggregates.
     pub(super) fn of(&self, devices: &[Any], aggregates: usize) -> Limit {
         self.share(devices, aggregates, 1)
     }
@@ -78,7 +78,7 @@ impl Limit {
         Limit { of_row: self.of_row * cpus.max(1) as u64, ..self }
     }
 
-    /// Whether so many rows can be worked on at once: their columns, and what is made of them.
+    /// Whether this number of rows can be processed at once: their columns, and what is computed from them.
     pub(super) fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
     }

@@ -56,7 +56,7 @@ pub(super) fn draw(lines: &[Line], devices: &[Any], args: &Args) -> io::Result<D
     }
     let chart = Chart {
         name: "all".into(),
-        title: "Rates beside goals and beside what memory allows".into(),
+        title: "Rates compared with goals and memory limits".into(),
         lines: vec![plots::how(args)],
         axis: Axis::linear("share: at 1 is the goal, or what memory allows", ""),
         marked: Some(1.0),

@@ -136,7 +136,7 @@ fn base(
             None => Ok(Err("there is no CPU backend".into())),
         },
         Beside::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
-            _ if bench.args.no_peers => format!("{name} was not measured: leave out --no-peers"),
+            _ if bench.args.no_peers => format!("{name} was not measured: omit --no-peers"),
             _ => format!("{name} was not measured: build koel with --features bench-peers, if it has this peer"),
         })),
     }

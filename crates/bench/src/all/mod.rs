@@ -107,10 +107,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         let reason = match row.how {
             How::Outside(reason) => reason.to_owned(),
             How::Bench(..) if args.judged && devices.iter().any(|device| is_for(row, device, &devices)) => {
-                "its goals are those of other devices: leave out --judged".into()
+                "its goals are for other devices: omit --judged".into()
             }
             How::Bench(..) => {
-                format!("no device of this run is {}: --device all takes all there are", row.class.name())
+                format!("no device of this run is {}: --device all uses every device", row.class.name())
             }
         };
         lines.push(Line { row, device: None, n: row.n, found: Err(reason) });
@@ -131,8 +131,8 @@ fn bound(args: &Args) -> Result<Option<u32>> {
     match given[..] {
         [] => Ok(None),
         [n] if n >= LEAST => Ok(Some(n)),
-        [n] => Err(Failure::Input(format!("{n} pairs tell nothing: give --all an --n of {LEAST} or more"))),
-        _ => Err(Failure::Input("--n bounds all that --all measures: give one number".into())),
+        [n] => Err(Failure::Input(format!("{n} pairs are too few for --all: use an --n of {LEAST} or more"))),
+        _ => Err(Failure::Input("--n limits everything that --all measures: pass one number".into())),
     }
 }
 
@@ -211,13 +211,13 @@ impl Bench<'_> {
             return Ok(Err(reason.into()));
         }
         if n > most {
-            return Ok(Err(format!("it is about {} pairs: give --n {n} or more", text::grouped(n.into()))));
+            return Ok(Err(format!("this row needs {} pairs: use --n {n} or more", text::grouped(n.into()))));
         }
         if row.place == "pinned" && class_of(device) == Class::Cpu {
             return Ok(Err("there is no bus between the CPU backend and its memory".into()));
         }
         if row.threads.is_some_and(|threads| threads > rayon::current_num_threads()) {
-            return Ok(Err("this run has fewer threads: give more --threads, or take a machine that has them".into()));
+            return Ok(Err("this run has fewer threads: use more --threads, or a machine with more cores".into()));
         }
         let measured = match self.rate(row, n, device, row.threads)? {
             Ok(measured) => measured,

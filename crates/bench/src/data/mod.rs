@@ -79,7 +79,7 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
     let (first, last) = (options::pair_count(first)?, options::pair_count(last)?);
     if first == 0 || first > last {
         return Err(format!(
-            "`{text}` is no range: give the least number, 1 or more, and then the greatest: 512..2^24"
+            "`{text}` is not a range: write the minimum, at least 1, and the maximum, such as 512..2^24"
         ));
     }
     let doublings = std::iter::successors(Some(first), |n| n.checked_mul(2));
@@ -89,7 +89,7 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
 /// `--multiplicity`.
 fn multiplicities(text: &str) -> std::result::Result<Sizes, String> {
     match sizes(text)? {
-        Sizes(counts) if counts.contains(&0) => Err("a key has one row at least: give 1 or more".into()),
+        Sizes(counts) if counts.contains(&0) => Err("a key has at least one row: use 1 or more".into()),
         counts => Ok(counts),
     }
 }
@@ -98,7 +98,7 @@ fn multiplicities(text: &str) -> std::result::Result<Sizes, String> {
 fn share(text: &str) -> std::result::Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| {
-        format!("`{text}` is no share: give a number above 0 and up to 1, like 0.5 for half of all rows")
+        format!("`{text}` is not a share: use a number above 0 and up to 1, like 0.5 for half of all rows")
     })
 }
 
@@ -248,7 +248,10 @@ impl DataOptions {
         match (self.domain, self.defined) {
             (None, _) if !matches!(order, Order::Sorted | Order::Shuffled) => {
                 let order = order.name();
-                Err(Failure::Input(format!("--order {order} is one of cells: give a --domain, or sorted or shuffled")))
+                Err(Failure::Input(format!(
+                    "--order {order} is an order of cells: add a --domain, or use sorted or \
+                                            shuffled"
+                )))
             }
             (Some(rows), Some(defined)) if u64::from(defined) > rows.cells() => {
                 let (defined, cells) = (text::grouped(defined.into()), text::grouped(rows.cells()));
@@ -296,7 +299,7 @@ impl DataOptions {
         let shapes = if self.shapes() == Shapes::Blobs { "in blobs" } else { "at random" };
         let (width, height, defined) = (rows.width(), rows.height(), text::grouped(defined.into()));
         Some(format!(
-            "{width} x {height} cells, {defined} ({share:.1}%) defined {shapes}; order: {order}; all are asked"
+            "{width} x {height} cells, {defined} ({share:.1}%) defined {shapes}; order: {order}; all are queried"
         ))
     }
 
@@ -312,7 +315,7 @@ impl DataOptions {
 
 /// `--domain`: a width and a height.
 fn domain(text: &str) -> std::result::Result<Rows2, String> {
-    let advice = || format!("`{text}` is no domain: give a width and a height, like 8192x8192");
+    let advice = || format!("`{text}` is not a domain: write a width and a height, like 8192x8192");
     let (width, height) = text.split_once(['x', 'X']).ok_or_else(advice)?;
     let side = |text: &str| options::count(text).ok().and_then(|side| u32::try_from(side).ok()).ok_or_else(advice);
     Rows2::new(side(width)?, side(height)?).map_err(|error| error.to_string())

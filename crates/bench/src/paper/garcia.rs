@@ -300,7 +300,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let defined = bench.size(1 << 19);
     let side = side(defined);
     let orders = [Order::Row, Order::Morton, Order::Bitrev, Order::Shuffled];
-    let names = ["row-major", "Morton", "bit-reversed Morton", "row-major, asked at random"];
+    let names = ["row-major", "Morton", "bit-reversed Morton", "row-major, queried at random"];
     let x = Axis::named("order of cells", &names);
     let title = format!("access to all of {side} x {side} cells, {defined} defined, load 0.85");
     let mut figure = bench.figure(("10", "Figures 9 and 10"), &title, x, Axis::linear("access time", "ms"));
@@ -316,7 +316,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             }
         }
     }
-    figure.note("all cells are asked, defined or not, in the order of the keys; in the last place at random");
+    figure.note("all cells are queried, defined or not, in the order of the keys; for the last bar, in random order");
     Ok(vec![figure])
 }
 

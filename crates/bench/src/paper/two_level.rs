@@ -27,7 +27,7 @@ pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kern
 const PERFECT: usize = 1 << 17;
 
 /// What the stages of large builds are that no paper has.
-const SAMPLE: &str = "gather: of 2^18 pairs and more a sample is read, to be looked through for keys that come again";
+const SAMPLE: &str = "gather: with 2^18 pairs or more, a sample is read to look for duplicate keys";
 
 /// Tables of which the iterations are counted, each with functions of its own.
 const TABLES: usize = 31;

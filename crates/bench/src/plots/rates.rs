@@ -66,7 +66,7 @@ pub(crate) fn of_file(path: &Path) -> Result<Drawing> {
     let mut rates = data.columns.iter().flat_map(|column| &column.rates);
     if let Some(wrong) = rates.find(|rate| !(rate.rate.is_finite() && rate.rate > 0.0)) {
         let (path, Rate { of, by, rate, .. }) = (path.display(), wrong);
-        return Err(Failure::Input(format!("{path}: {of} by {by}: {rate} is no rate")));
+        return Err(Failure::Input(format!("{path}: {of} by {by}: {rate} is not a rate")));
     }
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     chart(name, data).draw().map_err(|error| io(&error))

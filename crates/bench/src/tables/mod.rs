@@ -87,20 +87,20 @@ pub(super) fn asked(args: &Args) -> Result<bool> {
         return if args.duplicates == Duplicates::Error {
             Ok(false)
         } else {
-            refuse("--duplicates is for keys that come again: say how often, by --multiplicity or --heavy")
+            refuse("--duplicates needs duplicate keys: add --multiplicity or --heavy")
         };
     }
     if args.table == Table::Map && args.duplicates == Duplicates::Error {
-        return refuse("a map has one pair of each key: say which stays, by --duplicates first or last");
+        return refuse("a map has one pair per key: choose the one to keep with --duplicates first or last");
     }
     if args.table != Table::Map && args.duplicates != Duplicates::Error {
-        return refuse("--duplicates is for --table map alone: leave it out");
+        return refuse("--duplicates applies only to --table map: omit it");
     }
     if args.table == Table::Group && !args.load.is_empty() {
-        return refuse("groups are made by a table of the library's own load: leave --load out");
+        return refuse("group-by chooses the load of its table: omit --load");
     }
     if args.data.has_order() || args.walk || args.insert {
-        return refuse("--domain, --order, --walk and --insert are for maps of distinct keys: leave them out");
+        return refuse("--domain, --order, --walk and --insert apply only to maps of distinct keys: omit them");
     }
     Ok(true)
 }

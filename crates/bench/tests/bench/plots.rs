@@ -192,7 +192,7 @@ fn rates_of_a_file_are_drawn_beside_each_other() {
     {
         assert!(drawing.texts.iter().any(|told| told == text), "{text}: {:?}", drawing.texts);
     }
-    for (wrong, part) in [("0", "0 is no rate"), ("\"41\"", "wrong.json"), ("1, \"raet\": 2", "raet")] {
+    for (wrong, part) in [("0", "0 is not a rate"), ("\"41\"", "wrong.json"), ("1, \"raet\": 2", "raet")] {
         folder.file("wrong.json", file(wrong));
         folder.refused("--draw rates.json,wrong.json --plots new", part);
     }

@@ -186,7 +186,7 @@ const FILES: &[Case] = &[
         "mkdir missing && koel unique pairs.csv -o missing/out.csv",
     ),
     ("koel build pairs.csv -o t.csv", "give a name like table.koel", "koel build pairs.csv -o table.koel"),
-    ("koel build pairs.csv -o -", "give its name", "koel build pairs.csv -o t.koel"),
+    ("koel build pairs.csv -o -", "name a file", "koel build pairs.csv -o t.koel"),
     ("koel build pairs.csv -o /dev/stdout --json", "omit one of them", "koel build pairs.csv -o /dev/stdout"),
     ("koel man nowhere", "create it first", "mkdir nowhere && koel man nowhere"),
     (

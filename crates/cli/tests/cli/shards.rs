@@ -23,7 +23,7 @@ fn key(i: u32) -> u32 {
     i.wrapping_mul(0x9e37_79b9)
 }
 
-/// `pairs.csv` of so many rows, and `queries.csv` of some of their keys and others.
+/// `pairs.csv` with `rows` rows, and `queries.csv` with some of their keys and others.
 fn pairs(folder: &Folder, rows: u32) {
     folder.file("pairs.csv", (0..rows).map(|i| format!("{},{i}\n", key(i))).collect::<String>());
     folder.file(

@@ -75,7 +75,7 @@ async fn joins_without_room_are_merged_on_disk() {
     }
 }
 
-/// koel needs more beside the rows than HashJoinExec, which has what it needs here.
+/// koel needs more memory in addition to the rows than HashJoinExec, which has enough here.
 #[tokio::test]
 async fn joins_without_room_for_koel_and_without_a_disk_are_hashed() {
     for (seed, key) in (0..).zip(KEYS.into_iter().filter(|key| *key != "boolean")) {

@@ -148,7 +148,7 @@ impl<T: Send + Sync> Shared<T> {
     }
 }
 
-/// What a file holds, if it is what was asked for.
+/// The contents of a file, if they are of the requested kind.
 fn info(path: &PathBuf, wanted: Contents, class: &str) -> Result<(FileInfo, Type)> {
     let info = read_info(path)?;
     let keys = Type::of_file(info.key_bits, info.key_type);
