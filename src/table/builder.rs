@@ -229,8 +229,8 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`, "Keys of
-    /// strangers"). The plan and the files of the table contain the seed, so a build can be repeated.
+    /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`). The plan
+    /// and the files of the table contain the seed, so a build can be repeated.
     ///
     /// # Errors
     /// [`Error::NoRandomness`] if the system cannot provide one.

@@ -33,8 +33,7 @@ macro_rules! table_settings {
                 self
             }
 
-            /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`,
-            /// "Keys of strangers").
+            /// A random seed from the operating system, for keys from untrusted sources (`docs/canonical-layout.md`).
             ///
             /// # Errors
             /// [`Error::NoRandomness`](crate::Error::NoRandomness) if the system cannot provide one.

@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Key, Value};
 
-/// Rows at the beginning or the end among which the pair that stays is looked for: a key with a 64th of all rows in any
-/// order is missing there once in e^256 columns.
+/// The number of rows at the start or the end in which the pair that stays is searched. A key with 1/64 of all rows, in
+/// random order, is missing from them with probability e^-256.
 const WINDOW: usize = 1 << 14;
 
-/// The pairs without those of the heavy keys that `rule` drops; the ones that it keeps are at the end. `None` if there
-/// are no heavy keys, or none were found in the sample.
+/// The pairs without those of the heavy keys in the window, followed by the pair of each that stays under `rule`.
+/// `None` if the window has no pair of a heavy key.
 pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,

@@ -8,7 +8,8 @@
 //! too large   a part that does not fit is partitioned again; rows of one key are aggregated in pieces (fold.rs)
 //! ```
 //!
-//! Several devices work on different parts. For them, rows that fit are partitioned too, in memory, if there are enough.
+//! Several devices work on different parts. For them, rows that fit are also partitioned, if there are
+//! enough.
 
 use std::sync::Arc;
 

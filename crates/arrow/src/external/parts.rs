@@ -1,7 +1,7 @@
 //! Partitions rows by the hashes of their keys into parts, each small enough to be processed in memory.
 //!
 //! ```text
-//! deal     partitions a batch, stably; the rows of each part become a block of the spill file
+//! batch    partitioned stably; the rows of each part become a block of the spill file
 //! level    which 5 bits of the hash determine the part; partitioning again uses other bits
 //! ```
 //!

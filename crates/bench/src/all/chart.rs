@@ -13,12 +13,12 @@ use crate::figure::Axis;
 use crate::plots::{self, Bar, Chart, Column, Drawing, Group, Kind};
 use koel_cli::text;
 
-/// What a rate is beside.
+/// How a rate compares with a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Against {
     Reached,
     Missed,
-    /// A goal that is for something else, or cannot be told.
+    /// The goal applies to something else, or cannot be judged.
     NotJudged,
     Limit,
 }
@@ -87,7 +87,7 @@ fn group(line: &Line, found: &Found) -> Group {
     }
 }
 
-/// The rate beside one goal.
+/// The bar of a rate as a share of one goal.
 fn beside(found: &Found, judged: &Judged) -> Bar {
     let goal = &judged.reach;
     match (goal.rate, judged.reached(found.rate)) {

@@ -1,8 +1,8 @@
-//! What tables are measured on: pairs, in an order, and what a table of them is asked.
+//! The data that tables are measured with: pairs, in an order, and queries.
 //!
 //! ```text
-//! random keys   n keys; queries of which so many in a hundred hit             sorted or shuffled
-//! a domain      the defined cells of a picture; every cell of it is asked     in picture order, sorted or shuffled
+//! random keys   n keys; queries with a given share of hits                  sorted or shuffled
+//! a domain      the defined cells of a picture; queries of all cells        in picture order, sorted or shuffled
 //! ```
 
 mod cells;
@@ -38,17 +38,17 @@ pub(super) struct DataOptions {
         value_parser = clap::value_parser!(u32).range(0..=100)
     )]
     hits: Vec<u32>,
-    /// Rows of a key on average, separated by commas, or a range of doublings like --n; for tables of rows whose keys
-    /// come again
+    /// Average rows per key, separated by commas, or a range of doublings like --n; for tables of rows with duplicate
+    /// keys
     #[arg(
         long, value_name = "COUNTS", value_delimiter = ',', value_parser = multiplicities,
         conflicts_with_all = ["domain", "order"]
     )]
     multiplicity: Vec<Sizes>,
-    /// Beside that: the same with this share of all rows of one key, above 0 and up to 1
+    /// Also measure with one key that has this share of all rows, above 0 and up to 1
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["domain", "order"])]
     heavy: Option<f64>,
-    /// In place of random keys: the cells of a synthetic picture, of which some are defined; all are asked
+    /// Use the defined cells of a synthetic picture as keys instead of random keys, and query all cells
     #[arg(
         long, value_name = "WIDTHxHEIGHT", value_parser = domain, requires = "defined",
         conflicts_with_all = ["n", "queries", "hits"]
@@ -60,8 +60,7 @@ pub(super) struct DataOptions {
     /// Which cells are defined [default: blobs]
     #[arg(long, value_name = "PICTURE", requires = "domain")]
     picture: Option<Shapes>,
-    /// Keys of cells, and the order in which pairs are inserted and queries asked [default: row with a domain, or
-    /// shuffled]
+    /// Keys of cells, and the order of pairs and queries [default: row with a domain, otherwise shuffled]
     #[arg(long)]
     order: Option<Order>,
     /// The seed of tables and keys
@@ -164,17 +163,17 @@ impl DataOptions {
         self.domain.and(self.defined).map_or_else(usual, |defined| vec![defined])
     }
 
-    /// Of a hundred queries those that hit, as asked for; a picture has its own share.
+    /// The requested hits per hundred queries; a picture has its own share.
     pub(super) fn given_hits(&self) -> &[u32] {
         if self.domain.is_some() { &[] } else { &self.hits }
     }
 
-    /// The same with lookups of so many hits in a hundred, as many as pairs.
+    /// The same with as many queries as pairs, and these shares of hits per hundred.
     pub(super) fn with_hits(&self, hits: &[u32]) -> DataOptions {
         DataOptions { queries: None, hits: hits.to_vec(), ..self.clone() }
     }
 
-    /// Whether keys are to come again.
+    /// Whether keys have duplicates.
     pub(super) fn has_copies(&self) -> bool {
         !self.multiplicity.is_empty() || self.heavy.is_some()
     }
@@ -203,7 +202,7 @@ impl DataOptions {
         Copies::new(n, count, heavy.unwrap_or(0.0), self.seed, limits)
     }
 
-    /// Queries of a lookup, of tables of so many pairs.
+    /// The number of queries of a lookup, for tables of `n` pairs.
     pub(super) fn query_count(&self, n: u32) -> u64 {
         self.queries.unwrap_or(n).into()
     }
@@ -234,7 +233,7 @@ impl DataOptions {
         }
     }
 
-    /// Why the keys of these data are no keys for tables of these limits; random keys are drawn within them.
+    /// Why the keys of these data do not fit tables with these limits; random keys are drawn within them.
     pub(super) fn too_wide(&self, data: &Data, limits: Limits) -> Option<String> {
         let Source::Cells(cells) = &data.source else { return None };
         let greatest = cells.greatest_key().filter(|&greatest| greatest > limits.greatest_key())?;
@@ -321,7 +320,7 @@ fn domain(text: &str) -> std::result::Result<Rows2, String> {
     Rows2::new(side(width)?, side(height)?).map_err(|error| error.to_string())
 }
 
-/// Pairs, and what a table of them is asked.
+/// Pairs and queries.
 pub(super) struct Data {
     pub(super) keys: Vec<u32>,
     pub(super) values: Vec<u32>,

@@ -23,7 +23,7 @@ pub(super) const POSTER: &[Experiment] = &[
 
 pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kernels)];
 
-/// Beyond so many voxels perfect spatial hashes are left out: one thread of the host builds them.
+/// The maximum number of voxels for perfect spatial hashes: one thread of the host builds them.
 const PERFECT: usize = 1 << 17;
 
 /// What the stages of large builds are that no paper has.

@@ -286,7 +286,7 @@ fn a_table_goes_through_a_pipe_and_a_reader_may_leave() {
     assert_eq!(build.wait().unwrap().code(), Some(0));
 }
 
-/// Root may write everywhere, so these tests run as `nobody`.
+/// Root may write everywhere, so this runs the command as an unprivileged user.
 #[cfg(unix)]
 #[test]
 fn folders_and_files_that_may_not_be_written_are_named() {

@@ -1,7 +1,7 @@
 //! Joins that are hard on memory and on one key, by stock DataFusion and by koel.
 //!
 //! ```text
-//! cargo run --release --example limits -- skew [ROWS]                 most probe rows have one key, with 78 matches each
+//! cargo run --release --example limits -- skew [ROWS]                 most probe rows have one key, 78 matches each
 //! cargo run --release --example limits -- files FOLDER [ROWS]         two Parquet files of ROWS rows [default: 2e7]
 //! cargo run --release --example limits -- join FOLDER stock|koel [MB] joins them with MB of memory for the session
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Pairs              a multimap: the build rows of each probe row; for inner and outer joins, and residual filters
-//! FirstOccurrences   a map: the first build row of each probe row's key; for semi, anti and mark joins without a filter
+//! FirstOccurrences   a map: the first build row of each probe row's key; for semi, anti, mark joins without a filter
 //! ```
 //!
 //! After an error of a device, during the build or later, the device is not used again: the CPU builds the same index,

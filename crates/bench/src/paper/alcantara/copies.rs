@@ -1,5 +1,5 @@
-//! Figures 4.5 and 4.6: compacting and multivalue tables of rows whose keys come more and more often, beside sorted
-//! lists. Everything is measured as `koel-bench --table` does; here its rows become curves.
+//! Figures 4.5 and 4.6: compacting and multivalue tables of rows with more and more duplicates, compared with sorted
+//! lists. Everything is measured as by `koel-bench --table`; here its rows become curves.
 
 use koel::Kind;
 use koel::scheme::Limits;
