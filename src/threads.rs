@@ -1,8 +1,8 @@
 //! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones. Public
 //! for koel's own crates, which have threads for devices too.
 //!
-//! Rayon starts its global pool at its first use, and panics if the system gives no threads. So it is started here,
-//! before its first use, and what the system said is kept.
+//! Rayon starts its global pool at its first use, and panics if the system cannot create threads. So it is started
+//! here, before its first use, and the system's error is kept.
 //!
 //! **Why who waits for a thread works meanwhile.** A device's thread is in no pool, so what it does in parallel is done
 //! by a pool's threads, of which the one that waits may be the last.
@@ -73,7 +73,7 @@ impl Workers {
     /// Starts a thread, which ends the others' work if it panics.
     ///
     /// # Errors
-    /// [`Error::Device`] if the system gives none.
+    /// [`Error::Device`] if the system cannot create them.
     pub fn start<'scope, R: Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -122,7 +122,7 @@ impl Drop for Member<'_> {
     }
 }
 
-/// What [`Workers::leader`] gives.
+/// The guard that [`Workers::leader`] returns.
 #[derive(Debug)]
 pub struct Leader<'a>(&'a Workers);
 

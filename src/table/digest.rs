@@ -24,12 +24,12 @@ pub(super) const HEADER_BYTES: usize = 128;
 pub(super) const VERSION: u32 = 2;
 /// The version of salted tables: the header ends with the salt, and all else is as before.
 pub(super) const SALTED_VERSION: u32 = 3;
-/// Where the salt stands.
+/// The offset of the salt.
 pub(super) const SALT_AT: usize = HEADER_BYTES - Salt::BYTES;
 /// Words that pass through the host at a time when an image is read for its digest or a file: 8 MiB.
 pub(super) const CHUNK_WORDS: usize = 1 << 20;
 
-/// What a stored table says of itself, before its plan.
+/// The header of a stored table, before its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Header {

@@ -33,7 +33,7 @@ use crate::memory;
 use crate::scheme::{Kind, Plan, Salt, Scheme, SchemeNumber};
 use crate::threads;
 
-/// What a table file says of itself, known from its header and its settings.
+/// The properties of a table file, read from its header and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileInfo {
@@ -41,17 +41,17 @@ pub struct FileInfo {
     pub scheme: u32,
     /// Canonical or classic.
     pub kind: Kind,
-    /// What its pairs are: a table of its own, or a part of a structure.
+    /// What the table is used for: as a map, or as a part of another structure.
     pub contents: Contents,
     /// Bits of its keys, 32 or 64.
     pub key_bits: u32,
-    /// Bits of its values, 32 or 64; 0 where there are none. The table of a compacting table has ids as its values.
+    /// Bits of its values, 32 or 64; 0 if there are none. The table of a compacting table has ids as its values.
     pub value_bits: u32,
     /// The type of its keys.
     pub key_type: KeyType,
     /// The type of its values.
     pub value_type: ValueType,
-    /// How many shards it is in, if it is one in shards: then [`Sharded`](crate::Sharded) opens it.
+    /// The number of shards of a sharded table, which [`Sharded`](crate::Sharded) opens.
     pub shards: Option<u32>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Source<'a> {
         Trailer::read(&bytes).map_err(|reason| self.bad(reason))
     }
 
-    /// What the file says of how the table goes on.
+    /// The settings for later batches, from the file.
     fn settings<P: Plan>(&self, trailer: &Trailer, plan: &P, contents: Contents) -> Result<Settings> {
         let pairs = self.header.pairs + u64::from(plan.outside().is_some());
         let settings = trailer.settings(plan, pairs).map_err(|reason| self.bad(reason))?;
@@ -199,7 +199,7 @@ impl<'a> Source<'a> {
         Ok(settings)
     }
 
-    /// What the file says of its image, whose words these are.
+    /// The image with these words, and its counts from the file.
     fn image_of<B: HashBackend, S: Scheme>(&self, plan: S::Plan, buffer: B::Buffer<u64>) -> Image<B, S> {
         let Header { pairs, tombstones, .. } = self.header;
         Image { plan, buffer, pairs, tombstones }
@@ -273,7 +273,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Opens a file, checks everything in it, and puts the table on a device.
     ///
     /// Cost: the file is read once into this machine's memory, hashed and audited by all threads, and uploaded. The
-    /// longest chain of a classic table (`Cuckoo::chain`) is not in the file; batches to come use the default.
+    /// longest chain of a classic table (`Cuckoo::chain`) is not in the file; later batches use the default.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a table of this scheme, is damaged, or contradicts
@@ -312,17 +312,18 @@ impl<S: Scheme> HashTable<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file without reading it: the system pages the image in as lookups touch it.
+    /// Opens a file without reading it: the operating system loads pages of the image when lookups access them.
     ///
-    /// Cost: none at once; a lookup of a page that is not in memory waits for the disk.
+    /// Cost: opening is immediate; a lookup in a page that is not in memory waits for the disk.
     ///
-    /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere.
-    /// Lookups stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
+    /// The header and the sizes are checked, but not the image: call [`audit`](Self::audit) for files from untrusted
+    /// sources. Lookups stay in bounds whatever the image contains. Inserting works on a copy in memory; the file is
+    /// never written.
     ///
     /// # Safety
-    /// Until the table is dropped no one, in this process or another, writes to the file or cuts it short: the image is
-    /// read-only memory to the compiler, and reading behind a new end ends the process. Replacing the file by `save` is
-    /// fine, because that makes a new one. Where it cannot be ruled out, [`open`](Self::open) is the safe way.
+    /// Until the table is dropped, no process may write to the file or truncate it: the compiler assumes that the image
+    /// does not change, and reading past a new end terminates the process. Replacing the file with `save` is allowed,
+    /// because that creates a new file. If you cannot guarantee this, use [`open`](Self::open).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

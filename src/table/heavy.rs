@@ -43,7 +43,7 @@ pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     Pairs { keys, values }.followed_by(backend, &kept.keys, &kept.values).map(Some)
 }
 
-/// The pair that stays of each of these keys that comes among the first rows, or the last.
+/// The pair that stays of each of these keys that occurs among the first rows, or the last.
 fn staying<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,

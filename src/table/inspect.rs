@@ -16,14 +16,14 @@ use crate::threads;
 
 /// Tasks of an audit.
 const PARTS: u64 = 64;
-/// Buckets, or absent keys, that a thread takes at a time.
+/// The number of buckets, or absent keys, that a thread processes at a time.
 const AT_ONCE: usize = 1 << 10;
 /// A multiple of the cells of every bucket: 1, 4, 5, 8 and 16.
 const WHOLE_BUCKETS: u64 = 80;
 /// Absent keys that are walked to count the reads of a miss.
 const MISSES: usize = 1 << 16;
 
-/// What a table looks like inside.
+/// Statistics of a table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -35,7 +35,7 @@ pub struct Stats {
     pub tombstones: u64,
     /// Bytes of the image.
     pub bytes: u64,
-    /// Builds that were started again.
+    /// The number of restarted builds.
     pub restarts: u32,
     /// `ages[a]`: the number of pairs of age a, that is, placed by their a-th proposal (classic: by function a).
     pub ages: Vec<u64>,
@@ -49,12 +49,12 @@ pub struct Stats {
     pub bucket_bytes: u64,
     /// The buckets, type by type.
     pub buckets: Vec<Buckets>,
-    /// What the paper's model predicts, where there is one.
+    /// The prediction of the paper's model, if there is one.
     pub model: Option<Model>,
 }
 
 impl Stats {
-    /// Those of a table in shards, from its shards' own.
+    /// The statistics of a sharded table, from those of its shards.
     pub(crate) fn of_shards(shards: &[Stats]) -> Stats {
         let sum = |of: fn(&Stats) -> u64| shards.iter().map(of).sum::<u64>();
         let counts = |of: fn(&Stats) -> &[u64]| {

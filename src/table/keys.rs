@@ -78,7 +78,7 @@ impl KeyType {
         }
     }
 
-    /// The type of keys that come from two tables: that of both, or else numbers.
+    /// The type of the keys of two tables together: the common type, or else numbers.
     pub(crate) fn of_both(self, other: KeyType) -> KeyType {
         if self == other { self } else { KeyType::Numbers }
     }

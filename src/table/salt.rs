@@ -47,7 +47,7 @@ mod tests {
 
     const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];
 
-    /// A table whose plan has this attempt and salt, whatever its keys say.
+    /// A table whose plan has this attempt and salt, whatever its keys.
     fn table(attempt: u32, salt: Option<Salt>) -> Result<HashTable<Cpu, Cuckoo>> {
         let (cpu, scheme) = (Cpu::new(), Cuckoo::canonical(4));
         let plan: CuckooPlan = scheme.plan(Request { slots: 40, pairs: 5, seed: 3, attempt })?.with_salt(salt);
@@ -75,7 +75,7 @@ mod tests {
         Ok(())
     }
 
-    /// All pairs stand where these constants want them: that they are other keys' constants shows by the salt alone.
+    /// All pairs are where these constants place them: only the salt shows that the constants belong to other keys.
     #[test]
     fn the_audit_recomputes_the_salt() -> Result<()> {
         let cpu = Cpu::new();

@@ -18,7 +18,7 @@ const OF_A_ROW: u64 = 96;
 /// Bytes that any call needs.
 const OF_A_CALL: u64 = 4 << 20;
 
-/// Refuses work for which the system has no memory.
+/// Returns an error if the system does not have this much memory.
 ///
 /// # Errors
 /// MemoryError.

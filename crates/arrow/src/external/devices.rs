@@ -37,7 +37,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Takes what comes of an item.
+/// Receives the results of an item.
 pub(super) type Emit<'a, R> = &'a mut dyn FnMut(R) -> std::result::Result<(), Stop>;
 
 /// What runs on each device: `begin` makes its state, and `work` emits the results of an item. Both are `dyn`, and so are the
@@ -146,7 +146,7 @@ impl Ended {
     }
 }
 
-/// An item, and where what comes of it goes.
+/// An item, and the channel for its results.
 struct Job<T, R> {
     number: usize,
     item: T,

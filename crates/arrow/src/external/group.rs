@@ -40,7 +40,7 @@ pub struct Of {
     pub function: Function,
     /// Their column.
     pub column: Option<usize>,
-    /// The name of the column that comes out.
+    /// The name of the result column.
     pub name: String,
 }
 
@@ -76,7 +76,7 @@ pub struct GroupBy<'a> {
     pub by: &'a [usize],
     /// What is wanted of each group.
     pub aggregates: &'a [Of],
-    /// In which order groups come.
+    /// The order of the groups.
     pub order: IdOrder,
     /// What becomes of rows whose key has a null.
     pub nulls: NullKeys,
@@ -170,8 +170,8 @@ impl GroupBy<'_> {
         Grouping { device, by, aggregates, order, nulls }
     }
 
-    /// How groups with these columns are put in order. Bytes of keys ascend as keys do: NaN behind all numbers, and null behind
-    /// all values.
+    /// How groups with these columns are sorted. The bytes of keys have the order of the keys: NaN after all numbers,
+    /// and null after all values.
     fn in_order(&self, schema: &Schema) -> Result<Order> {
         let options = SortOptions { descending: false, nulls_first: false };
         let field = |field: &Arc<Field>| SortField::new_with_options(field.data_type().clone(), options);

@@ -36,7 +36,8 @@ pub enum Output {
     Left(usize),
     /// A right column.
     Right(usize),
-    /// The key columns of this number: the left one, or where there is no left row the right one. Both are of one type.
+    /// The key column with this number: that of the left row, or of the right row if there is no left row. Both have
+    /// the same type.
     Key(usize),
 }
 
@@ -77,7 +78,7 @@ pub struct Join<'a> {
     pub devices: &'a [Any],
     /// The key columns, left and right, by their places.
     pub on: &'a [(usize, usize)],
-    /// Which rows come out.
+    /// The kind of join.
     pub how: JoinKind,
     /// Whether nulls are equal.
     pub nulls: NullEquality,
@@ -227,7 +228,7 @@ impl Join<'_> {
     }
 }
 
-/// A field as it comes out: any row of an outer join may be null.
+/// A field of the result: any row of an outer join may be null.
 fn plain(field: &Field) -> Field {
     let data_type: DataType = result_type(field.data_type());
     field.clone().with_data_type(data_type).with_nullable(true)

@@ -191,7 +191,7 @@ thread_local! {
     static FIRST_NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// One table: its columns as they are spilled, with the numbers of rows behind them, and which of them are its keys.
+/// One table: its columns as they are spilled, followed by the row numbers, and which of them are its keys.
 struct Side {
     schema: SchemaRef,
     keys: Vec<usize>,

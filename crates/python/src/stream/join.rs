@@ -42,7 +42,7 @@ use crate::run::detached;
 ///         differ, the right key columns are included.
 ///     suffix: appended to the name of a right column if a left column has the same name.
 ///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
-///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
 ///         memory, or less if the process may not allocate as much; half of it is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
 ///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or

@@ -39,7 +39,7 @@ enum Held {
 ///     keys: integers; those of 8 to 32 bits are kept in 32, others in 64.
 ///     values: as many integers.
 ///     duplicates: how to handle duplicate keys: "error", or keep the "first" or the "last" value.
-///     load_factor: the share of used slots, above 0 and up to 1 [default: best for the kind of table].
+///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the kind of table.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
