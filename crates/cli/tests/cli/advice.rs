@@ -163,7 +163,7 @@ const COLUMNS: &[Case] = &[
         "koel isin names.csv names.csv --on id --columns id,isin",
     ),
     ("koel convert names.csv - --types id", "write it as name=type", "koel convert names.csv - --types id=int64"),
-    ("koel convert names.csv - --types id=int", "give int32", "koel convert names.csv - --types id=int32"),
+    ("koel convert names.csv - --types id=int", "use int32", "koel convert names.csv - --types id=int32"),
     ("koel convert names.csv - --types id=int32,id=utf8", "give it one", "koel convert names.csv - --types id=utf8"),
     ("koel convert names.csv - --types name=int64", "another of --types", "koel convert names.csv - --types name=utf8"),
 ];
@@ -196,7 +196,7 @@ const FILES: &[Case] = &[
     ),
     (
         "koel convert names.csv orders.parquet -",
-        "by `koel convert`",
+        "with `koel convert`",
         "koel convert names.csv n.parquet && koel convert n.parquet n.parquet -",
     ),
     ("koel convert orders.parquet - --header no", "omit it", "koel convert orders.parquet -"),

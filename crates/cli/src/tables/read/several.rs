@@ -93,7 +93,7 @@ impl Several {
         for other in others {
             if other.is_text() != first.is_text() {
                 return Err(other.name.fail(format!(
-                    "this is {}, and {} is {}: text files and typed files cannot be combined: convert them to one \
+                    "this is {}, and {} is {}: text and typed files cannot be combined, so convert them to one \
                      format with `koel convert`",
                     other.format(),
                     first.name.shown(),
