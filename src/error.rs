@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A parameter out of its range.
-    #[error("{what} {given} is not possible: {advice}")]
+    #[error("{what} {given} is not valid: {advice}")]
     InvalidParameter {
         /// Which parameter.
         what: &'static str,
@@ -55,7 +55,7 @@ pub enum Error {
     },
     /// The input has a key more than once, but the table must hold each key once.
     #[error(
-        "key {key} is given more than once (it is the smallest such key): remove the duplicates, or build with \
+        "key {key} occurs more than once (it is the smallest such key): remove the duplicates, or build with \
          KeepFirst or KeepLast"
     )]
     DuplicateKey {
@@ -64,8 +64,8 @@ pub enum Error {
     },
     /// No attempt placed every pair.
     #[error(
-        "{pairs} pairs do not fit {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the last: \
-         {unplaced}. {}",
+        "{pairs} pairs do not fit in {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the \
+         last: {unplaced}. {}",
         *pairs as f64 / *slots as f64,
         if *by_load {
             "Lower the load, use more slots, a scheme or hash functions for higher loads, or another seed"

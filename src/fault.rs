@@ -28,7 +28,7 @@ use crate::sealed::Sealed;
 
 /// The environment variable.
 const VARIABLE: &str = "KOEL_FAULT";
-const ADVICE: &str = "give atomics, or cpu: or opencl: and one of hash, stale, drop, rows";
+const ADVICE: &str = "use atomics, or cpu: or opencl: and one of hash, stale, drop, rows";
 
 /// What can be planted in the passes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -327,7 +327,7 @@ pub(super) fn some<B>(devices: &[B]) -> Result<&[B]> {
 }
 
 fn no_device() -> Error {
-    Error::parameter("the number of devices", 0, "give one or more")
+    Error::parameter("the number of devices", 0, "use one or more")
 }
 
 /// The capacity of each shard of a table for `pairs` pairs.

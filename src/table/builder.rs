@@ -360,7 +360,7 @@ impl<S: Scheme> TableBuilder<S> {
             }
         };
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
-            return Err(Error::parameter("attempts", self.attempts, "give 1 to 1024"));
+            return Err(Error::parameter("attempts", self.attempts, "use 1 to 1024"));
         }
         self.key_type.check(<S::Key as Word>::BITS)?;
         Ok(Settings {

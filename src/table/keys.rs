@@ -66,13 +66,13 @@ impl KeyType {
         match self {
             KeyType::Kmers { k } | KeyType::CanonicalKmers { k } if !(1..=bits / 2).contains(&k) => {
                 let advice = match bits {
-                    32 => "give 1 to 16: a letter has 2 of a key's 32 bits",
-                    _ => "give 1 to 32: a letter has 2 of a key's 64 bits",
+                    32 => "use 1 to 16: a letter has 2 of a key's 32 bits",
+                    _ => "use 1 to 32: a letter has 2 of a key's 64 bits",
                 };
                 Err(Error::parameter("k", k, advice))
             }
             KeyType::Cells(Layout::BitReversed2 { bits }) if bits > layout::BIT_REVERSED2_BITS => {
-                Err(Error::parameter("bits of a coordinate", bits, "give 16 at most"))
+                Err(Error::parameter("bits of a coordinate", bits, "use 16 at most"))
             }
             _ => Ok(()),
         }

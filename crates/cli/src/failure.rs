@@ -65,7 +65,7 @@ impl fmt::Display for Failure {
 /// That a key has two values, where one is wanted.
 pub fn given_twice(key: impl fmt::Display) -> String {
     format!(
-        "key {key} is given more than once (it is the smallest such key): remove the duplicates, or give --duplicates \
+        "key {key} occurs more than once (it is the smallest such key): remove the duplicates, or use --duplicates \
          first or --duplicates last"
     )
 }

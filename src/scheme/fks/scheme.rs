@@ -58,7 +58,7 @@ impl Scheme for Fks {
             return Err(Error::parameter("hash family", self.family.name(), advice));
         }
         if !(1..=MAX_ITERATIONS).contains(&self.iterations) {
-            return Err(Error::parameter("iterations", self.iterations, "give 1 to 1000"));
+            return Err(Error::parameter("iterations", self.iterations, "use 1 to 1000"));
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ fn names_and_numbers_are_those_of_the_registry() {
         }
     }
     let error = AnyScheme::by_name("cockoo", Kind::Canonical).expect_err("no such scheme");
-    assert!(error.to_string().contains("give one of: cuckoo bucketized horton"), "{error}");
+    assert!(error.to_string().contains("use one of: cuckoo bucketized horton"), "{error}");
     assert_eq!(
         (AnyScheme::name_of(0), AnyScheme::has_id(0), AnyPlan::of_stored(0, &[0; 40]).is_err()),
         (None, false, true)

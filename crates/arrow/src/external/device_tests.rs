@@ -216,7 +216,7 @@ fn no_device_is_refused_and_stages_are_told() -> Result<()> {
     let watch = |stage| told.borrow_mut().push(stage);
     let join = Join { devices: &[], on, how, nulls, columns: &[Output::Left(0)], limit: &limit, watch: &watch };
     let refused = join.run(batches(&table, 100), batches(&table, 100), |_| Ok::<_, Error>(())).expect_err("refused");
-    assert_eq!(refused.to_string(), "the number of devices 0 is not possible: give one or more");
+    assert_eq!(refused.to_string(), "the number of devices 0 is not valid: use one or more");
     let (by, order, nulls) = (&[0][..], IdOrder::FirstSeen, NullKeys::Group);
     let of = GroupBy { devices: &[], by, aggregates: &[], order, nulls, limit: &limit, watch: &watch };
     let refused = of.run(batches(&table, 100), |_| Ok::<_, Error>(())).expect_err("refused");

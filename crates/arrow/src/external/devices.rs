@@ -54,7 +54,7 @@ type ItemWork<'a, T, S, R> = dyn Fn(&mut S, T, Emit<'_, R>) -> std::result::Resu
 pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     match devices {
         [] => {
-            let (what, advice) = ("the number of devices", "give one or more");
+            let (what, advice) = ("the number of devices", "use one or more");
             Err(koel::Error::InvalidParameter { what, given: "0".into(), advice }.into())
         }
         devices => Ok(devices),

@@ -477,10 +477,8 @@ fn what_wide_tables_do_not_have_is_refused() {
     let told = folder.ok("info t");
     assert!(told.contains("robin_hood") && told.contains("sequence random"), "{told}");
     folder.file("twice.csv", "-5,1\n-7,2\n-5,3\n-7,4\n4294967296,5\n");
-    folder.refused(
-        "-q build twice.csv -o t --device cpu",
-        "key -7 is given more than once (it is the smallest such key)",
-    );
+    folder
+        .refused("-q build twice.csv -o t --device cpu", "key -7 occurs more than once (it is the smallest such key)");
     for (rule, rows) in [("first", "-7,2\n-5,1\n"), ("last", "-7,4\n-5,3\n")] {
         folder.ok(&format!("build twice.csv -o t --duplicates {rule} --device cpu"));
         folder.file("q.csv", "-7\n-5\n");

@@ -65,7 +65,7 @@ where
             }
         }
         Err(format!(
-            "{pairs} pairs of the {} keys do not fit {slots} slots in {ATTEMPTS} attempts: lower --load or raise \
+            "{pairs} pairs of the {} keys do not fit in {slots} slots in {ATTEMPTS} attempts: lower --load or raise \
              --slots or --capacity",
             data.name
         ))
