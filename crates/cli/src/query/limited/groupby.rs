@@ -23,7 +23,7 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     let shape = Shape::of(&source, table.output);
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
-    // Text without values tells no type, and the sum of no numbers is none.
+    // Text without values determines no type, and a sum without numbers is null.
     let is_open = |asked: &Asked| {
         matches!(asked.function, Function::Sum | Function::Mean)
             && asked.column.as_ref().is_some_and(|column| stream.is_untyped(column))

@@ -17,7 +17,7 @@ pub(super) const BYTES: usize = 4 << 20;
 /// Rows that begin a word of a bitmap: cut there, those behind need no shifting.
 const WORD: usize = 64;
 
-/// How many rows of so many bytes a batch has.
+/// The number of rows of a batch whose rows have `bytes` bytes.
 pub(super) fn rows_of(bytes: usize) -> usize {
     (BYTES / bytes.max(1)).clamp(1, ROWS)
 }
@@ -30,7 +30,7 @@ pub(crate) struct Stream<'a> {
     /// Parts of the batch that came last, the next of them at the end.
     parts: Vec<RecordBatch>,
     has_failed: bool,
-    /// Columns of text of which no field has a value, so that nothing tells their types but what the user says.
+    /// Text columns without any value, whose types only the user can state.
     untyped: Vec<String>,
     /// What is to be so at the end.
     at_end: Option<Box<dyn FnOnce() -> Result<()> + Send + 'a>>,

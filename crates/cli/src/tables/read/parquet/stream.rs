@@ -17,7 +17,7 @@ use super::{Chosen, Parquet, failed, rows_of};
 use crate::failure::Result;
 use crate::input::Name;
 
-/// Rows of the first step: the metadata may not tell how long the texts of a dictionary become.
+/// The number of rows of the first step: the metadata may not include the decoded length of a dictionary's texts.
 const FIRST: usize = 128;
 /// The most rows of a step with texts: some may be much longer than those before them, and what a step takes is seen when it
 /// was taken.
@@ -51,7 +51,7 @@ impl Parquet {
         parts.iter().flatten().for_each(|&place| is_wanted[place] = true);
         for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
             if is_wanted[leaves.get_column_root_idx(leaf)] {
-                // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
+                // Texts of a dictionary are longer than their codes; newer files state their length.
                 let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
                 bytes = bytes.saturating_add(u64::try_from(long).unwrap_or(0));
                 if column.column_type() == Type::BYTE_ARRAY {
