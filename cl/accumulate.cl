@@ -1,16 +1,16 @@
 // Aggregates of groups: count, sum, mean, least and greatest value. One group of work-items a tile of rows.
 //
-//   each work-item   keeps what it has of one group in hand; when a row of another comes, it gives it away
-//   give             to the group's entry in the tile's own table (local memory, one entry to a place; the first group
-//                    that asks for it has it), or, where another group has the place, to the group's cells
+//   each work-item   accumulates one group in registers, until a row of another group follows
+//   add              to the group's entry in the tile's table (local memory, one entry per place; the first group
+//                    that uses a place owns it), or, if another group owns the place, to the group's cells
 //   at the end       entries to the groups' cells
 //
-// So a heavy group, which has its place in nearly every tile, costs its cells one atomic each a tile, not one a row,
-// and its entry one a work-item where its rows follow each other. Where groups are many, and few rows of a tile
-// meet, a row is dearer than without by one atomic on local memory.
+// So a heavy group, which owns its place in nearly every tile, needs one atomic per tile on its cells, not one per row,
+// and one per work-item on its entry if its rows are adjacent. With many groups, few of whose rows are in one tile,
+// each row costs one more atomic, on local memory.
 //
-// Which group has a place is a matter of schedule, and so is the order in which parts meet: neither shows in sums
-// modulo 2^64, minima and maxima.
+// Which group owns a place depends on timing, and so does the order of additions: neither affects sums modulo 2^64,
+// minima and maxima.
 //
 // Sums of 64-bit values have 128 bits, in two words: what passes 2^64 in the lower is one more in the upper, which does not
 // depend on order either. Doubles are added up as integers, in units of a window about the greatest exponent of the column
@@ -18,8 +18,7 @@
 // integers in the order of the numbers (src/backend/numbers.rs). `settle` makes values of all of these, and finds the first
 // group whose sum does not fit.
 //
-// What it is not: a hash table. Numbers of groups are dense, so their low bits spread them, and nobody looks for
-// another place.
+// This is not a hash table: group numbers are dense, so their low bits distribute them, and there is no probing.
 //
 //   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each column that is wanted; of means the sum and the count are
 //   KOEL_VALUE_BITS                            of a value: 32 or 64
@@ -145,7 +144,7 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
     atomic_add(&entries.counts[at], p.count);
 #endif
 #if KOEL_WANT_SUM
-    // The lower half wraps as often as its carries say, whoever brings them and when.
+    // The lower half wraps as often as its carries say, whichever work-item adds them and when.
     uint low = (uint)p.sum;
     uint before = low ? atomic_add(&entries.sums_low[at], low) : 0;
     uint high = (uint)(p.sum >> 32) + (before + low < low);
@@ -304,7 +303,7 @@ __kernel GROUP_SIZE void sample(__global const ulong *values, const ulong len, c
     if (exponent < 0x7ffu) atomic_max(about, exponent);
 }
 
-// One work-item a group. `overflow` is the first group whose sum does not fit, or NOBODY.
+// One work-item a group. `overflow` is the first group whose sum does not fit, or 2^32 - 1.
 __kernel GROUP_SIZE void settle(const ulong groups, __global ulong *sums, __global const ulong *highs,
                                 __global const uint *counts, __global ulong *means, __global ulong *least,
                                 __global ulong *greatest, __global uint *overflow, __global const uint *about,

@@ -1,4 +1,4 @@
-// The self-test of 64-bit atomics: what src/opencl/runtime/selftest.rs asks of a device before it is trusted with a table.
+// The self-test of 64-bit atomics: src/opencl/runtime/selftest.rs runs it on a device before the first table.
 //
 // Every work-item leaves its token in cells that all or some others use as well. The host knows what must remain
 // whatever the order was: a sum, a maximum, a XOR, a multiset of tokens, and one winner for each cell that four compete

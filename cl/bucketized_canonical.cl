@@ -16,13 +16,13 @@
 // Every turn but the last saw a slot that had grown meanwhile, and a slot can only grow so often; so this ends. A refusal
 // by words that may be old is final, since each of them was greater, and no slot ever holds less than it did.
 //
-// A compiler that takes plain reads for reads of what nobody else changes may read a word twice, and see two. So mine is
-// refused for the minimum, into which every word went, and not for a word that is picked afterwards: that one may have
-// grown since. An exchange for a minimum that is not in its slot fails. (No word is picked by its index in any case: that
-// would put them on the stack.)
+// A compiler that takes plain reads for reads of memory that no one else changes may read a word twice, and see two. So
+// mine is refused for the minimum, into which every word went, and not for a word that is picked afterwards: that one
+// may have grown since. An exchange for a minimum that is not in its slot fails. (No word is picked by its index in any
+// case: that would put them on the stack.)
 //
-// Of two copies the greater stays, and the other is dropped. Where mine is not the greater it need not be asked for its
-// place: it leaves behind a copy as great. If the copy was displaced meanwhile, it was by a word that is greater than
+// The greater of two duplicates stays, and the other is dropped. If mine is not the greater, it does not need its
+// place: a duplicate as great is stored. If the copy was displaced meanwhile, it was by a word that is greater than
 // mine too; then the maximum changes nothing.
 static inline ulong offer(__global ulong *bucket, ulong mine) {
     ulong words[KOEL_SLOTS];
@@ -107,13 +107,13 @@ __kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
     if (inside && rank != at) image[slot - at + rank] = mine;
 }
 
-// Whether another word of the same key stands at a smaller age, or at the same one just before it (equal upper halves
-// are neighbours in a bucket that is in order). Of k words with one key this spares the one that a lookup finds.
+// Whether another word of the same key is stored at a smaller age, or at the same one just before it (equal upper
+// halves are neighbours in a bucket that is in order). Of k words with one key this spares the one that a lookup finds.
 static inline bool is_copy(functions f, __global const ulong *image, ulong slot, uint2 home, uint buckets) {
     uint here = upper_of(image[slot]), age = age_of(here);
     bool copy = slot % KOEL_SLOTS > 0 && upper_of(image[slot - 1]) == here;
     for (uint turn = 0; turn < min(age - 1, 3u); turn++) {
-        // Nobody writes now, so these are plain loads for every device.
+        // There are no writers now, so these are plain loads for every device.
         __global const ulong2 *bucket = (__global const ulong2 *)(image + first_slot(bucket_for(f, turn, home, buckets)));
         #pragma unroll
         for (uint j = 0; j < LOADS; j++) {
@@ -165,7 +165,7 @@ __kernel GROUP_SIZE void bucketized_lift(__global ulong *image, TABLE, __global 
     if (slot % 32 == 0 && inside) taken_bits[slot / 32] = pack_answers(answers);
 }
 
-// ---- What follows a build or a batch part by part (bucketized_parts.cl, bucketized_insert.cl).
+// ---- What follows a build or a batch one partition at a time (bucketized_parts.cl, bucketized_insert.cl).
 
 // Work-items take escapes in turn, because how many there are is known on the device alone.
 __kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPES, __global uint *touched) {
@@ -209,8 +209,8 @@ __kernel GROUP_SIZE void bucketized_mend(__global ulong *image, TABLE, __global 
     }
 }
 
-// Escapes up to this age: whose key stands twice now is a copy. After a build those that were never in their part (age 1)
-// are to be looked at, which were compared with nobody there; after a batch all.
+// Escapes up to this age: a key that is stored twice now is a duplicate. After a build, only those that were never in
+// their part (age 1) are checked, because they were not compared there; after a batch, all.
 __kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, ESCAPES, const uint oldest) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];

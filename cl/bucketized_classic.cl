@@ -98,7 +98,7 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
             for (uint moves = 0; ; moves++) {
                 became = settle(image, f, moving, from, buckets);
                 if (became != NO_ROOM || moves == reach) break;
-                // One pair left over fails the attempt, so those who have been at it for long ask now and then whether
+                // One unplaced pair fails the attempt, so work-items with long chains check from time to time whether
                 // there is one, and stop.
                 if (moves % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
                 key = upper_of(moving);

@@ -1,20 +1,20 @@
-// A batch added to a canonical bucketized table part by part, from pairs that cl/parts.cl has dealt: the image is read
-// once and written once, elsewhere.
+// Adds a batch to a canonical bucketized table one partition at a time, from pairs partitioned by cl/parts.cl: the
+// image is read once, and written once to a new buffer.
 //
-//   bucketized_insert    a group a part    a part of `old`, and what the batch adds to it, are written to `image`
+//   bucketized_insert    a group per part    a part of `old`, with the batch's pairs, is written to `image`
 //
-// Then come bucketized_escapes, bucketized_mend and bucketized_recheck, as after a build part by part.
+// Then come bucketized_escapes, bucketized_mend and bucketized_recheck, as after a build one partition at a time.
 //
 //   read      the words of the part
 //   settle    those of the batch are offered to their buckets, and displace lesser words
-//   hand in   the words of each bucket in order
+//   write     the words of each bucket in order
 //
-// Copies of a key meet when they are offered, since they take the same way: nothing is compared beforehand, as it has to
-// be where words are placed by counting. A pair that meets its own key leaves the part, and is told as a copy when it
-// meets it again, or by bucketized_recheck.
+// Duplicates of a key meet when they are offered, because they have the same places: nothing is compared beforehand, as
+// it must be where words are placed by counting. A pair that meets its own key leaves the part, and is counted as a
+// duplicate when it meets the key again, or by bucketized_recheck.
 //
-// Words of any age stand in a part, and tombstones, which nothing displaces. Whom a pair displaces goes on in the part if
-// that was at age 1, and leaves it otherwise: buckets of later ages lie anywhere.
+// A part contains words of any age, and tombstones, which nothing displaces. A displaced word continues in the part if
+// it had age 1, and leaves it otherwise: its later buckets may be anywhere.
 
 // 16-byte loads that a work-item has under way at a time. More would take registers that other groups need.
 #define AT_ONCE 4

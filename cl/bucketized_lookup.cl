@@ -54,8 +54,9 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
 // then one access, and a work-item has KOEL_LANES of them under way before it looks at the first. Keys, buckets and
 // answers meet in local memory, because OpenCL 1.2 has no other way between work-items.
 //
-// In a canonical table few keys need a further bucket. Those who do are listed, and each is the work of KOEL_LANES neighbours, so that a group reads
-// no more than it needs. Work-items that have nothing to ask for read the bucket of key 0, for nothing.
+// In a canonical table few keys need a further bucket. Those who do are listed, and each is the work of KOEL_LANES
+// neighbours, so that a group reads no more than it needs. Work-items without a key read the bucket of key 0, and
+// ignore it.
 
 #define ALIGNED __attribute__((aligned(16)))
 
@@ -72,8 +73,8 @@ INLINED void of_neighbours(__local const uint *from, uint *to) {
 #endif
 }
 
-// Looks for the key with this mark in two words of its bucket number i. It stands in one slot at most, so one work-item
-// replies at most.
+// Looks for the key with this mark in two words of its bucket number i. It is in at most one slot, so at most one
+// work-item replies.
 INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {
     bool first = stands(i, (uint2)(0, mark), two.y), second = stands(i, (uint2)(0, mark), two.w);
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);

@@ -1,23 +1,23 @@
-// A canonical bucketized table built part by part, from pairs that cl/parts.cl has dealt: every word of the image is
-// written once, and nearly all that races is in local memory.
+// Builds a canonical bucketized table one partition at a time, from pairs partitioned by cl/parts.cl: every word of the
+// image is written once, and nearly all contention is in local memory.
 //
-//   bucketized_parts     a group a part      the part is placed in local memory and written over its slice
-//   bucketized_escapes   an item an escape   pairs that their part has no place for go on in the image
-//   bucketized_mend      an item a bucket    buckets that they came to are put in order again
-//   bucketized_recheck   an item an escape   those that never were in their part are searched for copies
+//   bucketized_parts     a group per part     the part is built in local memory and written over its slice
+//   bucketized_escapes   an item per escape   pairs that do not fit in their part continue in the image
+//   bucketized_mend      an item per bucket   buckets that they changed are sorted again
+//   bucketized_recheck   an item per escape   those that never were in their part are checked for duplicates
 //
-// The first stands here, the others in bucketized_canonical.cl.
+// The first is in this file, the others are in bucketized_canonical.cl.
 //
-// Buckets 1 and 2 of a key lie in one part. A pair that is to have its third leaves the part, as escapes do, and goes on
-// when all parts stand. That is another order of the same offers, and so gives the same image.
+// Buckets 1 and 2 of a key lie in one part. A pair that needs bucket 3 leaves the part, as escapes do, and continues
+// when all parts are written. This is another order of the same offers, so the image is the same.
 //
 //   arrive    each word takes the next slot of its bucket 1, by counting; those beyond the last are queued
-//   compare   copies of a key arrived at one bucket: a word is compared with all that did
+//   compare   duplicates of a key arrive at one bucket: each word is compared with all others there
 //   settle    the queued ones are offered to their buckets, and displace lesser words
-//   hand in   the words of each bucket in order, over the slice
+//   write     the words of each bucket in order, over the slice
 //
-// So copies are told before anything is displaced, and later on two copies may rest side by side: an image with copies
-// is of no use. Some may be counted twice.
+// So duplicates are counted before anything is displaced. Later, two duplicates may both stay, because an image with
+// duplicates is discarded. Some may be counted twice.
 //
 // What it is not: a way to add to an image that is not empty. That is bucketized_insert.cl.
 
@@ -25,7 +25,7 @@
 #define AT_ONCE 4
 // Words of a part that may be queued; others escape.
 #define QUEUED (PART_SLOTS * 3 / 16)
-// In the chain of queued words of a bucket: these are no counts but places in the queue.
+// In the chain of queued words of a bucket: these are not counts but places in the queue.
 #define CHAINED 0x10000
 
 // Copies among the words that arrived at a bucket, in its slots. Nothing moves yet.

@@ -1,7 +1,7 @@
 // Lookups in both kinds of bucketized table by runs of keys (runs.clh, lines.clh).
 //
 // Besides what bucketized.clh, runs.clh and lines.clh list:
-//   KOEL_AT_ONCE   candidates that are asked for at once: 1, or all that a key has (classic, latency-optimized)
+//   KOEL_AT_ONCE   candidates that are prefetched at once: 1, or all that a key has (classic, latency-optimized)
 
 // `stands` for each word of a line.
 INLINED words standing(uint i, uint mark, line there) {

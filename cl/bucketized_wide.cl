@@ -15,14 +15,15 @@
 //   lines_recheck  an item an escape  those that were in no part are searched for copies
 //   lines_settle   an item an escape, or a pair that one displaced: its value
 //
-// Values are raised to what is brought, so of duplicates the greatest stays. All lengths are 64 bits wide; work-items past
-// the end do nothing, but reach every barrier.
+// Values are raised to the given ones, so the greatest of duplicates stays. All lengths are 64 bits wide; work-items
+// past the end do nothing, but reach every barrier.
 
 #define LINE_COPY LINE_TOMBSTONE
 
-// What is kept account of while escapes go on in the image: how many pairs each section of the list holds; lines that are no
-// longer in order, a bit each; cells where something came or went that a part had put there or could have, a bit each; the
-// list. In a batch into an image that is not built part by part there is no account, and values are brought afterwards.
+// The bookkeeping while escapes continue in the image: the number of pairs in each section of the list; a bit for each
+// line that is no longer in order; a bit for each cell whose pair changed, where a part stored a pair or could have;
+// the list. A batch into an image that is not built one partition at a time needs none of this: its values are stored
+// afterwards.
 #define ACCOUNT __global uint *account, LINE_ESCAPES
 #define ACCOUNTED account, LINE_ESCAPED
 #define NO_ACCOUNT 0, 0, 0, 0, 0, status
@@ -35,11 +36,13 @@ static inline __global uint *claimed_cells(__global uint *account, uint buckets)
 // Parts put pairs of these ages into the image.
 static inline bool may_be_of_part(word_type word) { return age_in(word) - 1 < 2; }
 
-// Before an exchange in a cell where `there` stands. Values do not move while words do: a pair that a part put there has
-// its value beside it, and goes to the list before it leaves. All that came since are in the list already.
+// Called before an exchange in a cell that contains `there`. Values do not move with words: a pair that a part stored
+// there has its value in the same cell, and is added to the list before it moves. All pairs that arrived later are in
+// the list already.
 //
-// Pairs above age 2 came since. Of others a bit tells: it is set before one comes to the cell, and before one leaves it. So
-// who finds it not set, and saw such a pair, saw one that the part had put there; and nobody else lists it.
+// Pairs above age 2 arrived later. For others a bit is set before a pair enters the cell, and before one leaves it. So
+// a work-item that finds the bit clear, and saw such a pair, saw one that the part stored there; and no other work-item
+// lists it.
 INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint slot, word_type there, word_type mine,
                        uint buckets, ACCOUNT) {
     if (!may_be_of_part(there) && !may_be_of_part(mine)) return;
@@ -165,10 +168,10 @@ __kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
     if (get_global_id(0) < buckets) sort_line(image, get_global_id(0));
 }
 
-// Several work-items that look at one line at once can miss each other's copies; hence this, after the sort. Of k words
-// with one key k - 1 are counted, here or when they were dropped: all but the first of its first line, which stays. The
-// others become tombstones, which lookups pass: a gap would end them too early. Whoever is looked at may be taken out
-// meanwhile, but for the one that stays, which all others see.
+// Work-items that read one line at the same time can miss each other's duplicates; hence this, after the sort. Of k
+// words with one key k - 1 are counted, here or when they were dropped: all but the first of its first line, which
+// stays. The others become tombstones, which lookups pass: a gap would end them too early. A word may be removed while
+// others compare with it, except the one that stays, which all others see.
 __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -307,7 +310,7 @@ __kernel GROUP_SIZE void lines_lift(__global word_type *words, LINE_TABLE, __glo
     hand_out(f, mixer, buckets, words, true, keys, values, taken_bits, answers);
 }
 
-// ---- What follows a build part by part.
+// ---- What follows a build one partition at a time.
 
 static inline homeless listed_pair(ulong at, LINE_ESCAPES) {
     homeless pair = {{escaped_homes[at], remainder_in(escaped_words[at])}, age_in(escaped_words[at])};
@@ -343,7 +346,7 @@ __kernel GROUP_SIZE void lines_mend(__global ulong8 *image, LINE_TABLE, __global
     }
 }
 
-// Escapes that were compared with nobody, because they have yet to offer for the first time.
+// Escapes that were not compared yet, because they have not offered before.
 __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LINE_ESCAPES) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -371,8 +374,8 @@ INLINED void settle(functions f, __global word_type *words, uint buckets, ulong 
     ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = escaped_values[at];
 }
 
-// Each key in the list has one writer, unless there are copies, and then the image is of no use. All other keys have their
-// values beside them. As many groups as there may be take a section in turn.
+// Each key in the list has one writer, unless there are duplicates, and then the image is discarded. All other keys
+// have their values in their cells. Groups process the sections in turn.
 __kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, ACCOUNT) {
     functions f = {forth, back};
     if (status[KOEL_COPIES]) return;

@@ -1,16 +1,16 @@
-// Deals the pairs of a batch to the parts of a table of lines: cl/parts.cl for rows of two columns.
+// Partitions the pairs of a batch by the parts of a table of lines: cl/parts.cl for rows of two columns.
 //
 //   lines_deal_columns   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
 //   lines_deal_regions   the rows of coarse regions   ->  the shares of the parts
 //
-// Both columns of a tile go through the same local memory, keys first: whoever writes a key out remembers its digit, and
-// writes the value of the same row when values stand there.
+// Both columns of a tile go through the same local memory, keys first: the work-item that writes a key keeps its digit,
+// and writes the value of the same row when the values are there.
 
 static inline uint line_digit(digits d, key_type mixed, uint buckets) {
     return (split_line_key(mixed, buckets).home >> KOEL_PART_BITS >> d.shift) - d.first;
 }
 
-// How many rows each part was dealt, room or not; and behind these, each coarse region.
+// The number of rows of each part, also if they do not fit; then of each coarse region.
 static inline uint coarse_line_cursors(uint buckets) { return ((buckets - 1) >> KOEL_PART_BITS) + 1; }
 
 // Writes the rows of a tile to their shares. Of my rows the first `mine` are rows; `values` are theirs, KOEL_GROUP apart.

@@ -38,8 +38,8 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 
 // Few keys need a further line: those are listed, and each is the work of four neighbours.
 
-// Looks for the key number `whose` in 16 bytes of a line. What becomes known of it: one more than the slot where it stands;
-// whether it may stand in a further line; values.
+// Looks for the key number `whose` in 16 bytes of a line. Results: one more than its slot; whether it may be in a
+// further line; values.
 INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __local uint *slots, __local uint *further,
                   __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;

@@ -1,5 +1,5 @@
-// A table of lines built part by part, from rows that cl/bucketized_wide_deal.cl has dealt to the lines of the parts
-// themselves: every line is written once, and nearly all that races is in local memory.
+// Builds a table of lines one partition at a time, from rows that cl/bucketized_wide_deal.cl has partitioned into the
+// lines of the parts themselves: every line is written once, and nearly all contention is in local memory.
 //
 //   lines_parts     a group a part      the part is placed in local memory and written over its lines
 //
@@ -23,9 +23,9 @@
 #define ROWS ((PART_SLOTS + KOEL_GROUP - 1) / KOEL_GROUP)
 // Rows of a part that may be queued; others leave it before they have offered at all.
 #define QUEUED (PART_SLOTS / 4)
-// In the chain of queued rows of a line: these are no counts but places in the queue.
+// In the chain of queued rows of a line: these are not counts but places in the queue.
 #define CHAINED 0x10000
-// Instead of a place: the row leaves the part, as number so many of those that do.
+// Instead of a place: the row leaves the part; the lower bits are its number among those that do.
 #define LEAVES 0x8000
 // Of a set: how many of those that leave are listed at once.
 #define LEAVING (PART_SLOTS / 16)
@@ -34,7 +34,8 @@
 #define AFTER (KOEL_VALUE_BITS ? 2 * PART_SLOTS : 0)
 #define SCRATCH (BEFORE > AFTER ? BEFORE : AFTER)
 
-// Integers of a line's words and values that are written, with those that belong to no slot, and so many of a work-item.
+// The integers of a line's words and values that are written, including those of no slot, and their number per
+// work-item.
 #define WORDS_WRITTEN (KOEL_KEY_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define VALUES_WRITTEN (KOEL_VALUE_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define WORDS_EACH ((PART_LINES * WORDS_WRITTEN + KOEL_GROUP - 1) / KOEL_GROUP)
@@ -49,7 +50,7 @@ INLINED word_type word_here(__local word_type *part, uint at) {
 }
 
 // Offers a word to a line of the part: what is left without a slot is the word itself, or the one that it displaced.
-// Nobody asks for copies, which have been told.
+// Duplicates are already counted.
 INLINED word_type offer_here(__local word_type *part, uint line, word_type mine) {
     for (;;) {
         word_type least = word_here(part, place_of(line, 0));
@@ -81,7 +82,7 @@ INLINED void compare_line(functions f, ulong4 mixer, __local const word_type *pa
     }
 }
 
-// Where a word stands in a line of the part, or LEAVES.
+// The place of a word in a line of the part, or LEAVES.
 INLINED uint found_here(__local const word_type *part, uint line, word_type word) {
     uint at = LEAVES;
     #pragma unroll
@@ -94,7 +95,7 @@ static inline uint second_line(functions f, uint2 whole, uint line, key_type rem
     return wrapped(line + step_in_part(f, whole, folded(remainder)), whole.y);
 }
 
-// Where the word of a key stands in the part, or LEAVES.
+// The place of the word of a key in the part, or LEAVES.
 INLINED uint found_in_part(functions f, uint2 whole, __local const word_type *part, line_home home) {
     uint line = home.home - whole.x, at = found_here(part, line, line_word(1, home.remainder));
     if (at != LEAVES) return at;

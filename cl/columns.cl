@@ -31,7 +31,7 @@ __kernel GROUP_SIZE void gather(__global const cell *from, const ulong from_len,
     to[i] = at < from_len ? from[at] : 0;
 }
 
-// The numbers of a mixer of 32 bits stand in `mixer` too.
+// The numbers of a mixer of 32 bits are in `mixer` too.
 __kernel GROUP_SIZE void shards(__global const cell *keys, const ulong len, const ulong4 mixer, const uint count,
                                 __global uint *to) {
     ulong i = get_global_id(0);

@@ -101,10 +101,10 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
         // out of an empty one.
         cell moving = cell_of(key, value);
         uint at = location(f, 0, key, slots);
-        // Which the paper asks in sets alone: whether the entry that it takes out is of the same key. Where it is, one
-        // of the two copies stands there and the other is dropped; or else copies would drive each other round until a
-        // chain is cut. And a copy that sees one there before its first swap need not come in. (Only then: of two that
-        // were both taken out, each could be dropped because of the other.)
+        // The paper checks only in sets whether the evicted entry has the same key. If so, one of the two duplicates
+        // stays and the other is dropped; otherwise duplicates would evict each other until a chain is cut. And a copy
+        // that sees one there before its first swap need not come in. (Only then: of two that were both taken out, each
+        // could be dropped because of the other.)
         bool copy = upper_in(SEEN(image, at)) == key;
         for (uint swaps = 0; swaps < chain && !copy; swaps++) {
             moving = EXCHANGE(&image[at], moving);
@@ -112,8 +112,8 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
             key = upper_in(moving);
             if (key == KOEL_CLASSIC_EMPTY_KEY) break;
             at = next_location(f, key, at, swaps, slots);
-            // Those who have been at it for long ask now and then whether a chain was cut, and stop. Most chains end
-            // after two swaps and never ask.
+            // Work-items with long chains check from time to time whether a chain was cut, and stop. Most chains end
+            // after two swaps and never check.
             if (swaps % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
         }
         if (copy) count_copy(tally, key);
@@ -172,7 +172,7 @@ static inline int verdict(uint i, uint wanted, uint upper_there) { return upper_
 
 static inline bool taken(cell there) { return upper_in(there) != KOEL_CLASSIC_EMPTY_KEY; }
 
-// What stands in a slot whose pair was removed.
+// The word of a slot whose pair was removed.
 #define VACANT cell_of(KOEL_CLASSIC_EMPTY_KEY, 0)
 
 static inline uint key_in(functions f, uint slot, uint slots, cell there) { return upper_in(there); }
@@ -181,7 +181,8 @@ static inline uint key_in(functions f, uint slot, uint slots, cell there) { retu
 
 // ---- Canonical: a slot is [age][remainder][value], or [age][remainder].
 
-// The function that a proposal of this age uses. Age 0 is no proposal; it must not go out of range, whatever the image.
+// The function that a proposal of this age uses. Age 0 is not a proposal; it must not go out of range, whatever the
+// image.
 static inline uint turn_of(uint age) { return (max(age, 1u) - 1) % KOEL_FUNCTIONS; }
 
 // Where function i sends the key, and with which remainder.
@@ -189,8 +190,8 @@ static inline uint2 probe(functions f, uint i, uint key, uint slots) {
     return split(mix(key, keys_of(f, i)), slots);
 }
 
-// Not the remainder alone: it names a key only together with the function, which the age tells. And a slot that holds
-// less than the key's proposal there proves that the key never came by: it would have displaced what stands there.
+// Not the remainder alone: it identifies a key only together with the function, which the age determines. And a slot
+// with a word below the key's proposal proves that the key never reached it: it would have displaced the word.
 static inline int verdict(uint i, uint remainder, uint upper_there) {
     if (remainder_of(upper_there) == remainder && is_pair(upper_there) && turn_of(age_of(upper_there)) == i) return FOUND;
     return upper_there < upper(i + 1, remainder) ? ABSENT : GO_ON;
@@ -198,7 +199,7 @@ static inline int verdict(uint i, uint remainder, uint upper_there) {
 
 static inline bool taken(cell there) { return is_pair(upper_in(there)); }
 
-// What stands in a slot whose pair was removed.
+// The word of a slot whose pair was removed.
 #define VACANT cell_of(upper_of(KOEL_TOMBSTONE), 0)
 
 static inline uint key_in(functions f, uint slot, uint slots, cell there) {
@@ -218,7 +219,7 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
         while (age <= KOEL_MAX_AGE) {
             uint2 at = probe(f, turn, key, slots);
             cell mine = cell_of(upper(age, at.y), value);
-            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot.
+            // The whole rule is this maximum. Its result determines which of the two words is left without a slot.
             // Where the word seen is not below mine, it would change nothing: slots only grow, so I am refused for
             // good; or I am a copy of what was there, and may drop out whatever has become of it (src/cpu/acceptance.rs
             // proves it).

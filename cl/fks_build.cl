@@ -1,6 +1,6 @@
 // The build of a two-level table: src/scheme/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
 //
-//   fks_count      an item a pair      the pair's bucket, and its rank there: one atomic that counts and tells
+//   fks_count      an item a pair      the pair's bucket, and its rank there: one atomic that counts and returns it
 //   (scan)         scan.cl             where each bucket's pairs begin
 //   fks_shuffle    an item a pair      the pair goes to its bucket's range
 //   fks_cuckoo     a group a bucket    the bucket is built in local memory, and written in one sweep
@@ -57,7 +57,7 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
 #if KOEL_CLASSIC
 
 #define PAIRS_EACH ((KOEL_FKS_BUCKET_PAIRS + KOEL_GROUP - 1) / KOEL_GROUP)
-// What stands for a sub-table: not in any; and no pair at all.
+// Numbers instead of a sub-table: in none; and not a pair.
 #define OUT 3
 #define NONE 4
 
@@ -130,7 +130,7 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
             continue;
         }
         if (there < mine) {
-            // Whoever stood there came by the same sub-table, so the turn stays.
+            // The pair that was there used the same sub-table, so the turn stays.
             key = key_in(t, salt, turn, p.at, there);
             age = age_of(there);
         }
@@ -177,7 +177,7 @@ __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint ite
         if (me < 2) left[me] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         out = seat(t, salt, iterations, pairs, count, halves, left);
-        // Nobody clears what others still read.
+        // Nothing is cleared while others still read it.
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 

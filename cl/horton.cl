@@ -10,14 +10,14 @@ static inline uint slot_of(__global const uint *bucket, bool may_be_b, uint key)
     uint found = KOEL_SLOTS;
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS - 1; j++) found = bucket[2 * j + 1] == key ? j : found;
-    // The remap entries are no pair, whatever they look like.
+    // The remap entries are not a pair, whatever their bits.
     bool last = !type_b && bucket[2 * KOEL_SLOTS - 1] == key;
     return last ? KOEL_SLOTS - 1 : found;
 }
 
 // The keys are distinct, so each slot has one writer, and only lower halves of pairs (their values) are written. Others
-// read meanwhile, but none of those: keys and types stand in upper halves, as no two pairs of a bucket have one key and
-// empty slots are all alike; and of the remap entries, of which both halves are read, nobody writes either.
+// read meanwhile, but none of these halves: keys and types are in upper halves, because no two pairs of a bucket have
+// the same key and empty slots are all equal; and the remap entries, both of whose halves are read, are not written.
 __kernel GROUP_SIZE void horton_assign(__global uint *halves, TABLE, __global const uint *keys,
                                        __global const uint *values, const ulong count) {
     table t = THE_TABLE;
@@ -47,7 +47,7 @@ __kernel GROUP_SIZE void horton_decode(__global const ulong *image, TABLE, __glo
     if (inside) {
         ulong there = image[slot];
         pair = upper_of(there) != KOEL_CLASSIC_EMPTY_KEY;
-        // The last word of a bucket is no pair if the bucket is Type B; those of the stash never are.
+        // The last word of a bucket is not a pair if the bucket is Type B; stash buckets never are.
         if (slot % KOEL_SLOTS == KOEL_SLOTS - 1 && slot < table_words) {
             __global const ulong *bucket = image + (slot - (KOEL_SLOTS - 1));
             pair &= !is_type_b(upper_of(bucket[0]), upper_of(bucket[1]));

@@ -83,10 +83,10 @@ __kernel GROUP_SIZE void horton_distribute(__global ulong *image, TABLE, __globa
         } else if (seen32(&counts[home]) <= KOEL_HORTON_GROUP_MAX) {
             uint number = atomic_inc(&counts[home]);
             if (number < KOEL_SLOTS) image[first_slot(home) + number] = ((ulong)key << 32) | value;
-            // What the first of a chain gets here nobody reads.
+            // The value that the first of a chain gets here is never read.
             if (number >= KOEL_SLOTS - 1) next[item] = atomic_xchg(&heads[home], (uint)item);
         }
-        // Where more are seen, the attempt has failed, and nobody will ask for these pairs.
+        // If there are more, the attempt has failed, and these pairs are never read.
     }
     report_tally(tally, status);
 }
@@ -101,7 +101,7 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
         uint home = (uint)item, count = counts[home];
         __global ulong *bucket = image + first_slot(home);
         if (count > KOEL_HORTON_GROUP_MAX) {
-            // The attempt has failed. Its pairs are forgotten, so that nobody goes through so many.
+            // The attempt has failed. Its pairs are dropped, so that no work-item processes this many.
             count_unplaced(tally);
             counts[home] = count = 0;
         }
@@ -141,8 +141,9 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
     report_tally(tally, status);
 }
 
-// One proposal a turn, whoever makes it: this bucket's tokens one by one (an age that is about to become 0 says that the
-// next is due), each followed by all that are displaced on its account. So work-items that run in step are out of step by whole proposals only.
+// One proposal per iteration, whichever token makes it: this bucket's tokens one by one (an age that is about to become
+// 0 says that the next is due), each followed by all that are displaced on its account. So work-items that run in step
+// are out of step by whole proposals only.
 __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global const uint *counts,
                                         __global const uint *masks) {
     table t = THE_TABLE;

@@ -5,7 +5,7 @@
 // if its entry for the key's tag says so, one more. What that entry leads to is Type A or in the stash (it holds a
 // secondary item), so in the second bucket each word is a pair or empty.
 //
-// The key of the empty marker is no key of the image; its answer comes with the arguments.
+// The key of the empty marker is not in the image; its answer is an argument.
 
 #define LOADS (KOEL_SLOTS / 2)
 
@@ -69,7 +69,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
 // memory, an element for each key. Every load is on its way before the first is looked at. Those who need their second
 // bucket are listed, and each is the work of KOEL_LANES neighbours, so that a group reads no more than it needs.
 
-// Looks for a key in two words. It stands in one slot at most, so one work-item replies at most.
+// Looks for a key in two words. It is in at most one slot, so at most one work-item replies.
 INLINED void look(uint4 two, uint key, __local ulong *reply) {
     bool first = two.y == key, second = two.w == key;
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
@@ -84,8 +84,8 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     __local uint waiting;
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
-    // Work-items past the end, and those with the key that stands outside, ask for key 0 like others do, but what comes
-    // of it is not used: so the loads need no conditions.
+    // Work-items past the end, and those with the key outside of the image, look up key 0, and the result is ignored:
+    // so the loads need no conditions.
     uint key = item < count ? queries[item] : 0;
     uint is_outside = key == KOEL_CLASSIC_EMPTY_KEY, ask = item < count && !is_outside;
     key = ask ? key : 0;

@@ -1,23 +1,24 @@
-// A canonical Horton table built part by part, from pairs that cl/parts.cl has dealt: what the homes hold.
+// Builds a canonical Horton table one partition at a time, from pairs partitioned by cl/parts.cl: the contents of the
+// homes.
 //
 //   horton_parts           a group a part        this file
 //   horton_parts_propose   \
 //   horton_parts_entries    > horton_rooms.cl
 //   horton_parts_close     /
 //
-// A part's pairs come into the order of horton_parts.clh in local memory:
+// A part's pairs are sorted into the order of horton_parts.clh in local memory:
 //
 //   count    pairs of each home; sums over them say where each home's pairs begin, and its rooms
-//   gather   each pair to its home. What comes as the first of its tag is noted, and which tags come again
-//   hand in  pairs go back to the region: those of a Type A home as they lie, those with a tag of their own by its rank
-//   doubts   pairs whose tag comes again, one in seven at load 0.9: each looks at all of its home
+//   gather   each pair to its home. The first pair of each tag is recorded, and which tags occur again
+//   write    pairs to the region: those of a Type A home in any order, those with a unique tag by its rank
+//   doubts   pairs whose tag occurs again, one in seven at load 0.9: each is compared with all of its home
 //   tokens   what each Type B home needs is listed, for horton_rooms.cl
 //
-// Copies have one tag, so those of a Type B home are found among the doubts. Those of a Type A home meet when the bucket
-// is put in order, at the end.
+// Duplicates have the same tag, so those of a Type B home are found among the doubts. Those of a Type A home are found
+// when the bucket is sorted, at the end.
 //
-// The order in which pairs arrive decides where rooms and tokens stand in their lists, and pairs in a Type A home. None
-// of that matters.
+// The order in which pairs arrive determines the positions of rooms and tokens in their lists, and of pairs in a Type A
+// home. The image does not depend on it.
 //
 //   KOEL_CAPACITY    words of a part that local memory has room for, fewer than 2^12
 //   KOEL_PART_BITS   the base-2 logarithm of its buckets, at most 11; and it has no more than 2^11 slots
@@ -43,7 +44,7 @@ static inline void read_words(__global const ulong *region, uint first, uint cou
     }
 }
 
-// A pair is its tag's least if none of its tag is less. Whoever is not stands behind all tags' least.
+// A pair is its tag's least if none of its tag is less. Other pairs are placed after the least pairs of all tags.
 INLINED uint place_in_home(__local const ulong *words, __local const ushort *tags, uint p, uint record, uint mask,
                            bool *copy) {
     ulong mine = words[p];
@@ -79,7 +80,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
     uint start = get_group_id(0) << KOEL_PART_BITS, width = min(buckets - start, (uint)PART_BUCKETS);
     __global ulong *region = regions + get_group_id(0) * stride;
     uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, (ulong)KOEL_CAPACITY));
-    // The pair of this key stands beside the image.
+    // The pair of this key is stored outside of the image.
     uint outside = mix(KOEL_CLASSIC_EMPTY_KEY, keys_of(t.f, 0));
 
     if (me == 0) doubtful = needed = 0;
@@ -104,7 +105,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         uint b = me * BUCKETS_EACH + i;
         if (b >= width) continue;
         if (cursors[b] > KOEL_HORTON_GROUP_MAX) {
-            // The attempt has failed. Its pairs are forgotten, so that nobody goes through so many.
+            // The attempt has failed. Its pairs are dropped, so that no work-item processes this many.
             count_unplaced(tally);
             cursors[b] = CROWDED;
         }

@@ -1,5 +1,5 @@
-// A canonical Horton table built part by part, after horton_parts.cl has put the pairs in order home by home: which pairs
-// leave their homes, and where they go.
+// Builds a canonical Horton table one partition at a time, after horton_parts.cl has sorted the pairs by home: which
+// pairs leave their homes, and where they are stored.
 //
 //   horton_parts_propose   items take tokens   deferred acceptance of the tokens, and of those they displace
 //   horton_parts_entries   items take rooms    each proposal that was kept: its entry, and the pair that moves there
@@ -8,8 +8,8 @@
 // Proposals meet in a list of all rooms and not in the image: they are a sixth of the slots, and the targets of neighbours'
 // first proposals lie within one stratum, so most of this happens in a cache.
 
-// Work-items that are done with a token take their next at once, so that those in step wait for nobody's long chain:
-// an age that is about to become 0 says so.
+// Work-items that have finished a token take their next one at once, so that those in lockstep do not wait for a long
+// chain: an age that is about to become 0 says so.
 __kernel GROUP_SIZE void horton_parts_propose(TABLE, HOMES, __global const ushort *spare,
                                               __global ulong *arrays, ROOMS, __global const ulong *tokens) {
     table t = THE_TABLE;

@@ -30,7 +30,7 @@ __kernel BY_ITSELF void horton_lookup(__global const uint *image, TABLE, const u
             words ones = UPPERS(there == (line)(key));
             if (n == 0) type_b = is_type_b(there.s1, there.s3);
             last = LAST_OF(AS_WORDS(there));
-            // The last word of a Type B bucket is no pair.
+            // The last word of a Type B bucket is not a pair.
             if (n == LINES - 1) ones &= ALL_BUT_LAST | ((ulong)type_b - 1);
             reply |= chosen(there, ones);
         }

@@ -1,6 +1,6 @@
 // The last step of a canonical Horton table's build, whichever way: the stash in its last form.
 
-// `stashed`: pairs in each stash bucket, so far in any order; what stands behind them is not of this table.
+// `stashed`: pairs in each stash bucket, so far in any order; the words after them do not belong to the table.
 __kernel GROUP_SIZE void horton_stash_sort(__global ulong *image, TABLE, __global const uint *stashed) {
     ulong item = get_global_id(0);
     if (item >= stash_buckets) return;

@@ -1,12 +1,12 @@
-// Deals the pairs of a batch to the parts of a table, so that each part can be placed in local memory.
+// Partitions the pairs of a batch by the parts of a table, so that each part can be built in local memory.
 //
 //   deal_pairs   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
 //   deal_words   the words of coarse regions  ->  the parts themselves: each has its slice of the image, or of other memory
 //
-// A dealt word is [mixed key][value]: the mixed key grows with the bucket, and so with the part, and the key comes back
-// from it. A region has room for what chance may bring. What finds it full escapes: it goes to a list, and from there
-// to the image when the parts are placed. So does what a slice has no slots for. Nothing depends on the order in which
-// words come to lie in a region.
+// A partitioned word is [mixed key][value]: the mixed key grows with the bucket, and so with the part, and determines
+// the key. A region has space for random deviations. Words that do not fit escape: they are added to a list, and from
+// there to the image when the parts are placed. So does what a slice has no slots for. Nothing depends on the order in
+// which words come to lie in a region.
 //
 // What it is not: a sort, and not stable.
 

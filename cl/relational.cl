@@ -53,7 +53,7 @@ __kernel GROUP_SIZE void interleave(__global const ulong *cells, __global const 
 
 // ---- Expanding. A tile is KOEL_EACH elements of the list for each work-item of a group.
 //
-//   expand_borders   the runs that stand at a tile's two borders: one search each among all offsets
+//   expand_borders   the runs at the two borders of a tile: one search each among all offsets
 //   expand           a work-item has KOEL_EACH neighbours: a search for the run of the first and of the last, between
 //                    the borders' runs, and searches for the others between these two
 //                    the group writes the tile in order: neighbours write to neighbours

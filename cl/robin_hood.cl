@@ -24,7 +24,7 @@ __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global 
         while (age <= KOEL_LAST_AGE) {
             uint at = place_of(t, home, age);
             cell mine = cell_of(age, name, value);
-            // The whole rule is this maximum. What it returns tells which of the two cells is left without a slot.
+            // The whole rule is this maximum. Its result determines which of the two cells is left without a slot.
             // Where the cell seen is not below mine, it would change nothing: I am refused for good, or a copy of what
             // was there.
             cell there = SEEN(image, at);
@@ -74,7 +74,7 @@ __kernel GROUP_SIZE void robin_hood_pack(__global cell *image, TABLE, __global c
 #else
     if (item >= SLOTS(t)) return;
     cell there = image[item];
-    // At least 1, so that a pair at nobody's home is no empty cell.
+    // At least 1, so that a pair that is not on its list is not an empty cell.
     if (there != 0) image[item] = with_age(there, max(code_of(ages[item]), 1u));
 #endif
 }
@@ -108,7 +108,7 @@ static inline bool is_mine(cell there, uint age, uint name) {
     return name_in(there) == name && (KOEL_PACKED ? there != 0 : age_in(there) == age);
 }
 
-// A key would have displaced what is weaker. Where codes have replaced the ages, nothing can be told.
+// A key would have displaced what is weaker. If codes have replaced the ages, this is unknown.
 static inline bool ends_here(cell there, uint age, uint name) {
     return !KOEL_PACKED && upper_part(there) < upper_part(cell_of(age, name, 0));
 }
@@ -215,15 +215,15 @@ __kernel GROUP_SIZE void robin_hood_assign(__global cell *cells, __global const 
     cell there = 0;
     uint at = find_shared(t, image, cells, keys[item], &there);
     if (at == NOWHERE) return;
-    // Nobody else changes this cell, so it is still what was read.
+    // No other work-item changes this cell, so it still has the value that was read.
     EXCHANGE(&cells[at], (upper_part(there) << KOEL_VALUE_BITS) | (values[item] & LOW(KOEL_VALUE_BITS)));
 }
 #endif
 
 #else
 
-// Only upper halves (odd) are read, only lower ones (even, the values) are written. The image comes once more for the
-// maximum ages, which nobody writes.
+// Only upper halves (odd) are read, only lower ones (even, the values) are written. The image is passed once more for
+// the maximum ages, which are not written.
 #define READ_UPPER(halves, at) ((cell)(halves)[2 * (ulong)(at) + 1] << 32)
 SEARCH(find_upper, __global const uint *, READ_UPPER)
 
@@ -257,8 +257,8 @@ __kernel GROUP_SIZE void robin_hood_remove(__global cell *cells, __global const 
     report_tally(tally, status);
 }
 
-// Tombstones and pairs above age 1 leave the image; the pairs are handed out. The maximum ages stay: whoever lifts
-// places again, which writes them anew.
+// Tombstones and pairs above age 1 leave the image; the pairs are returned. The maximum ages stay: the caller places
+// the pairs again, which rewrites them.
 __kernel GROUP_SIZE void robin_hood_lift(__global cell *image, TABLE, __global uint *keys, __global uint *values,
                                          __global uint *taken_bits) {
     lists t = THE_LISTS;

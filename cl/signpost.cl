@@ -6,7 +6,7 @@
 // All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach
 // every barrier.
 
-// The keys are distinct, so each slot has one writer; nobody reads values.
+// The keys are distinct, so each slot has one writer; values are not read.
 __kernel GROUP_SIZE void signpost_assign(__global word_type *words, POST_TABLE, __global const key_type *keys,
                                          __global const value_type *brought, const ulong count) {
     post_table t = THE_POST_TABLE;

@@ -5,8 +5,8 @@
 //   signpost_copies    an item a row      counts rows whose key is that of the row before; the host drops them
 //   signpost_starts    an item a row      where the rows of each home begin
 //   signpost_leavers   an item a home     the tags that occur; the signposts of the surplus
-//   signpost_offers    an item a home     its tokens offer, and whoever is turned away or displaced goes on
-//   signpost_entries   an item a bucket   the signposts of whom it has taken in
+//   signpost_offers    an item a home     its tokens offer, and rejected or displaced ones continue
+//   signpost_entries   an item a bucket   the signposts of the guests that it has accepted
 //   signpost_lines     an item a bucket   its line; those of its home that go to the stash are listed
 //
 // `kept` has a place for each slot of a table: offers in those that no native needs.
@@ -114,8 +114,8 @@ static inline void follow(post_table t, GROUPS, __global const uint *tags, __glo
     }
 }
 
-// Of a home whose keys are surplus, tokens whose tag means the stash already offer nothing. That is asked of what
-// signpost_leavers has set: entries are set here, too, but of other tags.
+// Of a home whose keys are surplus, tokens whose tag means the stash already offer nothing. This is read from the
+// entries that signpost_leavers has set: entries are set here, too, but of other tags.
 __kernel GROUP_SIZE void signpost_offers(__global uint *kept, POST_TABLE, GROUPS, __global const uint *tags,
                                          __global uint *entries, __global ulong *status) {
     post_table t = THE_POST_TABLE;

@@ -6,7 +6,7 @@
 
 #if KOEL_LANES == 1
 
-// The entry of a tag, which stands in this line or behind all.
+// The entry of a tag, which is in this line or after all lines.
 static inline uint entry_in(const whole_line *line, __global const uint *image, post_table t, uint home, uint tag) {
 #if KOEL_POSTS == WITHIN
     word_type word = 0;
@@ -20,7 +20,7 @@ static inline uint entry_in(const whole_line *line, __global const uint *image, 
 #endif
 }
 
-// Whether a word stands in a line, and its value.
+// Whether a word is in a line, and its value.
 static inline bool stands_in(const whole_line *line, word_type wanted, value_type *value) {
     bool hit = false;
     #pragma unroll
@@ -82,7 +82,7 @@ INLINED void look(ulong2 here, word_type wanted, uint whose, __local uint *slots
     keep_values(here, whose, kept);
 }
 
-// The entry of a tag, from whoever of the four has it, for key number `whose`.
+// The entry of a tag, from the one of the four work-items that has it, for key number `whose`.
 INLINED void read_entry(ulong2 here, uint tag, uint whose, __local uchar *entries) {
     uint lane = get_local_id(0) % KOEL_LANES;
 #if KOEL_POSTS == WITHIN

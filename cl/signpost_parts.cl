@@ -1,16 +1,17 @@
-// A signpost table built part by part, from rows that cl/bucketized_wide_deal.cl has dealt to shares of the parts. Guests stay in
-// the part of their home, so one group sees in its local memory all that the rule asks for, and each line is written once.
+// Builds a signpost table one partition at a time, from rows that cl/bucketized_wide_deal.cl has partitioned into
+// shares of the parts. Guests stay in the part of their home, so one group has all data of the rule in its local
+// memory, and each line is written once.
 //
-//   arrive     each row's word to its home line, or, if that is full, to a chain behind it
+//   arrive     each row's word to its home line, or, if that is full, to a chain of the line
 //   surplus    of the few homes that have any, to the stash
-//   settle     tokens offer; offers go to slots that no native needs, and stand there for now
-//   guests     each offer gives way to the word of its guest, sets a signpost and notes who is gone
-//   close      words of the chains that are not gone take the slots of those that are; then lines are put in order
-//   find       each row looks for its word, or goes to the stash
-//   hand in    words are written, and values, which came to the places of their words
+//   settle     tokens offer; offers are stored in slots that no native needs
+//   guests     each offer is replaced by the word of its guest, sets a signpost and records the moved key
+//   close      words of the chains that stayed take the slots of those that moved; then lines are sorted
+//   find       each row finds its word, or goes to the stash
+//   write      words, and values at the places of their words
 //
-// What has no place here is counted in status[KOEL_MOVED]: a share, a chain or a home that is too long, keys that come again.
-// Then the image is of no use, and cl/signpost_build.cl makes it.
+// Cases that this cannot handle are counted in status[KOEL_MOVED]: a share, a chain or a home that is too long,
+// duplicate keys. Then the image is discarded, and cl/signpost_build.cl builds it.
 
 // Writes a part's words, which are in order, and the values of its rows, each to the place of its word: they follow in the same
 // local memory, when words have been written or, where both are neighbours, are in registers.

@@ -7,15 +7,15 @@
 //   bring      an item a key      its value
 //   lookup   contains   assign   remove   decode   lift
 //
-// Where keys go stands in front (cuckoo_wide.clh, robin_hood_wide.clh):
+// The places of keys are defined by files that precede this one (cuckoo_wide.clh, robin_hood_wide.clh):
 //   KERNEL(NAME)    a kernel's name in that scheme
-//   SLOT_TABLE, SLOT_FUNCTIONS, slot_functions, SLOT_COUNT(f)   arguments, and what is made of them
-//   TURNS           places that a lookup asks at most
+//   SLOT_TABLE, SLOT_FUNCTIONS, slot_functions, SLOT_COUNT(f)   arguments, and what is derived from them
+//   TURNS           the maximum number of places that a lookup probes
 //   goal_type, goal_of, key_of_goal, goal_in_slot, probe, turn_of_age   the twins of `SlotLists`
 // Words, values and lines are wide.clh; KOEL_SLOTS are those of a line.
 //
-// Values are raised to what is brought, so of duplicates the greatest stays. All lengths are 64 bits wide; work-items past
-// the end do nothing, but reach every barrier.
+// Values are raised to the given ones, so the greatest of duplicates stays. All lengths are 64 bits wide; work-items
+// past the end do nothing, but reach every barrier.
 
 #if KOEL_KEY_BITS == 64
 #define RAISE_WORD(at, word) atom_max(at, word)
@@ -31,7 +31,7 @@ static inline ulong value_of_slot(uint slot) { return value_at(slot / KOEL_SLOTS
 #define FOUND 1
 #define ABSENT 2
 
-// What a word says to a key with this remainder that asks at an age: the twin of `verdict`.
+// What a word means for a lookup of a key with this remainder at an age: the twin of `verdict`.
 static inline int verdict(uint age, key_type remainder, word_type word) {
     if (holds_pair(word) && remainder_in(word) == remainder && turn_of_age(age_in(word)) == age - 1) return FOUND;
     return word < line_word(age, remainder) ? ABSENT : GO_ON;
@@ -39,7 +39,7 @@ static inline int verdict(uint age, key_type remainder, word_type word) {
 
 #define NO_SLOT 0xffffffffu
 
-// The slot of a key in an image whose words nobody changes, or that only become tombstones meanwhile. No slot has the
+// The slot of a key in an image whose words do not change, or that only become tombstones meanwhile. No slot has the
 // number NO_SLOT: they are fewer.
 static inline uint slot_of(slot_functions f, __global word_type *words, key_type key) {
     goal_type goal = goal_of(f, key);
@@ -64,8 +64,8 @@ __kernel GROUP_SIZE void KERNEL(place)(__global word_type *words, SLOT_TABLE, __
             line_home at = probe(f, goal, age);
             word_type mine = line_word(age, at.remainder);
             __global word_type *word = &words[word_of_slot(at.home)];
-            // The whole rule is this maximum; what it returns tells which of the two words is left without a slot. Where
-            // the word seen is not below mine, it would change nothing (src/cpu/acceptance.rs proves it).
+            // The whole rule is this maximum; its result determines which of the two words is left without a slot.
+            // Where the word seen is not below mine, it would change nothing (src/cpu/acceptance.rs proves it).
             word_type there = SEEN_WORD(word);
             if (there < mine) there = RAISE_WORD(word, mine);
             if (there == mine) {
@@ -102,7 +102,7 @@ __kernel GROUP_SIZE void KERNEL(carry)(__global word_type *words, SLOT_TABLE, __
     word_type word = old_words[word_of_slot(slot)];
     if (!holds_pair(word)) return;
     value_type value = ((__global const value_type *)old_words)[value_of_slot(slot)];
-    // Nobody changes words here; but they are read in one way, for simulators.
+    // Words do not change here, but simulators need them to be read in the same way everywhere.
     uint to = SEEN_WORD(&words[word_of_slot(slot)]) == word ? slot : slot_of(f, words, key_of_goal(f, goal_in_slot(f, slot, word)));
     __global value_type *values = (__global value_type *)words;
     if (to != NO_SLOT && value != 0) RAISE_VALUE(&values[value_of_slot(to)], value);
@@ -130,8 +130,8 @@ __kernel GROUP_SIZE void KERNEL(assign)(__global word_type *words, SLOT_TABLE, _
     if (to != NO_SLOT) ((__global value_type *)words)[value_of_slot(to)] = brought[item];
 }
 
-// ---- Lookups: one slot at a time, because most keys end at their first or second. A slot's word and value stand in one
-// line and are asked for together, so that a hit waits once.
+// ---- Lookups: one slot at a time, because most keys end at their first or second. The word and the value of a slot
+// are in one line and are read together, so that a hit waits once.
 
 INLINED bool look_up(slot_functions f, __global const word_type *words, key_type key, bool want_value,
                      value_type *value) {

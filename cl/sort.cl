@@ -33,7 +33,7 @@
 #define FOURS (KOEL_EACH / 4)
 // Counts of half digits: two to a word, those of k and of k + COLUMNS.
 #define COLUMNS 8
-// Counts of a chunk are spread over so many copies, because neighbours of a sorted input have one digit.
+// The number of copies of a chunk's counters: adjacent elements of a sorted input have the same digit.
 #define COPIES 4
 // Places in the tile, with gaps: digits that come at regular distances would meet at one bank of local memory.
 #define PADDED(i) ((i) + (i) / 32)
@@ -42,7 +42,7 @@
 // The digit that begins at this bit, of the word that it lies in.
 static inline uint digit_of(uint word, uint shift) { return (word >> (shift % 32)) & (DIGITS - 1); }
 
-// Word `part` of four neighbouring elements, and of one, of a column whose elements have so many words.
+// Word `part` of four neighbouring elements, and of one, of a column whose elements have `words` words.
 INLINED uint4 words_of_four(__global const uint *column, ulong four, const uint words, const uint part) {
     __global const uint4 *from = (__global const uint4 *)column;
     if (words == 1) return from[four];
@@ -276,9 +276,9 @@ static inline uint place_of(const uint2 *places, uint j) {
     return j % 2 ? two >> 16 : two & 0xffff;
 }
 
-// The way of a column's elements:
+// How the elements of a column are moved:
 //   take  the tile's part of it, in the order of take_words
-//   move  mine to their places in the tile, in so many rounds, and from there to where they go. What others still read of the
+//   move  mine to their places in the tile, in several rounds, and from there to their destinations. What others still read of the
 //         tile before, or read of it afterwards, needs a barrier
 #define MOVES(name, type, fours, rounds)                                                                               \
     INLINED void take_##name(__global const type *from, ulong first, uint len, type *mine) {                           \
@@ -382,7 +382,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global co
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) tile[place_of(places, j)] = heads[j];
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Each digit is one run in the tile; whoever has its first pair takes what stands before it off.
+    // Each digit is one run in the tile; the work-item with its first pair subtracts the number of pairs before it.
     uint found[FOURS] = {0, 0, 0, 0};
     // PADDED of me and of the one before me, as of every KOEL_GROUP-th on; -1 is followed by a gap too.
     uint at = PADDED(me);

@@ -1,4 +1,4 @@
-// The passes of cl/sort.cl where a work-item is worth a core, as on CPUs: one to a chunk of pairs, with nobody to wait for.
+// The passes of cl/sort.cl where a work-item is a core, as on CPUs: one per chunk of pairs, without waiting for others.
 //
 //   sort_count     how many keys the chunk has of each digit                  -> counts[digit][chunk]
 //   (cl/scan.cl    exclusive prefix sums over digits and chunks: where each chunk's keys of a digit go)

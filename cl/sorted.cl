@@ -2,7 +2,7 @@
 //
 // An image is read as halves where keys are sought: the upper ones (odd) are keys, the lower ones values.
 
-// The pairs become words; what stands behind them is 0. A key that its neighbour has is a copy.
+// The pairs become words; the slots after them are 0. A key that equals its neighbour is a duplicate.
 __kernel GROUP_SIZE void sorted_place(__global ulong *image, const uint slots, __global const uint *keys,
                                       __global const uint *values, const uint pairs, __global ulong *status) {
     __local uint tally[KOEL_TALLY];

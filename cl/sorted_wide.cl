@@ -14,7 +14,7 @@ typedef uint value_type;
 #define COLUMNS const uint pairs, const uint slots, const ulong first_value
 #define KEYS_OF(image) ((__global const key_type *)(image))
 #define VALUES_OF(image) ((__global value_type *)((image) + first_value))
-// Cells of a column of integers with so many bits, the one behind an odd last slot among them.
+// Cells of a column of integers with `bits` bits, including the one after an odd last slot.
 #define CELLS(bits) ((bits) == 64 ? (ulong)slots : ((ulong)slots + 1) / 2 * 2)
 
 // The pairs, in order, to their columns. A key that its neighbour has is a copy.

@@ -1,4 +1,4 @@
-//! Every way an operation can fail, each with what to do about it.
+//! The errors of all operations. Each message says what to do about it.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use crate::scheme::{Crowd, Violation};
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. After any error the table in hand holds what it held before.
+/// An error. After any error, a table has the contents that it had before the operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter out of its range.
-    #[error("{what} {given} is not possible: {advice}")]
+    #[error("{what} {given} is not valid: {advice}")]
     InvalidParameter {
         /// Which parameter.
         what: &'static str,
@@ -32,9 +32,10 @@ pub enum Error {
         /// The length it must have.
         expected: u64,
     },
-    /// A slice for results that is shorter than they are. Nothing was written to it.
+    /// A slice that is too short for the results. Nothing was written to it.
     #[error(
-        "{what} has room for {given} results and there are {needed}: give one that long, or take the results in parts"
+        "{what} has capacity for {given} results, but there are {needed}: pass one of that length, or fetch the \
+         results in chunks"
     )]
     TooShort {
         /// Which argument.
@@ -44,18 +45,18 @@ pub enum Error {
         /// The length it must have at least.
         needed: u64,
     },
-    /// A key that had to be known and is not.
-    #[error("key {key}, at position {position}, is none of the table's: ask only for keys that it was built from")]
+    /// A queried key that must be in the table, but is not.
+    #[error("key {key} (position {position}) is not in the table: query only keys that the table was built from")]
     UnknownKey {
         /// The first such key.
         key: u64,
-        /// Where it stands in the input.
+        /// Its position in the input.
         position: u64,
     },
-    /// The input holds a key more than once and the table was to hold each once.
+    /// The input has a key more than once, but the table must hold each key once.
     #[error(
-        "key {key} is given more than once (it is the smallest such key): remove the copies, or build with KeepFirst or \
-         KeepLast"
+        "key {key} occurs more than once (it is the smallest such key): remove the duplicates, or build with \
+         KeepFirst or KeepLast"
     )]
     DuplicateKey {
         /// The smallest key that occurs more than once, on every device.
@@ -63,14 +64,13 @@ pub enum Error {
     },
     /// No attempt placed every pair.
     #[error(
-        "{pairs} pairs do not fit {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the last: \
-         {unplaced}. {}",
+        "{pairs} pairs do not fit in {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the \
+         last: {unplaced}. {}",
         *pairs as f64 / *slots as f64,
         if *by_load {
-            "Lower the load, give more slots, take a scheme (or hash functions) for higher loads, or another seed"
+            "Lower the load, use more slots, a scheme or hash functions for higher loads, or another seed"
         } else {
-            "Other constants can do this load: take another seed (one at random, if strangers choose the keys), or allow \
-             more attempts"
+            "This load is feasible: try another seed (a random one if the keys are untrusted), or allow more attempts"
         }
     )]
     TooFull {
@@ -87,9 +87,8 @@ pub enum Error {
     },
     /// No attempt placed every pair, because too many keys share their places.
     #[error(
-        "{} keys are {}, and {} of them at most have a place; attempts made: {attempts}. Give another \
-         capacity or more attempts, or another sequence, extent or scheme; another seed helps where hashes meet, and \
-         not where the keys themselves are congruent",
+        "{} keys are {}, but at most {} such keys fit; attempts made: {attempts}. Use another capacity, sequence, \
+         extent or scheme, or more attempts; another seed helps only if hashes collide, not if the keys are congruent",
         crowd.keys, crowd.which, crowd.most
     )]
     Crowded {
@@ -98,8 +97,8 @@ pub enum Error {
         /// The keys, as the last attempt had them.
         crowd: Crowd,
     },
-    /// A key or a value that the table's slots have no room for.
-    #[error("{what} {given} does not fit the {bits} bits that these tables have for it: {advice}")]
+    /// A key or a value that does not fit into the slots of the table.
+    #[error("{what} {given} does not fit in the {bits} bits that these tables have for it: {advice}")]
     TooWide {
         /// `key` or `value`.
         what: &'static str,
@@ -110,9 +109,10 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
-    /// An integer sum that 64 bits do not hold.
+    /// An integer sum that does not fit in 64 bits.
     #[error(
-        "the sum of the values of key {key} does not fit 64 bits: group fewer rows at a time, or give the values as f64, \
+        "the sum of the values of key {key} does not fit in 64 bits: group fewer rows at a time, or give the values \
+        as f64, \
          whose sums round"
     )]
     SumTooLarge {
@@ -122,25 +122,25 @@ pub enum Error {
     /// A size beyond what the format or the device can hold.
     #[error("{asked} is too many {what}; the most is {most}")]
     TooLarge {
-        /// Of what.
+        /// What is counted.
         what: &'static str,
-        /// How many were asked for.
+        /// The requested number.
         asked: u64,
-        /// How many there can be.
+        /// The maximum.
         most: u64,
     },
-    /// A device had no room.
-    #[error("{device} has no room for {bytes} bytes more: free tables, take fewer pairs, or use another device")]
+    /// A device is out of memory.
+    #[error("{device} has no memory for {bytes} more bytes: free tables, use fewer pairs, or use another device")]
     OutOfMemory {
         /// Which.
         device: String,
-        /// The size of the allocation that failed.
+        /// The size of the failed allocation, in bytes.
         bytes: u64,
     },
     /// No such device.
     #[error("no device for {wanted}: {reason}")]
     NoDevice {
-        /// What was asked for.
+        /// The requested device.
         wanted: String,
         /// Why there is none, and what there is.
         reason: String,
@@ -150,7 +150,7 @@ pub enum Error {
     Unsupported {
         /// Which.
         device: String,
-        /// What it lacks, and how that was found out.
+        /// What it lacks, and how this was detected.
         missing: String,
     },
     /// A buffer of another device, or of another context, was passed.
@@ -158,17 +158,17 @@ pub enum Error {
     WrongDevice,
     /// The matched rows of one index of a column were passed to another.
     #[error(
-        "these matched rows belong to another index: take them from the index that is asked (`ColumnIndex::matched`)"
+        "these matched rows belong to another index: use those of the index that is queried (`ColumnIndex::matched`)"
     )]
     WrongIndex,
-    /// The system has no randomness to give.
-    #[error("the system gives no random seed ({reason}): give a seed instead")]
+    /// The system has no source of random numbers.
+    #[error("the system did not provide a random seed ({reason}): specify a seed")]
     NoRandomness {
         /// The system's words.
         reason: String,
     },
-    /// Two buffers of one call are the same memory, which was handed in twice, or is a part of the other's.
-    #[error("two of these buffers are the same memory: hand each memory in once (`interop`), or copy it first")]
+    /// Two buffers of one call share memory: the same memory was passed twice, or one is a part of the other.
+    #[error("two of these buffers share memory: pass each memory once (`interop`), or copy it first")]
     Aliased,
     /// The device's driver reported an error.
     #[error("{device}, while {doing}: {message}")]
@@ -181,7 +181,7 @@ pub enum Error {
         message: String,
     },
     /// The device's compiler refused a program.
-    #[error("{device} does not compile {program}; this is a fault of koel or of the driver, please report it:\n{log}")]
+    #[error("{device} cannot compile {program}; this is a bug in koel or in the driver, please report it:\n{log}")]
     Compile {
         /// Which device.
         device: String,
@@ -206,7 +206,7 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A file that is no table, or a damaged one.
+    /// A file that is not a table, or is damaged.
     #[error("{} is not a usable table: {reason}", path.display())]
     BadFile {
         /// The file.

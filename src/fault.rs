@@ -28,7 +28,7 @@ use crate::sealed::Sealed;
 
 /// The environment variable.
 const VARIABLE: &str = "KOEL_FAULT";
-const ADVICE: &str = "give atomics, or cpu: or opencl: and one of hash, stale, drop, rows";
+const ADVICE: &str = "use atomics, or cpu: or opencl: and one of hash, stale, drop, rows";
 
 /// What can be planted in the passes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl<B: HashBackend> Faulty<B> {
     }
 }
 
-/// A plan of the same attempt for other parameters, so many pairs, or another seed.
+/// A plan of the same attempt for other parameters, another number of pairs, or another seed.
 fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
     let request = Request { slots: plan.asked_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
     Ok(scheme.plan(request)?.with_rest_of(plan))

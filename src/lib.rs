@@ -24,53 +24,54 @@
 //!
 //! [`Kind::Canonical`] tables (the default) are a pure function of parameters, seed and contents: the same bytes, the
 //! same order of pairs and the same digest on every device, whatever the order of the input. [`Kind::Classic`] tables
-//! are built by the papers' own algorithms, which are races or depend on the order: the same answers, other bytes.
+//! are built by the algorithms of the papers, whose results depend on thread timing or on the order of the input: the
+//! same answers, but other bytes.
 //!
 //! # Which scheme
 //!
-//! | you want | take | reads per hit, bytes per pair |
+//! | goal | scheme | reads per hit, bytes per pair |
 //! |---|---|---|
-//! | fast lookups of a set that is there at once | [`Signpost::new()`](Signpost) | 1.10 lines, 8.9 |
+//! | fast lookups of pairs that are all known at build time | [`Signpost::new()`](Signpost) | 1.10 lines, 8.9 |
 //! | fast builds, lookups, and batches | [`Bucketized::canonical(8)`](Bucketized) | 1.22 lines, 8.9 |
-//! | the least memory | the same at load 0.99 | 1.70 lines, 8.1 |
+//! | least memory | `Bucketized::canonical(8)` at load 0.99 | 1.70 lines, 8.1 |
 //! | single slots | [`Cuckoo::canonical(4)`](Cuckoo), the default | 2.0 slots, 10.0 |
 //! | keys alone | [`CuckooSet::canonical(4)`](CuckooSet) | 2.0 slots, 5.0 per key |
 //! | pixels, voxels and other keys with neighbours | [`RobinHood::canonical()`](RobinHood) | neighbours side by side, 8.1 and more |
-//! | whichever a file or an option names | [`AnyScheme`] | |
+//! | a scheme chosen at run time, by a file or an option | [`AnyScheme`] | |
 //!
 //! [`Fks`], [`Perfect`], [`Quadratic`] and [`Sorted`] are the papers' other tables and baselines; docs/guide/tables.md
 //! compares them.
 //!
-//! # What is there
+//! # Contents
 //!
 //! | | |
 //! |---|---|
-//! | [`HashTable`], [`TableBuilder`] | keys and values; everything a table can do |
-//! | [`HashSet`] | keys that may repeat, and the algebra of sets |
+//! | [`HashTable`], [`TableBuilder`] | a map from keys to values, with all operations |
+//! | [`HashSet`] | distinct keys, and set operations |
 //! | [`MultiTable`] | any number of values per key |
-//! | [`CompactingTable`] | distinct keys as the numbers 0, 1, .., and back |
+//! | [`CompactingTable`] | distinct keys, numbered 0, 1, ..; looked up in both directions |
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
-//! | [`ColumnIndex`] | the same of a right column that is at hand: made sooner, without a file |
-//! | [`Sharded`], [`Replicated`] | one table over several devices; the same one on each |
+//! | [`ColumnIndex`] | the same for a right column in memory: faster to build, cannot be saved |
+//! | [`Sharded`], [`Replicated`] | one table over several devices; a copy of a table on each device |
 //! | [`ShardedSet`], [`ShardedMulti`], [`ShardedIndex`] | sets, multivalue tables and joins over several devices |
 //! | [`sharded::group`] | distinct keys, inverse indices and aggregates over several devices |
-//! | [`ShardedFile`], [`SpilledBuild`] | a table in shards that is larger than memory: asked in its file, and built into one |
-//! | [`group`] | distinct keys, inverse indices, counts, sums, means, least and greatest values by key |
-//! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
+//! | [`ShardedFile`], [`SpilledBuild`] | a sharded table larger than memory: queried in its file, built into a file |
+//! | [`group`] | distinct keys, inverse indices, counts, sums, means, minima and maxima by key |
+//! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | devices, by type, by name, or the best one |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
 //! | [`scheme`] | layouts and arithmetic: the reference for every backend |
 //! | [`layout`] | keys for the cells of pictures and boxes of voxels, and for k-mers; readers of FASTA and FASTQ |
-//! | [`Error`] | everything that can go wrong, with what to do |
+//! | [`Error`] | all errors, with what to do about them |
 //! | [`prelude`] | the names that most programs need |
 //!
-//! Names follow one rule: `x` takes and gives slices of the host, `x_on` buffers on the device, `x_into` and
-//! `x_on_into` write into the caller's.
+//! Names follow one rule: `x` takes and returns host slices, `x_on` takes and returns device buffers, and `x_into` and
+//! `x_on_into` write to slices or buffers of the caller.
 //!
 //! # Features
 //!
-//! - `opencl` (default): the OpenCL backend. It needs no OpenCL to build, link or start.
+//! - `opencl` (default): the OpenCL backend. OpenCL is not needed to build, link or start a program.
 //!
-//! Without it koel is the CPU library alone. The commands `koel` and `koel-bench` are packages of their own.
+//! Without it, koel is only the CPU library. The commands `koel` and `koel-bench` are separate packages.
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("koel's images and files are little-endian; this target is not supported");

@@ -67,8 +67,8 @@ impl<T: Send> Divide for &mut [T] {
     }
 }
 
-/// A column with one element for this many elements of the columns beside it, such as a bitmap's words or what is known
-/// of each chunk. It is cut between such groups.
+/// A column with one element per this many elements of the other columns, such as the words of a bitmap or the state of
+/// each chunk. It is split between such groups.
 pub(crate) struct Per<T>(pub usize, pub T);
 
 impl<T: Divide> Divide for Per<T> {
@@ -82,7 +82,7 @@ impl<T: Divide> Divide for Per<T> {
     }
 }
 
-/// Columns beside each other. The first says how many elements they have.
+/// Columns of equal length. The first determines their length.
 macro_rules! columns {
     ($($name:ident)*) => {
         impl<$($name: Divide),*> Divide for ($($name,)*) {
@@ -169,7 +169,7 @@ pub(crate) fn any<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) 
     known.into_inner()
 }
 
-/// [`fold`], with something that a thread keeps from chunk to chunk of a piece. None where there is no chunk.
+/// [`fold`], with state that a thread keeps from chunk to chunk of a piece. `None` if there is no chunk.
 pub(crate) fn fold_with<I: Divide, W, R: Send>(
     input: I,
     size: usize,

@@ -1,8 +1,8 @@
 //! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones. Public
 //! for koel's own crates, which have threads for devices too.
 //!
-//! Rayon starts its global pool at its first use, and panics if the system gives no threads. So it is started here,
-//! before its first use, and what the system said is kept.
+//! Rayon starts its global pool at its first use, and panics if the system cannot create threads. So it is started
+//! here, before its first use, and the system's error is kept.
 //!
 //! **Why who waits for a thread works meanwhile.** A device's thread is in no pool, so what it does in parallel is done
 //! by a pool's threads, of which the one that waits may be the last.
@@ -44,7 +44,7 @@ fn start() -> std::result::Result<(), String> {
     match ThreadPoolBuilder::new().build_global() {
         Ok(()) => Ok(()),
         Err(error) if error.source().is_some() => Err(error.to_string()),
-        // The rest of the program was first. Whether it succeeded is only told by use.
+        // The rest of the program started the pool first. Only a use shows whether that succeeded.
         Err(_) => std::panic::catch_unwind(rayon::current_num_threads)
             .map(drop)
             .map_err(|_| "this program tried before, and failed".into()),
@@ -61,9 +61,8 @@ pub fn wait_for(mut is_over: impl FnMut() -> bool) {
     }
 }
 
-/// Threads for devices, of a scope that may be left at any time: by an error or a panic too. Whoever leaves waits as
-/// [`wait_for`] does; the scope itself would sleep, and a thread of a pool that sleeps may be the one that is waited
-/// for.
+/// Threads for devices, in a scope that may end at any time, also by an error or a panic. Leaving the scope waits as
+/// [`wait_for`] does; the scope itself would sleep, and a sleeping thread of a pool may be the one that is waited for.
 #[derive(Debug, Default)]
 pub struct Workers {
     running: AtomicUsize,
@@ -74,7 +73,7 @@ impl Workers {
     /// Starts a thread, which ends the others' work if it panics.
     ///
     /// # Errors
-    /// [`Error::Device`] if the system gives none.
+    /// [`Error::Device`] if the system cannot create them.
     pub fn start<'scope, R: Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -123,7 +122,7 @@ impl Drop for Member<'_> {
     }
 }
 
-/// What [`Workers::leader`] gives.
+/// The guard that [`Workers::leader`] returns.
 #[derive(Debug)]
 pub struct Leader<'a>(&'a Workers);
 

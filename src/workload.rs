@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn narrow_keys_are_all_there_are() {
         let narrow = |pairs, key_bits| {
-            Workload::new(pairs, 3).within(Limits { key_bits, value_bits: 0, pairs: 0 }).expect("so many keys")
+            Workload::new(pairs, 3).within(Limits { key_bits, value_bits: 0, pairs: 0 }).expect("enough keys")
         };
         let all = narrow((1 << 12) - 1, 12);
         let keys: std::collections::BTreeSet<_> = all.keys().into_iter().collect();

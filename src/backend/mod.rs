@@ -1,6 +1,6 @@
 //! The contract between tables and devices.
 //!
-//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes, retries and
+//! A **backend** owns the memory of one device and runs passes over it. It contains no policy: sizes, retries and
 //! duplicates are decided above it (`table/`), once for all devices. The preconditions of passes are checked above it
 //! too: `kernels.rs` checks plans and lengths. A backend checks that buffers belong to it.
 //!

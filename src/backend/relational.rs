@@ -108,7 +108,7 @@ pub struct WideAccumulated<B: HashBackend> {
     pub least: B::Buffer<u64>,
     /// Greatest values; the least possible value for a group without rows.
     pub greatest: B::Buffer<u64>,
-    /// The first group whose sum does not fit 64 bits.
+    /// The first group whose sum does not fit in 64 bits.
     pub overflow: Option<u32>,
 }
 
@@ -127,14 +127,14 @@ impl<B: HashBackend> std::fmt::Debug for WideAccumulated<B> {
 ///
 /// Lengths that contradict each other are [`crate::Error::LengthMismatch`].
 pub trait Relational: HashBackend {
-    /// A bitmap of `len` places with a one at each of `places`. A place past the end is passed over, one that comes
-    /// again changes nothing.
+    /// A bitmap of `len` places with a one at each of `places`. A place past the end is skipped, one that occurs again
+    /// changes nothing.
     fn mark(&self, places: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
 
     /// A bitmap of the places at which an element differs from the one before it. The first one does.
     fn heads<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
-    /// A bitmap of the places at which an element differs from the one behind it. The last one does.
+    /// A bitmap of the places at which an element differs from the next one; the last element counts as different.
     fn tails<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
     /// The number of the shard of each key.

@@ -63,7 +63,7 @@ where
     ///
     /// # Errors
     /// As [`open`](Self::open), but the checksum is not verified.
-    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         // SAFETY: the caller guarantees this.

@@ -129,7 +129,7 @@ impl Memory<u64> {
     /// # Errors
     /// [`Error::InvalidParameter`] unless the offset is a multiple of 8; [`Error::LengthMismatch`] if the file is too
     /// short; [`Error::Device`] if the system refuses.
-    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn map_file(file: &File, offset_bytes: u64, words: usize) -> Result<Memory<u64>> {
         if !offset_bytes.is_multiple_of(8) {
             return Err(Error::parameter("offset", offset_bytes, "words begin at multiples of 8 bytes"));

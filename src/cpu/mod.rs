@@ -164,7 +164,7 @@ impl Cpu {
     /// [`Error::InvalidParameter`] for 0 threads, [`Error::Device`] if the system gives none.
     pub fn with_threads(threads: usize) -> Result<Cpu> {
         if threads == 0 {
-            return Err(Error::parameter("threads", threads, "give at least 1"));
+            return Err(Error::parameter("threads", threads, "use at least 1"));
         }
         let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("koel-{i}")).build();
         let pool = pool.map_err(|error| failed("starting threads", error))?;

@@ -438,7 +438,7 @@ mod tests {
                 // short or tiny.
                 for words in [len * 2, len + len / 20 + 3, len, len * 9 / 10 + 1, 8192, 8193, 16_384 + 16] {
                     for bits in [3, 6, 13] {
-                        partition_and_check(&cpu, &noise[..len], words, bits, usize::MAX).expect("dealt");
+                        partition_and_check(&cpu, &noise[..len], words, bits, usize::MAX).expect("partitioned");
                     }
                 }
             }

@@ -100,7 +100,7 @@ pub fn choose(device: &str, threads: Option<usize>) -> Result<Vec<Any>> {
             Some(which) => one_opencl(which).map(|found| vec![found]),
             None => Err(Error::NoDevice {
                 wanted: device.into(),
-                reason: "give all, auto, cpu, opencl, gpus, opencl:NUMBER or opencl:NAME".into(),
+                reason: "use all, auto, cpu, opencl, gpus, opencl:NUMBER or opencl:NAME".into(),
             }),
         },
     }

@@ -103,7 +103,7 @@ impl<'a> Lists<'a> {
         let header: ListsHeader = bytemuck::pod_read_unaligned(&start);
         let ListsHeader { magic, version, keys, pairs, .. } = header;
         if FileKind::of(magic) != Some(FileKind::Multi) {
-            return Err(section.bad("it does not begin with `koelmult`: it is no multivalue table"));
+            return Err(section.bad("it does not begin with `koelmult`: it is not a multivalue table"));
         }
         if ![VERSION, WIDE_VERSION].contains(&version) {
             let reads = format!("this koel reads formats {VERSION} and {WIDE_VERSION}: build it again");
@@ -132,7 +132,7 @@ impl<'a> Lists<'a> {
     pub(crate) fn check_values<V: Value>(&self) -> Result<()> {
         match self.header.value_bits() {
             bits if bits == V::BITS => Ok(()),
-            bits => Err(self.section.bad(format!("its values are u{bits}, and u{} ones were asked for", V::BITS))),
+            bits => Err(self.section.bad(format!("its values are u{bits}, but u{} values were requested", V::BITS))),
         }
     }
 

@@ -95,7 +95,7 @@ impl WholeFile {
         // Other users must not read a part of a file that they may not be allowed to read.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         let part = part(folder, mode)
-            .map_err(|error| context("no file can be created beside it, to replace it in one step", &error))?;
+            .map_err(|error| context("a temporary file to replace it cannot be created in its folder", &error))?;
         let file = part.file().try_clone()?;
         Ok((WholeFile(Some(Replacing { part, target, old })), file))
     }

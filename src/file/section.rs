@@ -62,7 +62,7 @@ fn open(path: &Path) -> Result<File> {
             return Ok(());
         }
         let what = if metadata.is_dir() { "a folder" } else { "a pipe or a device" };
-        Err(Error::BadFile { path: path.into(), reason: format!("it is {what}: give a plain file") })
+        Err(Error::BadFile { path: path.into(), reason: format!("it is {what}: use a plain file") })
     };
     plain(path.metadata().map_err(io)?)?;
     let file = File::open(path).map_err(io)?;

@@ -53,7 +53,7 @@ impl ShardsHeader {
         let header: ShardsHeader = bytemuck::pod_read_unaligned(&start);
         match FileKind::of(header.magic) {
             Some(FileKind::Sharded) => {}
-            Some(_) => return Err(section.bad("it holds one table and not one in shards: open it as what it is")),
+            Some(_) => return Err(section.bad("it is not sharded: open it with the type that saved it")),
             None => return Err(section.bad("it does not begin with `koelshrd`")),
         }
         if header.version != VERSION {
@@ -61,7 +61,7 @@ impl ShardsHeader {
             return Err(section.bad(format!("it has format {version}, and this koel reads format {VERSION}")));
         }
         if !(1..=MOST_SHARDS as u32).contains(&header.shards) || header.zeros != [0; 5] {
-            return Err(section.bad("its header says what no table in shards has"));
+            return Err(section.bad("its header is invalid for a sharded table"));
         }
         Ok(header)
     }
@@ -128,7 +128,7 @@ impl<'a> Shards<'a> {
         let read = file.seek(SeekFrom::Start(base + length)).and_then(|_| file.read_exact(gap));
         read.map_err(|error| self.section.io(error))?;
         if gap.iter().any(|&byte| byte != 0) {
-            return Err(self.section.bad("what stands between its shards is not zero"));
+            return Err(self.section.bad("the bytes between its shards are not zero"));
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ use crate::scheme::Cuckoo;
 /// let groups = group::group_by(&Cpu::new(), &customers, &spent, &wanted, IdOrder::FirstSeen)?;
 /// assert_eq!(groups.keys, [7, 3]);
 /// assert_eq!((groups.counts, groups.sums), (vec![2, 1], vec![1 << 32, 5]));
-/// assert!(groups.mins.is_empty(), "not asked for");
+/// assert!(groups.mins.is_empty(), "not requested");
 /// # Ok::<(), koel::Error>(())
 /// ```
 ///

@@ -16,8 +16,8 @@ pub enum Aggregate {
     /// The number of rows.
     Count,
     /// The sum of the values in 64 bits. The sum of `u32` values always fits. If a sum of `u64` or `i64` values does
-    /// not fit 64 bits, the result is [`Error::SumTooLarge`]. For `f64` values it is the exact sum, rounded once: see
-    /// [`group::wide`](super::wide).
+    /// not fit in 64 bits, the result is [`Error::SumTooLarge`]. For `f64` values it is the exact sum, rounded once:
+    /// see [`group::wide`](super::wide).
     Sum,
     /// The exact sum of the values divided by their count, rounded once, as `f64`.
     Mean,

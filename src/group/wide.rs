@@ -17,8 +17,8 @@
 //! # Values
 //!
 //! Values are `u32`, `u64`, `i64` or `f64`; convert `i32` and `f32` columns to `i64` and `f64` with `as`. A group's sum
-//! is a `u64` for unsigned values, an `i64` for `i64` and an `f64` for `f64`. If an integer sum does not fit 64 bits,
-//! the result is [`Error::SumTooLarge`], whatever the order of rows: intermediate sums do not overflow.
+//! is a `u64` for unsigned values, an `i64` for `i64` and an `f64` for `f64`. If an integer sum does not fit in 64
+//! bits, the result is [`Error::SumTooLarge`], whatever the order of rows: intermediate sums do not overflow.
 //!
 //! ```
 //! use koel::{Aggregate, Cpu, IdOrder, group};
@@ -113,7 +113,7 @@ pub fn factorize_on<B: Runs<K::Rows>, K: Key>(
 ///
 /// # Errors
 /// As `group::group_by`, and [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not
-/// fit 64 bits.
+/// fit in 64 bits.
 pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     backend: &B,
     keys: &[K],
@@ -193,7 +193,7 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
 ///
 /// # Errors
 /// [`Error::LengthMismatch`]; [`Error::TooLarge`] for 2^32 or more rows or groups; [`Error::SumTooLarge`] with the
-/// number of the first group whose sum does not fit 64 bits; or what the device reports.
+/// number of the first group whose sum does not fit in 64 bits; or what the device reports.
 pub fn aggregate<B: Relational, V: Number>(
     backend: &B,
     ids: &[u32],

@@ -43,7 +43,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         let mut spare = [0];
         self.backend().read(self.rows.values_on(), self.len(), &mut spare)?;
         if spare != [NO_ROW] {
-            return Err(Violation::Beside { reason: "what stands for no row is a row" }.into());
+            return Err(Violation::Beside { reason: "the entry for a missing row is the number of a row" }.into());
         }
         Ok(audit)
     }

@@ -111,7 +111,7 @@ impl Window {
     /// [`Error::InvalidParameter`] unless `k` is from 1 to [`MOST`].
     pub fn new(k: u32, strands: Strands) -> Result<Window> {
         if !(1..=MOST).contains(&k) {
-            return Err(Error::parameter("k", k, "give 1 to 32: a letter has 2 of a key's 64 bits"));
+            return Err(Error::parameter("k", k, "use 1 to 32: a letter has 2 of a key's 64 bits"));
         }
         Ok(Window { k, strands, mask: u64::MAX >> (64 - 2 * k), key: 0, opposite: 0, letters: 0 })
     }

@@ -40,7 +40,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         let runs = self.table.len();
         let beside = |reason| Ok(Err(Violation::Beside { reason }));
         if starts.len() != runs.saturating_add(1) {
-            return beside("there are not as many runs of values as keys");
+            return beside("the numbers of keys and of runs of values differ");
         }
         let ends = (starts.first().copied(), starts.last().map(|&end| end as usize));
         if ends != (Some(0), Some(self.pairs)) || !starts.par_windows(2).all(|run| run[0] < run[1]) {
@@ -51,12 +51,12 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         for (key, run) in self.table.to_pairs()? {
             match keys.get_mut(run as usize) {
                 Some(place @ None) => *place = Some(key),
-                _ => return beside("two keys have one run of values, or a key has none"),
+                _ => return beside("two keys share a run of values, or a key has none"),
             }
         }
         let every_run = keys.first().is_none_or(Option::is_some);
         if !every_run || !keys.par_windows(2).all(|pair| pair[0] < pair[1]) {
-            return beside("a run of values has no key, or the runs do not stand in the order of their keys");
+            return beside("a run of values has no key, or the runs are not in the order of their keys");
         }
         Ok(Ok(()))
     }

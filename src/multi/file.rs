@@ -95,7 +95,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
             return Err(bad("its checksum is wrong: it was damaged after it was written"));
         };
         if gap.iter().any(|&byte| byte != 0) {
-            return Err(bad("what stands between its columns is not zero"));
+            return Err(bad("the bytes between its columns are not zero"));
         }
         let (table, said) = open_table(source.lists.into_table())?;
         let pairs = values.len();
@@ -117,7 +117,7 @@ where
     ///
     /// # Errors
     /// As [`open`](Self::open), but the checksum of the table of keys is not verified.
-    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller guarantees this.
         let opened = Self::open_with(backend, Section::whole(path.as_ref())?, |section| unsafe {

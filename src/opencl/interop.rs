@@ -134,7 +134,7 @@ pub fn raw_mem<T: Word>(buffer: &Buffer<T>) -> cl_mem {
 
 fn not_null(handle: *mut c_void, what: &'static str) -> Result<()> {
     if handle.is_null() {
-        return Err(Error::parameter(what, "(null)", "give one that was made"));
+        return Err(Error::parameter(what, "(null)", "pass a valid handle"));
     }
     Ok(())
 }

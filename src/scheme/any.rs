@@ -264,7 +264,7 @@ macro_rules! any_scheme {
                 match name {
                     $($name if super::$scheme::KINDS.contains(&kind) => Ok(super::$scheme::of_kind(kind).into()),)*
                     $($name => Err(Error::parameter("kind", kind, "tables of this scheme have only the other one")),)*
-                    _ => Err(Error::parameter("scheme", name, concat!("give one of:", $(" ", $name),*))),
+                    _ => Err(Error::parameter("scheme", name, concat!("use one of:", $(" ", $name),*))),
                 }
             }
 
@@ -336,7 +336,7 @@ where
             Bucketized::NAME => Ok(Bucketized::default().of::<K, V>().into()),
             RobinHood::NAME => Ok(RobinHood::default().of::<K, V>().into()),
             Signpost::NAME => Ok(Signpost::new().of::<K, V>().into()),
-            _ => Err(Error::parameter("scheme", name, "give one of: bucketized robin_hood signpost")),
+            _ => Err(Error::parameter("scheme", name, "use one of: bucketized robin_hood signpost")),
         }
     }
 }

@@ -27,7 +27,7 @@ impl Audit {
 #[non_exhaustive]
 pub enum Violation {
     /// The length of the image does not match its plan.
-    #[error("the image holds {found} words where the plan says {expected}")]
+    #[error("the image has {found} words, but its plan requires {expected}")]
     Length {
         /// Words according to the plan.
         expected: u64,
@@ -35,7 +35,7 @@ pub enum Violation {
         found: u64,
     },
     /// A word that does not encode a pair.
-    #[error("slot {slot} holds {word:#018x}, which is no pair's word")]
+    #[error("slot {slot} holds {word:#018x}, which does not encode a pair")]
     Word {
         /// The slot.
         slot: u64,
@@ -63,7 +63,7 @@ pub enum Violation {
         earlier: u32,
     },
     /// One key in two slots.
-    #[error("key {key} stands in slot {slot} and in slot {other}")]
+    #[error("key {key} is in slot {slot} and in slot {other}")]
     Twice {
         /// The later slot.
         slot: u64,
@@ -73,7 +73,7 @@ pub enum Violation {
         key: u64,
     },
     /// Words of a bucket that are not sorted.
-    #[error("the words of bucket {bucket} do not stand in order")]
+    #[error("the words of bucket {bucket} are not sorted")]
     Unsorted {
         /// The bucket.
         bucket: u64,
@@ -87,13 +87,13 @@ pub enum Violation {
         reason: &'static str,
     },
     /// Key numbers that are not 0, 1, .., each once and in its place.
-    #[error("{number} is an id, and the table and the list of its keys do not agree on one key that has it")]
+    #[error("the table and the list of its keys disagree about the key with id {number}")]
     Number {
         /// The smallest such number.
         number: u32,
     },
     /// The number of pairs, or tombstones, differs from the one that the table states.
-    #[error("the table says {expected} {what} and its image holds {found}")]
+    #[error("the table states {expected} {what}, but its image has {found}")]
     Count {
         /// What was counted.
         what: &'static str,
@@ -103,7 +103,7 @@ pub enum Violation {
         found: u64,
     },
     /// A key in the wrong shard.
-    #[error("shard {shard} holds key {key}, which is another's")]
+    #[error("shard {shard} has key {key}, which belongs to another shard")]
     Stray {
         /// The shard.
         shard: u64,
@@ -111,10 +111,10 @@ pub enum Violation {
         key: u64,
     },
     /// Constants that were not derived from the keys.
-    #[error("the table's salt is not that of its keys")]
+    #[error("the table's salt does not match its keys")]
     Salt,
     /// The structure that contains the table contradicts it.
-    #[error("what stands beside the table contradicts it: {reason}")]
+    #[error("the table and the data stored with it contradict each other: {reason}")]
     Beside {
         /// The contradiction.
         reason: &'static str,

@@ -16,7 +16,7 @@ impl Load {
     pub fn new(load: f64) -> Result<Load> {
         let millionths = (load * MILLION as f64).round();
         if !(1.0..=MILLION as f64).contains(&millionths) {
-            return Err(Error::parameter("load factor", load, "give a number above 0 and up to 1"));
+            return Err(Error::parameter("load factor", load, "use a number above 0 and up to 1"));
         }
         Ok(Load(millionths as u32))
     }

@@ -141,7 +141,7 @@ impl Scheme for Quadratic {
                 Ok(QuadraticPlan { pairs: pairs.max(FEWEST_PAIRS), attempt, seed, salt: Salt::NONE })
             }
             _ => {
-                let what = "slots asked for (a quadratic table has as many words as their square)";
+                let what = "requested slots (a quadratic table has the square of their number of words)";
                 Err(Error::TooLarge { what, asked: slots, most: u64::from(MOST_PAIRS) })
             }
         }

@@ -35,7 +35,7 @@ impl ShardOf {
     /// [`Error::InvalidParameter`] for 0 shards, or more than the maximum.
     pub(crate) fn new(shards: usize, seed: u64) -> Result<ShardOf> {
         if !(1..=MOST_SHARDS).contains(&shards) {
-            return Err(Error::parameter("the number of shards", shards, "give 1 to 4096"));
+            return Err(Error::parameter("the number of shards", shards, "use 1 to 4096"));
         }
         let mut stream = SplitMix64::for_attempt(seed, STREAM);
         let narrow = MixKeys::of_draws(stream.next_u64(), stream.next_u32());

@@ -86,7 +86,12 @@ pub(crate) fn open_with_digest<B: Runs<S>, S: Scheme>(
     let (table, digest) = HashTable::open_with_digest(backend, section, Contents::Set)?;
     // Equal sets would differ otherwise.
     if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != S::Value::default() {
-        return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
+        return Err(Error::BadFile {
+            path: path.into(),
+            reason: "it claims to be a set, but its keys have \
+                                                                values"
+                .into(),
+        });
     }
     Ok((table, digest))
 }
@@ -102,7 +107,7 @@ where
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a set of this scheme.
-    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller guarantees this.
         let table = unsafe { HashTable::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Set)? };

@@ -225,7 +225,7 @@ impl<S: Scheme> ShardedBuilder<S> {
             let first_mismatch = |_, keys: &[S::Key]| keys.iter().copied().find(|&key| which.of(key) != shard);
             let strange = fold(&keys[..], KEYS_AT_ONCE, first_mismatch, Option::or);
             if let Some(key) = strange {
-                let advice = "`shard_of` tells where a key belongs";
+                let advice = "`shard_of` returns the shard of a key";
                 return Err(Error::parameter("a key of another shard", key, advice));
             }
             builder.build(device, &keys, &values)
@@ -327,7 +327,7 @@ pub(super) fn some<B>(devices: &[B]) -> Result<&[B]> {
 }
 
 fn no_device() -> Error {
-    Error::parameter("the number of devices", 0, "give one or more")
+    Error::parameter("the number of devices", 0, "use one or more")
 }
 
 /// The capacity of each shard of a table for `pairs` pairs.

@@ -138,7 +138,7 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
 ///
 /// # Errors
 /// [`Error::LengthMismatch`]; [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not
-/// fit 64 bits; otherwise as [`unique`].
+/// fit in 64 bits; otherwise as [`unique`].
 pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     devices: &[B],
     keys: &[K],

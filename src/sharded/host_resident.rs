@@ -166,8 +166,8 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
 /// A shard that has queries, and the destination of its answers: values, and a byte for each query that is 1 for a hit.
 pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
 
-/// Answers queries with `ask`, which receives some of the queries, partitioned by shard, and the destination of the
-/// answers of each shard that has queries.
+/// Answers queries with `ask`, which receives some of the queries, partitioned by shard, and the destinations of the
+/// answers of each shard with queries.
 pub(super) fn answered<K: Key, V: Value>(
     which: &ShardOf,
     ask: &dyn Fn(&Partitioned, &[K], Vec<Part<'_, V>>) -> Result<()>,

@@ -72,15 +72,15 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
 ) -> Result<()> {
     let bits = scheme.limits().value_bits;
     let advice = match (contents, bits) {
-        (Contents::Compact | Contents::Multi, _) => "the values are numbers of keys: take a scheme with room for them",
-        (_, 0) => "a set holds keys alone: give values of 0, or take another scheme",
+        (Contents::Compact | Contents::Multi, _) => "the values are ids of keys: use a scheme with wider values",
+        (_, 0) => "this scheme stores only keys: use values of 0, or another scheme",
         _ => KEYS_TOO_WIDE,
     };
     check_keys(backend, scheme, keys)?;
     check_width(backend, "value", values, bits, advice)
 }
 
-const KEYS_TOO_WIDE: &str = "take canonical tables, or another scheme";
+const KEYS_TOO_WIDE: &str = "use canonical tables, or another scheme";
 
 /// Refuses keys that are too wide for this scheme's slots.
 pub(super) fn check_keys<B: HashBackend, S: Scheme>(backend: &B, scheme: &S, keys: &B::Buffer<S::Key>) -> Result<()> {
@@ -122,7 +122,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     }
     let mut plan = match scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 }) {
         Ok(plan) => plan,
-        // So many pairs make no table, but those that are left of copies may.
+        // This number of pairs is too large for a table, but they may fit without their duplicates.
         Err(error @ Error::TooLarge { .. }) => {
             return rows.least_copy(backend)?.map(Outcome::Copies).ok_or(error);
         }
@@ -178,14 +178,13 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     Err(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced, by_load })
 }
 
-/// The pairs that a table can hold at most: some have room for one beside their image.
+/// The maximum number of pairs of a table: some tables store one pair outside of their image.
 pub(super) fn room(plan: &impl Plan) -> u64 {
     plan.room() + u64::from(plan.outside_key().is_some())
 }
 
-/// Asked of schemes that [give up by load](Scheme::gives_up_above). Attempts fail by a handful of pairs when luck was
-/// against them, and by a share of all when the load is beyond what the functions can do; other constants cure only the
-/// first.
+/// Used for schemes that [give up by load](Scheme::gives_up_above). An unlucky attempt leaves a few pairs unplaced; an
+/// attempt at a load that is too high leaves a share of all pairs; other constants cure only the first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {
     unplaced > 64 + pairs / 1024
 }

@@ -190,8 +190,8 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// Pairs per slot, above 0 and up to 1; otherwise [`Scheme::default_load`]. A build gives the table the slots that
-    /// its number of pairs needs at this load, and so does a batch that adds pairs, which rebuilds it for that; give a
+    /// Pairs per slot, above 0 and up to 1; otherwise [`Scheme::default_load`]. A build allocates the slots that its
+    /// pairs need at this load. So does a batch that adds pairs, which rebuilds the table; set a
     /// [`capacity`](Self::capacity) to insert in place. Removing pairs keeps the slots.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
@@ -214,10 +214,10 @@ impl<S: Scheme> TableBuilder<S> {
     }
 
     /// A fixed number of slots, instead of a [`capacity`](Self::capacity) or a [`load_factor`](Self::load_factor). The
-    /// last call of `slots` and `capacity` counts; slots together with a load factor are an error of the build. A
-    /// cuckoo table with four functions works best with a fifth of its slots empty. Slots are rounded up: to whole
-    /// buckets, of which canonical tables have at least 16; to the next prime (Robin Hood; to the following prime with
-    /// every restart); to the square or cube of a side (perfect). For a quadratic table, this is the number of pairs.
+    /// last call of `slots` or `capacity` applies; a build with both slots and a load factor is an error. A cuckoo
+    /// table with four functions works best with a fifth of its slots empty. Slots are rounded up: to whole buckets, of
+    /// which canonical tables have at least 16; to the next prime (Robin Hood; to the following prime with every
+    /// restart); to the square or cube of a side (perfect). For a quadratic table, this is the number of pairs.
     pub fn slots(mut self, slots: usize) -> Self {
         self.fixed = Some(Fixed::Slots(slots as u64));
         self
@@ -352,7 +352,7 @@ impl<S: Scheme> TableBuilder<S> {
             (None, None) => Size::Default,
             (None, Some(Fixed::Slots(slots))) => Size::Slots(slots),
             (Some(load), Some(Fixed::Slots(_))) => {
-                let advice = "slots were given too, and they exclude each other: give one of the two, or a capacity";
+                let advice = "a number of slots is set too: set only one of the two, or a capacity";
                 return Err(Error::parameter("load factor", load.get(), advice));
             }
             (load, Some(Fixed::Pairs(pairs))) => {
@@ -360,7 +360,7 @@ impl<S: Scheme> TableBuilder<S> {
             }
         };
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
-            return Err(Error::parameter("attempts", self.attempts, "give 1 to 1024"));
+            return Err(Error::parameter("attempts", self.attempts, "use 1 to 1024"));
         }
         self.key_type.check(<S::Key as Word>::BITS)?;
         Ok(Settings {
@@ -387,18 +387,18 @@ pub struct MemoryEstimate {
     /// While it is built if keys occur more than once and one pair of each is to stay.
     pub build_with_copies: u64,
     /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
-    /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built
-    /// into. Where no table of twice the pairs can exist, as if it were no larger. Salted tables ([`Plan::salt`]),
-    /// which only chosen keys lead to, are built again by every batch, as those with a load are.
+    /// the batch. With a load, or if every batch rebuilds the table: also all pairs, and the rebuilt table. If a table
+    /// of twice the pairs cannot exist, the estimate is for the same size. Salted tables ([`Plan::salt`]), which occur
+    /// only with chosen keys, are rebuilt by every batch, as those with a load are.
     pub insert: u64,
 }
 
-/// What a table of some number of pairs takes.
+/// The memory of a table with a number of pairs.
 #[derive(Clone, Copy)]
 struct Footprint {
     /// Bytes of its image.
     image: u64,
-    /// Bytes that its build takes besides.
+    /// Additional bytes that its build needs.
     scratch: u64,
     /// Places of pairs.
     cells: u64,

@@ -44,7 +44,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.image.copied(&self.backend)
     }
 
-    /// All pairs, those of the image in table order, then the one beside it.
+    /// All pairs: those of the image in table order, then the one outside of it.
     pub(super) fn all_pairs(&self) -> Result<PairsOf<B, S>> {
         self.image.all_pairs(&self.backend)
     }

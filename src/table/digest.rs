@@ -24,12 +24,12 @@ pub(super) const HEADER_BYTES: usize = 128;
 pub(super) const VERSION: u32 = 2;
 /// The version of salted tables: the header ends with the salt, and all else is as before.
 pub(super) const SALTED_VERSION: u32 = 3;
-/// Where the salt stands.
+/// The offset of the salt.
 pub(super) const SALT_AT: usize = HEADER_BYTES - Salt::BYTES;
 /// Words that pass through the host at a time when an image is read for its digest or a file: 8 MiB.
 pub(super) const CHUNK_WORDS: usize = 1 << 20;
 
-/// What a stored table says of itself, before its plan.
+/// The header of a stored table, before its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Header {
@@ -42,7 +42,7 @@ pub(super) struct Header {
     pub(super) pairs: u64,
     /// 64-bit words of the image.
     pub(super) words: u64,
-    /// Tombstones in the image; above 0 the table is worn.
+    /// Tombstones in the image.
     pub(super) tombstones: u64,
 }
 
@@ -80,8 +80,8 @@ impl fmt::Debug for Digest {
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The digest of header and image; the image is read from the device.
     ///
-    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents, unless they are
-    /// worn. How it came to have that many slots (by load or by capacity) plays no part.
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents, unless they
+    /// have tombstones. It does not matter whether the number of slots followed from a load or a capacity.
     ///
     /// Cost: the image is read from the device once, in pieces of 8 MiB, and hashed by all threads.
     ///

@@ -23,7 +23,7 @@ use crate::scheme::{FIRST_SALTED, Key, Kind, Load, Plan, Request, Scheme, Value}
 
 /// Far from where four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
-/// Attempts before the sort. Even of tables of 16 slots one in 2,000 attempts fails, so random keys do not come so far.
+/// Attempts before the sort. Even with 16 slots only one attempt in 2,000 fails, so random keys never need the sort.
 const ATTEMPTS: u32 = 4;
 /// Salted attempts after it.
 const SALTED_ATTEMPTS: u32 = 64;
@@ -115,18 +115,17 @@ impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     }
 }
 
-/// A canonical cuckoo table, and whether keys came more than once.
+/// A canonical cuckoo table, and whether keys occurred more than once.
 pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
     pub(crate) plan: <K::Rows as Scheme>::Plan,
     pub(crate) image: B::Buffer<u64>,
     pub(crate) least_copy: Option<K>,
 }
 
-/// A table in which of all pairs with one key the one with the greatest value stays.
+/// A table that keeps, for each key, the pair with the greatest value.
 ///
-/// The seed is fixed, so keys can be chosen for which all attempts fail. Then a sort finds the copies, and the table is
-/// made of one pair of each key with salted constants. Who uses the table sees no difference but another order of its
-/// slots.
+/// The seed is fixed, so keys can be chosen for which all attempts fail. Then a sort finds the duplicates, and the
+/// table is built from one pair per key with salted constants. Only the order of its slots differs.
 pub(crate) fn positions<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,

@@ -33,7 +33,7 @@ use crate::memory;
 use crate::scheme::{Kind, Plan, Salt, Scheme, SchemeNumber};
 use crate::threads;
 
-/// What a table file says of itself, known from its header and its settings.
+/// The properties of a table file, read from its header and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileInfo {
@@ -41,28 +41,29 @@ pub struct FileInfo {
     pub scheme: u32,
     /// Canonical or classic.
     pub kind: Kind,
-    /// What its pairs are: a table of its own, or a part of a structure.
+    /// What the table is used for: as a map, or as a part of another structure.
     pub contents: Contents,
     /// Bits of its keys, 32 or 64.
     pub key_bits: u32,
-    /// Bits of its values, 32 or 64; 0 where there are none. The table of a compacting table has ids as its values.
+    /// Bits of its values, 32 or 64; 0 if there are none. The table of a compacting table has ids as its values.
     pub value_bits: u32,
     /// The type of its keys.
     pub key_type: KeyType,
     /// The type of its values.
     pub value_type: ValueType,
-    /// How many shards it is in, if it is one in shards: then [`Sharded`](crate::Sharded) opens it.
+    /// The number of shards of a sharded table, which [`Sharded`](crate::Sharded) opens.
     pub shards: Option<u32>,
 }
 
-/// Reads what kind of table a file holds, so that it can be opened as that. Of a structure that is more than a table it
-/// is its table that tells, of a table in shards the first of them, whose parameters all have.
+/// Reads what kind of table a file contains, so that it can be opened with the right type. For a structure that
+/// contains a table, this describes that table; for a sharded table, the first shard, whose parameters all shards have.
 ///
-/// Tables of 32-bit keys and values are opened as those of [`AnyScheme`](crate::AnyScheme), others by the bits that are
-/// told here as those of [`BucketizedOf`](crate::scheme::BucketizedOf), or of the scheme whose number it is.
+/// Open tables of 32-bit keys and values with [`AnyScheme`](crate::AnyScheme), and others with
+/// [`BucketizedOf`](crate::scheme::BucketizedOf) or the scheme with the returned number, for keys and values with the
+/// returned bits.
 ///
 /// # Errors
-/// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
+/// [`Error::Io`], or [`Error::BadFile`] if it is not a table, or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let (section, beside) = table_in(path.as_ref())?;
     let mut source = Source::open(section)?;
@@ -98,7 +99,7 @@ impl<'a> Source<'a> {
         section.file.seek(SeekFrom::Start(base)).map_err(|error| section.io(error))?;
         if length < (HEADER_BYTES + Trailer::SHORT_BYTES) as u64 {
             let is_behind_lists = base > 0 && section.end.is_none();
-            let which = if is_behind_lists { " behind the lists of values" } else { "" };
+            let which = if is_behind_lists { " after the lists of values" } else { "" };
             return Err(section.bad(format!("{length} bytes{which} are too few for any table")));
         }
         let mut start = [0; HEADER_BYTES];
@@ -107,12 +108,10 @@ impl<'a> Source<'a> {
         match FileKind::of(header.magic) {
             Some(FileKind::Table) => {}
             Some(FileKind::Multi) if base == 0 || section.end.is_some() => {
-                return Err(section.bad("it holds a multi where a single table was wanted: open it as what it is"));
+                return Err(section.bad("it is a multivalue table: open it with `MultiTable`"));
             }
             Some(FileKind::Sharded) if base == 0 => {
-                return Err(
-                    section.bad("it holds a table in shards where a single table was wanted: open it with `Sharded`")
-                );
+                return Err(section.bad("it is a sharded table: open it with `Sharded`"));
             }
             Some(FileKind::Multi | FileKind::Sharded) | None => {
                 return Err(section.bad("it does not begin with `koeltabl`"));
@@ -145,15 +144,13 @@ impl<'a> Source<'a> {
         self.section.base + HEADER_BYTES as u64
     }
 
-    /// The plan, checked field by field, and the parameters it stands for.
+    /// The plan, checked field by field, and the parameters that it encodes.
     fn plan<S: Scheme>(&self) -> Result<(S::Plan, S)> {
         let header = &self.header;
         if !S::has_id(header.scheme) {
             return Err(match (SchemeNumber::of(header.scheme), SchemeNumber::of(S::ID)) {
-                (Some(held), Some(wanted)) => self.bad(format!("it holds a {held} where a {wanted} was wanted")),
-                (Some(held), None) => {
-                    self.bad(format!("it holds a {held} where one of 32-bit keys and values was wanted"))
-                }
+                (Some(held), Some(wanted)) => self.bad(format!("it contains a {held}, not a {wanted}")),
+                (Some(held), None) => self.bad(format!("it contains a {held}, not a table of 32-bit keys and values")),
                 (None, _) => self.of_unknown_scheme(),
             });
         }
@@ -169,7 +166,7 @@ impl<'a> Source<'a> {
             salt.copy_from_slice(&self.start[SALT_AT..]);
             plan = plan.with_salt(Salt::from_bytes(salt));
             if plan.salt().is_none() {
-                return Err(self.bad("a table of its scheme, attempt and format has a salt, and it has none"));
+                return Err(self.bad("tables of this scheme, attempt and format have a salt, but this one has none"));
             }
         }
         let scheme = S::from_plan(&plan);
@@ -194,7 +191,7 @@ impl<'a> Source<'a> {
         Trailer::read(&bytes).map_err(|reason| self.bad(reason))
     }
 
-    /// What the file says of how the table goes on.
+    /// The settings for later batches, from the file.
     fn settings<P: Plan>(&self, trailer: &Trailer, plan: &P, contents: Contents) -> Result<Settings> {
         let pairs = self.header.pairs + u64::from(plan.outside().is_some());
         let settings = trailer.settings(plan, pairs).map_err(|reason| self.bad(reason))?;
@@ -202,7 +199,7 @@ impl<'a> Source<'a> {
         Ok(settings)
     }
 
-    /// What the file says of its image, whose words these are.
+    /// The image with these words, and its counts from the file.
     fn image_of<B: HashBackend, S: Scheme>(&self, plan: S::Plan, buffer: B::Buffer<u64>) -> Image<B, S> {
         let Header { pairs, tombstones, .. } = self.header;
         Image { plan, buffer, pairs, tombstones }
@@ -276,11 +273,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Opens a file, checks everything in it, and puts the table on a device.
     ///
     /// Cost: the file is read once into this machine's memory, hashed and audited by all threads, and uploaded. The
-    /// longest chain of a classic table (`Cuckoo::chain`) is not in the file; batches to come use the default.
+    /// longest chain of a classic table (`Cuckoo::chain`) is not in the file; later batches use the default.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
-    /// [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a table of this scheme, is damaged, or contradicts
+    /// itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         Self::open_part(backend, Section::whole(path.as_ref())?, Contents::Map)
     }
@@ -315,17 +312,18 @@ impl<S: Scheme> HashTable<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file without reading it: the system pages the image in as lookups touch it.
+    /// Opens a file without reading it: the operating system loads pages of the image when lookups access them.
     ///
-    /// Cost: none at once; a lookup of a page that is not in memory waits for the disk.
+    /// Cost: opening is immediate; a lookup in a page that is not in memory waits for the disk.
     ///
-    /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere.
-    /// Lookups stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
+    /// The header and the sizes are checked, but not the image: call [`audit`](Self::audit) for files from untrusted
+    /// sources. Lookups stay in bounds whatever the image contains. Inserting works on a copy in memory; the file is
+    /// never written.
     ///
     /// # Safety
-    /// Until the table is dropped no one, in this process or another, writes to the file or cuts it short: the image is
-    /// read-only memory to the compiler, and reading behind a new end ends the process. Replacing the file by `save` is
-    /// fine, because that makes a new one. Where it cannot be ruled out, [`open`](Self::open) is the safe way.
+    /// Until the table is dropped, no process may write to the file or truncate it: the compiler assumes that the image
+    /// does not change, and reading past a new end terminates the process. Replacing the file with `save` is allowed,
+    /// because that creates a new file. If you cannot guarantee this, use [`open`](Self::open).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -341,7 +339,7 @@ where
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a table of this scheme.
-    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe { Self::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Map) }
@@ -351,7 +349,7 @@ where
     ///
     /// # Safety
     /// As there.
-    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub(crate) unsafe fn open_mapped_part(backend: &Cpu, section: Section<'_>, contents: Contents) -> Result<Self> {
         let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;

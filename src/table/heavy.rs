@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Key, Value};
 
-/// Rows at the beginning or the end among which the pair that stays is looked for: a key with a 64th of all rows in any
-/// order is missing there once in e^256 columns.
+/// The number of rows at the start or the end in which the pair that stays is searched. A key with 1/64 of all rows, in
+/// random order, is missing from them with probability e^-256.
 const WINDOW: usize = 1 << 14;
 
-/// The pairs without those of these heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if
-/// there are no such keys, or none where it is looked for.
+/// The pairs without those of the heavy keys in the window, followed by the pair of each that stays under `rule`.
+/// `None` if the window has no pair of a heavy key.
 pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -43,7 +43,7 @@ pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     Pairs { keys, values }.followed_by(backend, &kept.keys, &kept.values).map(Some)
 }
 
-/// The pair that stays of each of these keys that comes among the first rows, or the last.
+/// The pair that stays of each of these keys that occurs among the first rows, or the last.
 fn staying<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,

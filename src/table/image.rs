@@ -10,14 +10,14 @@ use crate::scheme::{Plan, Scheme};
 pub(crate) struct Image<B: HashBackend, S: Scheme> {
     pub(super) plan: S::Plan,
     pub(super) buffer: B::Buffer<u64>,
-    /// Pairs in the image; one more may stand beside it, in the plan.
+    /// Pairs in the image; the plan may contain one more.
     pub(super) pairs: u64,
     /// Slots that are lost to removed pairs.
     pub(super) tombstones: u64,
 }
 
 impl<B: HashBackend, S: Scheme> Image<B, S> {
-    /// An image without tombstones that holds this many pairs, that of `outside` included, which stands beside it.
+    /// An image without tombstones with this many pairs, including the one in `outside`, which is not in the image.
     pub(crate) fn of_pairs(plan: S::Plan, buffer: B::Buffer<u64>, pairs: u64, outside: Option<S::Value>) -> Self {
         let pairs = pairs.saturating_sub(outside.is_some().into());
         Image { plan: plan.with_outside(outside), buffer, pairs, tombstones: 0 }
@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme> Image<B, S> {
         distinct::occupied::<B, S>(backend, &self.plan, &self.buffer)
     }
 
-    /// All pairs: those of the image in slot order, then the one beside it.
+    /// All pairs: those of the image in slot order, then the one outside of it.
     pub(super) fn all_pairs(&self, backend: &B) -> Result<PairsOf<B, S>> {
         let pairs = self.occupied(backend)?;
         let Some((key, value)) = self.plan.outside() else { return Ok(pairs) };

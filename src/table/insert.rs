@@ -27,23 +27,23 @@ use crate::scheme::{FIRST_SALTED, Plan, Scheme, Updates};
 pub struct Inserted {
     /// Keys that were new.
     pub added: usize,
-    /// Keys that were there and have got the batch's value.
+    /// Keys that existed and now have the value of the batch.
     pub overwritten: usize,
-    /// Whether the whole table had to be built again.
+    /// Whether the whole table was rebuilt.
     pub rebuilt: bool,
 }
 
 /// A batch of distinct keys, split by whether the table holds them.
 struct Split<B: HashBackend, S: Scheme> {
     fresh: PairsOf<B, S>,
-    /// What is to be overwritten, if anything is.
+    /// The pairs to overwrite, if there are any.
     known: Option<Known<B, S>>,
 }
 
 /// Keys that the table holds, with their new values.
 struct Known<B: HashBackend, S: Scheme> {
     pairs: PairsOf<B, S>,
-    /// The new value of the pair outside the image, if its key is among them; kernels pass it over.
+    /// The new value of the pair outside the image, if its key is among them; kernels skip it.
     outside: Option<S::Value>,
 }
 
@@ -51,15 +51,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Adds pairs; a key that occurs more than once, in the batch or in the table, follows the table's [`Duplicates`]
     /// rule.
     ///
-    /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
-    /// (of a worn one: once it is compacted).
+    /// For equal capacity and seed, the bytes of a canonical table are then those of a single build of the final set
+    /// (for a table with tombstones: once it is compacted).
     ///
-    /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables of 2^21 slots
-    /// and more on a GPU: the copy, and little more); a whole build if the table was given a load factor and the number
-    /// of slots must change, if the batch needs new constants, if the table is salted and the batch has new keys
-    /// ([`Plan::salt`]), or if the kind knows no other way ([`Updates::Rebuild`] lists those). Under `KeepFirst` and
-    /// `KeepLast` also a sort and a lookup of the batch. Memory: a second image while it works (there, if it is free:
-    /// 30 bytes a new pair too, and a thirtieth of the image); of a build
+    /// Cost: a copy of the image and about two random accesses per new pair (canonical bucketized tables of at least
+    /// 2^21 slots on a GPU: the copy, and little more). The whole table is rebuilt if it has a load factor and the
+    /// number of slots must change, if the batch needs new constants, if the table is salted and the batch has new keys
+    /// ([`Plan::salt`]), or if its kind does not support insertion ([`Updates::Rebuild`] lists those). Under
+    /// `KeepFirst` and `KeepLast` also a sort and a lookup of the batch. Memory: a second image during the operation
+    /// (in the GPU case, if available, also 30 bytes per new pair and a thirtieth of the image); for a rebuild,
     /// [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
@@ -247,7 +247,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         if known && self.settings.attempts > FIRST_SALTED { FIRST_SALTED } else { 0 }
     }
 
-    /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
+    /// New keys placed in a copy of the image; `None` if they do not fit with the constants of this attempt.
     fn place_in_copy(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Option<Image<B, S>>> {
         let Image { plan: ref old, ref buffer, pairs, tombstones } = self.image;
         let pairs = pairs.saturating_add(keys.len() as u64);

@@ -16,14 +16,14 @@ use crate::threads;
 
 /// Tasks of an audit.
 const PARTS: u64 = 64;
-/// Buckets, or absent keys, that a thread takes at a time.
+/// The number of buckets, or absent keys, that a thread processes at a time.
 const AT_ONCE: usize = 1 << 10;
 /// A multiple of the cells of every bucket: 1, 4, 5, 8 and 16.
 const WHOLE_BUCKETS: u64 = 80;
 /// Absent keys that are walked to count the reads of a miss.
 const MISSES: usize = 1 << 16;
 
-/// What a table looks like inside.
+/// Statistics of a table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -35,9 +35,9 @@ pub struct Stats {
     pub tombstones: u64,
     /// Bytes of the image.
     pub bytes: u64,
-    /// Builds that were started again.
+    /// The number of restarted builds.
     pub restarts: u32,
-    /// `ages[a]`: pairs that stand at age a, that is, were placed by their a-th proposal (classic: by function a).
+    /// `ages[a]`: the number of pairs of age a, that is, placed by their a-th proposal (classic: by function a).
     pub ages: Vec<u64>,
     /// `keys_by_reads[r]`: keys that a lookup finds in the r-th bucket it reads.
     pub keys_by_reads: Vec<u64>,
@@ -49,12 +49,12 @@ pub struct Stats {
     pub bucket_bytes: u64,
     /// The buckets, type by type.
     pub buckets: Vec<Buckets>,
-    /// What the paper's model predicts, where there is one.
+    /// The prediction of the paper's model, if there is one.
     pub model: Option<Model>,
 }
 
 impl Stats {
-    /// Those of a table in shards, from its shards' own.
+    /// The statistics of a sharded table, from those of its shards.
     pub(crate) fn of_shards(shards: &[Stats]) -> Stats {
         let sum = |of: fn(&Stats) -> u64| shards.iter().map(of).sum::<u64>();
         let counts = |of: fn(&Stats) -> &[u64]| {
@@ -137,12 +137,12 @@ impl Buckets {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Checks every invariant of the image: each pair in a place of its key, no better place left to a weaker pair
-    /// (canonical), no key twice, as many pairs as the table says, the salt that of the keys ([`Plan::salt`]; canonical
-    /// tables that are not worn).
+    /// Checks every invariant of the image: each pair is in a place of its key, no weaker pair has a better place
+    /// (canonical), no key occurs twice, the number of pairs is that of the table, and the salt is that of the keys
+    /// ([`Plan::salt`]; canonical tables without tombstones).
     ///
-    /// Of a canonical Horton table not all of the order is seen: an entry does not tell in which round of its offers it
-    /// was set, so a weaker pair may pass in a place where only the round decides.
+    /// For a canonical Horton table, not all of the order is checked: an entry does not record in which round of offers
+    /// it was set, so a weaker pair is accepted in a place where only the round decides.
     ///
     /// Cost: the image is read to the host, and every pair is looked at by all threads.
     ///

@@ -32,9 +32,9 @@ pub enum KeyType {
         /// Letters of a key.
         k: u32,
     },
-    /// The same, where of each window and its reverse complement, which stands in its place on the other strand, the
-    /// lesser number is the key. So a sequence and its other strand have the same keys, and a query is made in the same
-    /// way.
+    /// The same, but the key of a window is the smaller of its number and that of its reverse complement, which is at
+    /// the same place on the other strand. So a sequence and its other strand have the same keys, and a query is made
+    /// in the same way.
     CanonicalKmers {
         /// Letters of a key.
         k: u32,
@@ -66,19 +66,19 @@ impl KeyType {
         match self {
             KeyType::Kmers { k } | KeyType::CanonicalKmers { k } if !(1..=bits / 2).contains(&k) => {
                 let advice = match bits {
-                    32 => "give 1 to 16: a letter has 2 of a key's 32 bits",
-                    _ => "give 1 to 32: a letter has 2 of a key's 64 bits",
+                    32 => "use 1 to 16: a letter has 2 of a key's 32 bits",
+                    _ => "use 1 to 32: a letter has 2 of a key's 64 bits",
                 };
                 Err(Error::parameter("k", k, advice))
             }
             KeyType::Cells(Layout::BitReversed2 { bits }) if bits > layout::BIT_REVERSED2_BITS => {
-                Err(Error::parameter("bits of a coordinate", bits, "give 16 at most"))
+                Err(Error::parameter("bits of a coordinate", bits, "use 16 at most"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The type of keys that come from two tables: that of both, or else numbers.
+    /// The type of the keys of two tables together: the common type, or else numbers.
     pub(crate) fn of_both(self, other: KeyType) -> KeyType {
         if self == other { self } else { KeyType::Numbers }
     }

@@ -97,7 +97,7 @@ impl<S: Scheme> HashTable<Cpu, S> {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// The number of pairs; known, not counted.
+    /// The number of pairs, in constant time.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -109,15 +109,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.image.len() as usize
     }
 
-    /// Whether there are none.
+    /// Whether the table has no pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The most pairs there could be: one for each of the [`slots`](Self::slots), and one more where the key 0xFFFFFFFF
-    /// marks empty slots and has a place beside them ([`Plan::outside_key`]: canonical Horton and perfect tables, and
-    /// classic ones but Robin Hood's). How many really fit is a matter of load:
-    /// [`TableBuilder::capacity`] gives a table the slots that this many pairs need, which are more.
+    /// The maximum number of pairs: one for each of the [`slots`](Self::slots), and one more if the key 0xFFFFFFFF
+    /// marks empty slots and has a place outside of them ([`Plan::outside_key`]: canonical Horton and perfect tables,
+    /// and classic ones but Robin Hood's). How many pairs fit depends on the load: [`TableBuilder::capacity`] allocates
+    /// more slots, as many as a number of pairs needs.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -129,43 +129,43 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         (self.plan().slots() + u64::from(self.plan().outside_key().is_some())) as usize
     }
 
-    /// Slots: what [`TableBuilder::slots`] gave, rounded up, or as many as its capacity or its load needs. The stash of
-    /// a Horton table is not counted.
+    /// The number of slots: that of [`TableBuilder::slots`], rounded up, or the number that the capacity or the load
+    /// needs. The stash of a Horton table is not counted.
     pub fn slots(&self) -> usize {
         self.plan().slots() as usize
     }
 
-    /// Pairs per slot, from 0 to 1: a pair beside full slots counts for nothing.
+    /// Pairs per slot, from 0 to 1; a pair outside of the slots is not counted if all slots are full.
     pub fn load_factor(&self) -> f64 {
         (self.len() as f64 / self.slots() as f64).min(1.0)
     }
 
-    /// Whether it has the parameters and the settings of another table.
+    /// Whether the table has the parameters and the settings of another table.
     pub(crate) fn is_made_as(&self, other: &Self) -> bool {
         self.scheme == other.scheme && self.settings == other.settings
     }
 
-    /// The parameters that it was built with.
+    /// The parameters of the scheme.
     pub fn scheme(&self) -> &S {
         &self.scheme
     }
 
-    /// What the table is to the structure that it is a part of.
+    /// The use of the table in the structure that contains it.
     pub(crate) fn contents(&self) -> Contents {
         self.settings.contents
     }
 
-    /// The type of the keys: what [`TableBuilder::key_type`] said of them.
+    /// The type of the keys, as set by [`TableBuilder::key_type`].
     pub fn key_type(&self) -> KeyType {
         self.settings.key_type
     }
 
-    /// The type of the values: what [`TableBuilder::value_type`] said of them.
+    /// The type of the values, as set by [`TableBuilder::value_type`].
     pub fn value_type(&self) -> ValueType {
         self.settings.value_type
     }
 
-    /// How often a build of this table was started again with new constants.
+    /// The number of times that a build of this table was restarted with new constants.
     pub fn restarts(&self) -> u32 {
         self.plan().attempt()
     }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// The table that a builder's user wants, whose image was built elsewhere.
+    /// A table with the settings of a builder, whose image was built elsewhere.
     pub(crate) fn of_image(backend: &B, builder: &TableBuilder<S>, image: Image<B, S>) -> Result<Self> {
         let (scheme, settings) = builder.parts()?;
         Ok(HashTable { backend: backend.clone(), scheme, settings, image })

@@ -34,7 +34,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]`
-    /// tells which. Cost: as `get`, without its allocations.
+    /// is 1 if the key was found. Cost: as `get`, without its allocations.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -54,7 +54,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.answer(queries, Answers::bits_and_words(found, values))
     }
 
-    /// The bitmap of what is found, the values, or both.
+    /// The bitmap of found keys, the values, or both.
     fn answer(&self, queries: &[S::Key], answers: Answers<'_, S::Value>) -> Result<()> {
         self.backend.in_chunks(queries, answers, |chunk| {
             let Chunk { first, queries, bits, words } = chunk;
@@ -67,7 +67,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// [`get`](Self::get) of queries on the device: the values, 0 for a key that is absent, and a bitmap in which bit
-    /// `i % 32` of word `i / 32` says whether query `i` was found, so that a stored 0 is not a miss. Nothing is
+    /// `i % 32` of word `i / 32` is 1 if query `i` was found, which distinguishes a stored 0 from a miss. Nothing is
     /// transferred. The call may return before the work is done; reading a buffer waits for it.
     ///
     /// ```

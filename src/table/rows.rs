@@ -92,7 +92,7 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
                 rule,
                 &sample.heavy_keys(),
             )? {
-                // Whether lighter keys occur more than once, an attempt will tell.
+                // An attempt detects whether lighter keys occur more than once.
                 Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Copies::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },

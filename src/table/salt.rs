@@ -26,8 +26,8 @@ pub(super) fn of<B: HashBackend, K: Key>(backend: &B, seed: u64, keys: &B::Buffe
     Ok(Salt::of(seed, &sorted))
 }
 
-/// Whether the salt of a sound image is that of its keys, where the table promises it: a worn table keeps the salt that
-/// it had before its pairs were removed, and so does a classic one, which leaves no trace of removed pairs.
+/// Whether the salt of a sound image is that of its keys, if the table guarantees it: a table with tombstones keeps the
+/// salt that it had before pairs were removed, and so does a classic one, which has no tombstones.
 pub(super) fn is_of_keys<S: Scheme>(plan: &S::Plan, image: &[u64], pairs: u64, tombstones: u64) -> Result<bool> {
     let Some(salt) = plan.salt().filter(|_| plan.kind() == Kind::Canonical && tombstones == 0) else { return Ok(true) };
     let outside = plan.outside().map(|(key, _)| key);
@@ -47,7 +47,7 @@ mod tests {
 
     const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];
 
-    /// A table whose plan has this attempt and salt, whatever its keys say.
+    /// A table whose plan has this attempt and salt, whatever its keys.
     fn table(attempt: u32, salt: Option<Salt>) -> Result<HashTable<Cpu, Cuckoo>> {
         let (cpu, scheme) = (Cpu::new(), Cuckoo::canonical(4));
         let plan: CuckooPlan = scheme.plan(Request { slots: 40, pairs: 5, seed: 3, attempt })?.with_salt(salt);
@@ -75,7 +75,7 @@ mod tests {
         Ok(())
     }
 
-    /// All pairs stand where these constants want them: that they are other keys' constants shows by the salt alone.
+    /// All pairs are where these constants place them: only the salt shows that the constants belong to other keys.
     #[test]
     fn the_audit_recomputes_the_salt() -> Result<()> {
         let cpu = Cpu::new();
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(bytes[8], 3);
         let refused = HashTable::<Cpu, Cuckoo>::open(&cpu, &path);
         assert!(matches!(refused, Err(Error::BadFile { reason, .. }) if reason.contains("salt")));
-        // A worn table keeps the salt of the keys it had.
+        // A table with tombstones keeps the salt of the keys that it had.
         let mut with_tombstones = right;
         with_tombstones.remove(&[7])?;
         with_tombstones.audit()?;

@@ -11,7 +11,7 @@ use crate::scheme::Key;
 /// Neighbours in a sample, and how many such runs.
 const RUN: u32 = 64;
 const RUNS: u64 = 64;
-/// The fewest keys that are sampled: below, a build that finds its copies late is soon over too.
+/// The minimum number of keys that are sampled: with fewer, a build that finds duplicates late is fast too.
 const LEAST_SAMPLED: u64 = 1 << 18;
 /// Of the keys of a sample, the share that makes one heavy.
 const SHARE: usize = 64;
@@ -20,8 +20,8 @@ const SHARE: usize = 64;
 pub(super) struct Sample<K>(Vec<K>);
 
 impl<K: Key> Sample<K> {
-    /// The sample of keys that are many enough for one. It is so small that a device would take longer to look through
-    /// it than it takes to come to the host.
+    /// A sample, if there are enough keys. It is so small that the transfer to the host takes less time than examining
+    /// it on a device.
     fn of<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         let len = keys.len() as u64;
         if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
@@ -80,8 +80,8 @@ mod tests {
         let found = |key| -> Result<Vec<u32>> { Ok(sample(&column(key))?.expect("copies").heavy_keys()) };
         assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i })?, [9]);
         assert_eq!(found(|i| if i % 8 < 3 { 9 - i % 8 } else { 10 + i })?, [7, 8, 9]);
-        assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i / 2 / 2 })?, [], "others come twice");
-        assert_eq!(found(|i| i / 2)?, [], "nobody is heavy");
+        assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i / 2 / 2 })?, [], "other keys occur twice");
+        assert_eq!(found(|i| i / 2)?, [], "no key is heavy");
         Ok(())
     }
 }

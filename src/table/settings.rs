@@ -1,8 +1,8 @@
 //! The settings after a table's image: how later batches are inserted, and the types of the keys and values.
 //!
 //! ```text
-//! short form   load u32, rule for copies u32, attempts u32, contents u32 | check                     48 bytes
-//! long form    load u32, rule for copies u32, attempts u32, contents u32 | types 64 bytes | check   112 bytes
+//! short form   load u32, rule for duplicates u32, attempts u32, contents u32 | check                     48 bytes
+//! long form    load u32, rule for duplicates u32, attempts u32, contents u32 | types 64 bytes | check   112 bytes
 //!
 //! contents     bits 0 to 7: what the pairs are;  bit 8: the long form;  the others 0
 //! types        of the key, then of the value: bits u16, type u16, flags u32, 6 parameters u32
@@ -25,16 +25,16 @@ use crate::scheme::{Load, Plan};
 /// What is wrong with a file, as a clause.
 type Checked<T> = std::result::Result<T, String>;
 
-/// The bits of the fourth number that say what the pairs are.
+/// The bits of the fourth number that encode the contents.
 const CONTENTS_BITS: u32 = 0xff;
-/// The bit of the fourth number that says that types follow.
+/// The bit of the fourth number that is set if types follow.
 const LONG_FORM: u32 = 1 << 8;
 
 const NUMBERS_BYTES: usize = size_of::<Numbers>();
 const TYPES_BYTES: usize = size_of::<Types>();
 const CHECK_BYTES: usize = 32;
 
-/// How the table goes on.
+/// The settings for later batches.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Numbers {
@@ -70,11 +70,11 @@ const CELLS: u16 = 2;
 const SIGNED: u16 = 3;
 /// Two bits a letter, A C G T = 0 1 2 3, the first in the highest bits.
 const TWO_BITS_FIRST_HIGHEST: u32 = 0;
-/// K-mers as they stand, or the lesser of each and its reverse complement.
+/// K-mers as they occur, or the smaller of each and its reverse complement.
 const ONE_STRAND: u32 = 0;
 const BOTH_STRANDS: u32 = 1;
 
-/// Bits of the keys and values of a table. Where it has no values, those of the numbers that stand in for them.
+/// Bits of the keys and values of a table. If it has no values, the bits of the numbers stored in place of values.
 #[derive(Clone, Copy)]
 pub(super) struct Widths {
     pub(super) keys: u32,
@@ -171,7 +171,7 @@ fn of_newer(what: &str) -> String {
     format!("it has {what}, which koel {} does not read: open it with a newer koel", env!("CARGO_PKG_VERSION"))
 }
 
-/// The bytes behind the image. What they say is checked where it is taken from them.
+/// The bytes after the image. Their contents are checked when they are decoded.
 pub(super) struct Trailer {
     numbers: Numbers,
     types: Option<Types>,
@@ -235,7 +235,7 @@ impl Trailer {
         *hasher.finalize().as_bytes()
     }
 
-    /// Whether the check is that of these settings behind a table with this digest.
+    /// Whether the check is that of these settings after a table with this digest.
     pub(super) fn is_of(&self, digest: Digest) -> bool {
         self.check == self.sum(digest)
     }
@@ -251,8 +251,8 @@ impl Trailer {
 
     /// The settings of a table with this plan that holds this many pairs.
     ///
-    /// A load may ask for no more slots for them than the image has: every build and every batch sees to that, and
-    /// removing pairs keeps the slots. So a small file cannot ask for a huge table at its first batch.
+    /// The load must not require more slots for these pairs than the image has: builds and batches ensure this, and
+    /// removing pairs keeps the slots. So a small file cannot cause a huge allocation at its first batch.
     pub(super) fn settings<P: Plan>(&self, plan: &P, pairs: u64) -> Checked<Settings> {
         let Numbers { load_millionths, duplicates, attempts, .. } = self.numbers;
         let size = match load_millionths {
@@ -280,14 +280,14 @@ impl Settings {
     /// Refuses a table that is a part of another structure than the one it is opened as.
     pub(super) fn expect(&self, contents: Contents) -> Checked<()> {
         if self.contents == contents {
-            // Sets welcome keys that come again.
+            // Sets accept duplicate keys.
             return match (contents, self.duplicates) {
                 (Contents::Set, Duplicates::Error) => Err("its settings contradict each other".into()),
                 _ => Ok(()),
             };
         }
         Err(format!(
-            "it holds a {} where a {} was wanted: open it as what it is",
+            "it contains a {} table, not a {} table: open it with the type that saved it",
             self.contents.name(),
             contents.name()
         ))

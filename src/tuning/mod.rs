@@ -65,7 +65,7 @@ impl Tuning {
             #[cfg(feature = "opencl")]
             lookup_shape: Said::of(&value_of, LookupShape::VARIABLE, &shapes, LookupShape::ADVICE),
             #[cfg(feature = "opencl")]
-            staging: Said::of(&value_of, STAGING, &[("on", true), ("off", false)], "give on or off"),
+            staging: Said::of(&value_of, STAGING, &[("on", true), ("off", false)], "use on or off"),
             compiled_lanes: is(CPU_LANES, "compiled"),
             #[cfg(target_os = "linux")]
             named_files: is(UNNAMED_FILES, "off"),

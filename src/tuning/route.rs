@@ -35,7 +35,7 @@ impl BuildRoute {
     /// The environment variable that selects the route for all devices.
     pub const VARIABLE: &'static str = "KOEL_BUILD_ROUTE";
 
-    pub(super) const ADVICE: &'static str = "give direct or by-parts";
+    pub(super) const ADVICE: &'static str = "use direct or by-parts";
 }
 
 impl fmt::Display for BuildRoute {

@@ -30,7 +30,7 @@ impl LookupShape {
     /// The environment variable that selects the shape for all devices.
     pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
 
-    pub(super) const ADVICE: &'static str = "give alone, together or runs";
+    pub(super) const ADVICE: &'static str = "use alone, together or runs";
 }
 
 impl fmt::Display for LookupShape {

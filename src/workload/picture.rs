@@ -56,7 +56,7 @@ impl Picture {
 
     fn strongest(rows: Rows2, count: u32, strength: impl Fn(u32, u32) -> u32 + Sync) -> Result<Picture> {
         if u64::from(count) > rows.cells() {
-            return Err(Error::parameter("defined cells", count, "give at most as many as the picture has"));
+            return Err(Error::parameter("defined cells", count, "use at most as many as the picture has"));
         }
         if count == 0 {
             return Ok(Picture { rows, count, defined: vec![0; (rows.cells() as usize).div_ceil(32)] });
@@ -169,7 +169,7 @@ mod tests {
             let all: u32 = width * height;
             for count in [0, 1, all / 3, all.saturating_sub(1), all].into_iter().filter(|&count| count <= all) {
                 for picture in [Picture::blobs, Picture::random].map(|make| make(width, height, count, 9)) {
-                    let picture = picture.expect("so many cells");
+                    let picture = picture.expect("enough cells");
                     assert_eq!((cells(&picture).len(), picture.defined()), (count as usize, count));
                 }
             }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""koel beside DuckDB, polars, DataFusion and pandas: joins, sums by key and numbers of columns, wall time in ms.
+"""koel compared with DuckDB, polars, DataFusion and pandas: joins, sums by key and key numbers, wall time in ms.
 
     pip install duckdb polars datafusion pandas pyarrow
     python3 crates/arrow/benches/engines.py [JOB ..]
 
-Every engine has two threads and does each job in turn, nine rounds: median (least). Columns are in memory, as Arrow or NumPy
-arrays, and so are results. Each result's rows and their sum are compared with koel's, which runs as a program that is told
-what to do (engines.rs); as it is, and with huge pages for `malloc`.
+Every engine has two threads and runs each job in turn, nine rounds: median (minimum). Columns are in memory, as Arrow
+or NumPy arrays, and so are results. The rows of each result and their sum are compared with koel's. koel runs as a
+separate program (engines.rs), with and without huge pages for `malloc`.
 """
 
 import os

@@ -2,8 +2,8 @@
 //! engines do the same in turn.
 //!
 //! ```sh
-//! cargo bench -p koel-arrow --bench engines                     # every job, nine times: median and least
-//! python3 crates/arrow/benches/engines.py                       # beside DuckDB, polars, DataFusion and pandas
+//! cargo bench -p koel-arrow --bench engines                     # every job, nine times: median and minimum
+//! python3 crates/arrow/benches/engines.py                       # compared with DuckDB, polars, DataFusion and pandas
 //! ```
 //!
 //! A job is timed from columns in memory to columns in memory. Columns are functions of their row numbers, so that both
@@ -42,7 +42,7 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// So many numbers below `below`, another column for each seed.
+/// `rows` pseudo-random numbers below `below`; each seed gives another column.
 fn numbers(rows: u64, below: u64, seed: u64) -> Vec<i64> {
     (0..rows).map(|row| (mixed(row + (seed << 32)) % below) as i64).collect()
 }

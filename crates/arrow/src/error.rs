@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A column that does not exist.
-    #[error("there is no column {}: there are {}", named(column), listed(there))]
+    #[error("there is no column {}: the columns are {}", named(column), listed(there))]
     MissingColumn {
         /// The requested name.
         column: String,
@@ -28,7 +28,8 @@ pub enum Error {
     },
     /// No key columns, or different numbers of them on the sides of a join.
     #[error(
-        "keys are {left} columns on the left and {right} on the right: give as many on both sides, and at least one"
+        "there are {left} key columns on the left and {right} on the right: name at least one, and equally many on \
+         both sides"
     )]
     KeyCount {
         /// The number of key columns on the left, or of all.
@@ -38,7 +39,7 @@ pub enum Error {
     },
     /// Columns of one table that differ in length.
     #[error(
-        "column {} has {rows} rows where {expected} are needed: columns of one table are equally long",
+        "column {} has {rows} rows, but {expected} are needed: all columns of a table must have the same length",
         named(column)
     )]
     Uneven {
@@ -92,7 +93,7 @@ pub enum Error {
     /// Values of a column that do not fit in one array of its type: more than 2 GiB of text, or more values of
     /// dictionaries than their keys can number.
     #[error(
-        "the values of column {} do not fit one array of {}: {}take fewer rows at a time",
+        "the values of column {} do not fit in one array of {}: {}process fewer rows at a time",
         named(column),
         typed(found),
         wider(found)

@@ -266,7 +266,7 @@ impl Leaf {
 const NO_NUMBER: i128 = i128::MAX;
 
 /// The message for types without Arrow arrays.
-const NO_ARRAYS: &str = "no array can have it: give a type of Arrow's format";
+const NO_ARRAYS: &str = "no array can have this type: use a type of Arrow's format";
 
 /// The columns of plain values of a column. Comparable types have equally many.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {

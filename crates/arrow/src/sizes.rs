@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes of rows   rows * slot(type) + content(rows)
-//! slot            what each row takes: numbers, offsets of text and lists, the fields of a struct
+//! slot            the fixed size of each row: numbers, offsets of text and lists, the fields of a struct
 //! content         texts, and elements of lists, of rows that are not null
 //! dictionaries    count as the values that their rows have
 //! ```
@@ -54,7 +54,7 @@ fn bytes_of(array: &dyn Array, rows: Range<usize>) -> usize {
     rows.len() * slot(array.data_type()) + content(array, rows)
 }
 
-/// Adds the bytes that each row of an array takes besides its slot.
+/// Adds the bytes of each row of an array outside of its slot.
 pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
     fn add<T: OffsetSizeTrait>(offsets: &[T], of_rows: &mut [u32]) {
         for (of_row, ends) in of_rows.iter_mut().zip(offsets.windows(2)) {
@@ -73,7 +73,7 @@ pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
     }
 }
 
-/// Bytes that every row of a type takes.
+/// The bytes of every row of a type.
 pub(crate) fn slot(data_type: &DataType) -> usize {
     match data_type {
         DataType::Null => 0,
@@ -89,7 +89,7 @@ pub(crate) fn slot(data_type: &DataType) -> usize {
     }
 }
 
-/// Whether every row of a type takes its slot alone.
+/// Whether every row of a type fits in its slot.
 pub(crate) fn is_fixed(data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeList(of, _) => is_fixed(of.data_type()),

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""From a file to a file: koel's command beside DuckDB and polars.
+"""From file to file: koel's command compared with DuckDB and polars.
 
     pip install duckdb polars
     cargo build --release
     python crates/bench/peers/file_to_file.py --koel target/release/koel --rows 10000000 --threads 4
 
 Two files of u32 columns, `key,left` and `key,right`, are made once: `many` has --rows rows, half of whose keys are in `few`,
-which has a tenth as many rows, each of another key. Then each contender, with as many threads, does
+which has a tenth as many rows with distinct keys. Then each program, with the same number of threads, runs
 
     join      many and few by their keys, rows `key,left,right`
     groupby   many by its keys, rows `key,sum,count`
     unique    the distinct keys of many
 
-from CSV to CSV, in turn, --rounds times; koel once with columns that are named (--on, --by) and once with rows of keys and
-values. Every answer is compared: the same rows, in whatever order. Printed are medians: seconds by the wall clock, seconds of
-processors, MiB at the peak. koel's are those of its whole process; the others' seconds begin when they are imported and
-end when the file is written, so that Python itself is not counted. Files are in the page cache for all of them.
+from CSV to CSV, in turn, --rounds times; koel once with named columns (--on, --by) and once with rows of keys and
+values. The results are compared as multisets of rows. The output has medians: wall-clock seconds, processor
+seconds, peak MiB. koel's are those of its whole process; the times of the others begin after the import and
+end when the file is written, so that Python itself is not counted. All files are in the page cache.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def begun():
 
 
 def used_since(start):
-    """Seconds, seconds of processors, and MiB at the peak."""
+    """Wall-clock seconds, processor seconds, and peak MiB."""
     now = resource.getrusage(resource.RUSAGE_SELF)
     processors = now.ru_utime + now.ru_stime - start[1].ru_utime - start[1].ru_stime
     return time.perf_counter() - start[0], processors, now.ru_maxrss / 1024
@@ -106,7 +106,7 @@ def koel_job(options, job, many, few, out, named):
 
 
 def peer_job(options, name, job, many, few, out):
-    """In a process of its own, which has no more threads than these."""
+    """In a separate process, limited to these threads."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(options.threads)}
     command = [sys.executable, __file__, "--peer", name, job, many, few, out, "--threads", str(options.threads)]
     told = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""From Parquet to Parquet: koel's command beside DuckDB and polars.
+"""From Parquet to Parquet: koel's command compared with DuckDB and polars.
 
     pip install duckdb polars numpy tpchgen-cli
     cargo build --release
     python crates/bench/peers/parquet_to_parquet.py [tpch] [wide]
 
     tpch    TPC-H at scale 1: line items join orders by the key of the order, all columns
-    wide    8 M rows join 4 M rows by keys of 64 bits, half of which match, a further column of 64 bits each
+    wide    8 M rows join 4 M rows by keys of 64 bits, half of which match, one more column of 64 bits each
 
-The command is target/release/koel, or the one that KOEL names. Each program has two threads and takes its turn, nine rounds. Printed are medians: seconds, seconds of processors, MiB at the
-peak, and the size of the output, which all pack by zstd at level 1. Seconds of the others are told by them, from behind
-their imports on; of koel they are those of the whole process. Rows of outputs are compared, whatever their order.
+The command is target/release/koel, or the one that KOEL names. Each program has two threads; the programs run in
+turn, nine rounds. The output has medians: wall-clock seconds, processor seconds, peak MiB, and the size of the
+output, which all compress with zstd at level 1. The others measure their own seconds, after their imports; koel's are
+those of the whole process. The outputs are compared as multisets of rows.
 """
 
 import os
@@ -27,7 +28,7 @@ THREADS = 2
 ROUNDS = 9
 KOEL = os.environ.get("KOEL") or os.path.join(os.path.dirname(__file__), "../../../target/release/koel")
 
-# What a child of another engine does around its job.
+# The program of another engine's child process, around its job.
 AROUND = """
 import os, resource, sys, time
 os.environ["POLARS_MAX_THREADS"] = "{threads}"
@@ -80,7 +81,7 @@ def make(folder, wanted):
 
 
 def run(what):
-    """Seconds, seconds of processors, MiB."""
+    """Wall-clock seconds, processor seconds, MiB."""
     if isinstance(what, list):
         start = time.perf_counter()
         process = subprocess.Popen([KOEL, *what, "--device", "cpu", "--threads", str(THREADS), "-q"])
@@ -88,7 +89,7 @@ def run(what):
         assert status == 0, what
         return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
     told = subprocess.run([sys.executable, "-c", what], check=True, stdout=subprocess.PIPE, text=True).stdout
-    # A bar of progress may stand before.
+    # A progress bar may precede the line.
     return tuple(map(float, told.splitlines()[-1].split()))
 
 

@@ -116,8 +116,8 @@ impl OnDevice<'_> {
         !by_opencl && !self.setup.args.data.has_order()
     }
 
-    /// Whether a build makes a random update at least for each pair. Builds part by part make none, and neither do
-    /// sorts; docs/performance/ says what binds those.
+    /// Whether a build makes at least one random update per pair. Builds one partition at a time make none, and neither
+    /// do sorts; docs/performance/ describes their limits.
     fn places_singly(&self) -> bool {
         let by_parts = self.scheme.kind() == Kind::Canonical && matches!(self.scheme.name(), "bucketized" | "horton");
         !by_parts && self.scheme.name() != "sorted" && !self.setup.args.data.has_order()
@@ -268,8 +268,8 @@ impl OnDevice<'_> {
         Ok(())
     }
 
-    /// A batch of a tenth as many pairs as there are, into a table with the slots that its load asks for without them:
-    /// the first builder has the load, and the second no size, because batches into tables of a load build them again.
+    /// A batch of a tenth as many pairs, into a table with the slots that its load requires without the batch: the
+    /// first builder has the load, and the second no size, because batches into tables of a load build them again.
     fn insertion(
         &self,
         (by_load, builder): (&TableBuilder<AnyScheme>, &TableBuilder<AnyScheme>),

@@ -1,23 +1,23 @@
-//! The command `koel-bench`: how fast tables are built and read on a device, beside what a host's own tables do and
-//! what memory allows.
+//! The command `koel-bench`: measures builds and lookups on a device, and compares them with other tables on the host
+//! and with memory limits.
 //!
 //! ```text
 //! device      input and output stay on the device; its own clock (kernels alone on OpenCL, wall time on the CPU)
 //! end-to-end  from host slices to host slices, wall time
-//! pinned      the same from and to memory that an OpenCL device's bus reads and writes by itself
+//! pinned      the same from and to host memory that an OpenCL device reads and writes directly
 //! host        other tables, on this machine's threads, wall time
 //! limit       random reads of the image (for lookups) and random atomic updates of a buffer as large (for builds), in
 //!             the same run on the same device; for rows that begin or end on the host, copies each way from and to
 //!             pinned memory, where those allow less
 //! ```
 //!
-//! `--all` runs all that has a goal, and tells what was reached (`all/`).
+//! `--all` measures everything with a goal, and reports which goals were reached (`all/`).
 //!
-//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`; the figures of the
-//! papers (`--paper`) in `paper/`; drawings of all of it (`--plots`) in `plots/`. Tables that are built
-//! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
-//! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
-//! with the right one after it. Times are medians.
+//! Structures on top of tables (`--table`), and maps of rows with duplicate keys, are in `tables/`; the figures of the
+//! papers (`--paper`) in `paper/`; drawings of all of it (`--plots`) in `plots/`. Tables that are built on the host are
+//! timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a picture in one of
+//! several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared with the right one
+//! after it. Times are medians.
 
 mod all;
 mod bus;
@@ -117,11 +117,11 @@ Examples:
   koel-bench --n 2^16..2^24 --device all --plots folder
   koel-bench --draw docs/plots/rates-gpu.json,docs/plots/rates-cpu.json --plots docs/plots";
 
-/// Measure builds and lookups, beside other tables and the random-access limit
+/// Measure builds and lookups, compared with other tables and the random-access limit
 #[derive(Parser, Clone)]
 #[command(name = "koel-bench", version, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Everything that koel has a goal for, beside the goal and the limit
+    /// Measure everything with a goal, compared with the goal and the limit
     #[arg(long, conflicts_with_all = all::WITHOUT)]
     all: bool,
     /// With --all, only rows whose goals are the device's own: on a CPU without those for GPUs
@@ -136,8 +136,8 @@ pub(crate) struct Args {
     /// Only koel's own tables
     #[arg(long)]
     no_peers: bool,
-    /// Also count what lookups read, by walking each table, beside the paper's model (percent: of what exceeds one
-    /// read)
+    /// Also count the reads of lookups by walking each table, compared with the paper's model (percent of what exceeds
+    /// one read)
     #[arg(long)]
     walk: bool,
     /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than
@@ -187,8 +187,8 @@ pub(crate) struct Args {
         ]
     )]
     several: bool,
-    /// With --several, in place of all that: tables of so many pairs of 64 bits, whose keys are made before
-    /// and take 8 bytes of this machine's memory each
+    /// With --several: measure only tables with these numbers of 64-bit pairs; their keys are generated first, in 8
+    /// bytes of host memory each
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = options::count, requires = "several", conflicts_with = "n")]
     pieces: Vec<u64>,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
@@ -204,10 +204,10 @@ pub(crate) struct Args {
     /// Only these figures, separated by commas: whole names, or numbers of those that have parts, like 4.4 or 12
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "paper", help_heading = "Papers")]
     figure: Vec<String>,
-    /// What is made of the scheme; all but plain maps are measured on rows whose keys come again
+    /// The structure to build; all but plain maps are measured on rows with duplicate keys
     #[arg(long, default_value = "map", help_heading = "Table")]
     table: tables::Table,
-    /// Of a map whose keys come again, which pair of each stays: first or last
+    /// For a map of rows with duplicate keys, the pair to keep: first or last
     #[arg(long, default_value = "error", value_parser = options::duplicates(), help_heading = "Table")]
     duplicates: Duplicates,
     #[arg(
@@ -312,7 +312,7 @@ enum Told {
 }
 
 impl Told {
-    /// Draws, where that is asked for, and then says it: neither is lost if the other cannot be done.
+    /// Draws the plots if requested, and prints the results: an error in one does not prevent the other.
     fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> io::Result<Vec<Drawing>>) -> Result<Verdict> {
         let drawn = plots.map(|plots| plots.write(draw())).transpose();
         if let (Told::Json(told), Ok(Some(files))) = (&mut self, &drawn) {
@@ -327,7 +327,7 @@ impl Told {
     }
 }
 
-/// Whether the options of an ordinary bench go together, as far as that can be told before anything is measured.
+/// Checks that the options of an ordinary bench are compatible, as far as possible before measuring.
 fn check(args: &Args) -> Result<()> {
     args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
     args.data.check()?;
@@ -335,7 +335,7 @@ fn check(args: &Args) -> Result<()> {
     wanted(args, &mut Findings::default()).map(drop)
 }
 
-/// All that the options ask for, on these devices.
+/// Measures everything that the options select, on these devices.
 fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
     check(args)?;
     let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
@@ -371,7 +371,7 @@ fn measure_at(args: &Args, devices: &[Any], progress: &Progress, with_peers: &mu
     Ok(findings)
 }
 
-/// The schemes that are asked for, but those that are left out because their keys are not those of the data.
+/// The requested schemes, without those that cannot hold the keys of the data.
 fn wanted(args: &Args, findings: &mut Findings) -> Result<Vec<Wanted>> {
     let usual = [options::usual(args.table.contents()).to_owned()];
     let asked = if args.scheme.is_empty() { &usual[..] } else { &args.scheme };
@@ -399,7 +399,7 @@ fn measure_all(
     progress: &Progress,
     findings: &mut Findings,
 ) -> Result<()> {
-    // Schemes that can hold the same share their data; the limit on pairs is no matter of data.
+    // Schemes with equal key and value limits share their data; the limit on pairs does not affect data.
     let mut latest: Option<(Limits, Setup<'_>)> = None;
     for Wanted { name, kind, options, limits } in wanted {
         let mut leave_out = |reason: String| {

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! words      random reads of 8 bytes             what looks one slot up
-//! lines      random reads of 64 bytes            what looks one bucket up
-//! updates    random 64-bit atomic maxima         what places one pair by itself
-//! copy       words of 4 bytes, in and out        what streams keys in and values out, and builds part by part
+//! lines      random reads of 64 bytes            limits lookups of one bucket
+//! updates    random 64-bit atomic maxima         limits builds that place single pairs
+//! copy       words of 4 bytes, in and out        limits streams of keys and values, and builds by partition
 //! ```
 //!
 //! Never of fresh zeros: an operating system backs those by one page, and reads of it never leave the cache.
@@ -33,7 +33,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// All of them, with so many accesses over a table of so many words of 8 bytes, and copies of so many keys.
+    /// All of them, with `accesses` accesses to a table of `words` words of 8 bytes, and copies of `keys` keys.
     pub(super) fn measure(device: &Any, words: usize, accesses: usize, keys: usize, repeats: u32) -> Result<Limits> {
         let rate = |count: usize, time: Duration| count as f64 / time.as_secs_f64().max(1e-9);
         // Whole lines.
@@ -68,7 +68,7 @@ fn same_every_time(what: &str, repeats: u32, run: impl Fn() -> koel::Result<(u64
     })
 }
 
-/// The time of random updates of a buffer of so many words.
+/// The time of random updates of a buffer of `words` words.
 pub(super) fn random_updates(device: &Any, words: usize, updates: usize, repeats: u32) -> Result<Duration> {
     device.random_updates(&mut device.filled(words, 1u64)?, updates)?;
     repeated(repeats, || {

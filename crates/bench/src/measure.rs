@@ -21,7 +21,7 @@ impl<'a> Setup<'a> {
         Setup { data, n, args }
     }
 
-    /// The median of several runs, each of which tells its own time.
+    /// The median of several runs, each of which returns its own time.
     pub(super) fn median(&self, run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
         repeated(self.args.repeats, run)
     }
@@ -41,11 +41,11 @@ pub(super) struct Row {
     pub(super) scheme: String,
     pub(super) kind: Option<Kind>,
     pub(super) n: u32,
-    /// Rows of a key on average, where keys come again.
+    /// The average number of rows per key, if keys have duplicates.
     pub(super) copies: Option<u32>,
     /// The share of all rows that one key has.
     pub(super) heavy: Option<f64>,
-    /// What was asked for; none for tables at their own load, and for other tables.
+    /// The requested load; `None` for tables at their own load, and for other tables.
     pub(super) asked_load: Option<f64>,
     /// None for tables without slots.
     pub(super) load: Option<f64>,
@@ -59,7 +59,7 @@ pub(super) struct Row {
     pub(super) limit: Option<f64>,
     /// One thread of the host does the work, wherever the table is; the time is that of the clock on the wall.
     pub(super) host_built: bool,
-    /// With a heavy key: the time beside that without it.
+    /// With a heavy key: the time relative to that without it.
     pub(super) beside_uniform: Option<f64>,
 }
 
@@ -99,7 +99,7 @@ impl Row {
     }
 }
 
-/// The median of so many runs, each of which tells its own time.
+/// The median of `repeats` runs, each of which returns its own time.
 pub(super) fn repeated(repeats: u32, mut run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
     Ok(median((0..repeats).map(|_| run()).collect::<Result<_>>()?))
 }

@@ -25,7 +25,7 @@ const TASK: usize = 1 << 14;
 /// Whether a peer's `build` or `lookup` is to be measured.
 pub(super) type Asked<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// The peers that are asked for, on one set of keys.
+/// Measures the requested peers on one set of keys.
 pub(super) fn measure(setup: &Setup<'_>, asked: Asked<'_>, progress: &Progress) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let on = On { setup, asked };
@@ -49,7 +49,7 @@ pub(super) fn measure(setup: &Setup<'_>, asked: Asked<'_>, progress: &Progress) 
     Ok(rows)
 }
 
-/// The keys, and what is asked for.
+/// The keys, and the requested measurements.
 #[derive(Clone, Copy)]
 struct On<'a> {
     setup: &'a Setup<'a>,

@@ -1,16 +1,16 @@
-//! `--several`: what one device does, and what the first two, three, .. of those that are named do together.
+//! `--several`: measures one device, and then the first two, three, .. of the named devices together.
 //!
 //! ```text
-//! lookups         the same table on each device, which share out the queries; from and to pinned memory, where there is such
-//! build           columns of the host in pinned memory: one table on one device (`build one table`); in shards, dealt on the
-//!                 way (`build`), or dealt before (`build dealt`)
-//! in shards       lookups in the table that this built, whose queries are dealt on the way
-//! resting         lookups of a table in the host's memory, whose shards go to the devices
+//! lookups         the same table on each device, which divide the queries; from and to pinned memory, if available
+//! build           host columns in pinned memory: one table on one device (`build one table`); in shards, partitioned
+//!                 during the build (`build`) or before it (`build partitioned`)
+//! in shards       lookups in that table; partitioning the queries is included
+//! host-resident   lookups in a table in the host's memory, whose shards are moved to the devices
 //! groups, join    columns of the host, keys with four rows each, up to 2^26 rows
 //! ```
 //!
-//! All by the clock on the wall, from and to memory of the host, and all answers are compared with the right ones. With
-//! `--pieces` tables of (u64, u64) pairs are built shard by shard instead: such as no single device holds.
+//! All times are wall time, from and to host memory, and all answers are checked. With `--pieces`, tables of (u64, u64)
+//! pairs are built shard by shard instead, which may be larger than the memory of any device.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-/// What was asked for; what is to be said.
+/// Measures what the options request; returns text and JSON.
 pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let mut rows = Vec::new();
     for n in args.data.sizes() {
@@ -209,9 +209,9 @@ impl Case<'_> {
             return Err(wrong("build", "another digest than of the CPU's table".into()));
         }
         let host_resident = here.host_resident(self.devices)?;
-        rows.push(self.timed("lookups, resting", asked, || {
+        rows.push(self.timed("lookups, host-resident", asked, || {
             let ((), time) = wall(|| Ok(host_resident.get_into(queries, answers, bits)?))?;
-            check("lookups, resting", answers, bits)?;
+            check("lookups, host-resident", answers, bits)?;
             Ok(time)
         })?);
         drop((here, columns));
@@ -221,7 +221,7 @@ impl Case<'_> {
         Ok(rows)
     }
 
-    /// Builds of columns that are dealt before.
+    /// Builds from columns that were partitioned before.
     fn dealt(&self, builder: &koel::ShardedBuilder<Bucketized>, keys: &[u32], digest: Digest) -> Result<Row> {
         let (shard_of, mut places) = (builder.shard_of()?, vec![0; SHARDS * self.all + 1]);
         keys.iter().for_each(|&key| places[shard_of(key) + 1] += 1);
@@ -236,7 +236,7 @@ impl Case<'_> {
             *place += 1;
         }
         let (by_shard, values) = (&*by_shard, &*values);
-        self.timed("build dealt", self.n, || {
+        self.timed("build partitioned", self.n, || {
             let of = |shard: usize| {
                 let rows = starts[shard]..starts[shard + 1];
                 Ok((&by_shard[rows.clone()], &values[rows]))
@@ -244,7 +244,7 @@ impl Case<'_> {
             let (table, time) = wall(|| Ok(builder.build_partitioned(self.devices, of)?))?;
             match table.digest()? == digest {
                 true => Ok(time),
-                false => Err(wrong("build dealt", "another digest".into())),
+                false => Err(wrong("build partitioned", "another digest".into())),
             }
         })
     }
@@ -279,7 +279,7 @@ impl Case<'_> {
     }
 }
 
-/// Builds a table of n pairs whose keys are made before, 8 bytes of this machine's memory each, and asks it; then
+/// Builds a table of n pairs whose keys are generated first, in 8 bytes of host memory each, and queries it; then
 /// builds its shards one after the other on the first device, to compare the digests.
 fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let shards = (n.div_ceil(PAIRS_OF_A_PIECE) as usize).max(devices.len()).next_multiple_of(devices.len());

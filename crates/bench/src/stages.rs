@@ -88,7 +88,7 @@ impl Staged {
         })
     }
 
-    /// What a row tells the time of, by the stages of its runs, for so many things counted.
+    /// The stages of a row's runs, with their times; `counted` is the number of items of a run.
     pub(super) fn of_row(row: &Row, scheme: &'static str, counted: usize, runs: &[Vec<StageTime>]) -> Staged {
         let (stages, all) = medians(runs);
         Staged {
@@ -170,7 +170,7 @@ impl Staged {
 
 /// The stages of runs, of each the median, in the order of their first use; and the median of whole runs.
 pub(super) fn medians(runs: &[Vec<StageTime>]) -> (Vec<StageTime>, Duration) {
-    // Runs are alike, but nobody promises it: a stage that a run does not have took no time there.
+    // Runs usually have the same stages; a stage that a run does not have took no time there.
     let mut stages: Vec<StageTime> = Vec::new();
     for stage in runs.iter().flatten() {
         if stages.iter().all(|known| known.name != stage.name) {

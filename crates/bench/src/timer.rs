@@ -25,7 +25,7 @@ pub(super) struct Timer<'a> {
 }
 
 impl Timer<'_> {
-    /// The median of several runs, each of which tells its own time.
+    /// The median of several runs, each of which returns its own time.
     pub(super) fn median(&self, mut run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
         Ok(median((0..self.repeats).map(|_| run()).collect::<Result<_>>()?))
     }
@@ -98,7 +98,7 @@ impl Timer<'_> {
         limits::random_reads(self.device, image, reads, self.repeats)
     }
 
-    /// Random updates of a buffer of so many words.
+    /// Random updates of a buffer of `words` words.
     pub(super) fn random_updates(&self, words: usize, updates: usize) -> Result<Duration> {
         limits::random_updates(self.device, words, updates, self.repeats)
     }

@@ -1,4 +1,4 @@
-//! What lookups read, counted by walking a table, beside what the paper's model says.
+//! The reads of lookups, counted by walking a table, compared with the paper's model.
 
 use serde_json::{Value, json};
 

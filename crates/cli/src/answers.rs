@@ -12,7 +12,8 @@ pub fn poisoned<V: Word>(queries: usize) -> (Vec<V>, Vec<u32>) {
     (vec![V::low(0xdead_beef_dead_beef); queries], vec![POISON; bitmap_words(queries)])
 }
 
-/// How many of the first `len` numbers are `wrong`, and the first of them. `wrong` is no type, so that this is compiled once.
+/// How many of the first `len` numbers are `wrong`, and the first of them. `wrong` is a trait object, so that this is
+/// compiled once.
 pub fn wrong_ones(len: usize, wrong: &(dyn Fn(usize) -> bool + Sync)) -> Option<(usize, usize)> {
     (0..len).into_par_iter().filter(|&i| wrong(i)).map(|i| (1, i)).reduce_with(|a, b| (a.0 + b.0, a.1.min(b.1)))
 }

@@ -157,7 +157,7 @@ impl Args {
             return Err(Failure::Input(format!("--values is for tables with values, and {table} has none: omit it")));
         }
         let is_wide = |kind: Option<Type>| kind.is_some_and(|kind| kind.bits() > u32::BITS);
-        // Values of multivalue tables stand beside the table of their keys.
+        // The values of multivalue tables are stored outside of the table of their keys.
         let is_wide_inside = self.table != Contents::Multi && is_wide(self.values.values);
         if is_wide(self.reading.keys) || is_wide_inside {
             match self.table {

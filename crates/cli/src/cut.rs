@@ -91,8 +91,8 @@ pub(crate) fn ranges(starts: &[usize], end: usize) -> Vec<Range<usize>> {
     starts.iter().copied().zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
 }
 
-/// Ranges of whole rows of a text that begins with one, of about so many bytes each. What follows the last line end that
-/// ends a row is in none.
+/// Splits a text that begins with a row into ranges of whole rows, of about `size` bytes each. The ranges do not
+/// include an incomplete last row.
 pub(crate) fn whole_rows(text: &[u8], delimiter: u8, size: usize) -> Vec<Range<usize>> {
     let size = size.max(1);
     let (starts, end) = match memchr(b'"', text) {

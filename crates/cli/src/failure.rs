@@ -25,7 +25,7 @@ pub enum Failure {
     Input(String),
     /// A device gave a wrong answer where a right one was needed to go on.
     Wrong(String),
-    /// Whoever read our output has had enough.
+    /// The reader of the output has closed the pipe.
     ClosedPipe,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Failure {
 /// That a key has two values, where one is wanted.
 pub fn given_twice(key: impl fmt::Display) -> String {
     format!(
-        "key {key} is given more than once (it is the smallest such key): remove the duplicates, or give --duplicates \
+        "key {key} occurs more than once (it is the smallest such key): remove the duplicates, or use --duplicates \
          first or --duplicates last"
     )
 }

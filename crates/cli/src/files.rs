@@ -1,8 +1,8 @@
-//! The files of one command: no output is also an input, and no two outputs are one file.
+//! The files of one command: checks that no output is also an input, and that no two outputs are the same file.
 //!
-//! Files are told apart by device and inode (elsewhere than on Unix by canonical name), so links, hard links and
-//! redirected streams are seen. Terminals and `/dev/null` may serve as often as one likes. A file that does not exist is
-//! no output's input: whoever opens it says that it is missing.
+//! Files are compared by device and inode (by canonical name on systems other than Unix), so links, hard links and
+//! redirected streams are detected. Terminals and `/dev/null` may be used several times. An input that does not exist
+//! is not an error here: opening it reports that.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ fn stdout() -> Option<Metadata> {
     of_stream(std::io::stdout())
 }
 
-/// There is no way to tell.
+/// Not known on this system.
 #[cfg(not(unix))]
 fn stdin() -> Option<Metadata> {
     None

@@ -164,7 +164,7 @@ struct Facts {
     most_values: u64,
 }
 
-/// Counts from 1 on; 0 stands for what is not there.
+/// The counts from index 1 on; index 0 counts what was not found.
 fn from_one(counts: &[u64]) -> &[u64] {
     counts.get(1..).unwrap_or(&[])
 }
@@ -196,7 +196,7 @@ fn reads(stats: &Stats) -> String {
     let shares: Vec<_> = from_one(&stats.keys_by_reads).iter().map(share).collect();
     lines.push(format!("found     {}", if shares.is_empty() { "none".into() } else { shares.join(", ") }));
     if stats.bucket_bytes > 8 {
-        // Stash buckets stand beside the table's.
+        // Stash buckets are not among the table's buckets.
         let all: u64 = stats.buckets.iter().filter(|buckets| buckets.name != "stash").map(Buckets::count).sum();
         for buckets in &stats.buckets {
             let share = 100.0 * buckets.count() as f64 / all.max(1) as f64;

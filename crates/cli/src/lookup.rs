@@ -160,7 +160,8 @@ impl Args {
         self.output.output.as_deref().is_some_and(|path| form_of(path) == Some(FileForm::Array))
     }
 
-    /// Refuses records and offsets of what are no places, or where they cannot be written.
+    /// Returns an error if records and offsets are requested for values that are not places, or for a format without
+    /// them.
     fn check_places(&self, info: &FileInfo) -> Result<()> {
         let path = text::path(&self.table);
         let why = if self.places.is_empty() {
@@ -223,8 +224,8 @@ fn mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
 where
     Cpu: Runs<S>,
 {
-    // SAFETY: the user asked for it by --mapped, whose help says that nothing may write to the file or cut it short
-    // meanwhile. This command does not: its answers go elsewhere.
+    // SAFETY: the user chose --mapped, whose help says that nothing may write to or truncate the file meanwhile. This
+    // command does not: its answers go elsewhere.
     unsafe { HashTable::open_mapped(&Cpu::new(), path) }
 }
 
@@ -304,13 +305,13 @@ impl Lookup<'_> {
         }
     }
 
-    /// What the values are; of a table that has none, the numbers that stand in for them.
+    /// The type of the values; for a table without values, that of the numbers stored in their place.
     fn values(&self) -> Type {
         Types::of(self.info).values.unwrap_or(Type::U32)
     }
 }
 
-/// What the values are the places of, if that was asked for.
+/// The sequences that the values are places of, if they were requested.
 fn places(args: &Args, k: Option<u32>) -> Result<Option<Places>> {
     match k.filter(|_| !args.places.is_empty()) {
         Some(k) => Places::read(&args.places, k).map(Some),

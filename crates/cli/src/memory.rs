@@ -1,7 +1,7 @@
-//! Memory that runs short where no error can be handed on: the command ends with a sentence (and on Unix not by an abort).
+//! Out of memory where no error can be returned: the command ends with a message (and on Unix without an abort).
 //!
-//! The library asks for memory and returns an error where there is none. Arrow, which holds tables of named columns, takes
-//! memory and never asks. So commands on such tables end at once, also where the library would have returned its error.
+//! The library returns an error if an allocation fails. Arrow, which stores tables of named columns, does not check
+//! allocations. So commands on such tables end at once, even if the library would have returned an error.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 /// Whether there is a limit, which may be lower.
 static HAS_LIMIT: AtomicBool = AtomicBool::new(false);
 
-/// From here on the command ends where memory runs short. What is half written has no name, or is removed by whoever next
-/// writes to its folder.
+/// From here on, the command ends if an allocation fails. A partly written file has no name, or is removed by the next
+/// command that writes to its folder.
 pub(crate) fn end_when_short() {
     ENDS.store(true, Ordering::Relaxed);
 }
@@ -28,7 +28,7 @@ pub(crate) fn has_limit() {
 #[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: what the caller promises is what `System` asks for; so below.
+        // SAFETY: the caller's guarantees are those that `System` requires; so below.
         checked(unsafe { System.alloc(layout) }, layout.size())
     }
 

@@ -1,4 +1,4 @@
-//! Writing to stdout and stderr, where a closed pipe is no error.
+//! Writes to stdout and stderr; a closed pipe is not an error.
 
 use std::io::{self, Write};
 
@@ -9,12 +9,12 @@ use super::failure::{Failure, Result};
 /// Whether the user wants no progress and no summaries.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on there is no progress, and no summary: only what was asked for, and errors.
+/// From now on, only results and errors are written: no progress and no summary.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether the user asked for that.
+/// Whether output is quiet.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
@@ -51,7 +51,7 @@ pub fn complain(message: &str) {
     note(&format!("koel: {message}"));
 }
 
-/// Writes a line to stderr. If stderr is closed, there is nobody left to tell.
+/// Writes a line to stderr. A closed stderr is ignored.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -8,8 +8,8 @@
 //!
 //! Other extensions are refused, before anything is read: what is called .parquet should be that.
 //!
-//! Text has the columns' names in its first line. A column may be one that not every row has: in text it is
-//! empty there; in an array it is 0, and a further field (`found`, `left_found`) tells it from a 0 that is one.
+//! Text has the columns' names in its first line. A column may be one that not every row has: in text it is empty
+//! there; in an array it is 0, and another field (`found`, `left_found`) distinguishes it from a value of 0.
 
 pub(crate) mod npy;
 mod text;
@@ -79,7 +79,7 @@ impl RowOptions {
         files::check_summary(self.json, &outputs)
     }
 
-    /// Refuses letters of keys that are no k-mers; those that are have `k` letters.
+    /// Returns an error if letters are requested for keys that are not k-mers; `k` is the number of letters.
     pub(crate) fn check_letters(&self, k: Option<u32>) -> Result<()> {
         if self.letters && k.is_none() {
             let advice = "omit it";
@@ -121,7 +121,7 @@ pub(crate) enum FileForm {
     Commas,
 }
 
-/// The form that a name's extension stands for, if it stands for one that is written here.
+/// The format of a name's extension, if it can be written here.
 pub(crate) fn form_of(path: &Path) -> Option<FileForm> {
     let Some(extension) = path.extension() else { return Some(FileForm::Commas) };
     match extension.to_str()?.to_ascii_lowercase().as_str() {
@@ -137,7 +137,7 @@ pub(crate) fn form_of(path: &Path) -> Option<FileForm> {
 pub(crate) enum Shown {
     /// As numbers of a type.
     Number(Type),
-    /// As k-mers of so many letters.
+    /// As k-mers of this number of letters.
     Letters(u32),
 }
 
@@ -191,7 +191,7 @@ pub(crate) struct Rows {
     untold: u64,
 }
 
-/// The line of progress is told of so many rows at a time.
+/// The progress line is updated once per this number of rows.
 const TOLD_AT_ONCE: u64 = 1 << 16;
 
 /// A file and its name in messages.
@@ -227,7 +227,7 @@ impl Rows {
                 })
             }
             Some(FileForm::Tabs) => Rows::text(Box::new(file), '\t', Some(target), columns),
-            // Names that stand for nothing else were refused as options.
+            // Names with other extensions were refused as options.
             Some(FileForm::Commas) | None => Rows::text(Box::new(file), ',', Some(target), columns),
         }
     }

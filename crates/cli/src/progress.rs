@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar}
 
 use super::out;
 
-/// Bytes that are read before the line is told.
+/// The number of bytes that are read per update of the line.
 const BLOCK: usize = 64 << 10;
 
 /// The bar that was started last, and what it counts.
@@ -50,11 +50,11 @@ pub fn print(line: &str) -> super::failure::Result<()> {
     }
 }
 
-/// A bar on stderr, or nothing where stderr is no terminal.
+/// A bar on stderr, or nothing if stderr is not a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar of so many steps.
+    /// A bar of `count` steps.
     pub fn steps(count: usize) -> Progress {
         Progress::started(Some(count as u64), Counted::Steps, "{bar:30} {pos}/{len}  {msg}")
     }
@@ -78,7 +78,7 @@ impl Progress {
         self.0.set_message(what.into());
     }
 
-    /// So many steps there are.
+    /// Sets the number of steps.
     pub(crate) fn expect(&self, steps: usize) {
         self.0.set_length(steps as u64);
     }
@@ -88,7 +88,7 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// Says that so many rows are being written, and how many of them [`advance`] has counted.
+    /// Shows that `rows` rows are being written, and how many of them [`advance`] has counted.
     pub fn rows(&self, rows: u64) {
         self.say("writing");
         restart(&self.0, Some(rows));
@@ -109,7 +109,8 @@ pub fn say(what: String) {
     }
 }
 
-/// Says that so many bytes are read, on the line that there may be, and how many of them [`advance_bytes`] has counted.
+/// Shows on the current line, if there is one, that `bytes` bytes are read, and how many of them [`advance_bytes`] has
+/// counted.
 pub fn bytes(bytes: u64) {
     if let Some((bar, _)) = last() {
         restart(&bar, Some(bytes));
@@ -118,8 +119,8 @@ pub fn bytes(bytes: u64) {
     }
 }
 
-/// A reader of a file of so many bytes, if that is known, whose bytes the line counts; as it is where there is no line.
-/// Of a file whose bytes are packed, `position` says how many were read.
+/// A reader whose bytes are counted on the line, if there is one; the length of the file may be unknown. For a
+/// compressed file, `position` returns the number of bytes read.
 pub fn watched<'a>(
     reader: Box<dyn BufRead + 'a>,
     bytes: Option<u64>,
@@ -129,7 +130,7 @@ pub fn watched<'a>(
     restart(&bar, bytes);
     let of = if bytes.is_some() { " of {binary_total_bytes}" } else { "" };
     restyle(&bar, Counted::Bytes, &format!("{{spinner}} {{msg}}: {{binary_bytes}}{of}, {{binary_bytes_per_sec}}"));
-    // Buffered again, so that the line is told of every block and not of every row.
+    // Buffered again, so that the line is updated per block and not per row.
     match position {
         None => Box::new(BufReader::with_capacity(BLOCK, bar.wrap_read(reader))),
         Some(position) => Box::new(BufReader::with_capacity(BLOCK, Packed { reader, position, bar })),
@@ -159,7 +160,7 @@ pub fn watched_to_the_end() {
     }
 }
 
-/// So many more rows are written.
+/// Counts rows that were written.
 pub fn advance(rows: u64) {
     if let Some((bar, Counted::Rows)) = last() {
         bar.inc(rows);
@@ -169,7 +170,7 @@ pub fn advance(rows: u64) {
 /// A line that says what is going on, and nothing of how far it is.
 const SAYING: &str = "{spinner} {msg}";
 
-/// So many more bytes are read.
+/// Counts bytes that were read.
 pub fn advance_bytes(bytes: u64) {
     if let Some((bar, Counted::Bytes)) = last() {
         bar.inc(bytes);

@@ -1,4 +1,4 @@
-//! The structures that a file can hold, as commands see them: a table, and what stands beside it.
+//! The structures that a file can contain, as commands see them: a table, and the columns stored with it.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::number::{Type, Word};
 use super::scheme::Described;
 use super::text;
 
-/// What keys stand for.
+/// What keys represent.
 pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
     match key_type {
         KeyType::Numbers | KeyType::Signed => json!({ "type": "numbers" }),
@@ -58,7 +58,7 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     fn most_values(&self) -> koel::Result<u64> {
         Ok(self.pairs().min(1))
     }
-    /// Bytes on its device: of the table's image and what stands beside it.
+    /// Bytes on its device: of the table's image and of the columns stored with it.
     fn bytes(&self) -> u64 {
         8 * self.tables().iter().map(|table| table.plan().words()).sum::<u64>()
     }
@@ -215,7 +215,7 @@ pub struct About {
     pub bytes: u64,
     pub image_bytes: u64,
     pub has_tombstones: bool,
-    /// Pairs that stand beside an image.
+    /// Pairs outside of an image.
     pub outside: u64,
 }
 

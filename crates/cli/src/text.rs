@@ -8,7 +8,7 @@ pub(crate) use koel_arrow::shown_name as name;
 /// The most characters of a path that a message shows.
 const PATH: usize = 80;
 
-/// The path of a file, as messages show it: of a long one the end, which tells files apart.
+/// The path of a file, as messages show it: only the end of a long path, which distinguishes files.
 pub(crate) fn path(path: &Path) -> String {
     let path = path.display().to_string();
     let start = path.char_indices().rev().nth(PATH - 1).map_or(0, |(start, _)| start);

@@ -25,7 +25,7 @@ pub(crate) fn named(name: &str) -> Any {
     let device = match koel::device::choose(name, None) {
         Ok(found) => found.into_iter().next().unwrap_or_else(cpu),
         Err(error) => {
-            warn!("koel.device = '{name}': {error}; the CPU takes its place");
+            warn!("koel.device = '{name}': {error}; the CPU is used instead");
             cpu()
         }
     };

@@ -192,5 +192,5 @@ fn sums_of(sums: &FixedSizeBinaryArray) -> impl Iterator<Item = u128> {
 
 fn no_state(states: &[ArrayRef]) -> DataFusionError {
     let types: Vec<_> = states.iter().map(|state| state.data_type().to_string()).collect();
-    DataFusionError::Internal(format!("koel_digest: columns of {types:?} are no state of it"))
+    DataFusionError::Internal(format!("koel_digest: columns of {types:?} are not its state"))
 }

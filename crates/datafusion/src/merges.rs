@@ -66,7 +66,7 @@ fn below(
 
 /// The reason to keep a sort-merge join.
 pub(crate) fn why_not(join: &SortMergeJoinExec, refused: impl Fn(&HashJoinExec) -> Option<String>) -> String {
-    let Some([left, right]) = unsorted(join) else { return "a side of it comes sorted already".into() };
+    let Some([left, right]) = unsorted(join) else { return "one of its inputs is already sorted".into() };
     let hashed = hash_join(join, [&left, &right]).ok().flatten();
     hashed.and_then(|hashed| refused(&hashed)).unwrap_or_else(|| "those above count on the order of its rows".into())
 }

@@ -11,8 +11,8 @@ use crate::device::is_name;
 pub struct KoelOptions {
     /// `koel.enabled`: whether koel executes joins and aggregates.
     pub enabled: bool,
-    /// `koel.device`: `auto`, the best OpenCL device or else the CPU; `cpu`; `opencl:NUMBER` or `opencl:NAME`. If there
-    /// is no such device, the CPU is used.
+    /// `koel.device`: `auto`, the best OpenCL device or else the CPU; `cpu`; `opencl:NUMBER` or `opencl:NAME`. If the
+    /// device is not available, the CPU is used.
     pub device: String,
     /// `koel.min_rows`: build sides with fewer rows are indexed, and partitions with fewer rows are grouped, on the
     /// CPU, whatever the device.
@@ -111,7 +111,7 @@ impl ExtensionOptions for KoelOptions {
             _ => {
                 let known = self.entries().into_iter().map(|entry| entry.key).collect::<Vec<_>>().join(", ");
                 return Err(DataFusionError::Configuration(format!(
-                    "there is no option {PREFIX}.{key}: there are {known}"
+                    "there is no option {PREFIX}.{key}: the options are {known}"
                 )));
             }
         }
@@ -125,15 +125,15 @@ impl ExtensionOptions for KoelOptions {
             description,
         };
         vec![
-            entry("enabled", self.enabled.to_string(), "Whether koel takes joins and aggregates"),
+            entry("enabled", self.enabled.to_string(), "Whether koel executes joins and aggregates"),
             entry("device", self.device.clone(), "Where koel works: auto, cpu, opencl:NUMBER or opencl:NAME"),
             entry(
                 "min_rows",
                 self.min_rows.to_string(),
-                "Rows to index or to group from which koel asks a device that is not the CPU",
+                "The minimum number of rows to index or group at which koel uses a device other than the CPU",
             ),
             entry("ordered", self.ordered.to_string(), "Whether rows leave a plan in one order, run after run"),
-            entry("merges", self.merges.to_string(), "Whether koel takes sort-merge joins with their sorts"),
+            entry("merges", self.merges.to_string(), "Whether koel replaces sort-merge joins and their sorts"),
             entry(
                 "notes",
                 self.notes.to_string(),

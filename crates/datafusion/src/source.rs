@@ -62,7 +62,7 @@ impl PartitionStream for Origin {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
-                .ok_or_else(|| DataFusionError::Internal("koel: a stream was asked for twice".into())),
+                .ok_or_else(|| DataFusionError::Internal("koel: a stream was requested twice".into())),
         };
         stream.unwrap_or_else(|error| {
             let failed = stream::once(std::future::ready(Err(error)));

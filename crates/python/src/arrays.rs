@@ -205,7 +205,7 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     }
 }
 
-/// Moments or spans in seconds, of a unit that has at most `most` of them: NumPy does not tell where they do not fit.
+/// Times or durations in seconds, from a unit with at most `most` seconds: NumPy does not report overflow.
 fn seconds<'py>(
     name: &str,
     array: &Bound<'py, PyUntypedArray>,
@@ -214,7 +214,10 @@ fn seconds<'py>(
 ) -> PyResult<Bound<'py, PyUntypedArray>> {
     let words = words::<Int64Type>(array)?;
     if words.iter().any(|&word| word != i64::MIN && word.checked_mul(most).is_none()) {
-        return Err(PyValueError::new_err(format!("{name} has dates that are no 64-bit number of seconds from 1970")));
+        return Err(PyValueError::new_err(format!(
+            "{name} has dates that do not fit in a 64-bit number of seconds \
+                                                  since 1970"
+        )));
     }
     Ok(array.call_method1("astype", (format!("{kind}[s]"),))?.cast_into()?)
 }
@@ -236,7 +239,7 @@ where
     };
     let array = array.cast_into::<PyArray1<T::Native>>()?;
     if !(array.is_c_contiguous() && array.is_aligned()) {
-        return Err(PyValueError::new_err("NumPy gave an array that is not contiguous where one was asked for"));
+        return Err(PyValueError::new_err("NumPy returned an array that is not contiguous"));
     }
     let (start, len) = (array.data().cast::<u8>(), array.len());
     let Some(start) = NonNull::new(start).filter(|_| len > 0) else { return Ok(ScalarBuffer::default()) };

@@ -14,7 +14,8 @@ use crate::error::{DeviceError, Result};
 use crate::memory;
 use crate::run::detached;
 
-/// Rows from which `auto` takes a GPU, if there is one: fewer are done on the CPU before a GPU has them.
+/// The minimum number of rows for which `auto` selects a GPU: with fewer, the CPU is done before a GPU has received
+/// them.
 const MANY: usize = 1 << 18;
 
 /// Devices that were opened, because opening one compiles its kernels, and those that turned out to be the CPU.

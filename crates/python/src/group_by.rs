@@ -20,7 +20,7 @@ use crate::run::detached_on;
 /// The name of the aggregate that holds each group's first row, by which keys are taken.
 const ROW: &str = "row";
 
-/// Aggregates of columns by key, as `pandas.DataFrame.groupby(.., sort=False).agg(..)` gives them.
+/// Aggregates columns by key, like `pandas.DataFrame.groupby(.., sort=False).agg(..)`.
 ///
 /// Args:
 ///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
@@ -28,8 +28,8 @@ const ROW: &str = "row";
 ///         "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are not
 ///         missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the number
 ///         of rows.
-///     sort: whether groups ascend by key; otherwise they are in the order of their first rows.
-///     dropna: whether to leave out rows with a missing key (NaN in NumPy, NaT, null).
+///     sort: whether to sort the groups by key; otherwise they are in the order of their first rows.
+///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null).
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -38,7 +38,7 @@ const ROW: &str = "row";
 ///     or float64; those of floats have the same bits on every device, thread count and run.
 ///
 /// Raises:
-///     OverflowError: if a sum of integers does not fit 64 bits.
+///     OverflowError: if a sum of integers does not fit in 64 bits.
 ///
 /// >>> import koel, numpy as np
 /// >>> keys, found = koel.group_by(np.array([7, 3, 7]), {"total": (np.array([0.5, 1.0, 2.0]), "sum"), "rows": "size"})

@@ -13,17 +13,17 @@ use crate::output::{Taken, array, flags, found, numbers};
 use crate::run::detached_on;
 use crate::tables::Index;
 
-/// The distinct values of a column, as `numpy.unique` gives them.
+/// The distinct values of a column, as returned by `numpy.unique`.
 ///
-/// They ascend, NaN and nulls last; with `sorted=False` they are in the order of their first rows, which takes less
-/// time. -0.0 and 0.0 are one value, and so are all NaNs.
+/// They are in ascending order, with NaN and nulls last; with `sorted=False`, in the order of their first rows, which
+/// is faster. -0.0 and 0.0 are one value, and so are all NaNs.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose distinct rows are found.
-///     return_index: also the first row of each value.
-///     return_inverse: also the number of each row's value.
-///     return_counts: also how many rows have each value.
-///     sorted: whether values ascend.
+///     return_index: also return the first row of each value.
+///     return_inverse: also return the index of each row's value among the distinct values.
+///     return_counts: also return the number of rows of each value.
+///     sorted: whether to sort the values.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -81,16 +81,16 @@ fn counted(codes: &UInt32Array, groups: usize) -> Vec<i64> {
     counts
 }
 
-/// Numbers for the values of a column, as `pandas.factorize` gives them.
+/// Encodes the values of a column as integers, like `pandas.factorize`.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     sort: whether the values ascend; else they come in the order in which they first appear.
-///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the number -1; else they are a value as any other.
+///     sort: whether to sort the values; otherwise they are in the order in which they first appear.
+///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the code -1; otherwise they are values like any others.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The number of each row's value, and the values. Of an Arrow column numbers are a column too, with null in place of -1.
+///     The code of each row's value, and the distinct values. For an Arrow column, the codes are a column too, with null instead of -1.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))
@@ -118,15 +118,15 @@ pub(crate) fn factorize<'py>(
     PyTuple::new(py, [array(py, codes), values])
 }
 
-/// For each row whether its value is among others, as `pandas.Series.isin` returns it. Missing values equal each other.
+/// Whether the value of each row is among other values, like `pandas.Series.isin`. Missing values equal each other.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     values: the values to look among, in the same form.
+///     values: the values to search, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     A NumPy array of bool; of integers in CUDA memory a `koel.Array` on the same GPU.
+///     A NumPy array of bool; for integers in CUDA memory, a `koel.Array` on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.isin(np.array([3, 1, 4]), [1, 4])
@@ -155,10 +155,10 @@ pub(crate) fn isin<'py>(
 }
 
 /// The position of each key among others, as `pandas.Index.get_indexer` returns it: int64, -1 for a key that is not
-/// there.
+/// found.
 ///
 /// Args:
-///     index: the keys to look among, each once: a column, a tuple of columns, or a `koel.Index`.
+///     index: the keys to search, without duplicates: a column, a tuple of columns, or a `koel.Index`.
 ///     keys: the keys to look up, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///

@@ -25,12 +25,12 @@ const PIECE: usize = 64 << 10;
 /// The k-mers of a sequence, or of a FASTA or FASTQ file, and how often each occurs.
 ///
 /// A k-mer is a number of 2 k bits: A C G T = 0 1 2 3, the first letter most significant; U is T, and upper and lower
-/// case are one. No k-mer spans the border of two records, or a letter that stands for several bases (N, R, Y, ..).
+/// case are equal. No k-mer spans two records, or contains an ambiguous base (N, R, Y, ..).
 ///
 /// Args:
 ///     sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which may be compressed by gzip.
 ///     k: letters of a k-mer, 1 to 32.
-///     canonical: whether a k-mer and its reverse complement are one, the lesser number of the two.
+///     canonical: whether to treat a k-mer and its reverse complement as the same: the smaller of the two numbers.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -159,7 +159,7 @@ impl Wrong {
         match self {
             Wrong::Letter => PyValueError::new_err(text()),
             Wrong::Memory => {
-                PyMemoryError::new_err("there is no memory for so many k-mers: give fewer letters at a time")
+                PyMemoryError::new_err("there is not enough memory for these k-mers: pass fewer letters at a time")
             }
         }
     }

@@ -18,7 +18,7 @@ const OF_A_ROW: u64 = 96;
 /// Bytes that any call needs.
 const OF_A_CALL: u64 = 4 << 20;
 
-/// Refuses work for which the system has no memory.
+/// Returns an error if the system does not have this much memory.
 ///
 /// # Errors
 /// MemoryError.
@@ -29,7 +29,7 @@ pub(crate) fn check(bytes: u64) -> Result<()> {
     let advice = "free some, raise the limit of this process (ulimit -v), or use less data at a time, such as with the functions \
                   for streams and a memory_limit";
     let text = format!(
-        "this needs up to {} MB of memory, which the system does not give: {advice}",
+        "this needs up to {} MB of memory, which the system does not provide: {advice}",
         bytes.div_ceil(1_000_000)
     );
     Err(PyMemoryError::new_err(text).into())

@@ -40,7 +40,7 @@ enum Kind<'py> {
     Float,
     Text,
     Bytes,
-    /// Of another type; and what else tells its values from others of this type.
+    /// Another type, and what else distinguishes its values from others of this type.
     Other(Bound<'py, PyType>, String),
 }
 
@@ -127,7 +127,7 @@ impl<'py> Objects<'py> {
     /// Of the items of a list, which is not changed meanwhile.
     ///
     /// # Errors
-    /// TypeError if the items are of several types, or are no single values.
+    /// TypeError if the items are of several types, or are not single values.
     pub(crate) fn new(name: &str, items: Bound<'py, PyList>) -> PyResult<Self> {
         memory::check_rows(items.len(), 0)?;
         let mut first: Option<(usize, Kind<'py>)> = None;
@@ -316,7 +316,8 @@ impl<'py> Objects<'py> {
                 return Ok(float);
             }
             Err(PyTypeError::new_err(format!(
-                "{} has floats and the integer {item}, which no float of 64 bits equals: give integers only, or text",
+                "{} has floats and the integer {item}, which a 64-bit float cannot represent: give integers only, or \
+                 text",
                 self.name
             )))
         })

@@ -311,7 +311,7 @@ fn retyped(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(true))
 }
 
-/// A field of a column that has a name and nothing else to tell.
+/// The field of a column with a name and no metadata.
 fn field(name: &str, data_type: &DataType) -> FieldRef {
     Arc::new(Field::new(name, data_type.clone(), true))
 }

@@ -1,9 +1,9 @@
 //! Runs work without the interpreter's lock, on threads of this module.
 //!
 //! ```text
-//! detached(work)   lets go of the lock, has the work done in the pool, takes the lock back; a panic becomes a KoelError
-//! meanwhile        the thread that called waits, and looks for Ctrl-C now and then, which Python tells its main thread alone;
-//!                  then the work is told to stop, which it is asked about between its pieces
+//! detached(work)   releases the lock, runs the work in the pool, takes the lock again; a panic becomes a KoelError
+//! meanwhile        the calling thread waits, and checks for Ctrl-C regularly, which Python reports only to its main
+//!                  thread; on Ctrl-C it sets a flag, which the work checks between its pieces
 //! pool             as many threads as the process may use, or as RAYON_NUM_THREADS says; made at the first call
 //! streams          have threads of their own: stream/work.rs
 //! after a fork     the child has none of these threads, so it makes a pool of its own; the parent's is left alone, for its locks
@@ -143,7 +143,8 @@ pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text =
         panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
     KoelError::new_err(format!(
-        "koel failed within ({}); this is a fault of koel, please report it, unless an array was changed while a call read it",
+        "koel failed within ({}); this is a bug in koel, please report it, unless an array was \
+         changed while a call read it",
         text.unwrap_or_default()
     ))
 }

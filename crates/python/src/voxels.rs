@@ -28,7 +28,7 @@ use crate::run::{CHUNK, Stop, detached_on};
 /// Bits of a cell's place on an axis, and how far places may be from 0.
 const BITS: u32 = 21;
 const FAR: i64 = 1 << (BITS - 1);
-/// What stands for points in no cell: no cell has the top bit.
+/// The key of points outside of all cells: no cell has the top bit.
 const OUTSIDE: u64 = u64::MAX;
 /// What coordinates can be.
 trait Coordinate: Element + Copy + Send + Sync + Default + PartialOrd {
@@ -64,7 +64,7 @@ coordinate!(f64);
 struct Grid<T> {
     size: [T; 3],
     least: [T; 3],
-    /// Cells on each axis; none where space has no end.
+    /// Cells on each axis; `None` if space is unbounded.
     cells: Option<[i64; 3]>,
 }
 
@@ -355,7 +355,7 @@ fn numbered(places: &[i64], reach: i64, device: &Any, stop: &Stop) -> Result<Vec
     }
     let index = group::FirstRows::build(device, &keys)?;
     if index.distinct_len() < keys.len() {
-        return Err(PyValueError::new_err("a voxel comes more than once: give each place once (koel.unique)").into());
+        return Err(PyValueError::new_err("a voxel occurs more than once: pass each place once (koel.unique)").into());
     }
     let columns = (2 * reach + 1).pow(3) as usize;
     let size = keys.len().checked_mul(columns);

@@ -228,7 +228,7 @@ def test_too_many_rows_are_refused_in_words():
     try:
         a = a.copy()
     except MemoryError:
-        pytest.skip("there is no room for 4 GiB")
+        pytest.skip("there is no memory for 4 GiB")
     for call in (koel.unique, koel.factorize, lambda a: koel.join([1], a), lambda a: koel.isin(a, [1]), koel.Set):
         with pytest.raises(ValueError, match="429496729[456]"):
             call(a)

@@ -163,7 +163,7 @@ def test_files_that_are_none(tmp_path):
         koel.Table.open(tmp_path / "nothing")
     with pytest.raises(koel.FileError, match="folder"):
         koel.Table.open(tmp_path)
-    (tmp_path / "text").write_text("a text that is no table" * 20)
+    (tmp_path / "text").write_text("a text that is not a table" * 20)
     with pytest.raises(koel.FileError, match="koeltabl"):
         koel.Table.open(tmp_path / "text")
     koel.Set([1, 2]).save(tmp_path / "set")

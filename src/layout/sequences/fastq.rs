@@ -108,7 +108,7 @@ impl Record {
         let Record { line, letters, .. } = self;
         if !character.is_ascii_graphic() {
             let shown = character.escape_ascii();
-            return Err(format!("`{shown}` is no character of quality: those are `!` to `~`"));
+            return Err(format!("`{shown}` is not a quality character: those are `!` to `~`"));
         }
         if self.quality > *letters {
             let advice = "it must have as many characters as the sequence has letters";
@@ -191,7 +191,7 @@ mod tests {
             ("@a\nACGT\n+\nII\n@b\nACGT\n+\nIIII\n", 6, "has all 4 characters of its quality"),
             ("@a\nACGT\n@b\nACGT\n+\nIIII\n", 3, "the record of line 1 has no quality"),
             ("@a\nACGT\n+\nIIII\nACGT\n", 5, "a line `@name` must follow"),
-            ("@a\nACGT\n+\nII I\n", 4, "no character of quality"),
+            ("@a\nACGT\n+\nII I\n", 4, "not a quality character"),
             ("1,2\n", 1, "a FASTQ file begins with"),
         ] {
             let error = fastq(text).expect_err(text);

@@ -126,7 +126,7 @@ fn open() -> std::result::Result<Driver, String> {
         return Err(format!("CUDA is switched off by {VARIABLE}"));
     }
     if cfg!(not(target_os = "linux")) {
-        return Err("CUDA arrays are supported on Linux: give a copy in main memory".into());
+        return Err("CUDA arrays are supported on Linux: use a copy in main memory".into());
     }
     let advice = format!("install NVIDIA's driver, or set {VARIABLE} to the library's file name");
     // SAFETY: it is the system's driver or the user's choice, as trusted as a library that the program is linked to.

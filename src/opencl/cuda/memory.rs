@@ -72,7 +72,7 @@ impl Cuda {
     #[expect(unsafe_code, reason = "only the caller knows what an address is")]
     pub unsafe fn import(&self, address: u64, len: usize, item: usize, stride: usize) -> Result<Memory> {
         if stride < item && len > 1 {
-            return Err(Error::parameter("stride", stride, "give an array whose items do not overlap"));
+            return Err(Error::parameter("stride", stride, "use an array whose items do not overlap"));
         }
         let memory = self.take(len.saturating_mul(item))?;
         if len > 0 {

@@ -95,7 +95,7 @@ impl Deal {
         device.program(PARTS, &[&table[..], &self.parameters()].concat())
     }
 
-    /// The parameters with which cl/deal.clh is compiled, in addition to its group.
+    /// The parameters with which `cl/deal.clh` is compiled, in addition to its group.
     pub(in crate::opencl) fn parameters(&self) -> [(&'static str, u32); 3] {
         [("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]
     }

@@ -183,7 +183,7 @@ mod tests {
         let chosen = tuning().lookup_shape()?.is_some();
         assert!(busy.is_zero() && (chosen || is_cpu == (shape == LookupShape::Runs)), "{shape}, {busy:?}");
         let (_, busy) = cl.timed(|| cl.lookup_shape())?;
-        assert!(busy.is_zero(), "the runs count for nobody's clock: {busy:?}");
+        assert!(busy.is_zero(), "the runs are not timed by a clock: {busy:?}");
         cl.ledger().take();
         for shape in LookupShape::ALL {
             cl.set_lookup_shape(Some(shape));

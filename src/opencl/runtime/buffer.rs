@@ -89,10 +89,10 @@ impl<T: Word> Buffer<T> {
         let (MemInfoResult::Type(MemObjectType::Buffer), MemInfoResult::Size(room)) =
             (info(MemInfo::Type)?, info(MemInfo::Size)?)
         else {
-            return Err(Error::parameter("memory", "that is an image or a pipe", "give a buffer"));
+            return Err(Error::parameter("memory", "that is an image or a pipe", "use a buffer"));
         };
         if !room.is_multiple_of(size_of::<T>()) {
-            let advice = "give memory for whole elements";
+            let advice = "use memory for whole elements";
             return Err(Error::parameter("memory of", format!("{room} bytes"), advice));
         }
         let part_of = match (info(MemInfo::AssociatedMemobject)?, info(MemInfo::Offset)?) {

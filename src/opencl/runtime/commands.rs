@@ -257,7 +257,7 @@ impl Pinned {
     ) -> Done<Event> {
         let data = &self.words::<T>()?[..len];
         // SAFETY: the words belong to this struct, which does not lend or free them before `settle`.
-        #[expect(unsafe_code, reason = "`settle` comes before anything else")]
+        #[expect(unsafe_code, reason = "`settle` runs before anything else")]
         let event = unsafe { send(queue, data, to, at, after) }?;
         self.under_way = Some((event.clone(), queue.clone()));
         Ok(event)
@@ -273,7 +273,7 @@ impl Pinned {
     ) -> Done<Event> {
         let data = &mut self.words::<T>()?[..len];
         // SAFETY: the words belong to this struct, which does not lend or free them before `settle`.
-        #[expect(unsafe_code, reason = "`settle` comes before anything else")]
+        #[expect(unsafe_code, reason = "`settle` runs before anything else")]
         let event = unsafe { fetch(queue, data, from, at, after) }?;
         self.under_way = Some((event.clone(), queue.clone()));
         Ok(event)

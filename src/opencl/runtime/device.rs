@@ -101,8 +101,8 @@ impl OpenCl {
     /// itself.
     pub(in crate::opencl) fn of_queue(given: core::CommandQueue) -> Result<OpenCl> {
         let of_queries = |error: ocl::Error| Error::Device {
-            device: "the device of the queue handed in".into(),
-            doing: "asking the queue for its context and device".into(),
+            device: "the device of the given queue".into(),
+            doing: "reading the context and the device of the queue".into(),
             message: describe(&error),
         };
         let context = Context::from(given.context().map_err(|error| of_queries(error.into()))?);
@@ -122,7 +122,7 @@ impl OpenCl {
         if let Ok(CommandQueueInfoResult::Properties(set)) = queue.info(CommandQueueInfo::Properties)
             && set.contains(unordered)
         {
-            return Err(unsupported(&info, "the queue handed in runs commands out of order; give one that does not"));
+            return Err(unsupported(&info, "the queue runs commands out of order: pass one that runs them in order"));
         }
         let opened = OpenCl::new(info, context, queue, device)?;
         opened.test_atomics()?;
@@ -287,7 +287,7 @@ fn ruled_out(device: &Device) -> Option<String> {
     match device.version() {
         Ok(version) if version < [1, 2].into() => return Some(format!("it has OpenCL {version}, and 1.2 is needed")),
         Ok(_) => {}
-        Err(error) => return Some(format!("it does not tell its version: {}", describe(&error.into()))),
+        Err(error) => return Some(format!("its version cannot be read: {}", describe(&error.into()))),
     }
     match device.info(Ask::Extensions) {
         Ok(Answer::Extensions(listed)) => {

@@ -1,4 +1,4 @@
-//! The sources in cl/ and what stands in front of them.
+//! The sources in cl/ and their common prefixes.
 //!
 //! ```text
 //! program = numbers, printed from the Rust constants        #define KOEL_MIX_FIRST 0x85ebca6bu ..
@@ -31,7 +31,7 @@ const REGISTERS: &str = "REGISTERS";
 /// What a program is kept under: its file and its options. Programs that end with one file differ in their options.
 pub(in crate::opencl) type Key = (&'static str, String);
 
-/// A file of cl/, and those that stand in front of it.
+/// A file of cl/, and the files that precede it.
 #[derive(Clone, Copy)]
 pub(in crate::opencl) struct Source {
     name: &'static str,
@@ -331,8 +331,8 @@ impl OpenCl {
         Ok(program)
     }
 
-    /// The parameter of a program whose work-items should take so many registers, where the compiler can be told: fewer leave
-    /// room for more groups at once.
+    /// The parameter that limits a program to `each` registers per work-item, if the compiler supports it. Fewer
+    /// registers allow more groups at once.
     pub(in crate::opencl) fn registers(&self, each: u32) -> Option<(&'static str, u32)> {
         let listed = self.0.info.extensions.iter().any(|extension| extension == "cl_nv_compiler_options");
         listed.then_some((REGISTERS, each))

@@ -30,7 +30,7 @@ impl OpenCl {
     pub(in crate::opencl) fn test_atomics(&self) -> Result<()> {
         #[cfg(feature = "fault-injection")]
         if crate::fault::spoils_atomics() {
-            return Err(unsupported(&self.0.info, "its 64-bit atomics failed the self-test: the fault was asked for"));
+            return Err(unsupported(&self.0.info, "its 64-bit atomics failed the self-test (planted fault)"));
         }
         let program = self.program(ATOMICS, &[])?;
         let cells: Buffer<u64> = self.filled(4 + CONTESTS, 0)?;

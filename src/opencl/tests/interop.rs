@@ -162,7 +162,7 @@ fn memory_of_another_kind_or_size_is_refused() -> Result<()> {
 }
 
 #[test]
-#[expect(unsafe_code, reason = "a handle that nobody follows")]
+#[expect(unsafe_code, reason = "a handle that is never dereferenced")]
 fn without_opencl_no_queue_is_looked_at() {
     // If there is a library, the test does nothing; CI runs it with OpenCL off.
     if matches!(koel_opencl_loader::status(), koel_opencl_loader::Status::Loaded { .. }) {

@@ -71,7 +71,7 @@ fn compare_decoded(cl: &OpenCl, plan: &PerfectPlan, image: &Buffer<u64>) -> Resu
     let Decoded { keys, values, taken } = Kernels::<Perfect>::decode(cl, plan, image)?;
     let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
     let image = cl.download(image)?;
-    assert_eq!(keys.len() as u64, plan.slots(), "offsets are no cells");
+    assert_eq!(keys.len() as u64, plan.slots(), "offsets are not cells");
     for at in 0..taken.len() * 32 {
         let pair = Perfect::pair(plan, &image, at as u64);
         assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "word {at}");

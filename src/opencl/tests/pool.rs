@@ -54,7 +54,7 @@ fn memory_comes_back_to_buffers_of_its_kind_and_room() -> Result<()> {
     assert_eq!(asked(), 2, "one in use is not given, nor one of other words");
     drop((buffer, other, wide));
     drop(cl.upload(&[5u32; 999])?);
-    assert_eq!(asked(), 1, "nor one of another room");
+    assert_eq!(asked(), 1, "nor one of another size");
     assert_eq!(cl.0.pool.kept_bytes(), 4 * (1000 + 1000 + 999) + 8 * 1000);
     // Long buffers of similar lengths.
     let len = 1 << 20;

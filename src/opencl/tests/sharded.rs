@@ -219,7 +219,7 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
                 devices.iter().for_each(|device| drop(device.ledger().take()));
                 let table = builder.build(&devices, &keys, &values)?;
                 let partitioned = |device: &OpenCl| device.ledger().take().iter().any(|stage| stage.name == "shards");
-                assert!(partitioned(&devices[0]), "the devices did not deal");
+                assert!(partitioned(&devices[0]), "the devices did not partition");
                 assert_eq!(table.digest()?, expected.digest()?, "{shards} shards on {}", devices.len());
             }
         }
@@ -228,7 +228,7 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
     let many = Sharded::builder(Bucketized::canonical(8), 257).duplicates(Duplicates::KeepFirst);
     let table = many.build(&[one.clone(), two.clone()], &keys, &values)?;
     assert_eq!(table.digest()?, many.build(alone, &keys, &values)?.digest()?);
-    assert!(one.ledger().take().iter().all(|stage| stage.name != "shards"), "more shards than devices deal");
+    assert!(one.ledger().take().iter().all(|stage| stage.name != "shards"), "more shards than devices partition");
     let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u32>(), 4);
     let wide: Vec<u64> = (0..len as u64).map(|i| i << 33 | 7).collect();
     let of_any = [Any::OpenCl(one.clone()), Any::OpenCl(two.clone())];
@@ -275,14 +275,14 @@ fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
         let table = map.build(&devices, &keys, &values)?;
         one.ledger().take();
         assert_eq!(table.get(&queries)?, of_map.get(&queries)?, "{} devices", devices.len());
-        assert!(did(&one, "scatter"), "the devices did not deal");
+        assert!(did(&one, "scatter"), "the devices did not partition");
         assert_eq!(table.contains(&queries)?, of_map.contains(&queries)?);
-        assert!(did(&one, "shards"), "the devices did not deal");
+        assert!(did(&one, "shards"), "the devices did not partition");
         let host_resident = of_map.host_resident(&devices)?;
         assert_eq!(host_resident.get(&queries)?, of_map.get(&queries)?);
-        assert!(did(&one, "scatter"), "the devices did not deal");
+        assert!(did(&one, "scatter"), "the devices did not partition");
         assert_eq!(host_resident.contains(&queries)?, of_map.contains(&queries)?);
-        assert!(did(&one, "shards"), "the devices did not deal");
+        assert!(did(&one, "shards"), "the devices did not partition");
         assert_eq!(host_resident.get(&[keys[7], 1])?, [Some(values[7]), None]);
         // All queries for one shard, none, parts for fewer than three devices, and a column of a wrong length.
         assert_eq!(table.get(&vec![keys[5]; 700])?, vec![Some(values[5]); 700]);
@@ -299,9 +299,9 @@ fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
         assert_eq!(table.get(&asked)?, builder.build(&cpu, &narrow, &keys)?.get(&asked)?);
         one.ledger().take();
         assert_eq!(set.build(&devices, &queries)?.digest()?, of_set.digest()?);
-        assert!(did(&one, "shards"), "the devices did not deal");
+        assert!(did(&one, "shards"), "the devices did not partition");
         assert_eq!(lists.build(&devices, &queries, &queries)?.digest()?, of_lists.digest()?);
-        assert!(did(&one, "shards"), "the devices did not deal");
+        assert!(did(&one, "shards"), "the devices did not partition");
     }
     Ok(())
 }

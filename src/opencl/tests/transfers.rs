@@ -51,7 +51,7 @@ fn transfers_are_timed_and_their_events_do_not_pile_up() -> Result<()> {
         for _ in 0..200 {
             cl.upload(&data[..3])?;
         }
-        assert!(cl.0.clocks.transfers_kept() < 100, "those that are over are let go, also if nobody reads");
+        assert!(cl.0.clocks.transfers_kept() < 100, "finished transfers are dropped, even if no one reads them");
         cl.finish()?;
         assert_eq!(cl.0.clocks.transfers_kept(), 0);
     }
@@ -75,7 +75,7 @@ fn transfers_do_without_slots_where_there_are_none() -> Result<()> {
     let expected: Vec<_> = data.iter().map(|&key| if key == data[9] { Some(90) } else { None }).collect();
     assert_eq!(table.get(&data)?, expected);
     drop(held);
-    assert!(staged.slots(4).is_some(), "slots come back");
+    assert!(staged.slots(4).is_some(), "slots are returned");
     assert!(
         cl.with_group(64).slots(1).is_none_or(|_| crate::tuning::tuning().staging().is_ok_and(|said| said.is_some()))
     );
@@ -179,7 +179,7 @@ fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
     // An absent key in the middle of a later chunk, and again after it.
     let mut wrong = again.clone();
     let at = wrong.len() - 300;
-    let stranger = *asked.iter().find(|key| !keys.contains(key)).expect("a query that is no key");
+    let stranger = *asked.iter().find(|key| !keys.contains(key)).expect("a query that misses");
     (wrong[at], wrong[at + 280]) = (stranger, stranger);
     let error = ids.inverse(&wrong).expect_err("a stranger");
     assert!(

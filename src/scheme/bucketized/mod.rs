@@ -84,7 +84,7 @@ impl Scheme for Bucketized {
                 Err(Error::parameter("functions", self.functions, "a classic bucketized table has 2 to 4"))
             }
             Kind::Classic if !(1..=MOST_REACH).contains(&self.reach) => {
-                Err(Error::parameter("reach", self.reach, "a search for room visits 1 to 65536 buckets"))
+                Err(Error::parameter("reach", self.reach, "a search for a free slot visits 1 to 65536 buckets"))
             }
             _ => Ok(()),
         }

@@ -171,7 +171,7 @@ fn audit_seeds(functions: &Functions, image: &[u64], word: u64) -> Result<(), Vi
         }
         let seats = |seed| accept(functions, seed, &mut scratch, &pairs) != Placing::Unplaced;
         if (0..functions.seed(image, bucket)).any(seats) {
-            return Err(Violation::Bucket { bucket: bucket.into(), reason: "a lesser seed number seats its pairs" });
+            return Err(Violation::Bucket { bucket: bucket.into(), reason: "a smaller seed number places its pairs" });
         }
     }
     Ok(())

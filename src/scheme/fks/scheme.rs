@@ -23,7 +23,7 @@ fn check_shares(pairs: u64, buckets: u32) -> Result<()> {
     let (greater, share) = (SAHU_PRIME % buckets, SAHU_PRIME.div_ceil(buckets));
     let most = u64::from(MOST_ON_AVERAGE) * u64::from(SAHU_PRIME) / u64::from(share);
     if greater >= MANY && pairs > most && pairs <= u64::from(MOST_ON_AVERAGE) * u64::from(buckets) {
-        let what = "pairs for so many buckets with Sahu's functions modulo p (take the family `mixer`)";
+        let what = "pairs for this number of buckets with Sahu's functions modulo p (use the family `mixer`)";
         return Err(Error::TooLarge { what, asked: pairs, most });
     }
     Ok(())
@@ -58,7 +58,7 @@ impl Scheme for Fks {
             return Err(Error::parameter("hash family", self.family.name(), advice));
         }
         if !(1..=MAX_ITERATIONS).contains(&self.iterations) {
-            return Err(Error::parameter("iterations", self.iterations, "give 1 to 1000"));
+            return Err(Error::parameter("iterations", self.iterations, "use 1 to 1000"));
         }
         Ok(())
     }

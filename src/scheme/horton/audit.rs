@@ -121,7 +121,7 @@ impl Check<'_> {
         };
         for (item, leaves, code) in group.leaving(array, bits) {
             if leaves == stays(&item) {
-                return broken("another key left it than the least of a tag");
+                return broken("a key other than the least of its tag was moved away");
             }
             if leaves && code != self.functions.stash_code() && group.stash_tags() >> item.tag & 1 == 1 {
                 return broken("a tag of its surplus keys does not lead to the stash");
@@ -150,7 +150,7 @@ impl Check<'_> {
         let code = code_of(tag);
         let stashed = code == functions.stash_code();
         if stashed && tag != tag_of(0) {
-            return broken("an exhausted token went to the stash with another than its first tag");
+            return broken("an exhausted token is in the stash with a tag other than its first");
         }
         let age =
             if stashed { functions.count * length + 1 } else { tokens::age_of(group.mask, group.tokens, tag, code).1 };

@@ -135,9 +135,9 @@ fn too_many_keys_of_one_home_fail_the_attempt() {
     assert_eq!(placing, Placing::Placed);
     assert_eq!(audit_all(&plan, &image).map(|audit| audit.pairs), Ok(40));
     let ages: HashSet<_> = (0..plan.words()).map(|at| Horton::age(&plan, &image, at)).collect();
-    assert!(ages.contains(&8) && ages.contains(&1), "some stand at home and some in the stash: {ages:?}");
+    assert!(ages.contains(&8) && ages.contains(&1), "some are at home and some in the stash: {ages:?}");
     let slot = functions.slots as usize * 3;
-    assert_eq!(Horton::pair(&plan, &image, slot as u64 + 7), None, "the remap entries are no pair");
+    assert_eq!(Horton::pair(&plan, &image, slot as u64 + 7), None, "remap entries are not pairs");
     assert_eq!(Horton::bucket_type(&plan, &image, 3), 1);
     assert_eq!(Horton::bucket_type(&plan, &image, 4), 0);
     assert_eq!(Horton::bucket_type(&plan, &image, u64::from(plan.buckets())), 2);

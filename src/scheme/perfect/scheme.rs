@@ -43,7 +43,7 @@ impl Scheme for Perfect {
     fn check(&self) -> Result<()> {
         for (what, extent) in [("width of a domain", Some(self.width)), ("height of a domain", self.height)] {
             if let Some(extent) = extent.filter(|extent| !(1..=MOST_EXTENT).contains(extent)) {
-                return Err(Error::parameter(what, extent, "give 1 to 2147483648 cells"));
+                return Err(Error::parameter(what, extent, "use 1 to 2147483648 cells"));
             }
         }
         Ok(())

@@ -248,7 +248,7 @@ fn neighbours_are_the_cells_next_to_a_cell_round_the_edge() {
     assert_eq!(near, [last - 1, last - r + 1, last - r, last - r * r + r, last - r * r, r * r - 1]);
     let rows: std::collections::BTreeSet<u32> =
         std::iter::successors(Some(0), |&row| Some(functions.next_row(row))).take(functions.rows() as usize).collect();
-    assert_eq!(rows.len(), functions.rows() as usize, "every row comes once");
+    assert_eq!(rows.len(), functions.rows() as usize, "every row occurs once");
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_stored_plan_gives_its_parameters_back_and_others_are_refused() {
             assert_eq!(Perfect::from_plan(&plan), scheme);
             assert!(plan.checked().is_ok() && plan.with_outside(Some(7)).checked().is_ok());
             let again = Request { slots: plan.asked_slots(), pairs: 5, seed: 9, attempt };
-            assert_eq!(scheme.plan(again).expect("a plan"), plan, "the slots asked for give the plan again");
+            assert_eq!(scheme.plan(again).expect("a plan"), plan, "the requested slots give the same plan");
         }
     }
     let good = plan(Perfect::volume(256, 256), 1000, 0);

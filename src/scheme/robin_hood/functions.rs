@@ -229,6 +229,6 @@ mod tests {
         }
         let seats = |slots, sequence| functions(sequence, slots, 5).seats(62);
         assert_eq!((seats(67, Sequence::PaperRandom), seats(1 << 20, Sequence::Coherent)), (62, 62));
-        assert!((30..55).contains(&seats(67, Sequence::Coherent)), "62 draws of 67 slots: some come again");
+        assert!((30..55).contains(&seats(67, Sequence::Coherent)), "62 draws of 67 slots: some occur twice");
     }
 }

@@ -120,14 +120,14 @@ impl RobinHood {
     /// 1.
     pub fn load_for_key_density(density: f64, key_bits: u32, age_bits: u32) -> Result<Load> {
         if !(density > 0.0 && density <= 1.0) {
-            return Err(Error::parameter("key density", density, "give a number above 0 and up to 1"));
+            return Err(Error::parameter("key density", density, "use a number above 0 and up to 1"));
         }
         if key_bits == 0 {
             return Err(Error::parameter("key bits", key_bits, "a key has at least 1"));
         }
         let (key, age) = (f64::from(key_bits), f64::from(age_bits));
         Load::new(density * (key + age) / key).map_err(|_| {
-            let advice = "the table would have to be more than full: give a lower one, or fewer bits of age";
+            let advice = "the table would have to be more than full: use a lower one, or fewer bits of age";
             Error::parameter("key density", density, advice)
         })
     }

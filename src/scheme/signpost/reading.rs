@@ -136,7 +136,7 @@ impl<'a, L: Layout> Reader<'a, L> {
         if rest.iter().enumerate().any(|(i, &word)| (if i == 0 { word >> first.1 } else { word }) != 0) {
             return Err(Violation::Bucket {
                 bucket: self.lines.len() as u64,
-                reason: "bytes behind the signposts are not 0",
+                reason: "the bytes after the signposts are not 0",
             });
         }
         Ok(audit)
@@ -150,7 +150,7 @@ impl<'a, L: Layout> Reader<'a, L> {
         if self.plan.with_stash(keys).stash_buckets() != stash {
             return Err(Violation::Bucket {
                 bucket: self.lines.len() as u64,
-                reason: "the stash has another size than its keys need",
+                reason: "the size of the stash does not match its keys",
             });
         }
         Ok(())
@@ -192,11 +192,11 @@ impl<'a, L: Layout> Reader<'a, L> {
                 continue;
             }
             if natives < L::SLOTS {
-                return broken("it has signposts, and room for those whom they lead away");
+                return broken("it has signposts, and free slots for the keys that they redirect");
             }
             let Some(guest) = functions.guest(bucket, tag, entry).filter(|_| entry <= FUNCTIONS) else {
                 if entry != STASH {
-                    return broken("a signpost names no function");
+                    return broken("a signpost has the number of no function");
                 }
                 continue;
             };
@@ -207,10 +207,10 @@ impl<'a, L: Layout> Reader<'a, L> {
                 .map(|word| fields.remainder::<L::Key>(word))
                 .filter(|&remainder| fields.tag(remainder) == tag)
                 .collect();
-            let [gone] = gone[..] else { return broken("a signpost leads nobody, or several") };
+            let [gone] = gone[..] else { return broken("a signpost redirects no key, or several keys") };
             let stay = words.iter().map(|&word| fields.remainder::<L::Key>(word));
             if stay.filter(|&remainder| fields.tag(remainder) == tag).any(|remainder| remainder <= gone) {
-                return broken("a signpost leads another key than the least of its tag");
+                return broken("a signpost redirects a key other than the least of its tag");
             }
         }
         if functions.posts != Posts::Spare && L::spare(line) != 0 {

@@ -82,7 +82,7 @@ fn a_wrong_name_in_a_variable_is_an_error_of_what_needs_the_choice() {
     let (cpu, keys) = (Cpu::new(), [1, 2, 3]);
     match HashTable::builder(Bucketized::canonical(8)).build(&cpu, &keys, &keys) {
         Err(Error::InvalidParameter { what: "KOEL_BUILD_ROUTE", given, advice }) => {
-            assert_eq!((given.as_str(), advice), ("sideways", "give direct or by-parts"));
+            assert_eq!((given.as_str(), advice), ("sideways", "use direct or by-parts"));
         }
         other => panic!("{other:?}"),
     }

@@ -88,7 +88,7 @@ fn files_are_opened_mapped_and_refused_by_name() {
     grown.insert(&[5, 6], &[7, 8]).unwrap();
     assert_eq!(grown.get(&[6, 7]).unwrap(), [Some(8), None]);
     let refused = |error: Error| error.to_string();
-    let held = "it holds a robin_hood table of u64 keys and u64 values";
+    let held = "it contains a robin_hood table of u64 keys and u64 values";
     for error in [
         HashTable::<Cpu, AnyScheme>::open(&Cpu::new(), &path).map(drop).map_err(refused),
         HashTable::<Cpu, RobinHood>::open(&Cpu::new(), &path).map(drop).map_err(refused),

@@ -89,7 +89,7 @@ fn names_and_numbers_are_those_of_the_registry() {
         }
     }
     let error = AnyScheme::by_name("cockoo", Kind::Canonical).expect_err("no such scheme");
-    assert!(error.to_string().contains("give one of: cuckoo bucketized horton"), "{error}");
+    assert!(error.to_string().contains("use one of: cuckoo bucketized horton"), "{error}");
     assert_eq!(
         (AnyScheme::name_of(0), AnyScheme::has_id(0), AnyPlan::of_stored(0, &[0; 40]).is_err()),
         (None, false, true)
@@ -103,7 +103,7 @@ fn a_file_of_another_or_an_unknown_scheme_is_refused_by_name() {
     let cpu = Cpu::new();
     HashTable::builder(Horton::canonical(8)).build(&cpu, &[1, 2], &[3, 4]).unwrap().save(&path).expect("a file");
     let error = HashTable::<Cpu, Cuckoo>::open(&cpu, &path).expect_err("another scheme");
-    assert!(error.to_string().contains("it holds a horton table where a cuckoo table was wanted"), "{error}");
+    assert!(error.to_string().contains("it contains a horton table, not a cuckoo table"), "{error}");
     let mut bytes = std::fs::read(&path).unwrap();
     // The number of the scheme follows the magic and the version.
     bytes[12..16].copy_from_slice(&77u32.to_le_bytes());

@@ -33,7 +33,7 @@ fn several() -> Vec<Vec<Any>> {
     vec![cpus(2), cpus(3)]
 }
 
-/// The same, and a CPU beside what OpenCL has.
+/// The same, and the OpenCL devices together with a CPU.
 fn with_opencl() -> Vec<Vec<Any>> {
     several().into_iter().chain(Some(crate::tests::devices()).filter(|devices| devices.len() > 1)).collect()
 }
@@ -153,7 +153,7 @@ fn groups_on_several_devices_are_those_of_one() -> Result<()> {
     let (limits, several) = ([60_000, 2_000_000], several());
     check_groups((&with_decimals(&table(12, 5000, 1000, 0)), &[0]), &several, &wanted(), &limits, &[800])?;
     check_groups((&with_decimals(&table(13, 3000, 40, 9)), &[0, 2]), &several, &wanted(), &limits, &[800])?;
-    // So many rows that they are dealt in memory.
+    // Enough rows to be partitioned in memory.
     let of = |function, column| Of { function, column: Some(column), name: format!("{function:?} {column}") };
     let few = [
         Of { function: Function::Count, column: None, name: "rows".into() },
@@ -216,7 +216,7 @@ fn no_device_is_refused_and_stages_are_told() -> Result<()> {
     let watch = |stage| told.borrow_mut().push(stage);
     let join = Join { devices: &[], on, how, nulls, columns: &[Output::Left(0)], limit: &limit, watch: &watch };
     let refused = join.run(batches(&table, 100), batches(&table, 100), |_| Ok::<_, Error>(())).expect_err("refused");
-    assert_eq!(refused.to_string(), "the number of devices 0 is not possible: give one or more");
+    assert_eq!(refused.to_string(), "the number of devices 0 is not valid: use one or more");
     let (by, order, nulls) = (&[0][..], IdOrder::FirstSeen, NullKeys::Group);
     let of = GroupBy { devices: &[], by, aggregates: &[], order, nulls, limit: &limit, watch: &watch };
     let refused = of.run(batches(&table, 100), |_| Ok::<_, Error>(())).expect_err("refused");
@@ -230,7 +230,7 @@ fn no_device_is_refused_and_stages_are_told() -> Result<()> {
     Ok(())
 }
 
-/// Works on so many items, each of which has three results. An error of the number that is planted.
+/// Runs `items` items with three results each. Returns the number of results, or the planted error.
 fn shared(devices: &[Any], items: usize, planted: impl Fn(&str, usize) -> Result<()> + Sync) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     let begun = AtomicUsize::new(0);

@@ -1,12 +1,14 @@
-//! Work shared out among devices: a thread for each, and the caller's, which reads, hands results on and tells how far it is.
+//! Distributes work over devices: one thread per device, and the caller's thread, which reads the input, passes results
+//! on and reports progress.
 //!
 //! ```text
-//! caller     items to a queue, in order, some ahead; what comes of the first that is not over is handed on; then the next
-//! device     takes the next item; what comes of it goes to a channel of that item, which holds one result
+//! caller     queues items in order, a few ahead; passes on the results of the first unfinished item; then the next
+//! device     takes the next item; sends its results to the channel of that item, which buffers one result
 //! ```
 //!
-//! So results come in the order of items, whichever device had which, and few of them wait. Nobody waits for ever: items are
-//! taken in order, so the one whose results the caller waits for is being worked on, or is the next to be taken.
+//! So results arrive in the order of the items, on whichever device each ran, and few of them are buffered. There is no
+//! deadlock: items are taken in order, so the item that the caller waits for is being worked on, or is the next to be
+//! taken.
 //!
 //! The first error ends all: devices see it when they have a result, or take an item. With one device there are no threads,
 //! and results are handed on as they are made.
@@ -25,7 +27,7 @@ use crate::error::{Error, Result};
 /// Why work on an item ends early.
 pub(super) enum Stop {
     Failed(Error),
-    /// Nobody wants results any more.
+    /// The receiver of the results has stopped.
     Unwanted,
 }
 
@@ -35,7 +37,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Takes what comes of an item.
+/// Receives the results of an item.
 pub(super) type Emit<'a, R> = &'a mut dyn FnMut(R) -> std::result::Result<(), Stop>;
 
 /// What runs on each device: `begin` makes its state, and `work` emits the results of an item. Both are `dyn`, and so are the
@@ -52,7 +54,7 @@ type ItemWork<'a, T, S, R> = dyn Fn(&mut S, T, Emit<'_, R>) -> std::result::Resu
 pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     match devices {
         [] => {
-            let (what, advice) = ("the number of devices", "give one or more");
+            let (what, advice) = ("the number of devices", "use one or more");
             Err(koel::Error::InvalidParameter { what, given: "0".into(), advice }.into())
         }
         devices => Ok(devices),
@@ -96,7 +98,7 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     thread::scope(|scope| {
         let _leader = workers.leader();
         let (queue, taken) = channel();
-        // Without threads nobody has the items, and what waits for them is told so.
+        // If no thread starts, the items are dropped here, so that the caller's wait ends.
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
@@ -144,7 +146,7 @@ impl Ended {
     }
 }
 
-/// An item, and where what comes of it goes.
+/// An item, and the channel for its results.
 struct Job<T, R> {
     number: usize,
     item: T,

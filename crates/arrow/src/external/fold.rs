@@ -7,8 +7,8 @@
 //! finish       group_by of these rows by ids, once more: the least of least values, the first of first ones
 //! ```
 //!
-//! Values that are told apart are not counted here: what is distinct in pieces need not be so in the whole. [`Fold::add_distinct`]
-//! gets distinct rows, which whoever deals the rows makes of them.
+//! Distinct values are not counted here: values that are distinct in two pieces may be equal. [`Fold::add_distinct`]
+//! gets distinct rows, which the caller computes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
 
-/// Rows from which on dealing them in memory pays, so that each device has some.
+/// The minimum number of rows for which partitioning in memory for several devices pays.
 const WORTH_DEVICES: u64 = 1 << 16;
 
 /// An aggregate, and which column it is of by its place; of none the rows are counted.
@@ -42,7 +42,7 @@ pub struct Of {
     pub function: Function,
     /// Their column.
     pub column: Option<usize>,
-    /// The name of the column that comes out.
+    /// The name of the result column.
     pub name: String,
 }
 
@@ -72,19 +72,19 @@ pub struct Of {
 /// ```
 #[derive(Clone, Copy)]
 pub struct GroupBy<'a> {
-    /// Where keys are told apart and values added up: one device or more, also one twice. The result is the same.
+    /// The devices that group keys and aggregate values; a device may occur twice. The result does not depend on them.
     pub devices: &'a [Any],
     /// The columns of the key, by their places.
     pub by: &'a [usize],
     /// What is wanted of each group.
     pub aggregates: &'a [Of],
-    /// In which order groups come.
+    /// The order of the groups.
     pub order: IdOrder,
     /// What becomes of rows whose key has a null.
     pub nulls: NullKeys,
     /// How much memory may be used.
     pub limit: &'a Limit,
-    /// Is told how far the work is, by the thread that calls.
+    /// Receives progress reports, on the calling thread.
     pub watch: &'a dyn Fn(Stage),
 }
 
@@ -95,7 +95,7 @@ pub struct Grouped {
     pub rows: u64,
     /// Groups.
     pub groups: u64,
-    /// Bytes written to temporary files: rows as they were first dealt, and results.
+    /// Bytes written to temporary files: the first partitioning of the rows, and results.
     pub spilled: u64,
 }
 
@@ -207,8 +207,8 @@ impl GroupBy<'_> {
         Grouping { device, by, aggregates, order, nulls }
     }
 
-    /// How groups with these columns are put in order. Bytes of keys ascend as keys do: NaN behind all numbers, and null behind
-    /// all values.
+    /// How groups with these columns are sorted. The bytes of keys have the order of the keys: NaN after all numbers,
+    /// and null after all values.
     fn in_order(&self, schema: &Schema) -> Result<Order> {
         let options = SortOptions { descending: false, nulls_first: false };
         let field = |field: &Arc<Field>| SortField::new_with_options(field.data_type().clone(), options);

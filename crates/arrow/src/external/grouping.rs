@@ -1,8 +1,8 @@
 //! Rows grouped on one device: those of a part, or of a piece of a table in memory.
 //!
 //! ```text
-//! part      in memory, if it fits; else dealt again; else, of one key, added up piece by piece (fold.rs)
-//! pieces    a table in memory, as many as devices: rows dealt by their keys
+//! part      in memory if it fits; otherwise partitioned again; rows of one key are aggregated in pieces (fold.rs)
+//! pieces    a table in memory: rows partitioned by key, one piece per device
 //! ```
 //!
 //! Groups have the numbers of their first rows behind them, by which they are put in order.
@@ -151,7 +151,7 @@ impl<'a> Grouping<'a> {
     }
 }
 
-/// Rows in so many pieces, each with all rows of its keys, in their order.
+/// Partitions rows into `pieces` pieces, each with all rows of its keys, in input order.
 fn partitioned(
     batches: Vec<RecordBatch>,
     side: &Side,
@@ -159,7 +159,7 @@ fn partitioned(
     count: usize,
 ) -> Result<Vec<Vec<RecordBatch>>> {
     let mut pieces = vec![Vec::with_capacity(batches.len()); count];
-    // Each batch is gone when its rows are dealt.
+    // Each batch is dropped once its rows are partitioned.
     for batch in batches {
         let Some(&first) = numbers(&batch).first() else { continue };
         let mut rows = vec![Vec::new(); count];
@@ -191,7 +191,7 @@ pub(super) fn without_number(schema: &SchemaRef) -> SchemaRef {
 struct Overflow(Option<Error>);
 
 impl Overflow {
-    /// What there is; none where a sum does not fit, which is kept.
+    /// The result; `None` if a sum does not fit, in which case the error is kept.
     fn or<T>(&mut self, results: Result<T>) -> Result<Option<T>> {
         match results {
             Ok(results) => Ok(Some(results)),
@@ -265,7 +265,7 @@ impl Job<'_> {
         for blocks in of.blocks.chunk_by(batched(self.limit.batch_bytes())) {
             fold.add(blocks.iter().map(read).collect::<Result<_>>()?)?;
         }
-        // A set of the values of one key may be as large as its rows: they are told apart as groups are.
+        // The distinct values of one key may be as large as its rows: they are computed by the same partitioning.
         for distinct in fold.distinct_columns() {
             let values = GroupBy {
                 devices: std::slice::from_ref(grouping.device),

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::leaf::{Bytes, Fixed, Leaf, with_values};
 
-/// What stands for a null.
+/// The hash of a null.
 const NULL: u64 = 0x6e75_6c6c;
 
 /// How keys are hashed, in one run.
@@ -30,7 +30,8 @@ pub(super) struct Hashing {
 }
 
 impl Hashing {
-    /// By a seed that nobody knows, so that nobody can choose keys that all come to one part. No result depends on it.
+    /// Uses a random seed, so that untrusted input cannot choose keys that all fall into one part. No result depends on
+    /// it.
     pub(super) fn new(nulls: NullEquality) -> Self {
         // Without randomness work is as right, and keys may be chosen against it.
         Hashing { nulls, seed: koel::random_seed().unwrap_or(0) }

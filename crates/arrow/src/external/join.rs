@@ -1,13 +1,13 @@
-//! A join under a limit: what fits is joined at once, and else part by part.
+//! A join under a memory limit: in memory if the right rows fit, otherwise one partition at a time.
 //!
 //! ```text
-//! right batches  held until they are too many
-//! all held       index; left morsels are looked up by all threads, and their results passed on in order (ordered.rs)
-//! too many       right rows dealt, left rows dealt; each pair of parts joined (pair.rs); runs of results merged
-//!                behind them, in right and full joins, right rows without a partner
+//! right batches  buffered until they exceed the limit
+//! all fit        index; all threads look up left morsels, and results are passed on in order (ordered.rs)
+//! too many       both sides partitioned; each pair of parts joined (pair.rs); runs of results merged
+//!                then, in right and full joins, the unmatched right rows
 //! ```
 //!
-//! Several devices have an index each, and share out left batches; or share out parts.
+//! With several devices, each has an index and they divide the left batches, or they divide the parts.
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ pub enum Output {
     Left(usize),
     /// A right column.
     Right(usize),
-    /// The key columns of this number: the left one, or where there is no left row the right one. Both are of one type.
+    /// The key column with this number: that of the left row, or of the right row if there is no left row. Both have
+    /// the same type.
     Key(usize),
 }
 
@@ -77,7 +78,7 @@ pub struct Join<'a> {
     pub devices: &'a [Any],
     /// The key columns, left and right, by their places.
     pub on: &'a [(usize, usize)],
-    /// Which rows come out.
+    /// The kind of join.
     pub how: JoinKind,
     /// Whether nulls are equal.
     pub nulls: NullEquality,
@@ -85,7 +86,7 @@ pub struct Join<'a> {
     pub columns: &'a [Output],
     /// How much memory may be used.
     pub limit: &'a Limit,
-    /// Is told how far the work is, by the thread that calls.
+    /// Receives progress reports, on the calling thread.
     pub watch: &'a dyn Fn(Stage),
 }
 
@@ -98,7 +99,7 @@ pub struct JoinedRows {
     pub right: u64,
     /// Rows of the result.
     pub joined: u64,
-    /// Bytes written to temporary files: rows as they were first dealt, and results.
+    /// Bytes written to temporary files: the first partitioning of the rows, and results.
     pub spilled: u64,
 }
 
@@ -227,7 +228,7 @@ impl Join<'_> {
     }
 }
 
-/// A field as it comes out: any row of an outer join may be null.
+/// A field of the result: any row of an outer join may be null.
 fn plain(field: &Field) -> Field {
     let data_type: DataType = result_type(field.data_type());
     field.clone().with_data_type(data_type).with_nullable(true)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use koel::backend::DeviceKind;
 use koel::{Any, Cpu, HashBackend};
 
-/// How much memory may be used, and where what does not fit goes.
+/// A memory limit, and the folder for data that does not fit.
 ///
 /// ```
 /// use koel_arrow::external::Limit;
@@ -16,19 +16,19 @@ use koel::{Any, Cpu, HashBackend};
 pub struct Limit {
     bytes: u64,
     folder: PathBuf,
-    /// What is made of a row besides its columns.
+    /// The results for a row, in addition to its columns.
     of_row: u64,
 }
 
-/// Words, a table of them, lists of rows, and room to build these.
+/// Words, a table of them, lists of rows, and scratch space to build these.
 const OF_A_ROW: u64 = 48;
-/// Values of an aggregate, and what comes of them.
+/// The values and results of an aggregate.
 const OF_AN_AGGREGATE: u64 = 24;
 
 impl Limit {
-    /// So many bytes. Temporary files are in the system's folder for them.
+    /// A limit of `bytes` bytes. Temporary files are created in the system's temporary folder.
     ///
-    /// What is counted are columns and the tables made of their keys. A process takes some 50 MB besides, and more with a
+    /// The limit counts columns and the tables of their keys. A process uses about 50 MB in addition, and more with a
     /// driver of OpenCL.
     pub fn new(bytes: u64) -> Self {
         Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW }
@@ -50,8 +50,8 @@ impl Limit {
         &self.folder
     }
 
-    /// The same, and no more than half of the least device's memory and of this machine's, for rows of which so many
-    /// aggregates are made.
+    /// The same limit, but at most half of the memory of the smallest device and of this machine, for rows with this
+    /// number of aggregates.
     pub(super) fn of(&self, devices: &[Any], aggregates: usize) -> Limit {
         self.share(devices, aggregates, 1)
     }
@@ -78,13 +78,13 @@ impl Limit {
         Limit { of_row: self.of_row * cpus.max(1) as u64, ..self }
     }
 
-    /// Whether so many rows can be worked on at once: their columns, and what is made of them.
+    /// Whether this number of rows can be processed at once: their columns, and what is computed from them.
     pub(super) fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
     }
 
-    /// The most memory, estimated, that work on `rows` rows of `bytes` bytes takes at a time: their columns, in batches and in
-    /// one piece, and the results.
+    /// An upper estimate of the memory for processing `rows` rows of `bytes` bytes at a time: their columns, in batches
+    /// and in one piece, and the results.
     pub(super) fn work_bytes(&self, rows: u64, bytes: u64) -> u64 {
         bytes.saturating_add(rows.saturating_mul(self.of_row)).saturating_mul(2)
     }

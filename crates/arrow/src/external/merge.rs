@@ -36,7 +36,7 @@ pub(super) type Run = Vec<Block>;
 pub(super) enum Order {
     /// The numbers in their last column.
     Numbers,
-    /// Bytes that their first columns make, so many of them.
+    /// The bytes of their first columns, and the number of these columns.
     Bytes(RowConverter, usize),
 }
 
@@ -65,8 +65,8 @@ impl Open {
 /// A run on its way: its batches, in order.
 type Coming<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
 
-/// The rows of all runs in one order, batch after batch, with the column of their keys. Runs of equal keys stand behind each
-/// other as they do there.
+/// Merges the rows of all runs into batches, with the column of their keys. Rows with equal keys keep the order of the
+/// runs.
 pub(super) fn merged<E: From<Error>>(
     mut spill: Spill,
     mut runs: Vec<Run>,

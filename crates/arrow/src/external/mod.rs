@@ -173,9 +173,9 @@ impl<E> std::fmt::Debug for Batches<'_, E> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Rows do not fit, and are dealt to temporary files.
+    /// Rows do not fit, and are partitioned into temporary files.
     Dealing,
-    /// A part of so many, from 1.
+    /// The number of the part, from 1, and the number of parts.
     Part(usize, usize),
     /// Results are put in order, and handed on.
     Merging,
@@ -191,11 +191,11 @@ fn first_number() -> u64 {
 
 #[cfg(test)]
 thread_local! {
-    /// What a test has rows counted from, as if so many had come before.
+    /// The number of the first row, which tests set to simulate many earlier rows.
     static FIRST_NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// One table: its columns as they are spilled, with the numbers of rows behind them, and which of them are its keys.
+/// One table: its columns as they are spilled, followed by the row numbers, and which of them are its keys.
 struct Side {
     schema: SchemaRef,
     keys: Vec<usize>,
@@ -291,7 +291,7 @@ impl Side {
     }
 }
 
-/// A batch of so many rows, also of no columns.
+/// A batch with this number of rows; it may have no columns.
 fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)

@@ -1,15 +1,15 @@
 //! Two parts joined: right rows in pieces that fit, and for each of them all left rows of the part.
 //!
 //! ```text
-//! too large   a right part that does not fit is dealt again, and the left part with it
-//! pieces      rows of one key cannot be dealt: they are taken in pieces
-//!   piece     an index of it; each batch of left rows looks its keys up: pairs, in the order of left rows
-//!   last one  left rows that have found nothing in any piece
-//!             right rows that nothing has found
+//! too large   a right part that does not fit is partitioned again, and the left part with it
+//! pieces      rows of one key cannot be partitioned: they are processed in pieces
+//!   piece     an index of it; each batch of left rows is looked up: pairs, in the order of left rows
+//!   last one  left rows without a match in any piece
+//!             right rows without a match
 //! ```
 //!
-//! Results are runs: each is in the order of the row numbers that stand in its last column, those of left rows, or behind all
-//! of them those of right rows. Pieces come in the order of right rows, and so do their runs.
+//! Results are runs. Each is in the order of the row numbers in its last column: those of left rows, followed by those
+//! of unmatched right rows. Pieces are in the order of right rows, and so are their runs.
 
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ impl<'a> Pairing<'a> {
         Ok([Spill::new(self.limit.folder())?, Spill::new(self.limit.folder())?])
     }
 
-    /// Joins the parts of this number, or of each what it is dealt into.
+    /// Joins the parts with this number, or the parts into which they are partitioned again.
     pub(super) fn join(
         &self,
         (left_side, left): (&Side, &Parts),

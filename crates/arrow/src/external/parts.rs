@@ -1,12 +1,12 @@
-//! Rows dealt by the hashes of their keys: into parts, each small enough to be worked on in memory.
+//! Partitions rows by the hashes of their keys into parts, each small enough to be processed in memory.
 //!
 //! ```text
-//! deal     a batch: its rows by part, stable; what a part gets of it is a block of the spill
-//! level    which bits of the hash say the part: 5 at a time, other ones when a part is dealt again
+//! batch    partitioned stably; the rows of each part become a block of the spill file
+//! level    which 5 bits of the hash determine the part; partitioning again uses other bits
 //! ```
 //!
-//! Equal keys are in one part, and rows of a part stand in their order, because batches come in order and blocks stay so.
-//! Each row carries its number in a last column, by which results are put in order again (merge.rs).
+//! Equal keys are in one part, and the rows of a part keep their order, because batches arrive in order and blocks keep
+//! it. Each row carries its number in a last column, by which results are put in order again (merge.rs).
 //!
 //! What it is not: a promise that parts are small. A key that half of all rows have makes a part of half of all rows, at
 //! every level. Such keys get parts of their own ([`Parts::heavy`]), and who works on parts has a way for these.
@@ -33,7 +33,7 @@ use crate::sizes::{row_bytes, rows_within};
 const BITS: u32 = 5;
 const FAN_OUT: usize = 1 << BITS;
 
-/// After so many levels all bits of a hash are used.
+/// The number of levels after which all bits of a hash are used.
 const LEVELS: u32 = u64::BITS / BITS;
 
 /// Rows of a part.
@@ -71,7 +71,7 @@ impl Parts {
         Ok(Parts { spill: Spill::new(limit.folder())?, parts: vec![Part::default(); FAN_OUT + own.len()], level, own })
     }
 
-    /// Deals the rows of a numbered batch.
+    /// Partitions the rows of a numbered batch.
     pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
         // Of the rows by parts, encoded, and of those that are encoded at a time once more.
@@ -105,12 +105,12 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether a part can be dealt once more.
+    /// Whether a part can be partitioned again.
     pub(super) fn can_be_partitioned(&self, part: usize) -> bool {
         self.level + 1 < LEVELS && !self.parts[part].has_one_key()
     }
 
-    /// Deals a part once more, by other bits, and rows of some hashes into parts of their own.
+    /// Partitions a part again, by other bits; the rows of each of the given hashes get a part of their own.
     pub(super) fn partition_again(
         &self,
         part: usize,
@@ -128,7 +128,8 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Hashes of which a part has so many rows that dealing it again would leave them together: as some of its rows say.
+    /// The hashes with so large a share of the part's rows that partitioning again would not separate them, judged by a
+    /// sample.
     pub(super) fn heavy(&self, part: usize, side: &Side, hashing: Hashing) -> Result<Vec<u64>> {
         const BLOCKS: usize = 16;
         let Parts { spill, parts, .. } = self;
@@ -148,7 +149,7 @@ impl Parts {
     }
 }
 
-/// Whether blocks are read together: those behind each other of so many bytes, or a block alone.
+/// Whether blocks are read together: adjacent blocks of at most `most` bytes, or one block alone.
 pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
     let mut bytes = 0;
     move |block, next| {

@@ -72,7 +72,7 @@ impl<'a> Indexed<'a> {
 /// Bits of a word.
 const WORD: usize = u64::BITS as usize;
 
-/// So many bits, all off.
+/// `len` bits, all 0.
 pub(super) fn bits(len: usize) -> BooleanBufferBuilder {
     let mut bits = BooleanBufferBuilder::new(len);
     bits.append_n(len, false);

@@ -7,11 +7,11 @@
 //!
 //! All blocks have one schema, which is kept in memory: of many columns it is as long as a block.
 //!
-//! The file has no name (where the system allows that: on Unix and on Windows it does), so it is gone however the process
-//! ends: by an error, a panic, a signal or the loss of power. Nothing is ever read but through the handle that wrote it.
-//! Several threads may write and read at a time: each says where.
+//! The file has no name (where the system allows that: on Unix and on Windows it does), so it is gone however the
+//! process ends: by an error, a panic, a signal or the loss of power. Nothing is ever read but through the handle that
+//! wrote it. Several threads may write and read at the same time, each at its own offsets.
 //!
-//! What it is not: a format. Whoever wrote a block reads it, in the same process.
+//! This is not a file format: blocks are read by the process that wrote them.
 
 use std::fs::File;
 use std::io;
@@ -54,7 +54,7 @@ impl Block {
     }
 }
 
-/// A batch as it stands in a file.
+/// A batch as it is stored in a file.
 pub(super) struct Encoded {
     bytes: Vec<u8>,
     /// Where the batch begins, behind its schema.

@@ -98,7 +98,7 @@ pub(super) fn first_seen<'a>(device: &'a Any, aggregates: &'a [Of], limit: &'a L
     GroupBy { devices: slice::from_ref(device), by: &[0], aggregates, order, nulls, limit, watch: &|_| () }
 }
 
-/// All groups of a table that comes in batches of so many rows.
+/// All groups of a table that is read in batches of this number of rows.
 pub(super) fn grouped(group_by: &GroupBy<'_>, table: &RecordBatch, rows: usize) -> Result<RecordBatch> {
     let mut found = Vec::new();
     group_by.run(batches(table, rows), |batch| {

@@ -13,12 +13,12 @@ use crate::figure::Axis;
 use crate::plots::{self, Bar, Chart, Column, Drawing, Group, Kind};
 use koel_cli::text;
 
-/// What a rate is beside.
+/// How a rate compares with a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Against {
     Reached,
     Missed,
-    /// A goal that is for something else, or cannot be told.
+    /// The goal applies to something else, or cannot be judged.
     NotJudged,
     Limit,
 }
@@ -56,7 +56,7 @@ pub(super) fn draw(lines: &[Line], devices: &[Any], args: &Args) -> io::Result<D
     }
     let chart = Chart {
         name: "all".into(),
-        title: "Rates beside goals and beside what memory allows".into(),
+        title: "Rates compared with goals and memory limits".into(),
         lines: vec![plots::how(args)],
         axis: Axis::linear("share: at 1 is the goal, or what memory allows", ""),
         marked: Some(1.0),
@@ -87,7 +87,7 @@ fn group(line: &Line, found: &Found) -> Group {
     }
 }
 
-/// The rate beside one goal.
+/// The bar of a rate as a share of one goal.
 fn beside(found: &Found, judged: &Judged) -> Bar {
     let goal = &judged.reach;
     match (goal.rate, judged.reached(found.rate)) {

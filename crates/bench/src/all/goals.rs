@@ -25,8 +25,8 @@ impl Class {
     }
 }
 
-/// What a rate cannot pass. Rows have none where nothing that is measured binds them: builds of Horton tables and of
-/// what is made of other tables are several passes of different kinds.
+/// The upper limit of a rate. Rows have none if no measured limit applies: builds of Horton tables, and of structures
+/// on top of tables, are several passes of different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Words,
@@ -34,7 +34,8 @@ pub(super) enum Limit {
     /// Random 64-bit atomics, one a pair at least: what places each pair by itself.
     Updates,
     Copy,
-    /// Copies of all that a build part by part reads and writes for a pair. It makes no random accesses.
+    /// Copies of everything that a build one partition at a time reads and writes for a pair. It makes no random
+    /// accesses.
     Passes,
     /// What the way between host and device transfers.
     Bus,
@@ -73,7 +74,7 @@ pub(super) enum Beside {
     OneThread,
     /// The same on the CPU backend.
     CpuBackend,
-    /// The same with so many pairs.
+    /// The same with this number of pairs.
     Pairs(u32),
 }
 
@@ -105,9 +106,9 @@ pub(super) struct Row {
     pub(super) n: u32,
     /// Means nothing with fewer pairs.
     pub(super) whole: bool,
-    /// On so many threads, or on all.
+    /// The number of threads; `None` for all.
     pub(super) threads: Option<usize>,
-    /// Hits in a hundred; none where that does not matter, or follows from the data.
+    /// Hits per hundred queries; `None` if it does not matter, or follows from the data.
     pub(super) hits: Option<u32>,
     pub(super) limit: Option<Limit>,
     pub(super) goals: &'static [Goal],
@@ -206,8 +207,8 @@ const BUILD_AT_2_26: [Goal; 4] = [
 ];
 const HORTON_BESIDE: [Goal; 2] = [times(1.0, Beside::Peer("ptr_hash")), times(0.8, Beside::Limit)];
 
-/// What signpost lookups on a CPU are beside others: times ptr_hash, and their share of random reads. The shares are
-/// 0.85 of what reads of 1.10, 1.07 and 1.045 lines allow.
+/// The goals of signpost lookups on a CPU relative to others: multiples of ptr_hash, and their share of random reads.
+/// The shares are 0.85 of what reads of 1.10, 1.07 and 1.045 lines allow.
 const fn signposts_beside(stretch: f64, share: f64) -> [Goal; 2] {
     let ptr_hash = Beside::Peer("ptr_hash");
     [
@@ -216,7 +217,7 @@ const fn signposts_beside(stretch: f64, share: f64) -> [Goal; 2] {
     ]
 }
 
-/// What bucketized lookups on a CPU are beside others, by how much faster than a hash map they are to be.
+/// The goals of bucketized lookups on a CPU relative to others; `hashbrown` is the factor over a hash map.
 const fn beside(hashbrown: f64) -> [Goal; 3] {
     [times(1.15, Beside::Peer("ptr_hash")), times(hashbrown, Beside::Peer("hashbrown+fx")), times(0.8, Beside::Limit)]
 }

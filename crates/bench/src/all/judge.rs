@@ -8,17 +8,17 @@ use crate::limits::{COPIED, Limits};
 use koel_cli::failure::Result;
 use koel_cli::text;
 
-/// A rate beside a goal.
+/// A rate compared with a goal.
 pub(super) struct Judged {
     pub(super) reach: Aim,
     pub(super) stretch: Option<Aim>,
-    /// Why nothing is said on whether it was reached.
+    /// Why the goal is not judged.
     pub(super) unjudged: Option<String>,
-    /// Whether the goal is one of other devices, so that not even the ratio tells anything.
+    /// Whether the goal is for other devices, so that even the ratio means nothing.
     pub(super) of_others: bool,
 }
 
-/// A target, and the rate that it asks for in this run, if that is known.
+/// A target, and the rate that it requires in this run, if known.
 pub(super) struct Aim {
     pub(super) text: String,
     pub(super) rate: Option<f64>,
@@ -49,8 +49,8 @@ impl Judged {
     }
 }
 
-/// The bytes of a pair that a build part by part reads and writes: the columns, or their keys, the words that it deals
-/// to parts, and slots of 8 bytes. GPUs deal twice; the CPU counts keys first and deals once.
+/// The bytes per pair that a build one partition at a time reads and writes: the columns or their keys, the partitioned
+/// words, and slots of 8 bytes. GPUs partition twice; the CPU counts keys first and partitions once.
 fn passed(class: Class, load: f64) -> f64 {
     let (pair, word, key, slots) = (8.0, 8.0, 4.0, 8.0 / load);
     match class {
@@ -71,8 +71,8 @@ pub(super) fn allowed(limit: Limit, limits: Limits, class: Class, load: Option<f
     }
 }
 
-/// Compares the rate of a row on a device, with so many pairs, with one of its goals; what it is a multiple of is
-/// measured if it has not been yet.
+/// Compares the rate of a row on a device, with this number of pairs, with one of its goals. If the goal is a multiple
+/// of another rate that is not known yet, this measures it.
 pub(super) fn judge(
     bench: &mut Bench<'_>,
     row: &Row,
@@ -136,7 +136,7 @@ fn base(
             None => Ok(Err("there is no CPU backend".into())),
         },
         Beside::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
-            _ if bench.args.no_peers => format!("{name} was not measured: leave out --no-peers"),
+            _ if bench.args.no_peers => format!("{name} was not measured: omit --no-peers"),
             _ => format!("{name} was not measured: build koel with --features bench-peers, if it has this peer"),
         })),
     }

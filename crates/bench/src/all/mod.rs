@@ -1,17 +1,17 @@
-//! `koel-bench --all`: everything that koel has a goal for, beside the goal and beside what memory allows.
+//! `koel-bench --all`: measures everything with a goal, and compares it with the goal and with memory limits.
 //!
 //! ```text
-//! goals.rs     the rows: how each is measured, and what is to be reached
+//! goals.rs     the rows: how each is measured, and its goals
 //! choice.rs    which of them, by --rows
-//! mod.rs       measures them: a `koel-bench` for each kind of options, once, whatever number of rows comes out of it
+//! mod.rs       measures them: runs `koel-bench` once for each set of options, which may yield several rows
 //! judge.rs     compares a row with its goals
 //! report.rs    prints
-//! chart.rs     what is drawn of it
+//! chart.rs     the chart
 //! ```
 //!
-//! A row is measured on the devices that it was written for. Rows for GPUs are measured on the CPU where there is no
-//! GPU, and their goals are then told and not judged; so are goals for more pairs than were measured. Nothing that was
-//! asked for is left out: what was not measured is there with the reason.
+//! A row is measured on the devices that it was written for. Without a GPU, rows for GPUs are measured on the CPU, and
+//! their goals are shown but not judged; so are goals for more pairs than were measured. Every requested row is listed:
+//! those that were not measured have the reason.
 
 mod chart;
 mod choice;
@@ -37,7 +37,7 @@ use koel_cli::failure::{Failure, Result, Verdict};
 use koel_cli::progress::Progress;
 use koel_cli::text;
 
-/// The options that mean nothing beside `--all`, and the group of a scheme's parameters.
+/// The options that conflict with `--all`, and the group of a scheme's parameters.
 pub(super) const WITHOUT: [&str; 17] = [
     "SchemeOptions",
     "scheme",
@@ -58,13 +58,13 @@ pub(super) const WITHOUT: [&str; 17] = [
     "order",
 ];
 
-/// The least `--n`: pictures and tables of fewer pairs tell nothing.
+/// The minimum `--n`: rates of smaller pictures and tables mean nothing.
 const LEAST: u32 = 1 << 10;
 
 /// A row on a device.
 struct Line {
     row: &'static Row,
-    /// None where no device is of the row's class.
+    /// `None` if no device is of the row's class.
     device: Option<String>,
     /// Pairs, or cells of a picture.
     n: u32,
@@ -80,7 +80,7 @@ struct Found {
     goals: Vec<Judged>,
 }
 
-/// What memory allows, on a device with so many pairs.
+/// The memory limits of a device for this number of pairs.
 struct Allowed {
     device: String,
     n: u32,
@@ -107,10 +107,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         let reason = match row.how {
             How::Outside(reason) => reason.to_owned(),
             How::Bench(..) if args.judged && devices.iter().any(|device| is_for(row, device, &devices)) => {
-                "its goals are those of other devices: leave out --judged".into()
+                "its goals are for other devices: omit --judged".into()
             }
             How::Bench(..) => {
-                format!("no device of this run is {}: --device all takes all there are", row.class.name())
+                format!("no device of this run is {}: --device all uses every device", row.class.name())
             }
         };
         lines.push(Line { row, device: None, n: row.n, found: Err(reason) });
@@ -131,8 +131,8 @@ fn bound(args: &Args) -> Result<Option<u32>> {
     match given[..] {
         [] => Ok(None),
         [n] if n >= LEAST => Ok(Some(n)),
-        [n] => Err(Failure::Input(format!("{n} pairs tell nothing: give --all an --n of {LEAST} or more"))),
-        _ => Err(Failure::Input("--n bounds all that --all measures: give one number".into())),
+        [n] => Err(Failure::Input(format!("{n} pairs are too few for --all: use an --n of {LEAST} or more"))),
+        _ => Err(Failure::Input("--n limits everything that --all measures: pass one number".into())),
     }
 }
 
@@ -181,7 +181,7 @@ struct Alone {
     args: Args,
 }
 
-/// The options with which `koel-bench` measures a row with so many pairs, or cells.
+/// The options with which `koel-bench` measures a row with `n` pairs, or cells.
 fn options(options: &str, n: u32) -> String {
     if options.contains("--order") {
         // As many of the cells as in the picture that goals are for: 20.5 million of 8192 x 8192.
@@ -199,7 +199,7 @@ impl Bench<'_> {
         // A row about more pairs than usual is measured as it is, or not at all.
         let n = if row.whole { row.n } else { row.n.min(most) };
         let found = match self.found(row, device, n, most) {
-            // What one device cannot do is no reason to lose all else; a wrong answer is.
+            // If one device cannot run a row, the others continue; a wrong answer ends the run.
             Err(Failure::Koel(error)) => Err(error.to_string()),
             found => found?,
         };
@@ -211,13 +211,13 @@ impl Bench<'_> {
             return Ok(Err(reason.into()));
         }
         if n > most {
-            return Ok(Err(format!("it is about {} pairs: give --n {n} or more", text::grouped(n.into()))));
+            return Ok(Err(format!("this row needs {} pairs: use --n {n} or more", text::grouped(n.into()))));
         }
         if row.place == "pinned" && class_of(device) == Class::Cpu {
             return Ok(Err("there is no bus between the CPU backend and its memory".into()));
         }
         if row.threads.is_some_and(|threads| threads > rayon::current_num_threads()) {
-            return Ok(Err("this run has fewer threads: give more --threads, or take a machine that has them".into()));
+            return Ok(Err("this run has fewer threads: use more --threads, or a machine with more cores".into()));
         }
         let measured = match self.rate(row, n, device, row.threads)? {
             Ok(measured) => measured,
@@ -235,7 +235,7 @@ impl Bench<'_> {
         Ok(Ok(Found { rate: measured.rate, load: measured.load, limit, goals: judged }))
     }
 
-    /// The rate of a row with so many pairs, on a device or on so many threads of the CPU.
+    /// The rate of a row with `n` pairs, on a device or on this number of CPU threads.
     fn rate(
         &mut self,
         row: &Row,
@@ -284,8 +284,8 @@ impl Bench<'_> {
         self.bound.map_or(usual, |bound| bound.min(usual)).max(FEWEST_QUERIES)
     }
 
-    /// The options with which a row is measured with so many pairs. Rows about small tables have as many queries as the
-    /// others: of fewer, a launch would be a part of the time.
+    /// The options with which a row is measured with `n` pairs. Rows about small tables have as many queries as the
+    /// others: with fewer, the launch would be part of the time.
     fn options(&self, row: &Row, of: &str, n: u32, device: &Any) -> String {
         let queries = self.queries(device);
         match row.n < goals::usual_n(class_of(device)) && n < queries {
@@ -294,8 +294,8 @@ impl Bench<'_> {
         }
     }
 
-    /// The rate of another table on the host, of so many random pairs. What no goal asks for is not measured: searches
-    /// of a sorted array would take longer than all else.
+    /// The rate of another table on the host, with `n` random pairs. Only rates that a goal needs are measured:
+    /// searches of a sorted array would take longer than everything else.
     fn peer(&mut self, name: &str, n: u32, row: &Row) -> Result<Option<f64>> {
         let How::Bench(_, what) = row.how else { return Ok(None) };
         if self.args.no_peers {
@@ -314,7 +314,7 @@ impl Bench<'_> {
         Ok(pick(&rows, Of::Peer(name), what, row.hits).map(|row| row.rate))
     }
 
-    /// What the memory of a device allows with a table of so many pairs, 0.9 of them a slot of 8 bytes.
+    /// The memory limits of a device for a table of `n` pairs, 0.9 per slot of 8 bytes.
     fn limits(&mut self, device: &Any, n: u32) -> Result<Limits> {
         let id = &device.info().id;
         if let Some(known) = self.allowed.iter().find(|known| known.device == *id && known.n == n) {
@@ -328,7 +328,7 @@ impl Bench<'_> {
         Ok(limits)
     }
 
-    /// What these options ask for, as often and with the seed that this run has.
+    /// Parses these options, with the repeats and the seed of this run.
     fn parse(&self, options: &str) -> Result<Args> {
         let words = ["bench"].into_iter().chain(options.split_whitespace());
         let mut args = Alone::try_parse_from(words).map_err(|error| Failure::Input(error.to_string()))?.args;

@@ -13,7 +13,7 @@ use crate::limits::COPIED;
 use koel_cli::devices;
 use koel_cli::text::{self, Align, Table};
 
-/// Tables: what memory allows, and every row beside its goals; behind them, why some were not measured or not judged.
+/// Tables: the memory limits, and every row with its goals; then, why some were not measured or not judged.
 pub(super) fn text(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &Args) -> String {
     let mut shown = String::new();
     for device in devices {
@@ -137,8 +137,8 @@ fn verdict(found: &Found, judged: &Judged) -> &'static str {
     }
 }
 
-/// Why rows were not measured, and which; a reason once for all rows that have it. Of goals that are not judged, how
-/// many: what they are stands beside them.
+/// Why rows were not measured, and which; each reason once for all rows that have it. For goals that are not judged,
+/// their number: each is shown with its row.
 fn reasons(lines: &[Line]) -> Vec<String> {
     let (mut rows, mut goals) = (BTreeMap::<&str, Vec<String>>::new(), BTreeMap::<&str, u64>::new());
     for line in lines {

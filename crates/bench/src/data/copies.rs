@@ -1,4 +1,4 @@
-//! Rows whose keys come again: so many copies of each on average, and of one key a share of all rows.
+//! Rows with duplicate keys: a given average number of rows per key, and one key with a share of all rows.
 //!
 //! ```text
 //! heavy    rows 0 .. n share               one key
@@ -35,7 +35,7 @@ impl Copies {
     /// `n` rows with keys that these limits allow.
     ///
     /// # Errors
-    /// [`koel::Error::TooLarge`] if there are not so many keys.
+    /// [`koel::Error::TooLarge`] if there are not enough keys.
     pub(super) fn new(n: u32, multiplicity: u32, heavy: f64, seed: u64, limits: Limits) -> Result<Copies> {
         let heavy_rows = ((f64::from(n) * heavy).round() as u32).min(n);
         let others = (n - heavy_rows).div_ceil(multiplicity.max(1));
@@ -75,8 +75,7 @@ impl Copies {
         rows.iter().map(|&row| self.values[row as usize])
     }
 
-    /// `count` queries of which `hits` in a hundred hit. Each key is asked for once for every time it comes, in random
-    /// order.
+    /// `count` queries of which `hits` in a hundred hit. Each key is queried as often as it occurs, in random order.
     pub(crate) fn queries(&self, count: usize, hits: u32) -> Vec<u32> {
         let n = self.keys.len() as u32;
         let column = shuffled(n, self.order, |row| self.keys[row as usize]);
@@ -110,7 +109,7 @@ fn pack(upper: u32, lower: u32) -> u64 {
 
 /// `of(i)` for each `i` below `n`, in random order.
 pub(crate) fn shuffled(n: u32, order: MixKeys, of: impl Fn(u32) -> u32 + Sync) -> Vec<u32> {
-    // The mixed numbers are distinct, so what stands beside them takes no part in the order.
+    // The mixed numbers are distinct, so their payload does not affect the order.
     let mut drawn: Vec<u64> = (0..n).into_par_iter().map(|i| pack(mix(i, order), of(i))).collect();
     drawn.par_sort_unstable();
     drawn.into_par_iter().map(|word| word as u32).collect()

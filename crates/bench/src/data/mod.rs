@@ -1,8 +1,8 @@
-//! What tables are measured on: pairs, in an order, and what a table of them is asked.
+//! The data that tables are measured with: pairs, in an order, and queries.
 //!
 //! ```text
-//! random keys   n keys; queries of which so many in a hundred hit             sorted or shuffled
-//! a domain      the defined cells of a picture; every cell of it is asked     in picture order, sorted or shuffled
+//! random keys   n keys; queries with a given share of hits                  sorted or shuffled
+//! a domain      the defined cells of a picture; queries of all cells        in picture order, sorted or shuffled
 //! ```
 
 mod cells;
@@ -38,17 +38,17 @@ pub(super) struct DataOptions {
         value_parser = clap::value_parser!(u32).range(0..=100)
     )]
     hits: Vec<u32>,
-    /// Rows of a key on average, separated by commas, or a range of doublings like --n; for tables of rows whose keys
-    /// come again
+    /// Average rows per key, separated by commas, or a range of doublings like --n; for tables of rows with duplicate
+    /// keys
     #[arg(
         long, value_name = "COUNTS", value_delimiter = ',', value_parser = multiplicities,
         conflicts_with_all = ["domain", "order"]
     )]
     multiplicity: Vec<Sizes>,
-    /// Beside that: the same with this share of all rows of one key, above 0 and up to 1
+    /// Also measure with one key that has this share of all rows, above 0 and up to 1
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["domain", "order"])]
     heavy: Option<f64>,
-    /// In place of random keys: the cells of a synthetic picture, of which some are defined; all are asked
+    /// Use the defined cells of a synthetic picture as keys instead of random keys, and query all cells
     #[arg(
         long, value_name = "WIDTHxHEIGHT", value_parser = domain, requires = "defined",
         conflicts_with_all = ["n", "queries", "hits"]
@@ -60,8 +60,7 @@ pub(super) struct DataOptions {
     /// Which cells are defined [default: blobs]
     #[arg(long, value_name = "PICTURE", requires = "domain")]
     picture: Option<Shapes>,
-    /// Keys of cells, and the order in which pairs are inserted and queries asked [default: row with a domain, or
-    /// shuffled]
+    /// Keys of cells, and the order of pairs and queries [default: row with a domain, otherwise shuffled]
     #[arg(long)]
     order: Option<Order>,
     /// The seed of tables and keys
@@ -79,7 +78,7 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
     let (first, last) = (options::pair_count(first)?, options::pair_count(last)?);
     if first == 0 || first > last {
         return Err(format!(
-            "`{text}` is no range: give the least number, 1 or more, and then the greatest: 512..2^24"
+            "`{text}` is not a range: write the minimum, at least 1, and the maximum, such as 512..2^24"
         ));
     }
     let doublings = std::iter::successors(Some(first), |n| n.checked_mul(2));
@@ -89,7 +88,7 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
 /// `--multiplicity`.
 fn multiplicities(text: &str) -> std::result::Result<Sizes, String> {
     match sizes(text)? {
-        Sizes(counts) if counts.contains(&0) => Err("a key has one row at least: give 1 or more".into()),
+        Sizes(counts) if counts.contains(&0) => Err("a key has at least one row: use 1 or more".into()),
         counts => Ok(counts),
     }
 }
@@ -98,7 +97,7 @@ fn multiplicities(text: &str) -> std::result::Result<Sizes, String> {
 fn share(text: &str) -> std::result::Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| {
-        format!("`{text}` is no share: give a number above 0 and up to 1, like 0.5 for half of all rows")
+        format!("`{text}` is not a share: use a number above 0 and up to 1, like 0.5 for half of all rows")
     })
 }
 
@@ -164,17 +163,17 @@ impl DataOptions {
         self.domain.and(self.defined).map_or_else(usual, |defined| vec![defined])
     }
 
-    /// Of a hundred queries those that hit, as asked for; a picture has its own share.
+    /// The requested hits per hundred queries; a picture has its own share.
     pub(super) fn given_hits(&self) -> &[u32] {
         if self.domain.is_some() { &[] } else { &self.hits }
     }
 
-    /// The same with lookups of so many hits in a hundred, as many as pairs.
+    /// The same with as many queries as pairs, and these shares of hits per hundred.
     pub(super) fn with_hits(&self, hits: &[u32]) -> DataOptions {
         DataOptions { queries: None, hits: hits.to_vec(), ..self.clone() }
     }
 
-    /// Whether keys are to come again.
+    /// Whether keys have duplicates.
     pub(super) fn has_copies(&self) -> bool {
         !self.multiplicity.is_empty() || self.heavy.is_some()
     }
@@ -203,7 +202,7 @@ impl DataOptions {
         Copies::new(n, count, heavy.unwrap_or(0.0), self.seed, limits)
     }
 
-    /// Queries of a lookup, of tables of so many pairs.
+    /// The number of queries of a lookup, for tables of `n` pairs.
     pub(super) fn query_count(&self, n: u32) -> u64 {
         self.queries.unwrap_or(n).into()
     }
@@ -234,7 +233,7 @@ impl DataOptions {
         }
     }
 
-    /// Why the keys of these data are no keys for tables of these limits; random keys are drawn within them.
+    /// Why the keys of these data do not fit tables with these limits; random keys are drawn within them.
     pub(super) fn too_wide(&self, data: &Data, limits: Limits) -> Option<String> {
         let Source::Cells(cells) = &data.source else { return None };
         let greatest = cells.greatest_key().filter(|&greatest| greatest > limits.greatest_key())?;
@@ -248,7 +247,10 @@ impl DataOptions {
         match (self.domain, self.defined) {
             (None, _) if !matches!(order, Order::Sorted | Order::Shuffled) => {
                 let order = order.name();
-                Err(Failure::Input(format!("--order {order} is one of cells: give a --domain, or sorted or shuffled")))
+                Err(Failure::Input(format!(
+                    "--order {order} is an order of cells: add a --domain, or use sorted or \
+                                            shuffled"
+                )))
             }
             (Some(rows), Some(defined)) if u64::from(defined) > rows.cells() => {
                 let (defined, cells) = (text::grouped(defined.into()), text::grouped(rows.cells()));
@@ -296,7 +298,7 @@ impl DataOptions {
         let shapes = if self.shapes() == Shapes::Blobs { "in blobs" } else { "at random" };
         let (width, height, defined) = (rows.width(), rows.height(), text::grouped(defined.into()));
         Some(format!(
-            "{width} x {height} cells, {defined} ({share:.1}%) defined {shapes}; order: {order}; all are asked"
+            "{width} x {height} cells, {defined} ({share:.1}%) defined {shapes}; order: {order}; all are queried"
         ))
     }
 
@@ -312,13 +314,13 @@ impl DataOptions {
 
 /// `--domain`: a width and a height.
 fn domain(text: &str) -> std::result::Result<Rows2, String> {
-    let advice = || format!("`{text}` is no domain: give a width and a height, like 8192x8192");
+    let advice = || format!("`{text}` is not a domain: write a width and a height, like 8192x8192");
     let (width, height) = text.split_once(['x', 'X']).ok_or_else(advice)?;
     let side = |text: &str| options::count(text).ok().and_then(|side| u32::try_from(side).ok()).ok_or_else(advice);
     Rows2::new(side(width)?, side(height)?).map_err(|error| error.to_string())
 }
 
-/// Pairs, and what a table of them is asked.
+/// Pairs and queries.
 pub(super) struct Data {
     pub(super) keys: Vec<u32>,
     pub(super) values: Vec<u32>,

@@ -22,7 +22,7 @@ use koel_cli::answers::{self, POISON};
 use koel_cli::failure::Result;
 use koel_cli::progress::Progress;
 
-/// One device, and what was asked for.
+/// One device, and the options.
 pub(super) struct Bench<'a> {
     pub(super) args: &'a Args,
     pub(super) device: &'a Any,
@@ -59,7 +59,7 @@ impl<'a> Bench<'a> {
         Bench { args, device, progress, n }
     }
 
-    /// The size that was asked for, or the usual one.
+    /// The requested size, or the usual one.
     pub(super) fn size(&self, usual: u32) -> u32 {
         self.n.unwrap_or(usual)
     }
@@ -84,7 +84,7 @@ impl<'a> Bench<'a> {
         Figure::new(place, title, &self.device.info().id, x, y)
     }
 
-    /// So many random pairs that these limits allow.
+    /// `n` random pairs within these limits.
     pub(super) fn random(&self, n: u32, limits: Limits) -> Result<Random> {
         let workload = Workload::new(n, self.seed()).within(limits)?;
         let answers = workload.clone();
@@ -194,7 +194,7 @@ impl<'a> Bench<'a> {
         let mut got = device.filled(keys.len(), POISON)?;
         let mut found = device.filled(bitmap_words(keys.len()), POISON)?;
         Kernels::<S>::lookup(device, plan, &image, keys, &mut got, &mut found)?;
-        // The pair that stands beside the image is passed over.
+        // The pair outside of the image is skipped.
         let outside = plan.outside();
         let right = |i: usize| outside.filter(|(key, _)| *key == pairs.keys[i]).map_or(pairs.values[i], |pair| pair.1);
         answers::check(&pairs.keys, &device.download(&got)?, &device.download(&found)?, |i| Some(right(i)))
@@ -202,7 +202,7 @@ impl<'a> Bench<'a> {
         Ok(time)
     }
 
-    /// How long lookups of so many hits in a hundred take, of as many queries as pairs.
+    /// The time of lookups with `hits` hits per hundred, with as many queries as pairs.
     pub(super) fn lookup<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,
@@ -255,12 +255,12 @@ impl Deref for Random {
 }
 
 impl Random {
-    /// As many queries as pairs, of which so many in a hundred hit. All of a hundred: each key once, in random order.
+    /// As many queries as pairs, of which `hits` per hundred hit. For 100: each key once, in random order.
     pub(super) fn queries(&self, hits: u32) -> Vec<u32> {
         if hits < 100 { self.workload.queries(self.keys.len(), hits) } else { self.each_once() }
     }
 
-    /// So many queries, of which so many in a hundred hit, drawn with replacement.
+    /// `count` queries, of which `hits` per hundred hit, drawn with replacement.
     pub(super) fn drawn(&self, count: usize, hits: u32) -> Vec<u32> {
         self.workload.queries(count, hits)
     }

@@ -39,7 +39,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 const SEQUENCES: [(&str, Sequence); 2] = [("h_coh", Sequence::Coherent), ("h_rand", Sequence::Random)];
-/// Bits of values beside the paper's ages of 4 bits.
+/// The bits of values that the paper's ages of 4 bits leave.
 const NARROW: Limits = Limits { value_bits: 28, ..Limits::NONE };
 const LOADS: [f64; 8] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99];
 /// Of the paper's 8K x 8K cells: those of the fish, and random ones.
@@ -76,7 +76,7 @@ fn ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// How many keys stand at each age if each takes the first free place of its list, which is one of random places.
+/// The number of keys at each age if each takes the first free place of its list of random places.
 fn open_addressing(keys: &[u32], slots: u32, seed: u64) -> Vec<u64> {
     let (mut taken, mut ages) = (vec![false; slots as usize], Vec::new());
     for &key in keys {
@@ -178,7 +178,7 @@ fn random_keys(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![insertion, retrieval])
 }
 
-/// What is built goes to the left figure, what is asked to the right.
+/// Builds are drawn in the left figure, lookups in the right.
 struct Both<'a, P> {
     bench: &'a Bench<'a>,
     pairs: &'a P,
@@ -300,7 +300,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let defined = bench.size(1 << 19);
     let side = side(defined);
     let orders = [Order::Row, Order::Morton, Order::Bitrev, Order::Shuffled];
-    let names = ["row-major", "Morton", "bit-reversed Morton", "row-major, asked at random"];
+    let names = ["row-major", "Morton", "bit-reversed Morton", "row-major, queried at random"];
     let x = Axis::named("order of cells", &names);
     let title = format!("access to all of {side} x {side} cells, {defined} defined, load 0.85");
     let mut figure = bench.figure(("10", "Figures 9 and 10"), &title, x, Axis::linear("access time", "ms"));
@@ -316,7 +316,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             }
         }
     }
-    figure.note("all cells are asked, defined or not, in the order of the keys; in the last place at random");
+    figure.note("all cells are queried, defined or not, in the order of the keys; for the last bar, in random order");
     Ok(vec![figure])
 }
 

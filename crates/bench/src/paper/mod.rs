@@ -6,9 +6,9 @@
 //! alcantara/, breslow/, garcia.rs, garcia/, two_level.rs     an experiment a function: from a device to figures
 //! ```
 //!
-//! An experiment makes one or several figures, because one table is built and asked for more than one of them. Where
-//! the paper has a model, its curve stands beside the measured one. What a curve has no point for could not be built,
-//! and a note says why. Sizes are bounded, so that a paper takes a few minutes on two cores; `--n` gives others.
+//! An experiment makes one or several figures, because several figures use the same table. If the paper has a model,
+//! its curve is drawn next to the measured one. Where a curve has no point, the table could not be built, and a note
+//! says why. Sizes are limited, so that a paper takes a few minutes on two cores; `--n` sets others.
 
 mod alcantara;
 mod bench;
@@ -89,7 +89,7 @@ impl Paper {
     }
 }
 
-/// The fewest pairs that `--n` may ask for: below it the figures would be of nothing but calls.
+/// The minimum `--n`: with fewer pairs, the figures would show only the overhead of calls.
 const LEAST: u32 = 1000;
 
 pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress) -> Result<Verdict> {
@@ -148,7 +148,7 @@ fn text(args: &Args, devices: &[Any], figures: &[Figure]) -> String {
     shown
 }
 
-/// Whether a figure is the one that is asked for, or a part of it: `4.4-insertion` is of `4.4`, `12a` of `12`.
+/// Whether a figure is the requested one, or a part of it: `4.4-insertion` is of `4.4`, `12a` of `12`.
 fn is_of(figure: &str, asked: &str) -> bool {
     let is_number = asked.ends_with(|c: char| c.is_ascii_digit());
     let goes_on = |next: char| next == '-' || is_number && next.is_ascii_lowercase();
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// `--figure` could not tell them apart, nor could files.
+    /// Otherwise `--figure` and file names would be ambiguous.
     #[test]
     fn every_figure_of_a_paper_has_a_name_of_its_own() {
         for paper in Paper::value_variants() {

@@ -23,11 +23,11 @@ pub(super) const POSTER: &[Experiment] = &[
 
 pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kernels)];
 
-/// Beyond so many voxels perfect spatial hashes are left out: one thread of the host builds them.
+/// The maximum number of voxels for perfect spatial hashes: one thread of the host builds them.
 const PERFECT: usize = 1 << 17;
 
 /// What the stages of large builds are that no paper has.
-const SAMPLE: &str = "gather: of 2^18 pairs and more a sample is read, to be looked through for keys that come again";
+const SAMPLE: &str = "gather: with 2^18 pairs or more, a sample is read to look for duplicate keys";
 
 /// Tables of which the iterations are counted, each with functions of its own.
 const TABLES: usize = 31;

@@ -1,7 +1,7 @@
-//! A perfect hash of the keys (ptr_hash), and beside it the pairs, each where the hash sends its key.
+//! A perfect hash of the keys (ptr_hash), and an array of pairs, each at the hash of its key.
 //!
-//! A query is hashed, which reads a byte, and the pair at its place is compared with it, which reads a line. Both reads
-//! are asked for ahead: the bytes by ptr_hash's own stream, the lines here, a few dozen queries ahead as well.
+//! A query is hashed, which reads a byte, and compared with the pair at its place, which reads a line. Both reads are
+//! prefetched: the bytes by ptr_hash's own stream, the lines here, a few dozen queries ahead as well.
 //!
 //! Of ptr_hash's variants the one with the fastest lookups, whose places are a few more than the keys. All threads hash
 //! its keys, but one builds it; `+parts` is the same in parts, which all threads build and whose lookups are a little
@@ -17,8 +17,8 @@ use crate::measure::{Row, Setup};
 use koel_cli::failure::{Failure, Result};
 use koel_cli::out;
 
-/// How many queries ahead bytes, and then lines, are asked for. A quarter faster on Zen 5 than the 32 that
-/// ptr_hash recommends; 128 is no faster.
+/// How many queries ahead bytes, and then lines, are prefetched. A quarter faster on Zen 5 than the 32 that ptr_hash
+/// recommends; 128 is not faster.
 const AHEAD: usize = 64;
 
 /// Whether it is one part, and whether places are made as few as the keys.
@@ -105,7 +105,7 @@ impl Ahead {
         Ahead { places: [0; AHEAD], count: 0 }
     }
 
-    /// Asks for the line of a place, and returns the one that was asked for [`AHEAD`] places ago.
+    /// Prefetches the line of a place, and returns the place that was prefetched [`AHEAD`] calls ago.
     #[inline(always)]
     fn next(&mut self, pairs: &[u64], place: usize) -> Option<usize> {
         prefetch_index(pairs, place);

@@ -1,5 +1,5 @@
-//! Horizontal bars in groups, a column for each device: rates beside each other, or as shares of what they are compared
-//! with.
+//! Horizontal bars in groups, a column for each device: rates next to each other, or as shares of what they are
+//! compared with.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -51,7 +51,7 @@ pub(crate) struct Group {
 }
 
 pub(crate) struct Bar {
-    /// None where it is not known.
+    /// `None` if it is not known.
     pub(crate) long: Option<f64>,
     /// At the end of the bar.
     pub(crate) says: String,

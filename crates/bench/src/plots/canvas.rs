@@ -1,7 +1,7 @@
 //! A picture and the texts in it, on top of `plotters`, which draws lines, shapes, axes and letters as SVG.
 //!
-//! SVG leaves the choice of the font to whoever shows it. So widths are estimates, rather too large than too small, and
-//! `plotters` is told the sizes of everything around its axes.
+//! The viewer of an SVG chooses the font. So widths are estimates, rather too large than too small, and `plotters` gets
+//! the sizes of everything around its axes.
 
 use std::io;
 
@@ -63,7 +63,7 @@ impl Font {
         width(&plain(text), self.size, self.bold).ceil() as i32
     }
 
-    /// The text in lines that are no wider than that, if its words are not.
+    /// The text in lines of at most this width; a wider word gets a line of its own.
     pub(super) fn wrapped(self, text: &str, width: i32) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {

@@ -3,7 +3,7 @@
 //! ```text
 //! rows.rs      an ordinary bench: its rows over the pairs, the load, the hits or the rows of a key, a series a table
 //! papers.rs    the figures of a paper, each a plot
-//! rates.rs     bench --draw: rates of a file, beside each other
+//! rates.rs     bench --draw: rates of a file, next to each other
 //! bars.rs      draws bars: those, and of bench --all each rate as a share of its goals and of its limit
 //! plot.rs      draws curves        scale.rs    axes        style.rs    colours, markers, legend
 //! canvas.rs    a picture and its texts
@@ -113,7 +113,7 @@ fn today() -> String {
     date(since.as_secs() / 86_400)
 }
 
-/// The date so many days after 1970-01-01. Years begin with March here, so that the leap day is the last.
+/// The date `days` days after 1970-01-01. Years begin with March here, so that the leap day is the last.
 fn date(days: u64) -> String {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

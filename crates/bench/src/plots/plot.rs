@@ -128,7 +128,7 @@ impl Plot {
         let inner = panels + if count == 1 { legend.size(0).0 } else { 0 };
         let high = layout.head + layout.size.1 + layout.bottom;
         let top = canvas::heading_end(&self.title, &self.lines, inner) + 16;
-        // The legend is beside one panel, and under several.
+        // The legend is next to one panel, and below several.
         let rows = (count + in_a_row - 1) / in_a_row * (high + MARGIN);
         let (beside, under) = ((MARGIN + panels, top), (MARGIN + layout.left, top + rows));
         let (at, width, end) = match count {

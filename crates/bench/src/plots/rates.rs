@@ -1,5 +1,5 @@
-//! `koel-bench --draw FILES --plots DIR`: rates that were written down, each with its day and its source, beside each
-//! other. The files in `docs/plots/` are the input of the plots in `docs/performance.md`.
+//! `koel-bench --draw FILES --plots DIR`: recorded rates, each with its date and its source, next to each other. The
+//! files in `docs/plots/` are the input of the plots in `docs/performance.md`.
 
 use std::io;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub(crate) fn of_file(path: &Path) -> Result<Drawing> {
     let mut rates = data.columns.iter().flat_map(|column| &column.rates);
     if let Some(wrong) = rates.find(|rate| !(rate.rate.is_finite() && rate.rate > 0.0)) {
         let (path, Rate { of, by, rate, .. }) = (path.display(), wrong);
-        return Err(Failure::Input(format!("{path}: {of} by {by}: {rate} is no rate")));
+        return Err(Failure::Input(format!("{path}: {of} by {by}: {rate} is not a rate")));
     }
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     chart(name, data).draw().map_err(|error| io(&error))
@@ -84,7 +84,7 @@ fn chart(name: String, data: Data) -> Chart {
     let (mut kinds, mut notes, mut sources) = (Vec::new(), data.notes, Vec::new());
     let mut columns = Vec::new();
     for OnDevice { on, rates } in data.columns {
-        // The day of a device's first rate stands beside its name, and others below.
+        // The date of a device's first rate is next to its name; others are below.
         let day = rates.first().map(|rate| rate.date.clone()).unwrap_or_default();
         let (mut names, mut groups) = (Vec::new(), Vec::new());
         for rate in rates {
@@ -125,7 +125,7 @@ fn chart(name: String, data: Data) -> Chart {
     }
 }
 
-/// A rate as it is told: to the tenth below a hundred.
+/// A rate as it is printed: with one decimal below a hundred.
 fn three_digits(rate: f64) -> String {
     let tenths = if rate < 100.0 { 10.0 } else { 1.0 };
     ((rate * tenths).round() / tenths).to_string()
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(told, ["30.2", "77.1", "48", "6.3", "517", "1590"]);
     }
 
-    /// The plots that documents show are those of the rates that stand beside them.
+    /// The plots in documents are those of the rates in the same folder.
     #[test]
     fn the_plots_in_the_repository_are_drawn_of_their_files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plots");

@@ -16,7 +16,7 @@ use crate::figure::Axis;
 use crate::measure::Row;
 use koel_cli::text;
 
-/// Series of a panel that can be told apart well.
+/// The maximum number of series of a panel that readers can distinguish well.
 const MOST: usize = 8;
 /// From there on a rate's axis is one of powers: the least would otherwise lie on the ground.
 const TOO_FAR_APART: f64 = 40.0;
@@ -52,7 +52,7 @@ impl Over {
         }
     }
 
-    /// What was asked for.
+    /// The requested value.
     fn of(self, row: &Row) -> Option<f64> {
         match self {
             Over::Pairs => Some(row.n.into()),
@@ -85,7 +85,7 @@ impl Over {
     }
 }
 
-/// Where keys and answers are; a host's own tables stand beside both.
+/// Where keys and answers are; other tables on the host are drawn in both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Device,
@@ -124,7 +124,7 @@ pub(crate) fn of_rows(rows: &[Row], devices: &[Any], args: &Args) -> io::Result<
 
 /// `devices`: names, as rows have them, and for people.
 fn plots(rows: &[Row], devices: &[(String, String)], how: &str) -> Vec<Plot> {
-    // Limits stand beside what they are limits of.
+    // Limits are drawn with the rates that they limit.
     let rows: Vec<&Row> =
         rows.iter().filter(|row| !row.what.starts_with("random ") && !row.what.starts_with("transfer ")).collect();
     let mut things: Vec<(&str, &str)> = Vec::new();
@@ -183,7 +183,7 @@ impl Division<'_> {
                     self.divide(&some, &by[at + 1..], plots);
                 }
             }
-            // Rows need not have what was asked for.
+            // Rows may lack the requested value.
             None if panels.iter().all(|panel| panel.series.iter().all(|series| series.model)) => {}
             None => plots.push(self.plot(rows, panels)),
         }

@@ -12,7 +12,7 @@ use plotters::coord::types::RangedCoordf64;
 use crate::figure::Axis;
 use koel_cli::text;
 
-/// The part of an axis that is left free beside the first and behind the last point.
+/// The share of an axis that is left free before the first and after the last point.
 const ROOM: f64 = 0.035;
 
 /// Where an axis begins and ends.
@@ -90,7 +90,7 @@ impl Scale {
         matches!(self.steps, Steps::PowersOfTen | Steps::PowersOfTwo)
     }
 
-    /// The numbers that are written, of which there are no more than so many.
+    /// The labelled numbers, at most `most`.
     pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
         let linear = |most| RangedCoordf64::from(self.low..self.high).key_points(most);
         let on = |all: Vec<f64>| all.into_iter().filter(|&at| self.has(at)).collect::<Vec<f64>>();
@@ -113,7 +113,7 @@ impl Scale {
         }
     }
 
-    /// A number as it stands at the axis: great ones with a letter.
+    /// The label of a number at the axis: large numbers with a letter.
     pub(super) fn label(&self, at: f64) -> String {
         if self.steps == Steps::PowersOfTwo {
             return match at as u64 {

@@ -1,4 +1,4 @@
-//! How curves are told apart: colours that colour-blind readers tell apart too, and a marker each; and the legend.
+//! Styles of curves: colours that colour-blind readers can distinguish too, and a marker each; and the legend.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -17,7 +17,7 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0x00, 0x00, 0x00),
     RGBColor(0x8a, 0x8a, 0x8a),
 ];
-/// No divisor of the number of colours, so that a colour comes again with another marker.
+/// Not a divisor of the number of colours, so that a repeated colour has another marker.
 const MARKERS: usize = 5;
 /// What a legend shows of a curve, and what lies behind it.
 const SAMPLE: i32 = 30;

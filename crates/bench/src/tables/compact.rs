@@ -29,7 +29,7 @@ pub(super) fn measure(timing: &mut Timing<'_>, scheme: AnyScheme) -> Result<()> 
         timing.loaded(table.table().load_factor());
         drop(table);
         let table = timing.end_to_end(doing, || builder.build(device, &columns.keys), check)?;
-        // What is asked does not depend on the order.
+        // The queries do not depend on the order.
         if order == IdOrder::FirstSeen {
             asks(timing, &table, &ids, &keys)?;
         }

@@ -1,4 +1,4 @@
-//! Maps of rows whose keys come again, of which the first or the last stays.
+//! Maps of rows with duplicate keys that keep the first or the last pair.
 
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;

@@ -1,5 +1,5 @@
-//! What one would use instead, on the host: hash maps of a general library, filled by one thread, as their interface
-//! wants it, and asked by all; and an array sorted by all threads.
+//! Alternatives on the host: hash maps of a general library, filled by one thread, as their interface requires, and
+//! queried by all; and an array sorted by all threads.
 
 use std::hash::BuildHasher;
 
@@ -230,7 +230,7 @@ fn numbered<H: BuildHasher + Default>(columns: &Copies) -> (HashMap<u32, u32, H>
     (ids, unique)
 }
 
-/// A list of what stands beside each key.
+/// The list of numbers of each key.
 fn lists<H: BuildHasher + Default>(columns: &Copies, beside: &[u32]) -> HashMap<u32, Vec<u32>, H> {
     let mut lists = HashMap::<u32, Vec<u32>, H>::default();
     for (&key, &value) in columns.keys.iter().zip(beside) {

@@ -1,4 +1,4 @@
-//! Joins of a left column, of each key once and as many absent ones, with rows whose keys come again.
+//! Joins of a left column, of each key once and as many absent ones, with rows with duplicate keys.
 
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;

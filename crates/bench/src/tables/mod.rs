@@ -1,14 +1,14 @@
-//! Measuring what is made of tables, on rows whose keys come again: sets, compacting and multivalue tables, groups,
-//! joins, and maps of which one pair of each key stays.
+//! Measures structures on top of tables, on rows with duplicate keys: sets, compacting and multivalue tables, groups,
+//! joins, and maps that keep one pair per key.
 //!
 //! ```text
-//! set.rs, compact.rs, multi.rs, group.rs, join.rs, copies.rs      what is timed of each, and how its answers are checked
-//! timing.rs    runs, on the device and end to end                 host.rs    what one would use instead
+//! set.rs, compact.rs, multi.rs, group.rs, join.rs, copies.rs   what is timed for each, and how its answers are checked
+//! timing.rs    runs, on the device and end to end                 host.rs    alternatives on the host
 //! ```
 //!
-//! For each number of rows and of rows a key: uniform, and with a heavy key beside it. Over the scheme `sorted`
-//! multivalue and compacting tables are the sorted and compacted lists that the paper measures beside its own
-//! (Alcantara 2011, Figures 4.5 and 4.6).
+//! For each number of rows and of rows per key: uniform, and with a heavy key. With the scheme `sorted`, multivalue and
+//! compacting tables are the sorted and compacted lists that the paper compares with its own tables (Alcantara 2011,
+//! Figures 4.5 and 4.6).
 
 mod compact;
 mod copies;
@@ -77,7 +77,7 @@ impl Table {
     }
 }
 
-/// Whether this is asked for at all, and in a way that can be done.
+/// Whether the options request this; an error if they conflict.
 ///
 /// # Errors
 /// Which option is for another table.
@@ -87,20 +87,20 @@ pub(super) fn asked(args: &Args) -> Result<bool> {
         return if args.duplicates == Duplicates::Error {
             Ok(false)
         } else {
-            refuse("--duplicates is for keys that come again: say how often, by --multiplicity or --heavy")
+            refuse("--duplicates needs duplicate keys: add --multiplicity or --heavy")
         };
     }
     if args.table == Table::Map && args.duplicates == Duplicates::Error {
-        return refuse("a map has one pair of each key: say which stays, by --duplicates first or last");
+        return refuse("a map has one pair per key: choose the one to keep with --duplicates first or last");
     }
     if args.table != Table::Map && args.duplicates != Duplicates::Error {
-        return refuse("--duplicates is for --table map alone: leave it out");
+        return refuse("--duplicates applies only to --table map: omit it");
     }
     if args.table == Table::Group && !args.load.is_empty() {
-        return refuse("groups are made by a table of the library's own load: leave --load out");
+        return refuse("group-by chooses the load of its table: omit --load");
     }
     if args.data.has_order() || args.walk || args.insert {
-        return refuse("--domain, --order, --walk and --insert are for maps of distinct keys: leave them out");
+        return refuse("--domain, --order, --walk and --insert apply only to maps of distinct keys: omit them");
     }
     Ok(true)
 }
@@ -169,7 +169,7 @@ fn describe(row: &mut Row, args: &Args, (copies, heavy): (u32, Option<f64>)) {
     (row.table, row.copies, row.heavy) = (args.table.name(), Some(copies), heavy);
 }
 
-/// Times with a heavy key beside those without, thing for thing.
+/// Sets each time with a heavy key relative to that without it.
 fn beside_uniform(rows: &mut [Row]) {
     let uniform: Vec<Row> = rows.iter().filter(|row| row.heavy.is_none()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.heavy.is_some()) {
@@ -224,7 +224,7 @@ impl OnTable<'_> {
     }
 }
 
-/// A builder with the seed and the load that were asked for.
+/// A builder with the requested seed and load.
 macro_rules! sized {
     ($builder:expr, $args:expr) => {{
         let builder = $builder.seed($args.data.seed);

@@ -59,7 +59,7 @@ where
     retrieves(timing, &table)
 }
 
-/// All values of all keys, each key asked for once and as many absent ones.
+/// Retrieves all values of all keys: each key is queried once, and as many absent keys.
 fn retrieves<S: Scheme<Key = u32, Value = u32>>(timing: &mut Timing<'_>, table: &MultiTable<Any, S>) -> Result<()>
 where
     Any: Runs<S>,

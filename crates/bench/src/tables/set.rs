@@ -1,4 +1,4 @@
-//! Sets: builds from rows in which keys come again, and who is in them.
+//! Sets: builds from rows with duplicate keys, and lookups.
 
 use koel::backend::{HashBackend, Runs, bitmap_words};
 use koel::device::Any;

@@ -104,12 +104,12 @@ pub(super) struct Doing {
 }
 
 impl Doing {
-    /// A build of so many rows.
+    /// A build of `count` rows.
     pub(super) fn build(what: &'static str, count: usize) -> Doing {
         Doing { what, hits: None, count, builds: true }
     }
 
-    /// So many answers.
+    /// An operation with `count` answers.
     pub(super) fn answers(what: &'static str, hits: Option<u32>, count: usize) -> Doing {
         Doing { what, hits, count, builds: false }
     }

@@ -59,7 +59,7 @@ impl Case<'_> {
             }
         }
 
-        // Row numbers go along, and tell where a key comes from.
+        // Row numbers are the values: they show the origin of each key.
         drop((there, brought));
         let distinct: Vec<u64> = (0..n).map(key).collect();
         let rows: Vec<V> = (0..n).map(V::low).collect();

@@ -55,7 +55,7 @@ struct Row {
     load: Option<f64>,
     hits: Option<u64>,
     time: Duration,
-    /// Where they are asked for, and then of runs of their own.
+    /// Only if requested, and then of separate runs.
     stages: Vec<StageTime>,
 }
 
@@ -69,7 +69,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Does it with so many pairs, rows or queries as often as is asked for; what it gave last, and the row.
+    /// Runs `work` on `count` pairs, rows or queries as often as requested; returns the last result, and the row.
     fn timed<R>(
         &self,
         what: &'static str,
@@ -100,7 +100,7 @@ impl Case<'_> {
     }
 }
 
-/// What was asked for, on all devices; what is to be said.
+/// Measures what the options request, on all devices; returns text and JSON.
 pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let rows = rows(args, devices, progress)?;
     Ok((table(&rows), json(&rows)))

@@ -1,5 +1,5 @@
-//! What one would use instead on the host: a general hash map of the same pairs, filled by one thread, at a size given
-//! beforehand, and asked by all.
+//! The alternative on the host: a general hash map of the same pairs, filled by one thread, with a capacity set
+//! beforehand, and queried by all.
 
 use std::hash::{BuildHasher, Hash};
 

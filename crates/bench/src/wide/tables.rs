@@ -24,7 +24,7 @@ pub(super) fn number(i: u64, n: u64, hits: u64) -> u64 {
 }
 
 impl Case<'_> {
-    /// How many queries are asked.
+    /// The number of queries.
     pub(super) fn asked(&self) -> u64 {
         self.args.data.lookups(self.n as u32).0 as u64
     }

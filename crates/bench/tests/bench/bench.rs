@@ -42,7 +42,7 @@ fn bench_measures_what_it_says() {
     assert!(folder.ok(walk).contains("Type B buckets 0."));
 }
 
-/// All cells of a picture are asked, in every layout; the answers are checked by the command itself.
+/// All cells of a picture are queried, in every layout; the command itself checks the answers.
 #[test]
 fn bench_takes_pictures_and_orders_and_tells_stages() {
     let folder = Folder::new();
@@ -142,7 +142,7 @@ fn bench_leaves_out_what_cannot_be_built_and_says_why() {
         let rows = list(&found, "rows");
         assert!(!rows.is_empty() && rows.iter().all(|row| row["scheme"] == "cuckoo" && row["n"] == n), "{found}");
     }
-    // Keys of 28 bits alone, beside keys of 32; of a picture they are left out where they are wider.
+    // Keys of 28 bits alone, and keys of 32 bits; schemes are skipped if the keys of a picture are wider.
     let narrow = format!("--scheme robin_hood,cuckoo --kind classic --keys-alone --queries 100 {QUICK}");
     let found = folder.json(&format!("{narrow} --n 1000"));
     assert_eq!((left_out(&found), list(&found, "rows").len()), (vec![], 2 * (2 + 2 + 2 * 3 + 1)));
@@ -273,7 +273,7 @@ fn help_on_bench_is_not_too_wide() {
     assert!(examples.lines().all(|line| line.len() <= 120), "{examples}");
 }
 
-/// Everything that has a goal is there: measured and beside it, or not measured and why.
+/// Everything with a goal is listed: with its rate, or with the reason why it was not measured.
 #[test]
 fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
     let folder = Folder::new();
@@ -320,7 +320,7 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
     assert!(reason("Horton lookup, a table of 2^31").contains("--n 2147483648"));
     assert!(reason("bucketized build").contains("--n 67108864"), "the greater size for CPUs");
     assert!(rows.iter().any(|row| row["for"] == "a CPU through OpenCL" && row["device"].is_null()), "{found}");
-    // What is a multiple of something else is beside it.
+    // A multiple of another rate is shown with that rate.
     let two = rows.iter().find(|row| row["row"] == "bucketized lookup on 2 threads").unwrap();
     assert!(two["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "{two}");
     let build = rows.iter().find(|row| row["row"] == "bucketized build" && row["goal_n"] == 1 << 24).unwrap();
@@ -365,7 +365,7 @@ fn bench_of_all_takes_no_options_of_one_bench() {
     folder.refused("--rows lookup", "--all");
 }
 
-/// Chosen rows are measured, beside what they are compared with, and no others.
+/// Only the chosen rows and what they are compared with are measured.
 #[test]
 fn bench_of_all_measures_chosen_rows_alone() {
     let folder = Folder::new();

@@ -108,7 +108,7 @@ fn every_figure_of_alcantara_2011() {
     }
     let absent: Vec<f64> = curve(figure(&found, "failed-queries"), "two-level", false).iter().map(|p| p.0).collect();
     assert_eq!(absent, (0..=100).step_by(10).map(f64::from).collect::<Vec<_>>());
-    // A table can be no smaller than random functions allow, and is no larger than a tenth more.
+    // A table cannot be smaller than random functions allow, and is at most a tenth larger.
     let smallest = figure(&found, "smallest-space");
     for kind in ["classic", "canonical"] {
         near_model(smallest, kind, "threshold", |_| true, 0.12);

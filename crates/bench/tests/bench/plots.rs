@@ -84,7 +84,7 @@ fn rows_are_drawn_over_each_axis_that_they_have() {
             assert!(!limited || plots.iter().all(|(_, drawing)| drawing.curves.1 > 0), "limits are thin");
         }
     }
-    // Told on stderr, over the old files, and without JSON.
+    // Reported on stderr; the old files are replaced, and there is no JSON.
     let output = folder.koel(&format!("{bench} --no-peers --plots new/plots"));
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("n = 2,000"));
     let told = stderr(&output);
@@ -192,7 +192,7 @@ fn rates_of_a_file_are_drawn_beside_each_other() {
     {
         assert!(drawing.texts.iter().any(|told| told == text), "{text}: {:?}", drawing.texts);
     }
-    for (wrong, part) in [("0", "0 is no rate"), ("\"41\"", "wrong.json"), ("1, \"raet\": 2", "raet")] {
+    for (wrong, part) in [("0", "0 is not a rate"), ("\"41\"", "wrong.json"), ("1, \"raet\": 2", "raet")] {
         folder.file("wrong.json", file(wrong));
         folder.refused("--draw rates.json,wrong.json --plots new", part);
     }
@@ -232,7 +232,7 @@ fn what_cannot_be_drawn_is_refused_at_once() {
     assert!(!folder.path("plots").exists());
 }
 
-/// A file that cannot be written is an error, and what was measured is told all the same.
+/// A file that cannot be written is an error, but the results are printed all the same.
 #[test]
 fn what_was_measured_is_not_lost_with_a_plot() {
     let folder = Folder::new();

@@ -13,10 +13,10 @@ fn each_number_of_devices_is_measured() {
         rows.iter().filter(|row| row["what"] == what && row["count"] == count && row["devices"] == devices).count()
     };
     for devices in [1, 2] {
-        for what in ["lookups", "lookups in shards", "lookups, resting"] {
+        for what in ["lookups", "lookups in shards", "lookups, host-resident"] {
             assert_eq!(count(what, 5000, devices), 1, "{what} on {devices}");
         }
-        for what in ["build", "build dealt", "group_by", "join"] {
+        for what in ["build", "build partitioned", "group_by", "join"] {
             assert_eq!(count(what, 3000, devices), 1, "{what} on {devices}");
         }
     }

@@ -23,7 +23,7 @@ struct Built {
 }
 
 impl Build<'_> {
-    /// Builds, saves and tells.
+    /// Builds and saves the table, and reports it.
     pub(super) fn finish<S: Described, T: Structure<Any, S>>(
         &mut self,
         build: impl FnOnce() -> koel::Result<T>,

@@ -1,4 +1,4 @@
-//! Telling formats apart: by the first bytes and, where those do not tell, by name.
+//! Detects formats: by the first bytes and, if these are ambiguous, by name.
 
 use super::{BYTE_ORDER_MARK, Name};
 use crate::failure::Result;

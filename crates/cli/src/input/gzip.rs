@@ -1,4 +1,4 @@
-//! Files that gzip has packed, told by their first two bytes, whatever they are called.
+//! Files compressed by gzip, detected by their first two bytes, whatever their names.
 //!
 //! A file may have several members one behind the other, as `cat a.gz b.gz` and bgzip write them. What is unpacked is a
 //! stream like any other: damage is an error of the system's kind, which ends the reading where it is found. The line of

@@ -67,7 +67,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Reads them into columns, and says on stderr of which types they are, where text asked for others than u32.
+    /// Reads them into columns. Reports their types on stderr if text needs types other than u32.
     pub fn columns(self, options: &ReadOptions, want: Want) -> Result<Pairs> {
         let shown = self.shown();
         let mut pairs = Pairs::default();

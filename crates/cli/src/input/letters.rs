@@ -5,7 +5,7 @@ use koel::layout::kmers::{Base, MOST, canonical, reverse_complement};
 
 use crate::number::Number;
 
-/// The most letters that a key of 32 bits holds, and as many as keys have where nobody says.
+/// The maximum number of letters of a 32-bit key, which is also the default number of letters.
 pub(super) const MOST_NARROW: u32 = 16;
 
 /// Whether a field is meant as letters: nothing but A, C, G, T, U and N.
@@ -54,7 +54,7 @@ pub(super) fn check(key: Number, key_type: KeyType) -> Result<(), String> {
     ))
 }
 
-/// The letters of a k-mer, if it is one of so many.
+/// The letters of a k-mer, if it is one of `k` letters.
 pub fn of_kmer(key: Number, k: u32) -> Option<impl Iterator<Item = u8>> {
     let key = u64::try_from(key).ok().filter(|key| k == MOST || key >> (2 * k) == 0)?;
     Some((0..k).rev().map(move |place| b"ACGT"[(key >> (2 * place)) as usize & 3]))

@@ -1,5 +1,5 @@
-//! Reading keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables, told apart by their first bytes and,
-//! where those do not tell, by name. Any of them may be packed by gzip, and tables by zstd.
+//! Reads keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables. The format is detected by the first
+//! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip, and tables by zstd.
 //!
 //! Everything is streamed: what is held of a file is a buffer of 64 KiB, of text a block of 1 MiB a thread (`blocks.rs`) with
 //! its numbers, up to eight times as much, and the numbers that the caller keeps. Tables, of which columns are named
@@ -43,7 +43,7 @@ pub use options::{Header, OtherLetters, ReadOptions};
 pub use places::Places;
 pub(crate) use spooled::Spooled;
 
-/// Bytes that are looked at to tell formats apart.
+/// The number of bytes that are examined to detect the format.
 const HEAD: usize = 64 << 10;
 
 /// UTF-8's, which some editors write in front of text.

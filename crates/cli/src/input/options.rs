@@ -1,4 +1,4 @@
-//! How files are read, where their content alone does not tell.
+//! How files are read, if their content does not determine it.
 
 use clap::ValueEnum;
 
@@ -105,13 +105,13 @@ impl ReadOptions {
         self.kmer.unwrap_or(letters::MOST_NARROW)
     }
 
-    /// What the keys of FASTA and FASTQ stand for.
+    /// What the keys of FASTA and FASTQ represent.
     pub fn key_type_of_kmers(&self) -> KeyType {
         let k = self.k();
         if self.canonical_kmers { KeyType::CanonicalKmers { k } } else { KeyType::Kmers { k } }
     }
 
-    /// What keys of so many letters are.
+    /// The type of keys with this number of letters.
     pub(super) fn type_of_kmers(&self) -> Type {
         if self.k() > letters::MOST_NARROW { Type::U64 } else { Type::U32 }
     }

@@ -6,9 +6,9 @@
 //!        are wanted, of files of any length
 //! ```
 //!
-//! A window never crosses a record's border. Nor does it cross a letter that stands for several bases (N, R, Y, ..) or
-//! for a gap: those count as places, and how many there were is told. Other letters are no DNA or RNA, but protein, say:
-//! they are an error, or treated as N where that is asked for. So are files of records without a key.
+//! A window never spans two records. Nor does it contain a letter for several bases (N, R, Y, ..) or for a gap: these
+//! count as places, and their number is reported. Other letters are not DNA or RNA, but perhaps protein: they are an
+//! error, or treated as N if an option says so. Files of records without a key are an error too.
 
 use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
 use koel::layout::sequences::Sequences;
@@ -50,7 +50,7 @@ impl<'a, 's> Windows<'a, 's> {
         let letters = (0..=u8::MAX).zip(&self.skipped).filter(|&(_, &times)| times > 0);
         let letters: Vec<_> = letters.map(|(letter, times)| format!("{times} {}", letter.escape_ascii())).collect();
         if self.records == 0 {
-            return Some("there is no record in it, and so no key".into());
+            return Some("it has no record, and therefore no keys".into());
         }
         (!letters.is_empty()).then(|| format!("skipped {}: no key spans them", letters.join(", ")))
     }

@@ -1,4 +1,4 @@
-//! Asking each structure: what its answers are, as rows.
+//! Queries each structure, and writes its answers as rows.
 //!
 //! ```text
 //! map, compact       key,value or key,id; empty for a miss         --reverse: id,key
@@ -6,8 +6,8 @@
 //! multi              key,value a value of the key; one row with an empty value for a miss      --count: key,count
 //! ```
 //!
-//! A query that is no number of the type of the table's keys, as -1 where they are u32, is a miss. It is not asked, and its
-//! row stands where it would.
+//! A query that does not fit the type of the table's keys, such as -1 for u32, is a miss. It is not looked up, but its
+//! row is written in its place.
 
 use koel::backend::{Runs, bitmap_words};
 use koel::{CompactingTable, Scheme};
@@ -59,7 +59,7 @@ impl<K: Word> Asked<K> {
         self.strange.clear();
     }
 
-    /// Each query in their order, and its place among the keys that are asked, if it is one of them.
+    /// Each query in order, and its position among the keys that are looked up, if it is one of them.
     fn iter(&self) -> impl Iterator<Item = (Number, Option<usize>)> {
         let mut strange = self.strange.iter().peekable();
         let mut keys = self.keys.iter().enumerate();
@@ -70,7 +70,7 @@ impl<K: Word> Asked<K> {
     }
 }
 
-/// Something that can be asked.
+/// A structure that can be queried.
 pub(super) trait Ask<K: Word> {
     /// The columns of its answers to queries of this type.
     fn columns(&self, queries: Shown) -> [Column; 2];
@@ -194,7 +194,7 @@ impl<K: Word, V: Word> Ask<K> for AllValues<'_, K, V> {
     }
 
     fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64> {
-        // Queries without a value are passed over in what is retrieved, and so are those that were not asked.
+        // The retrieved values skip queries without a value and queries that were not looked up.
         let (mut asked, mut hits) = (queries.iter(), 0);
         let mut current: Option<(usize, Number)> = None;
         self.0.each_piece(&queries.keys, VALUES, &mut |places, values| {

@@ -1,5 +1,4 @@
-//! Where a table that is asked for values stands: on one device, on several in shards, in a file in shards, or the same on
-//! each of several.
+//! Where a queried table is stored: on one device, sharded on several, sharded in a file, or replicated on several.
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use crate::failure::Result;
 use crate::number::{Word, reserve};
 use crate::structure::Structure;
 
-/// A table that has one value a key, wherever it stands. What asks it is compiled once a scheme.
+/// A table with one value per key, wherever it is stored. The code that queries it is compiled once per scheme.
 pub(super) trait Held<S: Scheme> {
     fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> koel::Result<()>;
     fn contains(&self, queries: &[S::Key]) -> koel::Result<Vec<bool>>;
@@ -37,7 +36,7 @@ pub(super) type Take<'a, V> = &'a mut dyn FnMut(&[u32], &[V]) -> Result<()>;
 /// A table that has lists of values, wherever it stands.
 pub(super) trait HeldLists<K, V> {
     fn count(&self, queries: &[K]) -> koel::Result<Vec<u32>>;
-    /// Hands on the values of all queries, about so many at a time, each with the number of its query.
+    /// Passes on the values of all queries, about `values` at a time, each with the number of its query.
     fn each_piece(&self, queries: &[K], values: usize, take: Take<'_, V>) -> Result<()>;
 }
 
@@ -95,7 +94,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for Shard
     }
 }
 
-/// A structure's table that is no table in shards.
+/// The table of a structure that is not sharded.
 pub(super) enum Opened<T, S: Scheme>
 where
     Any: Runs<S>,

@@ -19,8 +19,8 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Gives all parallel work of this process so many threads; the CPU device runs on the same ones. They are started
-    /// here, because rayon panics where it cannot start them at their first use.
+    /// Sets the number of threads of all parallel work in this process, including the CPU device. They are started
+    /// here, because rayon panics if it cannot start them at their first use.
     pub fn apply(&self) -> Result<()> {
         let threads = self.threads.map_or(0, usize::from);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
@@ -149,7 +149,7 @@ fn are_several(names: &[String]) -> bool {
     names.len() > 1 || names.iter().any(|name| names_several(name))
 }
 
-/// Whether a name stands for all devices of a sort, of which there may be one.
+/// Whether a name selects all devices of a kind (there may be only one).
 fn names_several(name: &str) -> bool {
     ["all", "gpus"].contains(&name)
 }
@@ -158,7 +158,7 @@ fn none_of(name: &str) -> Failure {
     Failure::Input(format!("no device for {name}: `koel devices` lists the available ones"))
 }
 
-/// Whether all of these are plain files, and small ones: of a pipe nobody knows.
+/// Whether all of these are plain files, and small ones: the length of a pipe is unknown.
 fn are_small(inputs: &[&Path]) -> bool {
     let bytes =
         inputs.iter().map(|path| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len()));

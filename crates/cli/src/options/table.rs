@@ -216,7 +216,7 @@ impl TableOptions {
         given.chain(self.parameters.given()).collect()
     }
 
-    /// Whether it was this scheme that was asked for.
+    /// Whether this scheme was requested.
     pub fn is_of(&self, name: &str) -> bool {
         self.scheme.as_deref() == Some(name)
     }

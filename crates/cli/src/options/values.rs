@@ -149,7 +149,7 @@ pub fn join_kind() -> impl TypedValueParser<Value = JoinKind> {
     })
 }
 
-/// A file that rows are written to, in a form that its name stands for.
+/// A file to which rows are written, in the format of its extension.
 pub fn rows_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| of_rows(file(path, "without this option rows go to stdout: omit it")?))
 }
@@ -164,13 +164,13 @@ pub fn table_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| of_table(file(path, NAME_IT)?))
 }
 
-const NAME_IT: &str = "this option takes the name of a file: give its name";
+const NAME_IT: &str = "this option does not support stdin or stdout: name a file";
 
 fn file(path: PathBuf, advice: &str) -> std::result::Result<PathBuf, String> {
     if path.as_os_str() == "-" { Err(format!("`-` is not a file; {advice}")) } else { Ok(path) }
 }
 
-/// Extensions that promise something else than a table.
+/// Extensions of formats other than tables.
 const OTHER_FORMATS: [&str; 24] = [
     "csv", "tsv", "tab", "txt", "npy", "npz", "fa", "fasta", "fna", "fq", "fastq", "parquet", "arrow", "feather",
     "json", "jsonl", "ndjson", "xls", "xlsx", "gz", "bz2", "xz", "zst", "zip",

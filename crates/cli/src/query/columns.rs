@@ -142,7 +142,7 @@ impl Picked {
     }
 }
 
-/// A batch of so many rows, also of no columns.
+/// A batch of `rows` rows; it may have no columns.
 pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> koel_arrow::Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)

@@ -23,7 +23,7 @@ use crate::tables::read::rows::KEY;
 use crate::tables::write::Sink;
 use crate::text;
 
-/// An aggregate as it is asked for: `count`, `sum`, `sum:price`, `total=sum:price`.
+/// An aggregate as the user writes it: `count`, `sum`, `sum:price`, `total=sum:price`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) function: Function,
@@ -148,7 +148,7 @@ impl Job<'_> {
             let whole = match &asked.column {
                 Some(name) => {
                     let column = table.column(name)?;
-                    // Text without values tells no type, and the sum of no numbers is none.
+                    // Text without values determines no type, and a sum without numbers is null.
                     let is_open =
                         is_text && !column.has_values() && matches!(asked.function, Function::Sum | Function::Mean);
                     let nulls = || Column::new(name, new_null_array(&DataType::Int64, column.len()));
@@ -242,7 +242,7 @@ fn key_at(keys: &Column, row: usize) -> Result<Number> {
 /// The error on a sum of values without a name.
 pub(super) fn sum_too_large(what: &str) -> Failure {
     Failure::Input(format!(
-        "{what} does not fit 64 bits: group fewer rows at a time, or give --values f64, whose sums round"
+        "{what} does not fit in 64 bits: group fewer rows at a time, or give --values f64, whose sums round"
     ))
 }
 

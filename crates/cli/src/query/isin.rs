@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let (table, keys) = (matching(&[&args.table])?, matching(&[&args.keys])?);
     let paths = [&table[..], &keys].concat();
     args.output.check_tables(&input::paths(&paths), &[])?;
-    // Threads are started as they are asked for before the first file is read by them.
+    // Start the requested number of threads before they read the first file.
     let device = args.device.open()?;
     let (mut table_source, keys_source) =
         (Source::open_all(&table, &args.reading)?, Source::open_all(&keys, &args.reading)?);

@@ -96,7 +96,7 @@ pub(crate) struct Options {
     pub(crate) memory: Memory,
 }
 
-/// What `koel join` was asked for, with --on.
+/// The arguments of `koel join` with --on.
 pub(crate) struct Job<'a> {
     /// The files of each side.
     pub(crate) left: &'a [PathBuf],
@@ -140,7 +140,7 @@ impl Options {
 
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
-        // Threads are started as they are asked for before the first file is read by them.
+        // Start the requested number of threads before they read the first file.
         let mut devices = self.device.open()?;
         let (mut left_source, mut right_source) =
             (Source::open_all(self.left, self.reading)?, Source::open_all(self.right, self.reading)?);
@@ -209,7 +209,7 @@ impl Job<'_> {
         Ok(Verdict::Fine)
     }
 
-    /// All columns of the result. Key `i` has two types, of which neither can stand for the other, if `differ(i)`.
+    /// All columns of the result. If `differ(i)`, key `i` has two types, neither of which includes the other.
     pub(super) fn columns(&self, [left, right]: [&Source; 2], differ: impl Fn(usize) -> bool) -> Vec<Out> {
         // A key of a row without a left one is that of the right one.
         let is_either = |key: &usize| self.how.keeps_right() && !differ(*key);
@@ -231,7 +231,7 @@ impl Job<'_> {
         outs
     }
 
-    /// Those that are asked for, in that order, or all.
+    /// The requested columns, in that order, or all.
     pub(super) fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
         let asked = self.options.columns();
         let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));

@@ -62,7 +62,7 @@ pub(super) struct Opened {
     pub(super) device: Any,
     pub(super) table: Loaded,
     pub(super) shape: Shape,
-    /// Whether types are what its text tells.
+    /// Whether types are inferred from text.
     pub(super) is_text: bool,
     pub(super) read_seconds: f64,
 }
@@ -70,7 +70,7 @@ pub(super) struct Opened {
 impl KeyedTable<'_> {
     /// The devices, and the files. Columns that are neither keys nor `aggregated` are shown as they are.
     pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
-        // Threads are started as they are asked for before the first file is read by them.
+        // Start the requested number of threads before they read the first file.
         let devices = self.device.open()?;
         let reading = match self.reading {
             Reading::Named(reading) => reading,

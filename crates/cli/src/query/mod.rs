@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::input::Name;
 
-    /// So many that comparing each pair of names would take minutes.
+    /// Enough names that comparing each pair would take minutes.
     #[test]
     fn wide_tables_are_checked_in_linear_time() {
         let mut names: Vec<String> = (0..200_000).map(|i| format!("column_{i}")).collect();

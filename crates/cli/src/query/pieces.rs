@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::tables::write::Sink;
 use crate::text;
 
-/// Rows of a join that are looked up at a time: many, for a device that is asked for each.
+/// The number of rows of a join that are looked up at once: large, because a device is called for each chunk.
 pub(super) const CHUNK: usize = 1 << 20;
 /// Rows of a batch of the result: few, so that they are still in a cache when they are written.
 pub(super) const BATCH: usize = 1 << 17;
@@ -26,14 +26,14 @@ pub(super) fn check_names<'a>(mut names: impl Iterator<Item = &'a str>, advice: 
     })
 }
 
-/// The line of progress while so many rows are written. Rows on a terminal are progress enough.
+/// The progress line while `rows` rows are written. There is none if rows are written to the terminal.
 pub(super) fn progress_of(progress: Progress, output: &RowOptions, rows: u64) -> Option<Progress> {
     let progress = output.output.is_some().then_some(progress)?;
     progress.rows(rows);
     Some(progress)
 }
 
-/// Writes so many rows, which `make` puts together.
+/// Writes `rows` rows, which `make` assembles.
 pub(super) fn write(
     sink: &mut Sink,
     rows: usize,

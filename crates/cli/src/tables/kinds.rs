@@ -4,8 +4,8 @@
 //! nothing else: not on their order, nor on where a file was cut.
 //!
 //! ```text
-//! 5, 0              int64, with -5; uint64, with 9223372036854775808; neither holds both of these, so they are text
-//! 1.50, 1e9, NaN    float64, with integers; if it does not hold one of the numbers, text: beside 9007199254740993
+//! 5, 0              int64, with -5; uint64, with 9223372036854775808; both together: text
+//! 1.50, 1e9, NaN    float64, with integers; text if it cannot hold all numbers: with 9007199254740993
 //! true, false       bool
 //! 2024-02-29        date32;  with 2024-02-29T12:30:00 a timestamp of microseconds;  2024-02-29T12:30:00Z one of UTC
 //! 007, +5, 1 000    text, because numbers would be written without the zeros or signs; also what 64 bits do not hold
@@ -50,7 +50,7 @@ impl Kind {
             "utf8" => Kind::Utf8,
             _ => Kind::decimal(name).ok_or_else(|| {
                 format!(
-                    "`{name}` is no type of a column: give int32, int64, uint32, uint64, float64, utf8, bool, date32, \
+                    "`{name}` is not a column type: use int32, int64, uint32, uint64, float64, utf8, bool, date32, \
                      timestamp, timestamp_utc or decimal(p,s), of up to 38 digits"
                 )
             })?,
@@ -172,7 +172,7 @@ impl Seen {
         }
     }
 
-    /// The class of a field that is no null.
+    /// The class of a field that is not null.
     pub(super) fn of(text: &[u8]) -> Seen {
         match text.first() {
             None => Seen::TEXT,

@@ -8,7 +8,7 @@ use super::write::{Sink, csv_of_table};
 use crate::failure::Result;
 use crate::input::Name;
 
-/// All columns of a file of this name, as CSV. Text is read in pieces of so many bytes, or as it always is.
+/// All columns of a file with this name, as CSV. Text is read in pieces of `piece` bytes, or of the usual size.
 ///
 /// # Errors
 /// What the command says of the file.
@@ -16,7 +16,7 @@ pub fn csv_of(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Vec<u8>>
     csv_of_table(&source(name, bytes, piece)?.read(None)?)
 }
 
-/// Writes the columns of some CSV as a file, in the format that its name stands for.
+/// Writes the columns of a CSV text to a file, in the format of its extension.
 ///
 /// # Errors
 /// As the command says them.

@@ -1,7 +1,7 @@
 //! Tables of named columns of any types: files of them as batches of Arrow, and back.
 //!
 //! ```text
-//! read/       Parquet, Arrow IPC, CSV and TSV, .npy: told apart by their first bytes, or by name
+//! read/       Parquet, Arrow IPC, CSV and TSV, .npy: detected by their first bytes, or by name
 //! write/      the same formats, by the extension of the output
 //! kinds.rs    types that a column of text can have, and their names;   moments.rs   dates and times as text
 //! doubles.rs  which numbers a double holds

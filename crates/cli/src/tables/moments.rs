@@ -1,6 +1,6 @@
 //! Dates and times as text: ISO 8601, as far as files of rows have it, in the Gregorian calendar of all years.
 //!
-//! It is no calendar library: there are no time zones but UTC and offsets from it.
+//! This is not a calendar library: the only time zones are UTC and offsets from it.
 
 use std::io::Write;
 
@@ -124,7 +124,7 @@ pub(super) fn write_date(out: &mut Vec<u8>, days: i64) {
     };
 }
 
-/// Writes a moment of so many parts of a second since 1970-01-01, with as many digits as it needs: none, 3, 6 or 9.
+/// Writes the time `parts / a_second` seconds since 1970-01-01, with the fraction digits that it needs: 0, 3, 6 or 9.
 pub(super) fn write_moment(out: &mut Vec<u8>, parts: i64, a_second: i64) {
     let seconds = parts.div_euclid(a_second);
     write_date(out, seconds.div_euclid(86_400));
@@ -132,7 +132,7 @@ pub(super) fn write_moment(out: &mut Vec<u8>, parts: i64, a_second: i64) {
     write_time(out, parts.rem_euclid(86_400 * a_second), a_second);
 }
 
-/// Writes a time of so many parts of a second since midnight.
+/// Writes the time of day `parts / a_second` seconds since midnight.
 pub(super) fn write_time(out: &mut Vec<u8>, parts: i64, a_second: i64) {
     // No time of a day is below 0, but files may have such numbers.
     out.extend((parts < 0).then_some(b'-'));

@@ -1,4 +1,4 @@
-//! How tables are read, where the file alone does not tell.
+//! How tables are read, if the file does not determine it.
 
 use clap::ValueEnum;
 

@@ -96,7 +96,7 @@ fn every_format_holds_every_type() {
             let table = read(&path, Some(&some)).unwrap_or_else(|error| panic!("{name}: {error}"));
             let found = concat_batches(&table.schema, &table.batches).expect("one schema");
             assert_eq!(found.columns(), [expected.column(7).clone(), expected.column(0).clone()], "{name}");
-            // The first bytes tell.
+            // The first bytes determine the format.
             let other = folder.path().join("other.csv");
             std::fs::copy(&path, &other).expect("a copy");
             assert_eq!(read(&other, None).map(|table| table.rows), Ok(15), "{name}");
@@ -155,7 +155,7 @@ fn packed_by(codec: arrow_ipc::CompressionType, batch: &RecordBatch) -> Vec<u8> 
     writer.get_ref().clone()
 }
 
-/// Whatever stands in a file, reading ends with rows or with a sentence that names it.
+/// Whatever the content of a file, reading returns rows or an error that names the file.
 #[test]
 fn damage_anywhere_is_no_panic() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -7,9 +7,9 @@
 //!                the image is downloaded: its plan and bytes are the reference's, its digest is every other device's
 //!   each pair    a table moves from the device that built it to every other and is looked up there
 //! tables/    sets, compacting and multivalue tables, joins and aggregates, over every scheme and kind that can hold them:
-//!   each device  builds from rows whose keys come again; everything it says is compared with ordered maps of the host,
-//!                and its digest is every other device's
-//! device.rs  what is verified, with faults where tests of `verify` ask for them
+//!   each device  builds from rows with duplicate keys; every answer is compared with ordered maps of the host,
+//!                and its digest equals that of every other device
+//! device.rs  the verified device, with faults if tests of `verify` inject them
 //! row.rs     what was found out;   report.rs    how it is printed
 //! ```
 
@@ -165,7 +165,7 @@ struct Wanted {
 
 /// All that was found out.
 struct Findings {
-    /// Random pairs of maps, if any were asked for.
+    /// The number of random pairs of maps, if the user set it.
     pairs: Option<u32>,
     /// Rows of what is made of tables, likewise.
     rows_of_tables: Option<u32>,

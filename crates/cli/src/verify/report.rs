@@ -166,7 +166,7 @@ fn note(row: &Row) -> String {
     row.cut.clone().into_iter().chain(host_built).chain(no_reference).chain(restarts).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything, and what machine it is, in a file that a stranger can read.
+/// Writes all findings and a description of the machine to a file, for readers who do not know the machine.
 pub(super) fn write(findings: &Findings, path: &Path) -> Result<()> {
     let mut report = json(findings);
     let machine = json!({

@@ -24,7 +24,7 @@ pub(super) struct Row {
     pub(super) data: &'static str,
     /// Of keys and values, where they are not u32.
     pub(super) types: &'static str,
-    /// Pairs, or rows of columns in which keys come again.
+    /// Pairs, or rows of columns with duplicate keys.
     pub(super) pairs: usize,
     pub(super) device: String,
     pub(super) checks: u32,
@@ -106,7 +106,7 @@ pub(super) fn compare_digests(rows: &mut [Row]) {
     }
 }
 
-/// So many things in that time, a second.
+/// The rate per second of `count` items in this time.
 pub(super) fn rate(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64().max(1e-9)
 }

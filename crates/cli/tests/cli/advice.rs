@@ -163,7 +163,7 @@ const COLUMNS: &[Case] = &[
         "koel isin names.csv names.csv --on id --columns id,isin",
     ),
     ("koel convert names.csv - --types id", "write it as name=type", "koel convert names.csv - --types id=int64"),
-    ("koel convert names.csv - --types id=int", "give int32", "koel convert names.csv - --types id=int32"),
+    ("koel convert names.csv - --types id=int", "use int32", "koel convert names.csv - --types id=int32"),
     ("koel convert names.csv - --types id=int32,id=utf8", "give it one", "koel convert names.csv - --types id=utf8"),
     ("koel convert names.csv - --types name=int64", "another of --types", "koel convert names.csv - --types name=utf8"),
 ];
@@ -186,7 +186,7 @@ const FILES: &[Case] = &[
         "mkdir missing && koel unique pairs.csv -o missing/out.csv",
     ),
     ("koel build pairs.csv -o t.csv", "give a name like table.koel", "koel build pairs.csv -o table.koel"),
-    ("koel build pairs.csv -o -", "give its name", "koel build pairs.csv -o t.koel"),
+    ("koel build pairs.csv -o -", "name a file", "koel build pairs.csv -o t.koel"),
     ("koel build pairs.csv -o /dev/stdout --json", "omit one of them", "koel build pairs.csv -o /dev/stdout"),
     ("koel man nowhere", "create it first", "mkdir nowhere && koel man nowhere"),
     (
@@ -196,7 +196,7 @@ const FILES: &[Case] = &[
     ),
     (
         "koel convert names.csv orders.parquet -",
-        "by `koel convert`",
+        "with `koel convert`",
         "koel convert names.csv n.parquet && koel convert n.parquet n.parquet -",
     ),
     ("koel convert orders.parquet - --header no", "omit it", "koel convert orders.parquet -"),

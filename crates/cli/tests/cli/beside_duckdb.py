@@ -1,4 +1,4 @@
-"""koel's joins, groups and distinct rows of TPC-H beside DuckDB's: every kind of join, keys of every sort, nulls.
+"""Compares koel's joins, groups and distinct rows of TPC-H with DuckDB's: all kinds of joins, types of keys, nulls.
 
     beside_duckdb.py KOEL SCALE DEVICE[,DEVICE..]
 
@@ -70,7 +70,7 @@ def same(expected, found, what):
     compared += 1
 
 
-# Keys as DuckDB compares them, and as koel is asked.
+# Keys as DuckDB compares them, and the arguments for koel.
 KEYS = {
     "integers": ["okey"],
     "text": ["otext"],

@@ -1,4 +1,4 @@
-"""The command `koel` beside NumPy and pandas: the same rows, order included.
+"""Compares the command `koel` with NumPy and pandas: the same rows, order included.
 
     python3 beside_pandas.py KOEL DEVICE
 

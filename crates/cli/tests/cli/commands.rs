@@ -234,7 +234,7 @@ fn copies_follow_the_rule() {
     folder.file("t.csv", "9,1\n5,1\n9,2\n5,2\n5,3\n6,0\n");
     folder.file("q.csv", "5\n9\n6\n");
     for device in devices() {
-        folder.refused(&format!("build t.csv -o t.koel --device {device}"), "key 5 is given more than once");
+        folder.refused(&format!("build t.csv -o t.koel --device {device}"), "key 5 occurs more than once");
         for (rule, five, nine) in [("first", 1, 1), ("last", 3, 2)] {
             let built = folder.json(&format!("build t.csv -o t.koel --duplicates {rule} --device {device} --json"));
             assert_eq!((built["pairs"].as_u64(), built["rows"].as_u64()), (Some(3), Some(6)));

@@ -50,7 +50,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         ("convert a.csv b.csv --columns id,nam", "there is no column nam: did you mean name?"),
         ("convert a.csv b.csv --types prise=int64", "there is no column prise: did you mean price?"),
         ("convert a.csv b.csv --types price=int64", "a.csv, line 2: column price: `1.5` is not of the type int64"),
-        ("convert a.csv b.csv --types price=money", "is no type of a column"),
+        ("convert a.csv b.csv --types price=money", "is not a column type"),
         ("convert a.csv none/b.csv", "there is no such folder"),
     ] {
         folder.refused(arguments, part);
@@ -58,7 +58,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     folder.ok("convert a.csv a.arrow");
     folder.refused("convert a.arrow b.csv --delimiter ;", "--delimiter is for CSV and TSV");
     folder.file("b.parquet", "no such thing");
-    folder.refused("convert b.parquet c.csv", "this is no Parquet file");
+    folder.refused("convert b.parquet c.csv", "this is not a valid Parquet file");
     assert_eq!(fs::read(folder.path("old.npy")).unwrap(), b"old");
     assert!(!folder.path("b.csv").exists() && fs::read_dir(folder.path("")).unwrap().count() == 4);
 }

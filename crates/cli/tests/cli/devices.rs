@@ -130,7 +130,7 @@ fn sums_that_do_not_fit_are_told_on_several_devices_too() {
     for device in ["cpu", "cpu,cpu"] {
         folder.refused(
             &format!("groupby sums.csv --agg sum --values i64 --device {device}"),
-            "does not fit 64 bits: group fewer rows",
+            "does not fit in 64 bits: group fewer rows",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Joins, groups and distinct rows of TPC-H beside DuckDB, which `beside_duckdb.py` runs.
+//! Joins, groups and distinct rows of TPC-H compared with DuckDB, by `beside_duckdb.py`.
 //!
 //! The Python is KOEL_PYTHON, or else `python3`, and has duckdb and tpchgen-cli. Where there is none the test says so and
 //! passes; with KOEL_REQUIRE_DUCKDB it fails. KOEL_TPCH_SCALE is the scale factor (0.002).

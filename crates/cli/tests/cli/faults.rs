@@ -116,7 +116,7 @@ fn is_harmless_to(table: &str, scheme: &str, fault: &str) -> bool {
     match fault {
         // Sets are not made of the passes over rows.
         "rows" => table == "set",
-        // A sort has no hash function; and rows of groups do not tell where keys stand, if they are found there.
+        // A sort has no hash function; and rows of groups do not depend on where keys are stored, if they are found.
         "hash" => is_harmless(scheme, fault) || table == "group",
         // The last row is of a key that other rows have, so its group is there without it; and where all keys are
         // distinct, no table numbers them.

@@ -286,7 +286,7 @@ fn a_table_goes_through_a_pipe_and_a_reader_may_leave() {
     assert_eq!(build.wait().unwrap().code(), Some(0));
 }
 
-/// Root may write everywhere; nobody shows what users see.
+/// Root may write everywhere, so this runs the command as an unprivileged user.
 #[cfg(unix)]
 #[test]
 fn folders_and_files_that_may_not_be_written_are_named() {
@@ -324,8 +324,8 @@ fn folders_and_files_that_may_not_be_written_are_named() {
         return;
     }
     let mut cases = vec![
-        ("closed/old", "no file can be created beside it"),
-        ("closed/new", "no file can be created beside it"),
+        ("closed/old", "a temporary file to replace it cannot be created"),
+        ("closed/new", "a temporary file to replace it cannot be created"),
         ("open/old", "a file that cannot be written is not replaced"),
     ];
     if root {

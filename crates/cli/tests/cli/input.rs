@@ -61,7 +61,7 @@ fn skipped_letters_are_counted_on_stderr() {
     for (arguments, said, rows) in [
         ("unique genome.fa --kmer 3", "genome.fa: skipped 4 N, 1 R: no key spans them\n", "key\n6\n27\n"),
         ("unique odd.fa --kmer 3 --other-letters skip", "odd.fa: skipped 1 *, 1 E: no key spans them\n", "key\n6\n"),
-        ("unique empty.fa", "empty.fa: there is no record in it, and so no key\n", "key\n"),
+        ("unique empty.fa", "empty.fa: it has no record, and therefore no keys\n", "key\n"),
     ] {
         let output = folder.koel(&format!("{arguments} --device cpu"));
         assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), said));
@@ -260,7 +260,7 @@ fn columns_beyond_memory_are_an_error() {
     let mut command = Command::new("sh");
     command.args(["-c", &limited]).current_dir(folder.path("")).env("KOEL_OPENCL", "off");
     let output = fed(command, array);
-    is_refused(&output, "cpu has no room for");
+    is_refused(&output, "cpu has no memory for");
     assert!(!folder.path("t.koel").exists());
 }
 

@@ -157,7 +157,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
         let digest = folder.json("info free.koel --json")["digest"].as_str().unwrap().to_owned();
         assert!(said.contains(&digest) && said.contains("shards"), "{said}");
     }
-    // Far more queries than are asked at a time.
+    // Far more queries than are looked up at once.
     folder.ok("build pairs.csv -o t.koel --shards 3 --device cpu -q");
     let expected = folder.ok("lookup t.koel pairs.csv --device cpu");
     assert!(folder.ok("lookup t.koel pairs.csv --device cpu,cpu --memory 64Mi") == expected);

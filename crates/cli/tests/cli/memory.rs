@@ -30,7 +30,7 @@ fn short_memory_is_an_error_with_a_message() {
         let _ = writeln!(std::io::stderr(), "skipped: short memory: `ulimit -v` does not limit this system");
         return;
     };
-    // Memory is asked for as many rows as there can be, whatever lines there are: a row has a byte a column.
+    // Memory is reserved for the maximum number of rows, whatever the lines: a row has at least one byte per column.
     let header = (0..60_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
     folder.file("lines.csv", format!("{header}\n{}", "\n".repeat(1 << 20)));
     let output = limited(&folder, "-v 4000000", "convert lines.csv -");

@@ -89,17 +89,17 @@ fn a_pattern_of_parquet_files_is_one_table() {
 fn errors_name_the_line_and_the_column() {
     let folder = Folder::new();
     for (text, part) in [
-        ("{\"k\": 1}\n{\"k\": }\n", "line 2: this is no JSON object"),
-        ("{\"k\": 1}\n\n{\"k\": 2} x\n", "line 3: this is no JSON object"),
+        ("{\"k\": 1}\n{\"k\": }\n", "line 2: this is not a JSON object"),
+        ("{\"k\": 1}\n\n{\"k\": 2} x\n", "line 3: this is not a JSON object"),
         ("{\"k\": 1}\n[2]\n", "line 2: this line is not an object"),
         ("{\"k\": 1}\n{\"k\": \"x\"}\n", "line 2: column k: text where lines before have numbers"),
-        ("{\"k\": 1}\n{\"k\": 9223372036854775808}\n", "line 2: an integer does not fit 64 bits"),
-        ("{\"k\": 1}\n{\"k\": 100000000000000000000}\n", "line 2: an integer does not fit 64 bits"),
+        ("{\"k\": 1}\n{\"k\": 9223372036854775808}\n", "line 2: an integer does not fit in 64 bits"),
+        ("{\"k\": 1}\n{\"k\": 100000000000000000000}\n", "line 2: an integer does not fit in 64 bits"),
         ("{\"k\": 9007199254740993}\n{\"k\": 0.5}\n", "line 2: column k: doubles and integers beyond 2^53"),
-        ("", "there is no object with a field"),
+        ("", "no object has a field"),
     ] {
         folder.file("a.ndjson", text);
         folder.refused("unique a.ndjson --on k --device cpu", part);
     }
-    folder.refused("unique a.ndjson --device cpu", "there is no object with a field");
+    folder.refused("unique a.ndjson --device cpu", "no object has a field");
 }

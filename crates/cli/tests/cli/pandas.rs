@@ -1,4 +1,5 @@
-//! `unique`, `groupby`, `join` and `lookup` beside NumPy and pandas, which `beside_pandas.py` runs: rows, types and order.
+//! `unique`, `groupby`, `join` and `lookup` compared with NumPy and pandas by `beside_pandas.py`: rows, types and
+//! order.
 //!
 //! The Python is KOEL_PYTHON, or else `python3`; it has numpy and pandas 2.2 or newer, before which joins had another
 //! order. Where there is none the test says so and passes; with KOEL_REQUIRE_PANDAS it fails.

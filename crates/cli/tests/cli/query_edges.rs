@@ -285,7 +285,7 @@ fn options_and_names_that_would_be_passed_over_are_refused() {
     }
     assert_eq!(folder.ok("isin a.csv b.csv --on k --name there"), "k,k_right,isin,there\n1,2,3,true\n");
     folder.refused("isin a.csv b.csv --on k --columns k,isin", "has a column `isin` already");
-    // Names that are not asked for may be double.
+    // Columns that are not selected may share a name.
     assert_eq!(folder.ok("join a.csv b.csv --on isin --how right --columns k"), "k\n\n");
     // The name of a right key whose type may differ is a left column's as well.
     assert_eq!(folder.ok("join a.csv b.csv --on k --how full --columns k_right,k"), "k_right,k\n2,1\n");

@@ -96,7 +96,7 @@ fn multivalue_tables_give_all_values_in_the_order_of_rows() {
     let rows = rows(2000, 3);
     let values = values(&rows);
     write(&folder, "a", &rows);
-    // Misses first, last and between; keys that come again.
+    // Misses first, last and between; duplicate keys.
     let absent: Vec<u32> = (1..).filter(|key| !values.contains_key(key)).take(5).collect();
     let mut asked = vec![absent[0], absent[1]];
     asked.extend(values.keys().flat_map(|&key| [key, absent[2], key]));
@@ -257,7 +257,7 @@ fn long_joins_are_written_in_pieces() {
     drop(child.stdout.take());
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!((child.wait().unwrap().code(), &*said), (Some(0), ""), "a closed pipe is no error");
+    assert_eq!((child.wait().unwrap().code(), &*said), (Some(0), ""), "a closed pipe is not an error");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Several files that are read as one table, names with commas, and what stands for a null in text or encloses it.
+//! Several files that are read as one table, names with commas, null values and quotes in text.
 
 use crate::folder::{Folder, stderr};
 

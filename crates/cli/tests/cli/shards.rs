@@ -23,7 +23,7 @@ fn key(i: u32) -> u32 {
     i.wrapping_mul(0x9e37_79b9)
 }
 
-/// `pairs.csv` of so many rows, and `queries.csv` of some of their keys and others.
+/// `pairs.csv` with `rows` rows, and `queries.csv` with some of their keys and others.
 fn pairs(folder: &Folder, rows: u32) {
     folder.file("pairs.csv", (0..rows).map(|i| format!("{},{i}\n", key(i))).collect::<String>());
     folder.file(
@@ -239,7 +239,7 @@ fn k_mers_and_duplicates_are_as_in_one_table() {
         let said = folder.ok("lookup t.koel copies.csv");
         assert!(said.starts_with(&format!("key,value\n5,{}\n9,{}\n", value.0, value.1)), "{said}");
     }
-    folder.refused("build copies.csv -o t.koel --shards 4 --keys i32", "key 5 is given more than once");
+    folder.refused("build copies.csv -o t.koel --shards 4 --keys i32", "key 5 occurs more than once");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The `koel` command on schemes and their options: what `info` tells of a table, and which options are for whom.
+//! The `koel` command on schemes and their options: what `info` reports, and which options apply to which scheme.
 
 use std::fs;
 
@@ -130,7 +130,7 @@ fn what_cannot_be_is_refused_before_any_row_is_read() {
     folder.refused("unique t.csv -o -", "omit it");
 }
 
-/// A random seed is another each time, is told, and stands in the file: with it the table can be built again.
+/// A random seed differs each time, is reported, and is stored in the file: with it the table can be built again.
 #[test]
 fn a_random_seed_is_told_and_builds_the_table_again() {
     let folder = Folder::new();
@@ -174,7 +174,7 @@ fn columns_that_are_only_shown_keep_their_text() {
     assert_eq!(folder.ok("convert a.arrow - --columns price"), "price\n1.5\n10.0\n");
 }
 
-/// Values of `idnan.csv` and `e400.csv` as Python's `fractions` tell them apart.
+/// Values of `idnan.csv` and `e400.csv` as Python's `fractions` distinguishes them.
 #[test]
 fn numbers_that_doubles_do_not_hold_stay_apart() {
     let folder = Folder::new();

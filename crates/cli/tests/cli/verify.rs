@@ -78,7 +78,7 @@ fn few_rows_and_none_are_right_too() {
     }
 }
 
-/// A heavy key of 4,096 rows and more is also asked for until the answer is longer than 2^32.
+/// A heavy key with at least 4,096 rows is also queried until the answer has more than 2^32 rows.
 #[test]
 fn results_past_32_bits_are_verified() {
     let found =
@@ -104,7 +104,7 @@ fn what_cannot_be_held_is_left_out_and_said_so() {
     assert!(told.contains("left out: multi, robin_hood classic") && told.lines().next().unwrap().starts_with("table"));
 }
 
-/// Maps of wide keys and values: each of the four tables, keys that agree in halves too, a reference beside the devices.
+/// Maps of wide keys and values: each of the four tables, also keys with equal halves, a reference and the devices.
 #[test]
 fn wide_maps_are_verified_where_their_schemes_are() {
     let folder = Folder::new();

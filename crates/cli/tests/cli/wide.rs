@@ -42,7 +42,8 @@ fn pairs(folder: &Folder, name: &str, code: &str, rows: &[(i128, i128)]) {
     folder.file(&format!("{name}.npy"), array(code, &format!("({}, 2)", rows.len()), &flat));
 }
 
-/// What a command writes, in each form on the CPU, and to stdout elsewhere: forms are no matter of devices.
+/// What a command writes: each format on the CPU, and stdout on other devices, because formats do not depend on the
+/// device.
 fn check(expected: &Expected, folder: &Folder, arguments: &str, device: &str) {
     let arguments = format!("{arguments} --device {device}");
     if device == "cpu" {
@@ -141,7 +142,7 @@ fn groups_of_numbers_below_zero_add_up() {
     folder.file("great.csv", "-1,9223372036854775807\n5,2\n-1,1\n");
     folder.refused(
         "groupby great.csv --keys i64 --values i64 --agg sum --device cpu",
-        "the sum of the values of key -1 does not fit 64 bits: group fewer rows at a time, or give --values f64",
+        "the sum of the values of key -1 does not fit in 64 bits: group fewer rows at a time, or give --values f64",
     );
     let great = folder.ok("groupby great.csv --keys i64 --values f64 --agg sum,min --device cpu");
     assert_eq!(great, "key,sum,min\n-1,9.223372036854776e18,1.0\n5,2.0,2.0\n");
@@ -476,10 +477,8 @@ fn what_wide_tables_do_not_have_is_refused() {
     let told = folder.ok("info t");
     assert!(told.contains("robin_hood") && told.contains("sequence random"), "{told}");
     folder.file("twice.csv", "-5,1\n-7,2\n-5,3\n-7,4\n4294967296,5\n");
-    folder.refused(
-        "-q build twice.csv -o t --device cpu",
-        "key -7 is given more than once (it is the smallest such key)",
-    );
+    folder
+        .refused("-q build twice.csv -o t --device cpu", "key -7 occurs more than once (it is the smallest such key)");
     for (rule, rows) in [("first", "-7,2\n-5,1\n"), ("last", "-7,4\n-5,3\n")] {
         folder.ok(&format!("build twice.csv -o t --duplicates {rule} --device cpu"));
         folder.file("q.csv", "-7\n-5\n");

@@ -1,12 +1,12 @@
 //! Joins that are hard on memory and on one key, by stock DataFusion and by koel.
 //!
 //! ```text
-//! cargo run --release --example limits -- skew [ROWS]                 nearly all probe rows have one key, and 78 partners each
-//! cargo run --release --example limits -- files FOLDER [ROWS]         two Parquet files of so many rows, 20,000,000 if nothing is said
-//! cargo run --release --example limits -- join FOLDER stock|koel [MB] these, joined with so much memory for the session
+//! cargo run --release --example limits -- skew [ROWS]                 most probe rows have one key, 78 matches each
+//! cargo run --release --example limits -- files FOLDER [ROWS]         two Parquet files of ROWS rows [default: 2e7]
+//! cargo run --release --example limits -- join FOLDER stock|koel [MB] joins them with MB of memory for the session
 //! ```
 //!
-//! `join` tells its answer or its error, its time, and the most memory that the process has had.
+//! `join` prints its result or its error, its time, and the peak memory of the process.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -25,7 +25,7 @@ macro_rules! queries {
 }
 queries!("01" "02" "03" "04" "05" "06" "07" "08" "09" "10" "11" "12" "13" "14" "15" "16" "17" "18" "19" "20" "21" "22");
 
-/// The tables at a scale, each in so many partitions.
+/// The tables at a scale factor, each in `partitions` partitions.
 pub fn tables(scale: f64, partitions: usize) -> Result<Vec<(&'static str, Arc<MemTable>)>> {
     macro_rules! table {
         ($name:literal, $generator:ident, $arrow:ident) => {{

@@ -36,7 +36,7 @@ use super::spill::Spill;
 use crate::device;
 use crate::ordered::NO_ORDER;
 
-/// Rows that a device numbers at once, if there are so many and memory allows.
+/// The number of rows that a device numbers at once, if there are enough and memory allows.
 const GATHERED: usize = 1 << 20;
 
 /// The result of a partition.

@@ -237,7 +237,7 @@ impl Collected {
                 break Some(error);
             }
             if is_short() {
-                break Some(DataFusionError::ResourcesExhausted("another partition found no room".into()));
+                break Some(DataFusionError::ResourcesExhausted("another partition ran out of memory".into()));
             }
         };
         Ok(match refused.or_else(|| reservation.try_grow(spec.index_bytes(rows)).err()) {

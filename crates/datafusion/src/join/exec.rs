@@ -293,7 +293,7 @@ impl ExecutionPlan for KoelJoinExec {
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        #[expect(deprecated, reason = "the trait still asks for it")]
+        #[expect(deprecated, reason = "the trait still requires it")]
         let stock = Arc::clone(&self.stock).with_new_children(children)?;
         self.around(stock)
     }

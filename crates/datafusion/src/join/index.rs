@@ -1,8 +1,8 @@
 //! The index of the build side's keys, on the chosen device or on the CPU.
 //!
 //! ```text
-//! Pairs    a multimap: the build rows of each probe row.    For inner and outer joins, and all with a residual filter
-//! Firsts   a map: the first build row of each probe row's key.    For semi, anti and mark joins without a filter
+//! Pairs              a multimap: the build rows of each probe row; for inner and outer joins, and residual filters
+//! FirstOccurrences   a map: the first build row of each probe row's key; for semi, anti, mark joins without a filter
 //! ```
 //!
 //! After an error of a device, during the build or later, the device is not used again: the CPU builds the same index,
@@ -132,7 +132,7 @@ impl Index {
             match question(&self.strategy) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if may_be_mended(&self.device, &error) => {
-                    warn!("koel: {} failed ({error}): the CPU goes on", device::shown(&self.device));
+                    warn!("koel: {} failed ({error}): the CPU continues", device::shown(&self.device));
                 }
                 Err(error) => return Err(external(error)),
             }

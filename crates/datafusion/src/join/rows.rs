@@ -203,7 +203,7 @@ fn numbers(rows: Vec<u32>) -> UInt32Array {
 }
 
 fn no_side(of: &ColumnIndex) -> DataFusionError {
-    DataFusionError::Internal(format!("koel: column {} of {:?} is no column of this join", of.index, of.side))
+    DataFusionError::Internal(format!("koel: column {} of {:?} is not a column of this join", of.index, of.side))
 }
 
 #[cfg(test)]

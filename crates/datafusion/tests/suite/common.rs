@@ -55,8 +55,8 @@ pub(crate) fn column(random: &mut StdRng, of: &str, rows: usize, values: i64, nu
             Arc::new(decimals.with_precision_and_scale(20, 2).expect("20 digits hold them"))
         }
         "float" => Arc::new(all().map(|v| v.map(|v| v as f64 / 7.0 - 1.0)).collect::<Float64Array>()),
-        // Only for keys: with NaN among values, the minimum depends on row order, which stock does not fix. One NaN bit pattern,
-        // since HashJoinExec tells others apart.
+        // Only for keys: with NaN among values, the minimum depends on row order, which stock does not fix. One NaN bit
+        // pattern, since HashJoinExec distinguishes others.
         "nan" => {
             let float = |v: i64| if v == 3 { f64::NAN } else { v as f64 / 7.0 - 1.0 };
             Arc::new(all().map(|v| v.map(float)).collect::<Float64Array>())

@@ -45,7 +45,7 @@ pub(crate) fn filter(left: &Table, right: &Table, bound: i64) -> JoinFilter {
     JoinFilter::new(less, columns, Arc::new(schema))
 }
 
-/// A hash join of two tables on their first so many columns.
+/// A hash join of two tables on their first columns.
 pub(crate) struct Join<'a> {
     pub(crate) tables: [&'a Table; 2],
     pub(crate) keys: usize,

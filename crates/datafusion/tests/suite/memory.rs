@@ -1,4 +1,4 @@
-//! Build sides for which there is no room: the query ends with its answer nevertheless, and with the memory it may have.
+//! Build sides that do not fit in memory: the query still returns its result, within its memory limit.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
 async fn check_merged(join: &Join<'_>) {
     let what = format!("{}, {:?}, {:?}, filter {}", join.how, join.mode, join.nulls, join.filter.is_some());
     let expected = rows(join.stock(), config(KoelOptions::default(), 512)).await;
-    // Less than the build side takes; where partitions have one each, less than one of them, since they may run in turn.
+    // Less than the build side needs; with one build side per partition, less than one of them, because they may run
+    // one after the other.
     let bytes = if join.mode == PartitionMode::Partitioned { 2 << 20 } else { 8 << 20 };
     let (plan, runtime) = (join.koel(), runtime(bytes, DiskManagerMode::OsTmpDirectory));
     let context = context(Arc::clone(&runtime), KoelOptions::default());
@@ -75,7 +76,7 @@ async fn joins_without_room_are_merged_on_disk() {
     }
 }
 
-/// koel needs more beside the rows than HashJoinExec, which has what it needs here.
+/// koel needs more memory in addition to the rows than HashJoinExec, which has enough here.
 #[tokio::test]
 async fn joins_without_room_for_koel_and_without_a_disk_are_hashed() {
     for (seed, key) in (0..).zip(KEYS.into_iter().filter(|key| *key != "boolean")) {

@@ -51,7 +51,7 @@ async fn joins_are_taken_and_say_where_they_ran() {
     }
 }
 
-/// Keys that are no columns: they are evaluated batch by batch, on both sides.
+/// Keys that are not columns: they are evaluated batch by batch, on both sides.
 #[tokio::test]
 async fn joins_by_expressions_are_stock_ones() {
     let context = with_tables().await;
@@ -123,7 +123,7 @@ async fn options_are_set_by_sql_and_checked() {
     assert!(answer(&context, "select count(*) from l join r on l.id = r.id").await.contains("500"));
 }
 
-/// By what a plan's order is asked for.
+/// Operators that require an order of their input.
 #[tokio::test]
 async fn merges_are_taken_where_nobody_counts_on_their_order() {
     let context = with_tables().await;

@@ -106,7 +106,7 @@ async fn times_are_told() {
     assert!(all * 10 >= parts.iter().sum::<usize>() * 9, "{all} of {parts:?}");
 }
 
-/// Each probe row has 4,000 partners, and there are 2,000,000 of them: who works ahead, or cannot be stopped, is found out.
+/// 2,000,000 probe rows with 4,000 matches each: the test detects operators that work ahead, or that cannot be stopped.
 #[tokio::test(flavor = "current_thread")]
 async fn whoever_stops_listening_stops_the_work() {
     let left = Table::random(11, "l", &["int32"], &[&[4000]], 1, 0.0);

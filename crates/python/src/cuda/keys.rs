@@ -31,7 +31,7 @@ impl<'a> Imported<'a> {
         Ok(AnyBuffer::OpenCl(self.memory.buffer(self.column.len)?))
     }
 
-    /// The keys as words of a table with keys of this type; `absent` stands for a key that the type does not hold.
+    /// The keys as words of a table with keys of this type; keys that do not fit this type become `absent`.
     pub(crate) fn words<K: Word>(&self, to: Type, absent: K) -> Result<AnyBuffer<K>> {
         let (device, column) = (self.cuda.device(), self.column);
         let words = match column.of.bits {

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::group_by::{FUNCTIONS, function, items};
 use crate::run::detached;
 
-/// Aggregates by key of a table that may be larger than memory: a row for each group.
+/// Aggregates a table that may be larger than memory by key: one row per group.
 ///
 /// Reading begins with the first batch of the result. A table that does not fit in memory is partitioned by key into
 /// temporary files, and grouped one partition at a time. The result and its order are the same.
@@ -34,9 +34,9 @@ use crate::run::detached;
 ///         "max", "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are
 ///         not missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the
 ///         number of rows.
-///     sort: whether groups ascend by key; otherwise they are in the order of their first rows.
-///     dropna: whether to leave out rows with a missing key (null). NaN is a value.
-///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///     sort: whether to sort the groups by key; otherwise they are in the order of their first rows.
+///     dropna: whether to drop rows with a missing key (null). NaN is a value.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
 ///         memory, or less if the process may not allocate as much; half of it is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
 ///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
@@ -104,8 +104,8 @@ pub(crate) fn group_by_stream(
 ///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
 ///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
 ///     on: the name of the key column, or a list of names; by default all columns. Missing values equal each other.
-///     sort: whether rows ascend by key; otherwise they are in the order of the table.
-///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///     sort: whether to sort the rows by key; otherwise they are in the order of the table.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
 ///         memory, or less if the process may not allocate as much; half of it is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
 ///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or

@@ -42,7 +42,7 @@ use crate::run::detached;
 ///         differ, the right key columns are included.
 ///     suffix: appended to the name of a right column if a left column has the same name.
 ///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
-///     memory_limit: about the most memory to use, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
 ///         memory, or less if the process may not allocate as much; half of it is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
 ///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
@@ -103,7 +103,7 @@ pub(crate) fn join_stream(
         on.iter_mut().for_each(|(own, other)| std::mem::swap(own, other));
     }
     let plan = JoinPlan { on, how, nulls, columns, limit };
-    // It tells columns alone, and no device is asked.
+    // This only computes the columns; no device is used.
     let join = plan.join(&[], &|_| ()).schema(left.schema(), right.schema());
     let join = join.map_err(Failure::from)?;
     let named = |(field, out): (&std::sync::Arc<Field>, &Out)| field.as_ref().clone().with_name(&out.name);
@@ -250,7 +250,7 @@ impl Asking<'_> {
     }
 }
 
-/// Those that are asked for, in that order, or all.
+/// The requested columns, in that order, or all.
 fn chosen(mut outs: Vec<Out>, asked: Option<Vec<String>>) -> Result<Vec<Out>> {
     let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
     // A suffix is only added to names of the right table that the left one has too.

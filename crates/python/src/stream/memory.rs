@@ -30,7 +30,8 @@ pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) 
     let Some(folder) = folder else { return Ok(Limit::new(bytes)) };
     let found = std::fs::metadata(&folder).map_err(|error| of_io(&folder, &error))?;
     if !found.is_dir() {
-        let text = format!("temp_dir is {}, which is no folder: give one for temporary files", folder.display());
+        let text =
+            format!("temp_dir is {}, which is not a folder: pass a folder for temporary files", folder.display());
         return Err(PyNotADirectoryError::new_err(text));
     }
     Ok(Limit::new(bytes).in_folder(folder))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! table.rs     what callers give: Arrow streams           memory.rs   limits, temporary files
-//! join.rs, groups.rs   what is asked for, checked before a row is read
+//! join.rs, groups.rs   the arguments, checked before a row is read
 //! plan.rs      the same, for koel-arrow                   results.rs  batches of a good size
 //! work.rs      threads that work while their result is read
 //! reader.rs    BatchReader, Batch: what callers get

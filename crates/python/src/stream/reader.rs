@@ -189,10 +189,10 @@ impl Iterator for Batches {
         if self.is_done {
             return None;
         }
-        // Whoever calls may hold the lock, and the work may need it.
+        // The caller may hold the lock, and the work may need it.
         let next = Python::try_attach(|py| py.detach(|| self.work.next()).map_err(|error| told(py, &error)));
         let next = next.unwrap_or_else(|| Err(ArrowError::ExternalError(gone().to_string().into())));
-        // An error comes again, lest rows end without a word.
+        // An error is returned again by the next call: a caller must not take it for the end of the rows.
         self.is_done = matches!(next, Ok(None));
         next.transpose()
     }
@@ -203,7 +203,7 @@ fn told(py: Python<'_>, error: &PyErr) -> ArrowError {
     // The text of a C string has no zeros.
     let text = error.to_string().replace('\0', " ");
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        // Python has told it, and the library that reads raises something else of it: Python tells it once more then.
+        // Python has delivered the interrupt, but the reading library raises another error instead: so interrupt again.
         let again = py.import("_thread").and_then(|threads| threads.call_method0("interrupt_main"));
         return ArrowError::ExternalError(again.map_or_else(|error| error.to_string(), |_| text).into());
     }
@@ -281,7 +281,7 @@ impl Batch {
         let schema = self.0.schema_ref();
         let mut places = (0..).zip(schema.fields()).filter(|(_, field)| field.name() == name).map(|(place, _)| place);
         let Some(place) = places.next() else {
-            let text = format!("there is no column {name:?}: there are {}", names(schema).join(", "));
+            let text = format!("there is no column {name:?}: the columns are {}", names(schema).join(", "));
             return Err(PyKeyError::new_err(text));
         };
         if places.next().is_some() {

@@ -37,7 +37,7 @@ impl Table {
     pub(crate) fn of(name: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let reader = reader_of(name, given)?;
         let schema = reader.schema();
-        // Of pyarrow, of polars. To ask a relation of DuckDB would run its query.
+        // For pyarrow and polars. Reading the length of a DuckDB relation would run its query.
         let rows = ["num_rows", "height"].iter().find_map(|&rows| given.getattr(rows).ok()?.extract().ok());
         Ok(Table { name, reader, schema, rows })
     }

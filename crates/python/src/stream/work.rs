@@ -1,8 +1,8 @@
 //! Work whose result is read in batches.
 //!
 //! ```text
-//! Work      of the reader: takes batches, waits for them, stops the work
-//! Outlet    of the thread that works: hands batches on, and asks whether they are wanted
+//! Work      used by the reader: takes batches, waits for them, stops the work
+//! Outlet    used by the worker thread: passes batches on, and checks whether the reader still wants them
 //! State     between both: the job until it begins, some batches, how it ended
 //! ```
 //!
@@ -103,9 +103,9 @@ impl Shared {
     }
 }
 
-/// What is told where Python is about to end.
+/// The error while Python is shutting down.
 pub(crate) fn gone() -> PyErr {
-    PyRuntimeError::new_err("Python is about to end, and no more rows come")
+    PyRuntimeError::new_err("Python is shutting down: no more rows can be read")
 }
 
 impl Work {
@@ -117,7 +117,8 @@ impl Work {
     /// The next batch; `None` after the last one. Must be called without the interpreter's lock.
     ///
     /// # Errors
-    /// What ended the work, each time; what a handler of a signal raises, after which one may ask again.
+    /// The error that ended the work, on each call; or the exception of a signal handler, after which the call may be
+    /// repeated.
     pub(crate) fn next(&self) -> PyResult<Option<RecordBatch>> {
         self.check_process()?;
         let mut state = self.0.lock();
@@ -223,7 +224,7 @@ impl Drop for Work {
     }
 }
 
-/// Why work ended early, where that is no panic.
+/// The reason why the work ended early, if it did not panic.
 struct Stopped(Failure);
 
 fn stopped() -> PyErr {
@@ -269,8 +270,8 @@ impl Outlet {
         memory::check(self.0.needs.saturating_add(memory::bytes(batch.columns()).saturating_mul(4)))
     }
 
-    /// The same where no error can be handed on: between parts, of which each may take long. It is no panic, and none
-    /// is told.
+    /// The same where no error can be returned: between parts, each of which may take long. It unwinds without a panic
+    /// message.
     pub(crate) fn check_or_unwind(&self) {
         if let Err(failure) = self.check() {
             resume_unwind(Box::new(Stopped(failure)));

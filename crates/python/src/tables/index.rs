@@ -28,7 +28,7 @@ enum Held {
 ///
 /// Args:
 ///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
-///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default chosen for its kind.
+///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the kind of table.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///

@@ -211,8 +211,8 @@ pub(super) fn words<K: Width>(column: &Column, to: Type, role: Role) -> Result<V
     words_or(column, to, role, fits)
 }
 
-/// The words of queried keys. A key that the type does not hold is in no table: a word that the table does not have, by
-/// `has`, stands in for it.
+/// The words of queried keys. A key that does not fit the type is in no table: it is replaced by a word that the table
+/// does not contain, found with `has`.
 pub(super) fn queried<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<Vec<K>> {
     let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
     words_or(column, to, Role::Key, |_| Ok(absent))

@@ -148,7 +148,7 @@ impl<T: Send + Sync> Shared<T> {
     }
 }
 
-/// What a file holds, if it is what was asked for.
+/// The contents of a file, if they are of the requested kind.
 fn info(path: &PathBuf, wanted: Contents, class: &str) -> Result<(FileInfo, Type)> {
     let info = read_info(path)?;
     let keys = Type::of_file(info.key_bits, info.key_type);
@@ -169,7 +169,7 @@ fn info(path: &PathBuf, wanted: Contents, class: &str) -> Result<(FileInfo, Type
 fn check_load(load_factor: Option<f64>) -> PyResult<()> {
     match load_factor {
         Some(load) if !(load > 0.0 && load <= 1.0) => {
-            Err(PyValueError::new_err(format!("load_factor {load} is not possible: give one above 0 and up to 1")))
+            Err(PyValueError::new_err(format!("load_factor {load} is not valid: use a number above 0 and up to 1")))
         }
         _ => Ok(()),
     }
@@ -179,12 +179,12 @@ fn check_load(load_factor: Option<f64>) -> PyResult<()> {
 fn told(failure: Failure, keys: Type) -> Failure {
     match failure {
         Failure::Koel(Error::DuplicateKey { key }) => PyValueError::new_err(format!(
-            "key {} occurs more than once: remove the duplicates, or give duplicates=\"first\" or \"last\"",
+            "key {} occurs more than once: remove the duplicates, or set duplicates=\"first\" or \"last\"",
             keys.shown(key)
         ))
         .into(),
         Failure::Koel(Error::TooFull { pairs, slots, .. }) => PyValueError::new_err(format!(
-            "{pairs} keys do not fit {slots} slots: give a lower load_factor or another seed"
+            "{pairs} keys do not fit in {slots} slots: use a lower load_factor or another seed"
         ))
         .into(),
         other => other,

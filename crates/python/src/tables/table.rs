@@ -33,13 +33,13 @@ enum Held {
     Wide(HashTable<Any, BucketizedOf<u64, u64>>),
 }
 
-/// A table from integer keys to integer values, each key once: built at once, asked in bulk, kept in a file.
+/// A map from distinct integer keys to integer values: built at once, queried in bulk, saved in a file.
 ///
 /// Args:
 ///     keys: integers; those of 8 to 32 bits are kept in 32, others in 64.
 ///     values: as many integers.
-///     duplicates: what a key that comes again means: "error", or that the "first" or the "last" of its values stays.
-///     load_factor: how full the table is, above 0 and up to 1; otherwise what its kind is best at.
+///     duplicates: how to handle duplicate keys: "error", or keep the "first" or the "last" value.
+///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the kind of table.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///

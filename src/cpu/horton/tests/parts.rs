@@ -80,7 +80,7 @@ fn pairs_that_find_no_room_in_the_slice_of_their_part_are_placed() {
             let here = functions.buckets.min((part + 1) * buckets) - part * buckets;
             let most = (f64::from(here * slots) * 1.06) as usize;
             let pairs: Pairs = of_part(part).into_iter().take(most).collect();
-            assert!(pairs.len() == most, "there were to be so many");
+            assert!(pairs.len() == most, "the requested number of pairs");
             assert_reference(&plan, &pairs, &format!("{slots}, part {part}"));
         }
     }

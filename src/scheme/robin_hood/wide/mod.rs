@@ -122,7 +122,7 @@ where
             return Err(Error::parameter("kind", self.kind(), "tables of 64-bit keys or values are canonical"));
         }
         if self.robin_hood.max_ages != 0 {
-            let advice = "tables of 64-bit keys or values have none: give 0";
+            let advice = "tables of 64-bit keys or values have none: use 0";
             return Err(Error::parameter("maximum ages of bits", self.robin_hood.max_ages, advice));
         }
         self.robin_hood.check()

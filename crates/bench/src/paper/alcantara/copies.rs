@@ -1,5 +1,5 @@
-//! Figures 4.5 and 4.6: compacting and multivalue tables of rows whose keys come more and more often, beside sorted
-//! lists. Everything is measured as `koel-bench --table` does; here its rows become curves.
+//! Figures 4.5 and 4.6: compacting and multivalue tables of rows with more and more duplicates, compared with sorted
+//! lists. Everything is measured as by `koel-bench --table`; here its rows become curves.
 
 use koel::Kind;
 use koel::scheme::Limits;
@@ -50,7 +50,7 @@ fn over_multiplicity(
     let mut built = bench.figure(left, &format!("construction of {what} tables, {n} rows"), x, y);
     let (x, y) = axes("retrieval time");
     let mut asked = bench.figure(right, &format!("retrieval from {what} tables, {n} rows"), x, y);
-    asked.note("each key is asked for once for every time it comes");
+    asked.note("each key is queried as often as it occurs");
     for copies in (0..=11).map(|power| 1u32 << power) {
         let columns = args.data.copies(n, (copies, None), Limits::NONE)?;
         for &(label, scheme, kind, build) in curves {

@@ -58,7 +58,7 @@ fn tries(scheme: &Cuckoo, slots: u64, seed: u64, keys: &[u32]) -> Result<Option<
         let mut image = vec![plan.empty_word(); plan.words() as usize];
         let mut place = |key: &u32| match classic::place_counted(&plan, &mut image, *key, 0) {
             (koel::scheme::Placing::Unplaced, _) => None,
-            // The one key that stands beside the image tries nothing.
+            // The one key outside of the image tries nothing.
             (_, tried) => Some(tried),
         };
         if let Some(tries) = keys.iter().map(&mut place).collect() {
@@ -110,7 +110,7 @@ pub(super) fn smallest(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// Whether a table of so many hundredths of a slot a pair is built with each seed.
+/// Whether a table with `hundredths` / 100 slots per pair can be built with every seed.
 fn can_be_had(bench: &Bench<'_>, scheme: &Cuckoo, pairs: &Pairs, hundredths: u32) -> Result<bool> {
     let load = (100.0 / f64::from(hundredths)).min(1.0);
     bench.progress.say(format!("a table of {hundredths} hundredths of a slot a pair"));

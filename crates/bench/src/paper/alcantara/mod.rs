@@ -11,7 +11,7 @@
 //! strided.rs     what the memory makes of strides
 //! ```
 //!
-//! The paper's table is the kind `classic`; `canonical` stands beside it where it is one curve more.
+//! The paper's table is the kind `classic`; some figures also have a curve for `canonical`.
 
 mod copies;
 mod limits;

@@ -1,5 +1,5 @@
-//! Section 4.3.1: what a serial algorithm would do in place of following one chain: look for an empty slot in every
-//! direction, and move only what stands on the shortest way there.
+//! Section 4.3.1: a serial algorithm that, instead of following one chain, searches for an empty slot in every
+//! direction, and moves only the pairs on the shortest path to it.
 //!
 //! ```text
 //! place:   queue = the slots of the key

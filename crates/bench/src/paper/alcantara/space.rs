@@ -1,5 +1,5 @@
-//! Section 4.3.1.1: a table's size against the rates of building and asking it, for two to five functions; and beside
-//! the former, for four, the construction-time model of Section 4.5.3 (Figure 4.7, right).
+//! Section 4.3.1.1: the size of a table against its build and lookup rates, for two to five functions; and for builds
+//! with four, the construction-time model of Section 4.5.3 (Figure 4.7, right).
 
 use koel::Cuckoo;
 use koel::scheme::Limits;

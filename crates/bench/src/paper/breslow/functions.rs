@@ -42,7 +42,7 @@ fn lookup3(key: u32) -> u32 {
 /// SpookyHash V2 by Bob Jenkins (`SpookyV2.cpp`, August 2012): `Hash32`, which is the lower half of the first word of
 /// `Short` for messages as short as these.
 fn spooky(key: u32) -> u32 {
-    // What is no seed begins as this constant. The last word takes the length to its highest byte.
+    // State words that are not the seed begin as this constant. The last word takes the length to its highest byte.
     let start = 0xdead_beef_dead_beef_u64;
     let mut words = [0, 0, start.wrapping_add(key.into()), start.wrapping_add(4 << 56)];
     // `ShortEnd`, a step a rotation: a word takes in the one before it, which is turned and added. The steps begin with

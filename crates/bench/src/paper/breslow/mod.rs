@@ -1,8 +1,8 @@
-//! Breslow et al. 2016, Sections 6 and 8: the models beside tables that are walked, and lookups over table sizes.
+//! Breslow et al. 2016, Sections 6 and 8: the models compared with walked tables, and lookups over table sizes.
 //!
 //! ```text
 //! model.rs      Figures 8 to 11 and 14: homes, remap entries, buckets a lookup reads
-//! functions.rs  the hash functions that the paper tried beside Jenkins'
+//! functions.rs  the hash functions that the paper compared with Jenkins'
 //! lookup.rs     Figures 12 and 13: rates, and the data that a query moves
 //! ```
 //!

@@ -49,7 +49,7 @@ pub(super) fn homes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The share of buckets that are the home of so many keys.
+/// The share of buckets by the number of keys whose home they are.
 fn histogram(figure: &mut Figure, label: &str, keys: &[u32], buckets: u32, home: impl Fn(u32) -> u32) {
     let mut of_bucket = vec![0u32; buckets as usize];
     keys.iter().for_each(|&key| of_bucket[home(key) as usize] += 1);
@@ -114,7 +114,7 @@ pub(super) fn over_load(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![entries, hits, misses])
 }
 
-/// Figure 14: the three models beside a table of 8 MiB, or of as many slots as were asked for where those are fewer.
+/// Figure 14: the three models compared with a table of 8 MiB, or of the requested number of slots if that is smaller.
 pub(super) fn validation(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let slots = bench.size(1 << 20).min(1 << 20);
     let title = |what: &str| format!("{what}, a table of {slots} slots");

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(read(&[2, 3, 4, 1]), [false, true, true, false]);
     }
 
-    /// Of random reads over a set of so many times the cache's size, the share that the cache holds hits.
+    /// Random reads over a set that is several times as large as the cache hit with the share that the cache holds.
     #[test]
     fn random_reads_hit_as_often_as_the_cache_is_large() {
         for times in [2, 4, 16] {

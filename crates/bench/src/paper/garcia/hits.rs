@@ -1,5 +1,5 @@
-//! Figure 8: the share of reads that hit the first cache while all cells are asked, over the load; and what of Figure 9
-//! follows from it.
+//! Figure 8: the share of reads that hit the first cache while all cells are queried, over the load; and the part of
+//! Figure 9 that follows from it.
 //!
 //! No counter of a device is read. The caches are simulated, with the sizes of the paper's device. What goes through
 //! them is what the queries of a built table read: each its home, and its further places up to the one where it ends.
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Assumed: the least recently used line of a set goes, sets follow the low bits of the line, groups go round the
-//! multiprocessors and warps take turns. The picture is asked cell after cell, so a key is the number of its thread and
-//! is not read. Values are written past the cache.
+//! multiprocessors and warps take turns. Cells are queried in order, so a key is the number of its thread and is not
+//! read. Values are written past the cache.
 //!
 //! What it is not: of use for small tables. One that fits the caches is hit by random reads too.
 
@@ -32,15 +32,15 @@ use koel_cli::failure::Result;
 const CACHES: [(&str, Shape); 2] =
     [("16 KiB", Shape { sets: 32, ways: 4, line: 128 }), ("48 KiB", Shape { sets: 64, ways: 6, line: 128 })];
 const GTX_480: Machine = Machine { multiprocessors: 15, resident: 8, group: 192, warp: 32, cache: CACHES[0].1 };
-/// Figure 9, at load 0.85: requests to the second cache of all 8192 x 8192 queries, of 32 bytes each. (Of 128 bytes
-/// they would be 604 GB/s in the time that stands beside them, and the device's memory gives 177.)
+/// Figure 9, at load 0.85: requests to the second cache of all 8192 x 8192 queries, of 32 bytes each. (With 128 bytes
+/// they would be 604 GB/s in the paper's time, and the device's memory has 177.)
 const PAPER: [(&str, f64); 2] = [("h_coh", 44.2e6), ("h_rand", 458.6e6)];
 const REQUESTS_A_LINE: f64 = 4.0;
 const PAPER_QUERIES: f64 = 67_108_864.0;
 /// Cells of a table that is ten times as large as the larger cache.
 const SMALL_TABLE: usize = 10 * 49_152 / 8;
 
-/// All cells of a picture, asked of a table of its defined ones.
+/// Queries of all cells of a picture to a table of its defined cells.
 struct Queries<'a> {
     rule: Rule,
     image: &'a [u64],

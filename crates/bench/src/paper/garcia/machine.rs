@@ -1,7 +1,7 @@
 //! Which reads of a kernel hit a multiprocessor's first cache, by replaying them.
 //!
 //! ```text
-//! group g goes to multiprocessor g mod M; each keeps so many groups at a time and takes the next when one has ended
+//! group g goes to multiprocessor g mod M; each runs a fixed number of groups, and takes the next when one ends
 //! round after round, each warp that is there reads once: its lanes that go on each read the cell of their next step
 //! lanes are taken together as far as they can fill a line; each of their lines is a request, hit or miss
 //! ```
@@ -138,7 +138,7 @@ mod tests {
     const TINY: Machine =
         Machine { multiprocessors: 2, resident: 1, group: 64, warp: 32, cache: Shape { sets: 2, ways: 2, line: 128 } };
 
-    /// Queries that each read so many cells, each from a place of its own, and at a step so many cells farther.
+    /// Queries that each read a number of cells, from a start of their own, in steps of a fixed number of cells.
     struct Cells {
         queries: usize,
         place: fn(usize) -> u32,

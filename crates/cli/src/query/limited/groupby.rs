@@ -34,7 +34,7 @@ pub(in super::super) fn run(
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
     let nulls = stream.schema().fields().len();
     let (by, mut aggregates) = parts(job, stream.schema())?;
-    // Text without values tells no type, and the sum of no numbers is none.
+    // Text without values determines no type, and a sum without numbers is null.
     for (of, asked) in aggregates.iter_mut().zip(job.computed()) {
         let is_summed = matches!(asked.function, Function::Sum | Function::Mean);
         if is_summed && asked.column.is_some_and(|column| stream.is_untyped(&column)) {

@@ -86,7 +86,7 @@ fn places(schema: &Schema) -> HashMap<&str, usize> {
     schema.fields().iter().enumerate().map(|(place, field)| (field.name().as_str(), place)).collect()
 }
 
-/// Keys of which nothing tells the type: text without values, and nulls. They are nulls of the other side's type.
+/// Keys without a known type: text without values, and nulls. They become nulls of the other side's type.
 fn open_types([left, right]: &[Stream<'_>; 2], on: &[(usize, usize)]) -> [Vec<(usize, DataType)>; 2] {
     let mut nulls = [Vec::new(), Vec::new()];
     for &(own, other) in on {

@@ -27,7 +27,7 @@ pub(crate) struct Joined<'a> {
     pub(crate) output: &'a RowOptions,
     pub(crate) devices: &'a [Any],
     pub(crate) limit: &'a Limit,
-    /// The limit that is told.
+    /// The memory limit of the options.
     pub(crate) memory: Option<u64>,
     /// Letters of keys, if they are k-mers.
     pub(crate) k: Option<u32>,

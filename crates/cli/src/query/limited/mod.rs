@@ -2,7 +2,7 @@
 //! those on several devices, with or without a limit.
 //!
 //! ```text
-//! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
+//! join.rs, groupby.rs, unique.rs     one command each: how it uses koel_arrow::external
 //! joined.rs                          `koel join` of rows without names
 //! words.rs                           such rows as columns, and columns as numbers
 //! watched.rs                         its progress, and results on their way out
@@ -50,8 +50,8 @@ impl Memory {
         self.memory.is_some()
     }
 
-    /// The limit of a run that is told one, or that several devices share out: these work on batches, and all memory is
-    /// theirs if no limit is told.
+    /// The limit of a run, if one is set or several devices are used: these process batches, and may use all memory if
+    /// no limit is set.
     pub(crate) fn limit(&self, are_several: bool) -> Option<Limit> {
         if self.is_given() {
             memory::has_limit();
@@ -60,13 +60,13 @@ impl Memory {
         left.or(are_several.then_some(u64::MAX)).map(Limit::new)
     }
 
-    /// The limit that is told.
+    /// The memory limit of the options.
     pub(crate) fn bytes(&self) -> Option<u64> {
         self.memory
     }
 }
 
-/// Why work on a stream stopped: errors of koel-arrow are told in words that each command has for them.
+/// Why work on a stream stopped. Each command words the errors of koel-arrow itself.
 enum Stop {
     Failure(Failure),
     Arrow(koel_arrow::Error),

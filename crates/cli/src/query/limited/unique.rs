@@ -101,7 +101,7 @@ pub(in super::super) fn run(
             let found = found.map_err(told)?;
             let inverse = Inverse { devices, source, by: table.by, nulls, limit, watched: &watched };
             let mut inverse = Some(inverse.write(path, &mut spooled, &spooled_schema, found.groups)?);
-            // Whoever reads stdout may close it, and the numbers are then there.
+            // The reader of stdout may close it; by then the numbers are written.
             if table.output.output.is_none() {
                 inverse.take().map(Flushed::finish).transpose()?;
             }

@@ -15,7 +15,7 @@ use crate::input::Spooled;
 use crate::number::{Number, Type};
 use crate::tables::read::rows::{column, type_of};
 
-/// What is beside the keys.
+/// What accompanies the keys.
 pub(super) enum Beside {
     Nothing,
     Values,
@@ -23,7 +23,7 @@ pub(super) enum Beside {
     Rows,
 }
 
-/// Rows as columns `key` and, beside it, `value`; keys as numbers of this type, which holds them all.
+/// Rows as the columns `key` and, if requested, `value`; keys are numbers of this type, which all of them fit.
 pub(super) fn batches<'a>(rows: &'a Spooled, keys: Type, beside: Beside) -> Result<Batches<'a, Stop>> {
     let values = match beside {
         Beside::Nothing => None,
@@ -48,7 +48,7 @@ pub(super) fn batches<'a>(rows: &'a Spooled, keys: Type, beside: Beside) -> Resu
     Ok(Batches::new(of_table, blocks))
 }
 
-/// The numbers of a column, none where it is null.
+/// The numbers of a column; `None` for nulls.
 pub(super) fn numbers(column: &ArrayRef) -> Vec<Option<Number>> {
     fn of<T: ArrowPrimitiveType<Native: Copy>>(
         column: &ArrayRef,

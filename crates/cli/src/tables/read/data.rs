@@ -67,7 +67,7 @@ impl Data {
         }
     }
 
-    /// The first bytes, as many as are there of so many.
+    /// The first bytes, at most `most`.
     pub(super) fn head(&self, most: usize) -> io::Result<Bytes> {
         self.range(0, most.min(usize::try_from(self.length()).unwrap_or(usize::MAX)))
     }
@@ -108,7 +108,7 @@ impl Data {
         if about.len() == *length && about.modified().ok() == *before {
             return Ok(());
         }
-        Err(io::Error::other("the file has changed while it was read: read it again once nobody writes to it"))
+        Err(io::Error::other("the file changed while it was being read: try again when no program writes to it"))
     }
 
     fn check(&self, start: u64, length: usize) -> io::Result<()> {

@@ -29,7 +29,7 @@ const FORMATS: [(&[u8], &str, &str); 25] = [
     (b"<?xml", "is XML", CONVERT),
 ];
 
-const NDJSON: &str = "is JSON, of one object a line (NDJSON)";
+const NDJSON: &str = "is JSON, one object per line (NDJSON)";
 const UNPACK: &str = "unpack it first";
 const UNPACK_XZ: &str = "unpack it first, e.g. with `xz -d`";
 const SAVE_SHEET: &str = "save the sheet as CSV";

@@ -5,7 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread is caught, and told as an error.
+    /// Whether a panic of this thread is caught, and reported as an error.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -27,7 +27,7 @@ pub(in crate::tables) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String
         }));
     });
     let before = CAUGHT.replace(true);
-    // What it was working on is dropped and seen by nobody.
+    // The data that it was working on is dropped, and never read again.
     let outcome = panic::catch_unwind(AssertUnwindSafe(work));
     CAUGHT.set(before);
     outcome.map_err(|what| {

@@ -1,6 +1,6 @@
-//! Reading tables: the format is told by the first bytes and, where those do not tell, by name; which columns there are
-//! is known before any rows are read, and only the wanted ones are decoded: all rows at once, or as a stream of batches in
-//! little memory.
+//! Reads tables: the format is detected by the first bytes and, if these are ambiguous, by name; which columns there
+//! are is known before any rows are read, and only the wanted ones are decoded: all rows at once, or as a stream of
+//! batches in little memory.
 //!
 //! ```text
 //! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
@@ -47,7 +47,7 @@ use super::{Table, TableReading};
 use data::Data;
 use stream::Stream;
 
-/// Bytes that tell a format.
+/// The number of bytes that are examined to detect the format.
 const HEAD: usize = 64 << 10;
 
 /// A file of which the columns are known, and nothing else of it.
@@ -142,7 +142,7 @@ impl Source {
         ] {
             if name.has_extension(extensions) {
                 let what = if head.is_empty() { "the file is empty" } else { "it does not begin as such files do" };
-                return Err(name.fail(format!("this is no {format} file: {what}")));
+                return Err(name.fail(format!("this is not a valid {format} file: {what}")));
             }
         }
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
@@ -224,7 +224,8 @@ impl Source {
         }
     }
 
-    /// What [`Source::read`] gives, before it does; none of text, where only reading tells the types.
+    /// The schema of what [`Source::read`] returns, without reading; `None` for text, whose types are known only after
+    /// reading.
     pub(crate) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
         let schema = match &self.form {
             #[cfg(feature = "parquet")]

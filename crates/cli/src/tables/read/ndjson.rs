@@ -48,7 +48,7 @@ impl Ndjson {
             }
         }
         if columns.is_empty() {
-            return Err(name.fail("there is no object with a field: NDJSON has one object a line"));
+            return Err(name.fail("no object has a field: NDJSON has one object per line"));
         }
         let schema = Arc::new(Schema::new(fields(&columns)));
         Ok(Ndjson { data, schema, start })
@@ -115,7 +115,7 @@ fn decode(schema: &SchemaRef, lines: &[u8]) -> std::result::Result<RecordBatch, 
         let mut decoder = decoder.map_err(|error| error.to_string())?;
         decoder.decode(lines).map_err(|error| error.to_string())?;
         let batch = decoder.flush().map_err(|error| error.to_string())?;
-        batch.ok_or_else(|| "the file has changed while it was read".into())
+        batch.ok_or_else(|| "the file changed while it was being read".into())
     })
 }
 
@@ -177,10 +177,10 @@ fn survey(line: &[u8], columns: &mut Vec<(String, Shape)>) -> std::result::Resul
     outcome.map_err(|error| {
         let (reason, at) = (error.to_string(), error.column());
         let reason = reason.split(" at line ").next().unwrap_or_default();
-        if error.is_data() { reason.into() } else { format!("this is no JSON object, byte {at}: {reason}") }
+        if error.is_data() { reason.into() } else { format!("this is not a JSON object, byte {at}: {reason}") }
     })?;
     if has_long_integer(line) {
-        return Err("an integer does not fit 64 bits: write it in quotes, as text".into());
+        return Err("an integer does not fit in 64 bits: write it in quotes, as text".into());
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ struct Values<'a> {
 impl Values<'_> {
     fn conflict<E: Error>(&self, what: &str) -> E {
         let Some(column) = self.column else {
-            return E::custom("this line is not an object: NDJSON has one object a line");
+            return E::custom("this line is not an object: NDJSON has one object per line");
         };
         let (column, before) = (text::name(column), self.shape.name());
         E::custom(format!(

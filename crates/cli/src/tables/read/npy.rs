@@ -35,7 +35,7 @@ pub(super) struct Npy {
     rows: usize,
 }
 
-/// Where a field stands in its row, and what it is.
+/// The offset of a field in its row, and its type.
 #[derive(Clone)]
 struct Scalar {
     at: usize,
@@ -135,7 +135,7 @@ impl Npy {
     /// Some rows.
     fn batch(&self, name: &Name, schema: &SchemaRef, places: &[usize], rows: &[u8]) -> Result<RecordBatch> {
         let arrays = places.iter().map(|&place| {
-            let text = || name.fail(format!("the field {} is no UTF-8", text::name(self.schema.field(place).name())));
+            let text = || name.fail(format!("the field {} is not UTF-8", text::name(self.schema.field(place).name())));
             self.fields[place].array(rows, self.width).ok_or_else(text)
         });
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len() / self.width));
@@ -173,7 +173,7 @@ impl Scalar {
         Some(Scalar { at, width, is_big_endian, data_type })
     }
 
-    /// The field of these rows; none if texts are no UTF-8.
+    /// The field of these rows; `None` if texts are not UTF-8.
     fn array(&self, rows: &[u8], width: usize) -> Option<ArrayRef> {
         let count = rows.len().checked_div(width).unwrap_or(0);
         let cells = (0..count).map(|row| &rows[row * width + self.at..][..self.width]);

@@ -26,8 +26,8 @@ use super::{Form, Source};
 
 pub(super) struct Several(Vec<Source>);
 
-/// The files that arguments name: an argument that is not a file may be a pattern, such as `orders/*.parquet`, and a folder
-/// stands for the tables in it.
+/// The files that arguments name: an argument that is not a file may be a pattern, such as `orders/*.parquet`, and a
+/// folder means the tables in it.
 ///
 /// # Errors
 /// If a pattern matches no file, or a folder has no tables.
@@ -93,8 +93,8 @@ impl Several {
         for other in others {
             if other.is_text() != first.is_text() {
                 return Err(other.name.fail(format!(
-                    "this is {}, and {} is {}: text and files with types do not mix, so bring them into one format by \
-                     `koel convert`",
+                    "this is {}, and {} is {}: text and typed files cannot be combined, so convert them to one \
+                     format with `koel convert`",
                     other.format(),
                     first.name.shown(),
                     first.format()

@@ -35,7 +35,11 @@ fn copied(reader: &mut dyn Read, mut file: File, folder: &Path) -> io::Result<Da
 }
 
 fn unwritten(folder: &Path, error: &io::Error) -> io::Error {
-    let (folder, advice) = (text::path(folder), "set TMPDIR to a folder with room for all of the input, unpacked");
+    let (folder, advice) = (
+        text::path(folder),
+        "set TMPDIR to a folder with enough space for the whole uncompressed \
+                                                 input",
+    );
     io::Error::new(
         io::ErrorKind::StorageFull,
         format!("a temporary file in {folder} is needed, and could not be written ({error}): {advice}"),

@@ -19,7 +19,7 @@ pub(super) const BYTES: usize = 4 << 20;
 /// Rows that begin a word of a bitmap: cut there, those behind need no shifting.
 const WORD: usize = 64;
 
-/// How many rows of so many bytes a batch has.
+/// The number of rows of a batch whose rows have `bytes` bytes.
 pub(super) fn rows_of(bytes: usize) -> usize {
     (BYTES / bytes.max(1)).clamp(1, ROWS)
 }
@@ -48,7 +48,7 @@ pub(crate) struct Stream<'a> {
     /// Pieces of the last batch, of which the last is the next one.
     pieces: Vec<RecordBatch>,
     has_failed: bool,
-    /// Columns of text of which no field has a value, so that nothing tells their types but what the user says.
+    /// Text columns without any value, whose types only the user can state.
     untyped: Vec<String>,
     /// What is checked after the last batch.
     at_end: Option<Arc<dyn Fn() -> Result<()> + Send + Sync + 'a>>,

@@ -43,7 +43,7 @@ pub(super) fn check(path: &Path, columns: Option<&[String]>, options: &TableRead
     }
 }
 
-/// So many rows of all types, and of structs, lists and a dictionary.
+/// `rows` rows of all types, and of structs, lists and a dictionary.
 fn nested(rows: usize) -> RecordBatch {
     let plain = all_types(true);
     let copies = vec![plain.clone(); rows.div_ceil(10)];
@@ -162,7 +162,7 @@ fn row_groups_of_any_size_are_streamed_as_they_are_read() {
         check(&path, Some(&some), &TableReading::default());
         check(&path, Some(&[]), &TableReading::default());
     }
-    // One text in the dictionary that is long, and is in a few places of which the metadata tell nothing.
+    // One long text in the dictionary, used in a few places that the metadata does not show.
     let long = "x".repeat(300_000);
     let texts = (0..20_000).map(|row| if (9_000..9_100).contains(&row) || row > 19_990 { &*long } else { "short" });
     let columns: Vec<(&str, ArrayRef)> = vec![

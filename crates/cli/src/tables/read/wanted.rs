@@ -30,7 +30,7 @@ pub(crate) fn places(name: &Name, there: &[&str], wanted: Option<&[String]>) -> 
     let Some(wanted) = wanted else { return there.iter().map(|column| place(column)).collect() };
     let mut seen = HashSet::with_capacity(wanted.len());
     if let Some(again) = wanted.iter().find(|column| !seen.insert(*column)) {
-        return Err(Failure::Input(format!("the column {} is asked for twice: name it once", text::name(again))));
+        return Err(Failure::Input(format!("the column {} is named twice: name it once", text::name(again))));
     }
     wanted.iter().map(|column| place(column)).collect()
 }

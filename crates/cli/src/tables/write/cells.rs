@@ -14,7 +14,7 @@ use super::super::moments::{write_date, write_moment, write_period, write_time};
 
 /// A column whose cells can be written. Writing to memory does not fail.
 pub(super) trait Cells: Sync {
-    /// Writes the cell of a row, which is no null.
+    /// Writes the cell of a row, which is not null.
     fn put(&self, row: usize, out: &mut Vec<u8>);
 }
 
@@ -259,7 +259,7 @@ fn hexadecimal(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A text, in quotes where it would be taken for something else without; so is an empty one, which is no null.
+/// A text, in quotes if it could be read as something else without them; also an empty one, which is not null.
 pub(super) fn text(text: &str, delimiter: u8, out: &mut Vec<u8>) {
     let text = text.as_bytes();
     let is_special = |&byte: &u8| byte == delimiter || byte == b'"' || byte == b'\n' || byte == b'\r';

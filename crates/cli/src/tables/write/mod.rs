@@ -61,7 +61,7 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-/// The form that a name's extension stands for, if it stands for one that is written here.
+/// The format of a name's extension, if it can be written here.
 pub(crate) fn form_of(path: &Path) -> Option<Form> {
     let extension =
         |path: &Path| path.extension().map_or(Some(String::new()), |e| Some(e.to_str()?.to_ascii_lowercase()));

@@ -51,7 +51,7 @@ impl Writer {
                 };
                 if let Some((name, _)) = codes.iter().find(|(name, _)| !plain(name)) {
                     return Err(Unwritten::Because(format!(
-                        "{name} is no name of a field of .npy: write another format"
+                        "{name} cannot be the name of a field in .npy: write another format"
                     )));
                 }
                 let fields: Vec<_> = codes.iter().map(|(name, (code, _))| format!("('{name}', '{code}')")).collect();
@@ -133,7 +133,7 @@ fn code(data_type: &DataType) -> Option<(String, usize)> {
     Some((code.into(), width))
 }
 
-/// Writes a column into rows of so many bytes, each time at the same place.
+/// Writes a column into rows of `width` bytes, at the same offset of each.
 fn fill(column: &ArrayRef, rows: &mut [u8], at: usize, width: usize) {
     macro_rules! numbers {
         ($($name:ident => $type:ty),*) => {

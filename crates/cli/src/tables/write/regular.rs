@@ -1,7 +1,7 @@
 //! Arrays in one form: equal rows of a type have equal buffers, whatever they were cut from or computed by.
 //!
 //! ```text
-//! nulls      a bitmap where there is a null, and none where there is none; rows of a null struct are null in its fields
+//! nulls      a bitmap only if there is a null; rows of a null struct are null in its fields
 //! under one  zeros, and no text or elements
 //! offsets    from zero
 //! views      of one buffer, which has their texts in order

@@ -94,7 +94,7 @@ fn round_trip(path: &Path, batch: &RecordBatch) -> Result<(), String> {
 /// What is neither written nor refused by name.
 fn faults(folder: &Path, array: ArrayRef) -> Vec<String> {
     let (of, rows) = (array.data_type().clone(), array.len());
-    // Beside a column that every format has.
+    // Together with a column that every format supports.
     let one: ArrayRef = Arc::new(Int32Array::from(vec![1; rows]));
     let batch = RecordBatch::try_from_iter_with_nullable([("one", one, false), ("a column", array, true)]);
     let batch = batch.expect("columns of one length");

@@ -11,9 +11,9 @@ use crate::{input, text};
 /// 48,502 bases, GenBank NC_001416.1; see `data/README.md`.
 const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../data/lambda_phage.fa");
 
-/// At least so many absent keys are asked for, however small a table is.
+/// The minimum number of absent keys that are looked up, however small a table is.
 const LEAST_MISSES: usize = 1000;
-/// Of keys that are too wide for a table, so many are asked for.
+/// The number of keys too wide for a table that are looked up.
 const WIDE_MISSES: u32 = 1000;
 
 /// Distinct keys with values, and keys that are absent.
@@ -160,7 +160,7 @@ impl Spread {
     }
 }
 
-/// Keys that no table of these limits can hold; none where there are no such.
+/// Keys that no table with these limits can hold, if there are any.
 pub(in crate::verify) fn too_wide(limits: Limits) -> impl Iterator<Item = u32> {
     let above = 1u32.checked_shl(limits.key_bits);
     let keys = move |above: u32| (0..WIDE_MISSES).map(move |i| mix(i, MixKeys::default()) | above);
@@ -211,7 +211,7 @@ mod tests {
         set.within(limits).unwrap_or_else(|failure| panic!("{failure}"))
     }
 
-    /// As many pairs and narrow misses as before, as far as there are so many, and some keys that are too wide.
+    /// As many pairs and narrow misses as before, if there are enough, and some keys that are too wide.
     #[test]
     fn limits_leave_pairs_and_misses_that_could_have_been_there() {
         let (random, lambda) =

@@ -51,7 +51,7 @@ where
                 salt = Some(Salt::of(seed, &keys));
             }
             let plan = plan.with_salt(salt);
-            // What cannot stand in an image stands beside it.
+            // A pair that cannot be stored in an image is stored outside of it.
             let is_outside = |&(key, _): &(S::Key, S::Value)| Some(key) == plan.outside_key();
             let outside = all.iter().copied().find(is_outside).map(|(_, value)| value);
             let inside: Vec<_> = all.iter().copied().filter(|pair| !is_outside(pair)).collect();
@@ -65,7 +65,7 @@ where
             }
         }
         Err(format!(
-            "{pairs} pairs of the {} keys do not fit {slots} slots in {ATTEMPTS} attempts: lower --load or raise \
+            "{pairs} pairs of the {} keys do not fit in {slots} slots in {ATTEMPTS} attempts: lower --load or raise \
              --slots or --capacity",
             data.name
         ))

@@ -1,9 +1,9 @@
-//! What the tables are verified on: rows whose keys come again, in random order.
+//! The data that the tables are verified with: rows with duplicate keys, in random order.
 //!
 //! ```text
 //! copies     one group of each of some sizes around powers of two, and random groups of about four
 //! heavy      half of all rows are one key, an eighth the greatest one; the rest random groups of about four
-//! distinct   no key comes again
+//! distinct   no duplicate keys
 //! ```
 //!
 //! The least and the greatest key are among them, and so are the least and the greatest value.
@@ -22,7 +22,7 @@ const SIZES: [usize; 21] =
     [1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
 /// Rows of a random group, on average.
 const COPIES: usize = 4;
-/// At least so many absent keys are asked for, however few rows there are.
+/// The minimum number of absent keys that are looked up, however few rows there are.
 const LEAST_MISSES: usize = 100;
 
 /// Rows of a key and a value each.
@@ -34,7 +34,7 @@ pub(super) struct Columns<K = u32> {
     pub(super) absent: Vec<K>,
     /// Keys that are too wide for the table.
     pub(super) wide: Vec<K>,
-    /// In what they differ from what was asked for.
+    /// How they differ from the requested data.
     pub(super) cut: Option<String>,
 }
 

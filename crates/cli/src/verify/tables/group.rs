@@ -14,7 +14,7 @@ use crate::verify::row::Row;
 
 pub(super) struct Groups;
 
-/// What is asked in one order.
+/// The results for one order.
 pub(super) struct Results<K> {
     order: IdOrder,
     unique: Vec<K>,
@@ -60,7 +60,7 @@ where
             let outcome = same("keys", &factorized.0, &right).and(same("ids of rows", &factorized.1, &inverse));
             row.expect(&format!("factorize, {name}"), outcome);
             row.expect(&format!("group_by, {name}"), right_groups(case.data, &right, groups));
-            // Each aggregate alone: what is not asked for is not made, and needs no values.
+            // Each aggregate alone: others are not computed, and need no values.
             for aggregate in Aggregate::ALL {
                 let values = if aggregate == Aggregate::Count { &[] } else { &values[..] };
                 let (alone, time) = timed(|| group::group_by(device, keys, values, &[aggregate], *order));

@@ -141,7 +141,7 @@ where
     Some((right.0.len(), time))
 }
 
-/// More than 2^32 rows: told how many, and the last of them given.
+/// More than 2^32 rows: checks their number, and the last of them.
 fn past_32_bits<S: Scheme<Value = u32>>(case: &Case<'_, S>, index: &JoinIndex<Device, S>, row: &mut Row)
 where
     Device: Runs<S>,

@@ -1,7 +1,7 @@
 //! Verifying what is made of tables: sets, compacting and multivalue tables, joins and groups.
 //!
 //! ```text
-//! columns.rs   rows whose keys come again      model.rs   what they say, by ordered maps
+//! columns.rs   rows with duplicate keys       model.rs   the right answers, by ordered maps
 //! set.rs, compact.rs, from_set.rs, multi.rs, join.rs, group.rs      a subject each: how it is built, and what must be true
 //! shards.rs    sets and multivalue tables in shards
 //! ```
@@ -101,7 +101,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     Ok(rows)
 }
 
-/// One of them over tables of 64-bit keys: with numbers beside them, or alone.
+/// One of them over tables of 64-bit keys: with ids as values, or without values.
 fn wide_table<S, K>(run: &Run<'_>, table: Table, numbers: &S, keys: &K, n: u32) -> Result<Vec<Row>>
 where
     S: Scheme<Key = u64, Value = u32>,
@@ -238,7 +238,7 @@ trait Subject<S: Scheme> {
     fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
     /// What must be the same on every device, if anything.
     fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
-    /// All of that of a table in so many shards over these devices, where there are such.
+    /// Checks all of that for a table in `shards` shards over these devices, if such tables exist.
     fn in_shards(&self, _case: &Case<'_, S>, _shards: usize, _devices: &[Device], row: &mut Row) {
         row.expect("shards", Err("there are no such tables in shards".into()));
     }
@@ -324,7 +324,7 @@ where
     }
 }
 
-/// A builder with the seed and the size that were asked for.
+/// A builder with the requested seed and size.
 fn sized<T: Builder>(builder: T, run: &Run<'_>) -> T {
     run.size.apply(builder.with_seed(run.seed))
 }

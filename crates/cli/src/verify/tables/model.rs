@@ -45,7 +45,7 @@ impl<K: Word> Model<K> {
     }
 }
 
-/// Where each key stands in a list of distinct ones.
+/// The position of each key in a list of distinct keys.
 pub(super) fn numbers<K: Word>(keys: &[K]) -> BTreeMap<K, u32> {
     keys.iter().copied().zip(0..).collect()
 }

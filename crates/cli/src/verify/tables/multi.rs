@@ -118,7 +118,7 @@ where
     Device: Runs<S>,
     S::Key: Word,
 {
-    // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
+    // Each key once and the absent ones: a heavy key has too many values to be looked up often.
     let asked: Vec<S::Key> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
     let (mut offsets, mut values) = (vec![0], Vec::new());
     for &key in &asked {
@@ -159,7 +159,8 @@ where
     }
 }
 
-/// The heaviest key, asked for so often that its values are more than 2^32: refused at once, but told how many.
+/// The heaviest key, queried so often that there are more than 2^32 values: an error at once, and
+/// `retrieve_chunks` returns their number.
 fn past_32_bits<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
 where
     Device: Runs<S>,

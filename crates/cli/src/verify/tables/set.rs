@@ -74,7 +74,7 @@ where
     keys_are(set.len(), set.to_keys(), right, what, row);
 }
 
-/// So many keys must be these, each once.
+/// `keys` must be these keys, each once.
 pub(super) fn keys_are<K: Word>(
     len: usize,
     keys: koel::Result<Vec<K>>,
@@ -89,14 +89,14 @@ pub(super) fn keys_are<K: Word>(
     }
 }
 
-/// Some keys of the set, and about as many that it has room for beside them.
+/// Some keys of the set, and about as many new ones that fit in addition.
 fn halves<S: Scheme>(case: &Case<'_, S>, right: &BTreeSet<S::Key>) -> (Vec<S::Key>, Vec<S::Key>)
 where
     Device: Runs<S>,
     S::Key: Word,
 {
     let some: Vec<S::Key> = right.iter().copied().step_by(2).collect();
-    // A size that was asked for may be full.
+    // A table of a requested size may be full.
     let room = if case.run.size.is_fixed() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
     let absent = &case.data.columns.absent;
     let most = usize::try_from(room).unwrap_or(usize::MAX).min(right.len()).min(absent.len());

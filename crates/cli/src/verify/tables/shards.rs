@@ -42,7 +42,7 @@ where
     }
 }
 
-/// A set: who is in it, and who is when half of its keys have gone and come again.
+/// A set: its keys, also after half of them were removed and inserted again.
 pub(super) fn set<S: Scheme>(case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row)
 where
     Device: Runs<S>,
@@ -99,7 +99,7 @@ where
         let right: Vec<_> = asked.iter().map(|&key| model.of(key).len() as u32).collect();
         row.expect("count", same("counts", &counts, &right));
     }
-    // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
+    // Each key once and the absent ones: a heavy key has too many values to be looked up often.
     let asked = [&columns.absent[..], &model.first_seen].concat();
     let gone: Vec<S::Key> = model.rows.keys().copied().step_by(2).collect();
     lists(case, &table, &asked, &[], "retrieve", row);
@@ -138,7 +138,7 @@ fn lists<S: Scheme<Value = u32>>(
         let stays = |key: &S::Key| gone.binary_search(key).is_err();
         let kept = case.data.columns.keys.iter().zip(&case.data.columns.values).filter(|(key, _)| stays(key));
         let mut right: Vec<_> = kept.map(|(&key, &value)| (key, value)).collect();
-        // Shards stand one behind the other; a key's values stand in the order of its rows.
+        // Shards follow one another; the values of a key are in the order of its rows.
         pairs.sort_by_key(|&(key, _)| key);
         right.sort_by_key(|&(key, _)| key);
         row.expect(what, same("pairs", &pairs, &right));

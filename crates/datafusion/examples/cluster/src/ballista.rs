@@ -34,15 +34,15 @@ pub async fn scheduler(port: u16) -> Result<()> {
     start_server(cluster, address, Arc::new(config)).await.map_err(external)
 }
 
-/// An executor whose joins koel makes, with so many tasks at a time; 0: as many as there are cores. Shuffled rows are files
-/// in its folder.
+/// An executor whose joins run in koel, with `vcores` concurrent tasks (0: the number of cores). Shuffled rows are
+/// written to files in its folder.
 pub async fn executor(port: u16, scheduler_port: u16, vcores: usize, folder: &Path) -> Result<()> {
     let config = ExecutorProcessConfig {
         port,
         scheduler_host: Ipv4Addr::LOCALHOST.to_string(),
         scheduler_port,
         scheduler_connect_timeout_seconds: 30,
-        // It asks for tasks, and needs no second port to be sent them.
+        // It polls the scheduler for tasks, so it needs no second port to receive them.
         task_scheduling_policy: TaskSchedulingPolicy::PullStaged,
         vcores,
         work_dir: Some(folder.display().to_string()),

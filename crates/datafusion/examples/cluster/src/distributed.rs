@@ -71,7 +71,7 @@ pub fn session(ports: Vec<u16>, config: SessionConfig, options: KoelOptions, byt
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
     let state = builder
         .with_koel_known(options.clone())
-        // So that workers are told of `SET koel.device`.
+        // Sends `SET koel.device` to the workers.
         .with_distributed_option_extension(options)
         .with_distributed_planner()
         .with_distributed_worker_resolver(Loopback(ports))

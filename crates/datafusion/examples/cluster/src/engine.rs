@@ -14,8 +14,8 @@ use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::prelude::SessionConfig;
 use koel_datafusion::on_worker;
 
-/// Ballista's own engine, for stages whose joins koel takes. Its pool of connections is no public part of Ballista: each
-/// fetch from another executor opens a connection.
+/// Ballista's own engine, for stages whose joins koel executes. Ballista's connection pool is not public, so each fetch
+/// from another executor opens a connection.
 #[derive(Default)]
 pub(crate) struct KoelEngine(DefaultExecutionEngine);
 

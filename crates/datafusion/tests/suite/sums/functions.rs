@@ -71,7 +71,7 @@ async fn distinct_values_are_added_once() {
     }
 }
 
-/// A sum beside a DISTINCT of another column, of which DataFusion's optimizer makes a sum of sums if it is called
+/// A sum together with a DISTINCT of another column: DataFusion's optimizer rewrites it as a sum of sums if it is named
 /// `sum`.
 #[tokio::test]
 async fn a_sum_beside_distinct_is_rounded_once() {

@@ -43,7 +43,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     };
     let sum: i128 = values.iter().map(|&value| scaled(value)).sum();
     let (dividend, count) = (sum.unsigned_abs() << 48, values.len() as u128);
-    // The last bit stands for all bits that were dropped. The cast rounds to the nearest double, ties to even.
+    // The last bit represents all dropped bits. The cast rounds to the nearest double, ties to even.
     let quotient = (dividend / count) << 1 | u128::from(!dividend.is_multiple_of(count));
     let magnitude = quotient as f64 * 2f64.powi(-20 - 49);
     if sum < 0 { -magnitude } else { magnitude }

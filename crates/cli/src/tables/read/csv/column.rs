@@ -16,7 +16,7 @@ use super::fields::Field;
 
 /// What becomes of a column's fields.
 pub(super) enum Cells {
-    /// Nothing: nobody wants it.
+    /// A column that is not wanted.
     Skipped,
     /// Only their classes are of interest, because the type that was hoped for did not fit.
     Classes,
@@ -80,7 +80,7 @@ pub(super) enum Refusal {
 }
 
 impl Cells {
-    /// For a type, and about so many rows.
+    /// For a type, and about `rows` rows.
     pub(super) fn of(kind: Kind, rows: usize) -> Cells {
         match kind {
             Kind::Int32 => Cells::Int32(Numbers::new(rows)),
@@ -168,7 +168,7 @@ impl Cells {
         }
     }
 
-    /// The array; none of a column that was skipped. `Err` if texts are no UTF-8.
+    /// The array; `None` for a skipped column. `Err` if texts are not UTF-8.
     pub(super) fn finish(self) -> Result<Option<ArrayRef>, ()> {
         Ok(Some(match self {
             Cells::Skipped | Cells::Classes => return Ok(None),

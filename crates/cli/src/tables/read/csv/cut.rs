@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::text::Text;
 use crate::cut::{self, Passages};
 
-/// Ranges of whole lines from a place on, in their order, of about so many bytes each: of whole rows, as long as there are no
-/// quotes. A text without lines has none.
+/// Ranges of whole lines from `start` on, in order, of about `size` bytes each. They are whole rows if the text has no
+/// quotes. An empty text has no range.
 pub(super) fn lines(text: &Text<'_>, start: usize, size: usize) -> io::Result<Vec<Range<usize>>> {
     let mut starts = vec![start];
     while let Some(next) = starts.last().and_then(|last| last.checked_add(size.max(1) - 1)) {
@@ -19,7 +19,7 @@ pub(super) fn lines(text: &Text<'_>, start: usize, size: usize) -> io::Result<Ve
     Ok(cut::ranges(&starts, text.length()))
 }
 
-/// Ranges of whole rows from a place on, where a row begins; whatever stands in quotes.
+/// Ranges of whole rows from `start` on, where a row begins; quotes are respected.
 pub(super) fn rows(text: &Text<'_>, start: usize, delimiter: u8, size: usize) -> io::Result<Vec<Range<usize>>> {
     let (size, length) = (size.max(1), text.length());
     let pieces: Vec<_> = (start..length).step_by(size).collect();

@@ -1,7 +1,7 @@
 //! CSV and TSV as columns: RFC 4180, by all threads.
 //!
 //! ```text
-//! text.rs     the text, range by range               cut.rs      ranges of whole rows, whatever stands in quotes
+//! text.rs     the text, range by range               cut.rs      ranges of whole rows, also with quotes
 //! piece.rs    a piece: arrays of its columns, of types that fit it
 //! column.rs   fields on their way to an array        fields.rs   where fields end
 //! stream.rs   types first, then pieces in their order, a few at once
@@ -336,7 +336,7 @@ fn first_row(
                 let texts = fields.iter().map(|field| String::from_utf8(field.text().into_owned()));
                 let texts = texts.collect::<std::result::Result<Vec<_>, _>>();
                 return texts.map(|texts| (texts, next)).map_err(|_| {
-                    name.at(1, "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`")
+                    name.at(1, "this is not UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`")
                 });
             }
             Err((_, reason)) if is_all || reason != fields::NEVER_CLOSED => return Err(name.at(1, reason)),

@@ -1,5 +1,5 @@
-//! A piece of text, of whole rows, as arrays: once where the first rows tell the types, and a second time for columns of
-//! which later rows say otherwise.
+//! A piece of text, of whole rows, as arrays: once with the types of the first rows, and a second time for columns
+//! whose later rows do not fit these types.
 
 use arrow_array::ArrayRef;
 
@@ -12,7 +12,7 @@ use crate::number::digits;
 /// Rows that types are guessed from.
 const GUESSED_FROM: usize = 64;
 
-const NO_UTF8: &str = "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`";
+const NO_UTF8: &str = "this is not UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`";
 
 /// What is wanted of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ struct Pass<'a> {
     dialect: Dialect<'a>,
     columns: Vec<Column>,
     seen: Vec<Seen>,
-    /// Whether fields that are no UTF-8 are found where they stand, and not when a column is finished.
+    /// Whether invalid UTF-8 is reported at its line, not when the column is finished.
     is_careful: bool,
 }
 
@@ -215,15 +215,15 @@ impl<'a> Pass<'a> {
 }
 
 impl Column {
-    /// Takes a field that begins at a place: what ends it and what follows. `None` if it is to be looked at more closely, as
-    /// few are: it is no whole number in a column of them, or in quotes.
+    /// Parses the field that begins at a place: returns what ends it and what follows. `None` for the few fields that
+    /// need the slow path: those that are not integers in a column of integers, or are in quotes.
     #[inline]
     fn take(&mut self, text: &[u8], at: usize, dialect: Dialect<'_>) -> Option<(End, usize)> {
         let (number, end, next);
         let delimiter = dialect.delimiter;
         match &mut self.cells {
             Cells::Skipped => return fields::skip(text, at, dialect),
-            // A number may stand for a null.
+            // A number may be the text of a null.
             _ if !dialect.nulls.is_empty() => return None,
             Cells::Int64(numbers) => {
                 (number, end, next) = whole(text, at, delimiter)?;

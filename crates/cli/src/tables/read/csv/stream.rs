@@ -177,7 +177,7 @@ impl Pieces<'_> {
             self.csv.look(&self.text, range, |bytes| self.csv.counted(range, bytes, &self.wants))
         };
         let found: Vec<_> = ranges.par_iter().map(piece).collect();
-        // What was seen before and what was read now have to go together; where they do not, faults are no wonder.
+        // If the file changed between the two passes, report that instead of an error in its rows.
         self.csv.data.check_unchanged().map_err(|error| self.name.io(&error))?;
         let batches = found.into_iter().map(|piece| {
             let piece = piece.map_err(|stop| self.csv.told(self.name, &self.text, stop))?;

@@ -13,7 +13,7 @@ fn open(text: &[u8], options: &TableReading) -> std::result::Result<Csv, String>
     Csv::open(&Name::of("a.csv".as_ref()), data, text, options).map_err(|failure| failure.to_string())
 }
 
-/// All rows, read in pieces of so many bytes.
+/// All rows, read in pieces of `size` bytes.
 fn read(text: &[u8], options: &TableReading, size: usize) -> std::result::Result<RecordBatch, String> {
     rows(Csv { size: Some(size), ..open(text, options)? })
 }
@@ -257,10 +257,10 @@ fn faults_name_their_line() {
         (b"a\n1\n2,3\n", "line 3: 2 fields where there is 1"),
         (b"a,b\n1,\"x\n2,3\n", "line 2: column b: a quote is opened here and never closed"),
         (b"a,b\n1,\"x\"y\n", "line 2: column b: text follows a closing quote"),
-        (b"a,b\n1,x\n2,\xff\n", "line 3: column b: this is no UTF-8"),
-        (b"a,b\n1,x\n2,\xff\n3\n4,\"\n", "line 3: column b: this is no UTF-8"),
+        (b"a,b\n1,x\n2,\xff\n", "line 3: column b: this is not UTF-8"),
+        (b"a,b\n1,x\n2,\xff\n3\n4,\"\n", "line 3: column b: this is not UTF-8"),
         (b"a,b\n1,2\n3\n4,\xff\n", "line 3: 1 field"),
-        (b"a\xff,b\n1,x\n", "line 1: this is no UTF-8"),
+        (b"a\xff,b\n1,x\n", "line 1: this is not UTF-8"),
         (b"a\r1\r2\r", "end in CR alone"),
     ] {
         for size in [1, 5, 1 << 20] {

@@ -1,5 +1,5 @@
-//! The text of a file, range by range. Ranges of a plain file are read when they are looked at, into memory that is used
-//! again: a text that is held whole takes as much memory as it is long, and the kernel time to make so many pages.
+//! The text of a file, range by range. Ranges of a plain file are read when they are used, into memory that is reused:
+//! a whole text would take as much memory as it is long, and time for the kernel to map its pages.
 
 use std::io;
 use std::ops::Range;

@@ -131,7 +131,7 @@ fn check_packed(batch: &RecordBatch<'_>, body: &[u8]) -> Result<(), String> {
         let (Ok(start), Ok(length)) = (start, length) else { return Err("a buffer is nowhere".into()) };
         let bytes = start.checked_add(length).and_then(|end| body.get(start..end)).ok_or("a buffer ends too late")?;
         let Some(claim) = bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)) else { continue };
-        // -1 stands for bytes that are not packed.
+        // -1 means that the bytes are not compressed.
         if u64::try_from(claim).is_ok_and(|claim| claim > (length as u64).saturating_mul(most)) {
             return Err(format!("a buffer of {length} bytes claims {claim}"));
         }

@@ -22,7 +22,7 @@ use super::{Chosen, Parquet, failed, rows_of};
 use crate::failure::Result;
 use crate::input::Name;
 
-/// Rows of the first step: the metadata may not tell how long the texts of a dictionary become.
+/// The number of rows of the first step: the metadata may not include the decoded length of a dictionary's texts.
 const FIRST: usize = 128;
 /// The most rows of a step with texts: some may be much longer than those before them, and what a step takes is seen when it
 /// was taken.
@@ -66,7 +66,7 @@ impl Parquet {
     /// The bytes of the wanted columns of a row group, as its metadata have it.
     fn bytes(&self, group: usize, parts: &[Vec<usize>]) -> u64 {
         self.wanted(group, parts).fold(0, |bytes, column| {
-            // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
+            // Texts of a dictionary are longer than their codes; newer files state their length.
             let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
             bytes.saturating_add(u64::try_from(long).unwrap_or(0))
         })

@@ -38,7 +38,7 @@ fn executors_answer_as_one_machine() {
             eprintln!("{} joins by koel: {ran} have run, {cpu} on the CPU", joins.len());
             (ran, cpu)
         });
-        // Who asks first has more tasks.
+        // The executor that polls first gets more tasks.
         assert!(first.0 > 5 && second.0 > 5 && first.0 + second.0 > 100, "{first:?}, {second:?}");
         assert_eq!(second.0, second.1, "OpenCL is off");
         assert!(first.0 > first.1 || !tpch::has_opencl(), "no join by OpenCL: {first:?}");

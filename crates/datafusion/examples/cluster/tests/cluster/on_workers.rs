@@ -38,7 +38,7 @@ fn workers_answer_as_one_machine() {
             assert!(koel > 40 && koel > others, "{koel} joins by koel, {others} by others");
         }
 
-        // Only koel says how long it has asked for keys: workers have run what they had rewritten.
+        // Only koel reports the time of key lookups, so the workers have run the rewritten plan.
         let query = koel_cluster::tables::QUERIES[8];
         let text = async || {
             let plan = context.sql(query).await.expect("SQL").create_physical_plan().await.expect("a plan");

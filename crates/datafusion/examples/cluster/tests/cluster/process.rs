@@ -93,7 +93,7 @@ fn part() {
     runtime.block_on(task).expect("no panic").expect("a process that is ended, and does not end");
 }
 
-/// A port that nobody listens at: not one of those that systems give to connections, and each only once.
+/// A port that is not in use: outside of the ephemeral range, and each is returned only once.
 pub(crate) fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     loop {
