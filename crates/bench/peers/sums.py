@@ -36,12 +36,13 @@ def fsum(values):
     try:
         return math.fsum(values)
     except OverflowError:
-        # A partial sum is beyond the largest double, and the sum may be.
-        exact = sum(map(Fraction, values))
+        # A partial sum is beyond the largest double, and the sum may be. In units of 2^-1074:
+        exact = sum(numerator << 1075 - denominator.bit_length()
+                    for numerator, denominator in map(float.as_integer_ratio, values))
         try:
-            return float(exact)
+            return exact / 2**1074
         except OverflowError:
-            return math.copysign(math.inf, exact)
+            return math.inf if exact > 0 else -math.inf
 
 
 def right(keys, values):
@@ -71,7 +72,7 @@ def engines(keys, values, threads):
         return found["k"].to_numpy(), found["v"].to_numpy()
 
     def by_duckdb(function):
-        found = duck.execute(f"select k, {function}(v) as v from t group by k").to_arrow_table()
+        found = duck.sql(f"select k, {function}(v) as v from t group by k").to_arrow_table()
         return found["k"].to_numpy(), found["v"].to_numpy()
 
     def by_datafusion():
@@ -110,7 +111,6 @@ if os.environ.get("SUMS_THREADS"):
     threads = int(os.environ["SUMS_THREADS"])
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     os.environ.update(POLARS_MAX_THREADS=str(threads), RAYON_NUM_THREADS=str(threads))
-    from fractions import Fraction
     import datafusion, duckdb, koel, numpy as np, polars as pl, pyarrow as pa  # noqa: E401
     measure(threads)
 else:
