@@ -51,7 +51,7 @@ pub(crate) fn key_slots<B: Relational>(backend: &B, sizes: &[usize]) -> Result<(
             slots_of(backend, &column, name)?;
             // Keys that differ in the upper half only; and keys with one lower half and several upper halves.
             let upper: Vec<u64> = column.iter().map(|&key| u64::from(key) << 32).collect();
-            let both: Vec<u64> = (0..).zip(&column).map(|(row, &key)| row % 3 << 32 | u64::from(key)).collect();
+            let both: Vec<u64> = (0..).zip(&column).map(|(row, &key)| ((row % 3) << 32) | u64::from(key)).collect();
             slots_of(backend, &upper, name)?;
             slots_of(backend, &both, name)?;
         }
