@@ -5,9 +5,9 @@
 //               first_rows[slot] = min(first_rows[slot], row);  of_rows[row] = slot
 //
 // The table is open addressing with linear probing. Unlike the tables in koel's other files it is not canonical: which
-// of two keys has the first slot depends on timing. Callers number groups by first rows, which do not. If the table is
-// small enough for the L2 cache, a row takes two reads from that cache, and atomics are as few as new keys and new first
-// rows.
+// of two keys has the first slot depends on timing, and so does whether 128 probes suffice. The least row of a key does
+// not, so callers number groups by first rows. If the table is small enough for the L2 cache, a row takes two reads from
+// that cache, and atomics are as few as new keys and new first rows.
 //
 //   KOEL_KEY_BITS   32 or 64
 //   KOEL_PROBES     slots that a key tries. If none is free, `failed` is set, and the results are invalid.

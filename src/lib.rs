@@ -111,7 +111,7 @@ pub use compact::{CompactingBuilder, CompactingTable};
 pub use cpu::Cpu;
 pub use device::{Any, auto};
 pub use error::{Error, Result};
-pub use exact::{ExactSum, ExactSums, SumStates, exact_ratio};
+pub use exact::{ExactSum, SumStates, exact_ratio};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
 pub use join::{ColumnIndex, ColumnJoin, Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 pub use multi::{MultiBuilder, MultiTable, Retrieved};

@@ -37,12 +37,12 @@ pub struct Expanded<Column> {
     pub places: Column,
 }
 
-/// The slot of each row's key.
+/// A slot for each distinct key of a column.
 #[derive(Debug)]
 pub struct KeySlots<Column> {
-    /// The first row with the key of each slot; all bits set for a slot without a key.
+    /// For each slot, the least row with its key; `u32::MAX` for a slot without a key.
     pub first_rows: Column,
-    /// The slot of each row's key.
+    /// For each row, the slot of its key.
     pub of_rows: Column,
 }
 
@@ -153,10 +153,12 @@ pub trait Relational: HashBackend {
         len: usize,
     ) -> Result<Self::Buffer<T>>;
 
-    /// Gives each distinct key a slot, out of 2^`bits` and one more. `None` if the keys are too many: up to half of the
-    /// slots can be used, and about all of them might be.
+    /// Assigns each distinct key one of 2^`bits` + 1 slots: rows have the same slot if and only if they have the same
+    /// key. `None` if the keys do not fit: up to 2^(`bits` - 1) distinct keys fit unless they were chosen against the
+    /// hash; more may or may not, and more than 2^`bits` + 1 never do. `bits` is 1 to 31.
     ///
-    /// Unlike the results of other passes, slots may differ between devices and between calls.
+    /// `first_rows` has the least row of each key, whatever the schedule. The order of slots is unspecified: unlike the
+    /// results of other passes, slots may differ between devices and between calls. Callers sort or mark by first rows.
     fn key_slots<K: Key>(&self, keys: &Self::Buffer<K>, bits: u32) -> Result<Option<KeySlots<Self::Buffer<u32>>>>;
 
     /// The run of each query: run `ids[i]` goes from `starts[ids[i]]` to `starts[ids[i] + 1]` (there is one more start

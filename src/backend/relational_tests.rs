@@ -48,9 +48,12 @@ pub(crate) fn shards<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> 
 pub(crate) fn key_slots<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for &len in sizes {
         for (name, column) in keys_of_every_sort(len) {
-            let wide: Vec<u64> = column.iter().map(|&key| u64::from(key) << 32).collect();
             slots_of(backend, &column, name)?;
-            slots_of(backend, &wide, name)?;
+            // Keys that differ in the upper half only; and keys with one lower half and several upper halves.
+            let upper: Vec<u64> = column.iter().map(|&key| u64::from(key) << 32).collect();
+            let both: Vec<u64> = (0..).zip(&column).map(|(row, &key)| ((row % 3) << 32) | u64::from(key)).collect();
+            slots_of(backend, &upper, name)?;
+            slots_of(backend, &both, name)?;
         }
     }
     let many = backend.upload(&(0..100).collect::<Vec<u32>>())?;
@@ -59,7 +62,8 @@ pub(crate) fn key_slots<B: Relational>(backend: &B, sizes: &[usize]) -> Result<(
 }
 
 fn slots_of<B: Relational, K: Key + Hash>(backend: &B, column: &[K], name: &str) -> Result<()> {
-    let bits = (4 * column.len().max(1)).next_power_of_two().ilog2();
+    // If all keys differ, up to half of the slots are used.
+    let bits = (2 * column.len().max(1)).next_power_of_two().ilog2();
     let Some(KeySlots { first_rows, of_rows }) = backend.key_slots(&backend.upload(column)?, bits)? else {
         panic!("{name}: there are enough slots")
     };

@@ -7,7 +7,7 @@ use super::{CHUNK, Cpu, Memory};
 use crate::backend::numbers::bits_of;
 use crate::backend::{HashBackend, Numbers, WideAccumulated};
 use crate::error::Result;
-use crate::exact::{ExactSum, Leftovers, Window, sums_of_runs};
+use crate::exact::{ExactSum, Leftovers, Rest, Window, sums_of_runs};
 use crate::parallel::{each, fold};
 
 /// The sums and counts of groups.
@@ -55,21 +55,22 @@ impl Cpu {
             first
         })?;
         let (sums, means) = (atomic(sums), atomic(means));
-        let put = |group: usize, exact: &mut ExactSum| {
-            exact.add_integer(sum(group), window.unit());
+        let put = |group: usize, rest: Rest<'_>| {
+            let count = if means.is_empty() { 0 } else { count(group) };
+            let [found, mean] = rest.results(sum(group), window.unit(), count.into());
             if let Some(to) = sums.get(group) {
-                to.store(bits_of(exact.sum()), Relaxed);
+                to.store(bits_of(found), Relaxed);
             }
             if let Some(to) = means.get(group) {
-                to.store(bits_of(exact.mean(count(group).into())), Relaxed);
+                to.store(bits_of(mean), Relaxed);
             }
         };
-        (0..).zip(exact).for_each(|(group, mut exact)| put(group, &mut exact));
+        (0..).zip(exact).for_each(|(group, mut exact)| put(group, Rest::Sum(&mut exact)));
         if leftovers.len() == 0 {
             return Ok(());
         }
         let (ids, values) = self.sorted(leftovers)?;
-        self.run(|| sums_of_runs(ids.words(), values.words(), |id, exact| put(id as usize, exact)))?
+        self.run(|| sums_of_runs(ids.words(), values.words(), |id, rest| put(id as usize, rest)))?
     }
 
     /// The rows by group.

@@ -2,9 +2,14 @@
 //!
 //! ```text
 //! each thread                      appends rows to pieces, which change hands without a copy
-//! each chunk of the sorted rows    runs that lie in it: their sums
+//! each chunk of the sorted rows    runs that lie in it: their results
 //!                                  the runs at its ends, if they go on: their sums so far
 //! in the end                       sums so far of one run are merged
+//!
+//! a run of a few values            an integer of 128 bits, in a window of 68 to 75 exponents about its greatest value;
+//!                                  the values below the window change it by less than `below`:
+//!                                  if integer - below and integer + below round to the same double, that is the sum
+//! any other run                    a superaccumulator
 //! ```
 //!
 //! A column with exponents of all sizes has little else than leftovers: one group of them all is added up by all
@@ -12,13 +17,17 @@
 
 use std::ops::Range;
 
-use super::ExactSum;
+use super::window::{exponent, integer, unit};
+use super::{ExactSum, nearest, quotient, signed};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{each, fold_with};
 
 /// Rows that one thread adds up at a time, and rows of a piece.
 const CHUNK: usize = if cfg!(miri) { 32 } else { 1 << 14 };
+
+/// The most values of a run that are added up in 128 bits.
+const FEW: usize = 128;
 
 /// Rows of groups: the group and the bits of the value of each.
 #[derive(Debug, Default)]
@@ -89,8 +98,67 @@ impl Leftovers {
     }
 }
 
-/// Calls `of_group` once for each group, with the sum of its values, on all threads. Rows are sorted by group.
-pub(crate) fn sums_of_runs(ids: &[u32], values: &[u64], of_group: impl Fn(u32, &mut ExactSum) + Sync) -> Result<()> {
+/// The leftovers of one group.
+pub(crate) enum Rest<'a> {
+    /// The bits of at most [`FEW`] values.
+    Few(&'a [u64]),
+    Sum(&'a mut ExactSum),
+}
+
+impl Rest<'_> {
+    /// The sum of the leftovers and of `integer` times 2^`exponent`, rounded once; and that sum divided by `count`,
+    /// rounded once, or NaN if the count is 0.
+    pub(crate) fn results(self, integer: i128, exponent: i32, count: u64) -> [f64; 2] {
+        let mut own;
+        let sum = match self {
+            Rest::Sum(sum) => sum,
+            Rest::Few(values) => {
+                if integer == 0
+                    && let Some(found) = by_leading_bits(values, count)
+                {
+                    return found;
+                }
+                own = exact(values);
+                &mut own
+            }
+        };
+        sum.add_integer(integer, exponent);
+        [sum.sum(), sum.mean(count)]
+    }
+}
+
+fn exact(values: &[u64]) -> ExactSum {
+    let mut sum = ExactSum::default();
+    values.iter().for_each(|&bits| sum.add(f64::from_bits(bits)));
+    sum
+}
+
+/// The sum of at most [`FEW`] values and its quotient by `count`, if the bits of the greatest 68 exponents determine
+/// them. Rounding is monotonic: what both ends of an interval round to, all numbers between them do.
+pub(super) fn by_leading_bits(values: &[u64], count: u64) -> Option<[f64; 2]> {
+    let greatest = values.iter().map(|&bits| exponent(bits)).max().filter(|&exponent| exponent < 2047)?;
+    // The mantissas have 53 bits: the sum of all values is below 2^127.
+    let width = 75 - values.len().next_power_of_two().ilog2();
+    let low = (greatest + 1).saturating_sub(width).max(1);
+    let (mut sum, mut below) = (0, 0);
+    for &bits in values {
+        match integer(bits, low, width) {
+            Some(integer) => sum += integer,
+            // 53 bits, shifted down by one at least.
+            None => below += 1 << 52,
+        }
+    }
+    let both = |of: &dyn Fn(i128) -> f64| {
+        let least = of(sum - below);
+        (below == 0 || of(sum + below).to_bits() == least.to_bits()).then_some(least)
+    };
+    let unit = unit(low);
+    let of_sum = |sum: i128| signed(sum < 0, nearest(sum.unsigned_abs(), unit, false));
+    Some([both(&of_sum)?, both(&|sum| quotient(sum, unit, count))?])
+}
+
+/// Calls `of_group` once for each group, with its values, on all threads. Rows are sorted by group.
+pub(crate) fn sums_of_runs(ids: &[u32], values: &[u64], of_group: impl Fn(u32, Rest<'_>) + Sync) -> Result<()> {
     let goes_on = |at: usize| at > 0 && at < ids.len() && ids[at - 1] == ids[at];
     // Runs that begin before a chunk or end after it: the part in the chunk, in order.
     let of_chunk = |rows: Range<usize>| {
@@ -98,12 +166,13 @@ pub(crate) fn sums_of_runs(ids: &[u32], values: &[u64], of_group: impl Fn(u32, &
         let mut at = rows.start;
         for run in ids[rows.clone()].chunk_by(|a, b| a == b) {
             let (id, end) = (run[0], at + run.len());
-            let mut sum = ExactSum::default();
-            values[at..end].iter().for_each(|&bits| sum.add(f64::from_bits(bits)));
+            let values = &values[at..end];
             if (at == rows.start && goes_on(at)) || (end == rows.end && goes_on(end)) {
-                open.push((id, sum));
+                open.push((id, exact(values)));
+            } else if values.len() <= FEW {
+                of_group(id, Rest::Few(values));
             } else {
-                of_group(id, &mut sum);
+                of_group(id, Rest::Sum(&mut exact(values)));
             }
             at = end;
         }
@@ -119,7 +188,7 @@ pub(crate) fn sums_of_runs(ids: &[u32], values: &[u64], of_group: impl Fn(u32, &
     for run in open?.chunk_by_mut(|a, b| a.0 == b.0) {
         let [(id, sum), others @ ..] = run else { continue };
         others.iter().for_each(|(_, other)| sum.merge(other));
-        of_group(*id, sum);
+        of_group(*id, Rest::Sum(sum));
     }
     Ok(())
 }

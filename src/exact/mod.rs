@@ -19,18 +19,16 @@
 //!
 //! R. Neal, "Fast exact summation using small and large superaccumulators", 2015 (arXiv:1505.05571): the small one.
 //!
-//! A superaccumulator is large, so aggregations add up most values in one integer of 128 bits per group (`window.rs`),
-//! and only the others here (`leftovers.rs`).
+//! A superaccumulator is large, so aggregations add up most values in one integer of 128 bits per group: `window.rs`
+//! and `leftovers.rs` for columns in memory, `states.rs` for groups whose rows arrive in pieces or on several machines.
 
-mod groups;
 mod leftovers;
 mod states;
 mod window;
 
-pub use groups::ExactSums;
 pub use states::SumStates;
 
-pub(crate) use leftovers::{Leftovers, sums_of_runs};
+pub(crate) use leftovers::{Leftovers, Rest, sums_of_runs};
 pub(crate) use window::Window;
 
 /// The number of digits: 2098 bits of the largest double, and 64 bits for the number of values.

@@ -16,7 +16,8 @@
 //! the first values, so that at least 32 exponents below the greatest of them are in the window, and at least 24 above
 //! it: columns that are sorted grow.
 
-use super::{ExactSum, UNIT, nearest, quotient, signed};
+use super::window::{exponent, integer, unit};
+use super::{ExactSum, nearest, quotient, signed};
 
 /// Exponents of a window. A double in its units is below 2^124.
 const WIDTH: u32 = 72;
@@ -78,14 +79,13 @@ impl SumStates {
     pub fn add(&mut self, rows: impl Iterator<Item = (usize, f64)> + Clone) {
         if self.low.is_none() {
             let exponents = rows.clone().filter(|&(_, value)| value != 0.0 && value.is_finite());
-            self.low = exponents.map(|(_, value)| exponent(value)).max().map(low_for);
+            self.low = exponents.map(|(_, value)| exponent(value.to_bits())).max().map(low_for);
         }
         // Without a window all values are zero, infinite or NaN.
         let low = self.low.unwrap_or(1);
         for (group, value) in rows {
-            let integer = integer(value, low);
             let sum = &mut self.sums[group];
-            match integer.and_then(|integer| sum.checked_add(integer)) {
+            match integer(value.to_bits(), low, WIDTH).and_then(|integer| sum.checked_add(integer)) {
                 Some(next) => *sum = next,
                 None => self.add_leftover(group, value),
             }
@@ -206,35 +206,10 @@ impl SumStates {
     }
 }
 
-/// The exponent of a double, by its bits; of subnormal numbers 1.
-#[inline(always)]
-fn exponent(value: f64) -> u32 {
-    ((value.to_bits() >> 52) as u32 & 0x7ff).max(1)
-}
-
 /// The low end of the window for values of which this is the greatest exponent.
 fn low_for(exponent: u32) -> u32 {
     let low = exponent.saturating_sub(BELOW).clamp(1, HIGHEST);
     low - (low - 1) % GRID
-}
-
-/// A double in units of the window; `None` if it is left over.
-#[inline(always)]
-fn integer(value: f64, low: u32) -> Option<i128> {
-    let bits = value.to_bits();
-    // Subnormal numbers have the exponent of the smallest others, and no leading bit.
-    let mantissa = (bits & ((1 << 52) - 1)) | u64::from(bits >> 52 & 0x7ff > 0) << 52;
-    let shift = exponent(value).wrapping_sub(low);
-    if shift >= WIDTH {
-        return (mantissa == 0).then_some(0);
-    }
-    let integer = i128::from(mantissa) << shift;
-    Some(if bits >> 63 == 0 { integer } else { -integer })
-}
-
-/// The exponent of a window's unit.
-fn unit(low: u32) -> i32 {
-    low as i32 - 1 + UNIT
 }
 
 fn shifted_up(integer: i128, shift: u32) -> Option<i128> {

@@ -220,7 +220,7 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
     let ids: Vec<u32> = (0..).zip(lengths).flat_map(|(id, len)| std::iter::repeat_n(3 * id, len)).collect();
     let values: Vec<u64> = (0..ids.len()).map(|row| (row as f64 * 1e200 + 0.1).to_bits()).collect();
     let found = Mutex::new(Vec::new());
-    let note = |id, sum: &mut ExactSum| found.lock().expect("no panic").push((id, sum.sum()));
+    let note = |id, rest: Rest<'_>| found.lock().expect("no panic").push((id, rest.results(0, 0, 0)[0]));
     sums_of_runs(&ids, &values, note)?;
     let mut found = found.into_inner().expect("no panic");
     found.sort_by_key(|&(id, _)| id);
@@ -233,6 +233,44 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
     });
     assert!(found.iter().copied().eq(expected));
     sums_of_runs(&[], &[], |id, _| panic!("group {id} of no rows"))
+}
+
+/// Runs of a few values have the results of a superaccumulator, whether their leading bits determine them or not.
+#[test]
+fn leading_bits_are_enough_or_not_used() {
+    let mut random = SplitMix64::new(12);
+    let mut all = columns();
+    // Halves of the last bit of a sum, and the least values on either side of them.
+    for large in [1.0, f64::MAX, 2f64.powi(-960)] {
+        let half = large * 2f64.powi(-53);
+        for tiny in [5e-324, -5e-324, half * 2f64.powi(-60), half * 2f64.powi(-80)] {
+            all.extend([vec![large, half, tiny], vec![-large, -half, tiny], vec![large, half, -half, tiny]]);
+            all.push(vec![large, -large, tiny, tiny]);
+        }
+    }
+    all.extend([
+        vec![f64::INFINITY, 1.0],
+        vec![f64::NAN],
+        vec![f64::MAX; 128],
+        vec![-f64::MAX; 127],
+        vec![5e-324; 128],
+    ]);
+    let (mut quick, mut slow) = (0, 0);
+    for values in all.iter().filter(|values| values.len() <= 128) {
+        let bits: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
+        let integer = i128::from(random.next_u64() as i64) << (random.next_u32() % 40);
+        for (integer, unit) in [(0, 0), (integer, -300)] {
+            for count in [0, 1, 3, values.len() as u64] {
+                let mut sum = ExactSum::default();
+                values.iter().for_each(|&value| sum.add(value));
+                let expected = Rest::Sum(&mut sum).results(integer, unit, count).map(f64::to_bits);
+                assert_eq!(Rest::Few(&bits).results(integer, unit, count).map(f64::to_bits), expected, "{values:?}");
+            }
+        }
+        let by_leading_bits = leftovers::by_leading_bits(&bits, 3).is_some();
+        *(if by_leading_bits { &mut quick } else { &mut slow }) += 1;
+    }
+    assert!(quick > all.len() / 4 && slow > 20, "{quick} of {}, {slow}", all.len());
 }
 
 /// Compared with quotients of integers that both fit doubles, and with sums of tenths.
@@ -251,27 +289,4 @@ fn ratios_are_rounded_once() {
     assert_eq!(exact_ratio(i128::MIN, &[], &[1]), -(2f64.powi(127)));
     assert_eq!(exact_ratio(1, &[], &[10u64.pow(19), 10u64.pow(19), 1 << 32]), 1e-38 / 4_294_967_296.0);
     assert_eq!(exact_ratio(0, &[7], &[3]).to_bits(), 0);
-}
-
-#[test]
-fn groups_of_pieces_have_the_sums_of_all_rows() {
-    for values in columns() {
-        let ids: Vec<u32> = (0..values.len()).map(|row| if row % 5 == 4 { u32::MAX } else { row as u32 % 3 }).collect();
-        let mut sums = ExactSums::default();
-        let (first, second) = values.split_at(values.len() / 2);
-        sums.add(&ids[..first.len()], first);
-        sums.add(&ids[first.len()..], second);
-        let mut expected = [(); 3].map(|()| (ExactSum::default(), 0));
-        for (&id, &value) in ids.iter().zip(&values) {
-            if let Some((sum, count)) = expected.get_mut(id as usize) {
-                sum.add(value);
-                *count += 1;
-            }
-        }
-        let counts: Vec<i64> = expected.iter().map(|&(_, count)| count).collect();
-        let bits = |column: Vec<f64>| column.into_iter().map(f64::to_bits).collect::<Vec<_>>();
-        assert_eq!(bits(sums.sums(3)), bits(expected.iter().map(|(sum, _)| sum.sum()).collect()), "{values:?}");
-        let means = expected.iter().map(|(sum, count)| sum.mean(*count as u64));
-        assert_eq!(bits(sums.means(&counts)), bits(means.collect()), "{values:?}");
-    }
 }

@@ -41,20 +41,12 @@ impl Window {
     /// A double, in units of the window; `None` if it is left over.
     #[inline(always)]
     pub(crate) fn integer(self, bits: u64) -> Option<i128> {
-        let exponent = exponent(bits);
-        // Subnormal numbers have the exponent of the smallest others, and no leading bit.
-        let mantissa = (bits & ((1 << 52) - 1)) | u64::from(exponent > 0) << 52;
-        let shift = exponent.max(1).wrapping_sub(self.low);
-        if shift >= WIDTH {
-            return (mantissa == 0).then_some(0);
-        }
-        let integer = i128::from(mantissa) << shift;
-        Some(if bits >> 63 == 0 { integer } else { -integer })
+        integer(bits, self.low, WIDTH)
     }
 
     /// The exponent of the window's unit.
     pub(crate) fn unit(self) -> i32 {
-        self.low as i32 - 1 + UNIT
+        unit(self.low)
     }
 
     /// A sum in units of the window, as the nearest double.
@@ -65,6 +57,25 @@ impl Window {
 
 /// The exponent of a double, by its bits.
 #[inline(always)]
-fn exponent(bits: u64) -> u32 {
+pub(super) fn exponent(bits: u64) -> u32 {
     (bits >> 52) as u32 & 0x7ff
+}
+
+/// A double, in units of a window of `width` exponents from `low` on; `None` if it is left over.
+#[inline(always)]
+pub(super) fn integer(bits: u64, low: u32, width: u32) -> Option<i128> {
+    let exponent = exponent(bits);
+    // Subnormal numbers have the exponent of the smallest others, and no leading bit.
+    let mantissa = (bits & ((1 << 52) - 1)) | u64::from(exponent > 0) << 52;
+    let shift = exponent.max(1).wrapping_sub(low);
+    if shift >= width {
+        return (mantissa == 0).then_some(0);
+    }
+    let integer = i128::from(mantissa) << shift;
+    Some(if bits >> 63 == 0 { integer } else { -integer })
+}
+
+/// The exponent of a window's unit.
+pub(super) fn unit(low: u32) -> i32 {
+    low as i32 - 1 + UNIT
 }

@@ -5,7 +5,7 @@
 //! Sort     (pairs, triples)           (sorted, rows) = sort_pairs(keys, 0, 1, ..), which is stable, so the row at the
 //!                                     start of each run is the first row of its key
 //! Slots    (many duplicates)          key_slots(keys): a slot for each key, with its first row, in one pass; a sort if
-//!                                     there are more keys than slots
+//!                                     there are more keys than slots, or if slots would take more memory than a sort
 //!
 //! ids      first = a bitmap with a one at each first row;  unique = select(first, keys)
 //!          rows are aggregated by slot or run; the order of groups is applied to the aggregates, which are fewer
@@ -37,6 +37,8 @@ const SLOTS_FROM: u64 = 4;
 const SLOTS_EACH: u64 = 2;
 /// There is at least one slot per this number of rows, because the estimate is too low if groups differ in size.
 const ROWS_PER_SLOT: u64 = 16;
+/// There is at most one slot per this number of rows: aggregates take up to 44 bytes per slot, used or not.
+const LEAST_ROWS_PER_SLOT: u64 = 2;
 /// With at least this number of rows per slot, ascending groups are found by slots.
 const ASCENDING_ROWS_PER_SLOT: usize = 8;
 /// Up to this number of groups, rows are aggregated by the ids of groups instead of their slots: slots of large groups
@@ -128,7 +130,8 @@ impl Strategy {
             return Strategy::Sort;
         }
         let slots = u128::from(SLOTS_EACH * all) * scale / duplicates.max(1);
-        Strategy::Slots(bits_for((slots as u64).max(all / ROWS_PER_SLOT)))
+        let bits = bits_for((slots as u64).max(all / ROWS_PER_SLOT));
+        if 1 << bits > all / LEAST_ROWS_PER_SLOT { Strategy::Sort } else { Strategy::Slots(bits) }
     }
 }
 
@@ -142,12 +145,39 @@ pub(crate) fn distinct_by<B: Runs<K::Rows>, K: Key>(
     keys: &B::Buffer<K>,
     strategy: Strategy,
 ) -> Result<B::Buffer<K>> {
-    match strategy {
+    let first = match strategy {
         Strategy::Table => match FirstSeen::of(backend, keys)? {
-            Some(seen) => seen.unique(backend, keys),
-            None => backend.clone_buffer(keys),
+            Some(seen) => return seen.unique(backend, keys),
+            None => return backend.clone_buffer(keys),
         },
-        _ => Ok(Grouping::by(backend, keys, strategy)?.unique),
+        Strategy::Slots(bits) if let Some(slots) = backend.key_slots(keys, bits)? => {
+            backend.mark(&slots.first_rows, keys.len())?
+        }
+        _ => SortedRows::of(backend, keys)?.first,
+    };
+    backend.select(&first, true, keys)
+}
+
+/// The rows of a column by key.
+struct SortedRows<B: HashBackend> {
+    rows: B::Buffer<u32>,
+    /// A bitmap with a one at each start of a run of equal keys.
+    begins: B::Buffer<u32>,
+    /// The first row of each run.
+    first_rows: B::Buffer<u32>,
+    /// A bitmap of the column with a one at each first row.
+    first: B::Buffer<u32>,
+}
+
+impl<B: Relational> SortedRows<B> {
+    fn of<K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
+        let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(keys.len())?)?;
+        let begins = backend.heads(&sorted)?;
+        drop(sorted);
+        // The sort is stable.
+        let first_rows = backend.select(&begins, true, &rows)?;
+        let first = backend.mark(&first_rows, keys.len())?;
+        Ok(SortedRows { rows, begins, first_rows, first })
     }
 }
 
@@ -186,11 +216,7 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
 
     fn by_sort(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
         let len = keys.len();
-        let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(len)?)?;
-        let begins = backend.heads(&sorted)?;
-        drop(sorted);
-        let first_rows = backend.select(&begins, true, &rows)?;
-        let first = backend.mark(&first_rows, len)?;
+        let SortedRows { rows, begins, first_rows, first } = SortedRows::of(backend, keys)?;
         let unique = backend.select(&first, true, keys)?;
         let (groups, ids) = (unique.len(), backend.gather(&backend.ranks(&first, len)?, &first_rows)?);
         // From the id of each run to the run of each id.

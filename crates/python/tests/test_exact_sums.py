@@ -87,6 +87,14 @@ def test_streams_have_the_same_sums(kind, limit):
     assert bits(found["sum"][:20]) == bits([fsum(values[keys == key].tolist()) for key in range(20)])
 
 
+def test_ten_million_equal_values(device):
+    values = np.full(10**7, 0.1)
+    wanted = {"sum": (values, "sum"), "mean": (values, "mean")}
+    _, found = koel.group_by(np.zeros(len(values), int), wanted, device=device)
+    exact = Fraction(0.1) * len(values)
+    assert (found["sum"].tolist(), found["mean"].tolist()) == ([float(exact)], [0.1])
+
+
 def test_float32_is_added_up_as_float64():
     values = np.float32([1e8, 1, -1e8, 0.1])
     _, found = koel.group_by(np.zeros(4, int), {"sum": (values, "sum")})
@@ -97,7 +105,11 @@ def test_float32_is_added_up_as_float64():
     ([math.inf, 1.0], math.inf),
     ([-math.inf, 1e308], -math.inf),
     ([math.inf, -math.inf], math.nan),
+    ([math.nan, 1.0], math.nan),
+    ([0.1], 0.1),
     ([-0.0, -0.0], 0.0),
+    ([5e-324, 5e-324, -2.5e-323], -1.5e-323),
+    ([1e308, -1e308, 1e-308], 1e-308),
     ([1.7976931348623157e308] * 2, math.inf),
     ([1.7976931348623157e308, 1.7976931348623157e308, -1.7976931348623157e308], 1.7976931348623157e308),
 ])

@@ -71,6 +71,28 @@ fn neighbouring_windows_are_merged_without_leftovers() {
     }
 }
 
+/// The window is that of the first piece, whatever is in the second.
+#[test]
+fn groups_of_pieces_have_the_sums_of_all_rows() {
+    for values in columns() {
+        let rows: Vec<(usize, f64)> = values.iter().enumerate().map(|(row, &value)| (row % 3, value)).collect();
+        let (mut sums, (first, second)) = (SumStates::default(), rows.split_at(rows.len() / 2));
+        for (groups, piece) in [(3, first), (4, second)] {
+            sums.resize(groups);
+            sums.add(piece.iter().copied());
+        }
+        for group in 0..4 {
+            let (mut sum, mut count) = (ExactSum::default(), 0);
+            rows.iter().filter(|row| row.0 == group).for_each(|row| {
+                sum.add(row.1);
+                count += 1;
+            });
+            assert_eq!(sums.sum(group).to_bits(), sum.sum().to_bits(), "{values:?}");
+            assert_eq!(sums.mean(group, count).to_bits(), sum.mean(count).to_bits(), "{values:?}");
+        }
+    }
+}
+
 #[test]
 fn removed_groups_leave_the_others() {
     let mut states = SumStates::default();

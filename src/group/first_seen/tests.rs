@@ -44,7 +44,9 @@ fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K]) -> R
     }
     let mut ascending: Vec<(K, u32)> = unique.iter().copied().zip(counts.iter().copied()).collect();
     ascending.sort_unstable();
-    let too_large = counts.iter().position(|&count| count > 1).map(|id| unique[id].into());
+    // The first group with two halves of 2^64, in either order.
+    let first: Option<u64> = counts.iter().position(|&count| count > 1).map(|id| unique[id].into());
+    let least: Option<u64> = ascending.iter().find(|group| group.1 > 1).map(|group| group.0.into());
     let halves = backend.upload(&vec![1u64 << 63; column.len()])?;
     let (keys, rows) = (backend.upload(column)?, backend.iota(column.len())?);
     let enough = (2 * column.len() as u64).next_power_of_two().ilog2() + 1;
@@ -62,9 +64,13 @@ fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K]) -> R
         let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
         assert!(found.keys.into_iter().zip(found.counts).eq(ascending.iter().copied()), "{about}, ascending");
         let grouping = Grouping::by(backend, &keys, strategy)?;
-        match aggregated_by::<B, K, u64>(backend, grouping, &halves, &[Aggregate::Sum]) {
-            Err(Error::SumTooLarge { key }) => assert_eq!(Some(key), too_large, "{about}"),
-            other => assert!(other.is_ok() && too_large.is_none(), "{about}"),
+        for (grouping, too_large) in
+            [(grouping, first), (Grouping::by(backend, &keys, strategy)?.ascending(backend)?, least)]
+        {
+            match aggregated_by::<B, K, u64>(backend, grouping, &halves, &[Aggregate::Sum]) {
+                Err(Error::SumTooLarge { key }) => assert_eq!(Some(key), too_large, "{about}"),
+                other => assert!(other.is_ok() && too_large.is_none(), "{about}"),
+            }
         }
     }
     Ok(())
@@ -94,6 +100,9 @@ fn the_sample_finds_how_many_rows_a_group_has() -> Result<()> {
     assert_eq!(chosen(Some(16 * rows))?, Strategy::Table);
     // At least twice as many slots as groups, and one for 16 rows.
     assert_eq!(chosen(Some(rows / 2))?, Strategy::Sort);
+    // Nearly four slots per group would be more than one for two rows.
+    assert_eq!(Strategy::by_sample(3 << 20, 4096, 4085), Strategy::Sort);
+    assert_eq!(Strategy::by_sample(1 << 22, 4096, 4087), Strategy::Slots(21));
     for (groups, bits) in [(rows / 4, 20), (rows / 8, 19), (rows / 100, 17), (1, 17)] {
         let Strategy::Slots(chosen) = chosen(Some(groups))? else { panic!("{groups} groups need slots") };
         assert!((bits..=bits + 1).contains(&chosen), "{groups} groups: 2^{chosen} slots");

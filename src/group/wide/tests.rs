@@ -158,6 +158,37 @@ fn doubles_are_aggregated_as_by_a_map() -> Result<()> {
     })
 }
 
+/// Permuted rows on 1 to 64 threads: the sums and means of all groups have the bits of superaccumulators.
+#[test]
+fn the_order_of_rows_and_threads_change_no_sum() -> Result<()> {
+    let (mut random, rows) = (SplitMix64::new(8), size(20_000));
+    let mut values: Vec<f64> = (0..rows)
+        .map(|row| match row % 4 {
+            0 => f64::from_bits(random.next_u64() & !(1 << 62)),
+            1 => f64::from_bits(random.next_u64() >> 12),
+            2 => 1e308,
+            _ => -1e308,
+        })
+        .collect();
+    for groups in [1, 7, 2000, 4500, 15_000] {
+        let mut ids: Vec<u32> = (0..rows as u32).map(|row| row % size(groups) as u32).collect();
+        let expected = doubles().groups(&ids, size(groups), &values);
+        for threads in [1, 2, 3, 8, 64] {
+            for row in (1..rows).rev() {
+                let other = (random.next_u64() % (row as u64 + 1)) as usize;
+                ids.swap(row, other);
+                values.swap(row, other);
+            }
+            let about = format!("{groups} groups, {threads} threads");
+            let wanted = [Aggregate::Sum, Aggregate::Mean];
+            let found = aggregate(&Cpu::with_threads(threads)?, &ids, size(groups), &values, &wanted)?;
+            same(&found.sums, &expected.sums, true, &about);
+            same(&found.means, &expected.means, true, &about);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn counts_need_no_values_and_other_lengths_are_refused() -> Result<()> {
     for threads in [1, 2] {

@@ -186,12 +186,14 @@ impl OpenCl {
         let is_wanted = |wanted: bool| if wanted { groups.len() } else { 0 };
         let (mut sums, mut means) = (zeroed(groups.len())?, zeroed(is_wanted(counts.is_some()))?);
         let (to_sums, to_means) = (atomic(&mut sums), atomic(&mut means));
-        sums_of_runs(&ids, &values, |id, exact| {
+        sums_of_runs(&ids, &values, |id, rest| {
             let at = groups.partition_point(|&group| group < id);
-            exact.add_integer(i128::from(highs[at] as i64) << 64 | i128::from(lows[at]), window.unit());
-            to_sums[at].store(bits_of(exact.sum()), Relaxed);
-            if let (Some(counts), Some(to)) = (&counts, to_means.get(at)) {
-                to.store(bits_of(exact.mean(counts[at].into())), Relaxed);
+            let integer = i128::from(highs[at] as i64) << 64 | i128::from(lows[at]);
+            let count = counts.as_ref().map_or(0, |counts| counts[at].into());
+            let [sum, mean] = rest.results(integer, window.unit(), count);
+            to_sums[at].store(bits_of(sum), Relaxed);
+            if let Some(to) = to_means.get(at) {
+                to.store(bits_of(mean), Relaxed);
             }
         })?;
         Ok(Exact { groups, sums, means })

@@ -1,8 +1,8 @@
-//! Counts and sums of groups whose values come piece by piece.
+//! Counts and sums of groups whose values arrive in pieces.
 //!
 //! ```text
-//! whole numbers, decimals   the sum of upper and of lower 64 bits, each of which fits (partial.rs)
-//! doubles                   exact sums, rounded at the end (koel::ExactSums)
+//! integers, decimals   the sum of upper and of lower 64 bits, each of which fits (partial.rs)
+//! doubles              exact sums, rounded at the end (koel::SumStates)
 //! ```
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field};
-use koel::ExactSums;
+use koel::SumStates;
 
 use crate::aggregate::{DIGITS, Function, decimal_mean, scale};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::group::NO_GROUP;
 use crate::partial::Exact;
 use crate::values::{Numbers, Values};
 
-/// What is added up of each group, by its id.
+/// Counts or sums of groups, by their ids.
 pub(super) struct Sums {
     function: Function,
     counts: Vec<i64>,
@@ -28,10 +28,10 @@ pub(super) struct Sums {
 enum Kind {
     Count,
     Exact(Vec<Exact>),
-    Doubles(ExactSums),
+    Doubles(SumStates),
 }
 
-/// The one with this id.
+/// The state of the group with this id.
 fn of<T: Clone + Default>(all: &mut Vec<T>, id: u32) -> &mut T {
     let at = id as usize;
     if all.len() <= at {
@@ -41,15 +41,15 @@ fn of<T: Clone + Default>(all: &mut Vec<T>, id: u32) -> &mut T {
 }
 
 impl Sums {
-    /// For an aggregate that is added up: of this column, with a result of this type.
+    /// The state of a count, sum or mean of this column, with a result of this type; `None` for other aggregates.
     pub(super) fn of(function: Function, column: Option<&Field>, result: &DataType) -> Option<Self> {
         let kind = match function {
-            // Of no column rows are counted.
+            // Without a column, rows are counted.
             _ if column.is_none() => Kind::Count,
             Function::Count => Kind::Count,
-            Function::Sum if *result == DataType::Float64 => Kind::Doubles(ExactSums::default()),
+            Function::Sum if *result == DataType::Float64 => Kind::Doubles(SumStates::default()),
             Function::Mean if column.is_some_and(|column| column.data_type().is_floating()) => {
-                Kind::Doubles(ExactSums::default())
+                Kind::Doubles(SumStates::default())
             }
             Function::Sum | Function::Mean => Kind::Exact(Vec::new()),
             _ => return None,
@@ -78,7 +78,8 @@ impl Sums {
             Numbers::I128(all) => exact(&|row| all[row]),
             Numbers::F64(all) => {
                 if let Kind::Doubles(sums) = &mut self.kind {
-                    sums.add(&values.ids, all);
+                    sums.resize(self.counts.len());
+                    sums.add(rows().map(|(row, id)| (id as usize, all[row])));
                 }
             }
             Numbers::Other => (),
@@ -86,7 +87,7 @@ impl Sums {
         Ok(())
     }
 
-    /// One value a group, as a column of this type. `first_occurrences` are the first rows of the groups.
+    /// A value per group, as a column of this type. `first_occurrences` has the first row of each group.
     pub(super) fn finish(
         mut self,
         column: Option<&Field>,
@@ -100,12 +101,13 @@ impl Sums {
         let counts = &self.counts;
         Ok(match self.kind {
             Kind::Count => Arc::new(Int64Array::from(self.counts)),
-            Kind::Doubles(sums) => {
-                let values = match self.function {
-                    Function::Mean => sums.means(counts),
-                    _ => sums.sums(first_occurrences.len()),
+            Kind::Doubles(mut sums) => {
+                sums.resize(counts.len());
+                let value = |(group, &count): (usize, &i64)| match self.function {
+                    Function::Mean => sums.mean(group, count.unsigned_abs()),
+                    _ => sums.sum(group),
                 };
-                Arc::new(Float64Array::new(values.into(), nulls()))
+                Arc::new(Float64Array::new(counts.iter().enumerate().map(value).collect(), nulls()))
             }
             Kind::Exact(mut sums) => {
                 sums.resize(first_occurrences.len(), Exact::default());

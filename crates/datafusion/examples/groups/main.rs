@@ -5,7 +5,8 @@
 //! cargo run --release --example groups -- 1000000 9 opencl:0    rows, runs, koel.device
 //! ```
 //!
-//! `single` is one partition, `two` are partial and final aggregates of two. Rows are made first and stay in memory.
+//! `single` is one partition, `two` are partial and final aggregates of two. The sums are those of `integers`, and then
+//! those of `doubles`, which koel adds up exactly. Rows are created first and stay in memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,7 +61,9 @@ fn batch(random: &mut SmallRng, first: usize, rows: usize) -> Result<RecordBatch
         ("name", texts(ints(100_000), &|i| format!("Customer#{i:09}"))),
         ("nullable", Arc::new(ints(1100).into_iter().map(|i| (i < 1000).then_some(i)).collect::<Int64Array>())),
         ("unique", Arc::new(Int64Array::from_iter_values((first..first + rows).map(|i| mix(i as i64))))),
-        ("value", Arc::new(Int64Array::from(ints(1000)))),
+        ("integers", Arc::new(Int64Array::from(ints(1000)))),
+        // Quarters, so that the sums of stock DataFusion are exact too and can be compared.
+        ("doubles", Arc::new(Float64Array::from_iter_values(ints(1000).into_iter().map(|i| i as f64 / 4.0)))),
     ];
     Ok(RecordBatch::try_from_iter(columns)?)
 }
@@ -78,7 +81,7 @@ async fn main() -> Result<()> {
     let starts: Vec<usize> = (0..rows).step_by(8192).collect();
     let batches = starts.iter().map(|&at| batch(&mut random, at, 8192.min(rows - at))).collect::<Result<Vec<_>>>()?;
     println!("{rows} rows; koel.device = '{device}'");
-    println!("keys                  shape   groups  stock ms  koel ms  ratio");
+    println!("keys                  shape   values     groups  stock ms  koel ms  ratio");
     for (by, what) in KEYS {
         for (shape, partitions) in [("single", 1), ("two", 2)] {
             let of = || -> Result<SessionStateBuilder> {
@@ -93,24 +96,25 @@ async fn main() -> Result<()> {
             for context in [&stock, &koel] {
                 context.register_table("t", Arc::clone(&table) as _)?;
             }
-            let sql = format!("select {by}, count(*), sum(value) from t group by {by}");
-            let (mut best, mut groups) = ([Duration::MAX; 2], 0);
-            for _ in 0..runs.max(1) {
-                for (i, context) in [&stock, &koel].into_iter().enumerate() {
-                    let plan = context.sql(&sql).await?.create_physical_plan().await?;
-                    let began = Instant::now();
-                    let answer = collect(plan, context.task_ctx()).await?;
-                    best[i] = best[i].min(began.elapsed());
-                    groups = answer.iter().map(RecordBatch::num_rows).sum();
+            for values in ["integers", "doubles"] {
+                let sql = format!("select {by}, count(*) as n, sum({values}) as s from t group by {by}");
+                let (mut best, mut groups) = ([Duration::MAX; 2], 0);
+                for _ in 0..runs.max(1) {
+                    for (i, context) in [&stock, &koel].into_iter().enumerate() {
+                        let plan = context.sql(&sql).await?.create_physical_plan().await?;
+                        let began = Instant::now();
+                        let answer = collect(plan, context.task_ctx()).await?;
+                        best[i] = best[i].min(began.elapsed());
+                        groups = answer.iter().map(RecordBatch::num_rows).sum();
+                    }
                 }
-            }
-            let [s, k] = best.map(|time| time.as_secs_f64() * 1e3);
-            println!("{by:20}  {shape:6}  {groups:7}  {s:7.1}  {k:7.1}  {:5.2}   {what}", k / s);
-            let named = format!("select {by}, count(*) as n, sum(value) as s from t group by {by}");
-            let digest = format!("select koel_digest({by}, n, s) from ({named})");
-            let [expected, found] = [stock.sql(&digest).await?, koel.sql(&digest).await?];
-            if expected.to_string().await? != found.to_string().await? {
-                return Err(DataFusionError::Execution(format!("answers by {by} differ")));
+                let [s, k] = best.map(|time| time.as_secs_f64() * 1e3);
+                println!("{by:20}  {shape:6}  {values:8}  {groups:7}  {s:7.1}  {k:7.1}  {:5.2}   {what}", k / s);
+                let digest = format!("select koel_digest({by}, n, s) from ({sql})");
+                let [expected, found] = [stock.sql(&digest).await?, koel.sql(&digest).await?];
+                if expected.to_string().await? != found.to_string().await? {
+                    return Err(DataFusionError::Execution(format!("sums of {values} by {by} differ")));
+                }
             }
         }
     }

@@ -96,6 +96,9 @@ impl GroupsAccumulator for Groups {
     fn merge_batch(&mut self, states: &[ArrayRef], numbers: &[usize], groups: usize) -> Result<()> {
         self.resize(groups);
         let states = States::of(self.what, states)?;
+        if numbers.len() != states.len() || numbers.iter().any(|&number| number >= groups) {
+            return Err(DataFusionError::Internal("koel: states of groups that do not exist".into()));
+        }
         for (row, &number) in numbers.iter().enumerate() {
             let count = states.merge(row, &mut self.sums, number)?;
             self.counts[number] = self.counts[number].saturating_add(count);
@@ -139,5 +142,77 @@ impl GroupsAccumulator for Groups {
 impl fmt::Debug for Groups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Groups").field("what", &self.what).field("groups", &self.counts.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{FixedSizeBinaryArray, LargeBinaryArray, UInt64Array};
+    use datafusion::logical_expr::Accumulator;
+
+    use super::super::plain::Plain;
+    use super::*;
+
+    /// Merges states into group 0 by both accumulators.
+    fn merge(what: What, columns: &[ArrayRef]) -> [Result<()>; 2] {
+        let rows = columns.first().map_or(0, |column| column.len());
+        let mut groups = Groups::new(what);
+        [groups.merge_batch(columns, &vec![0; rows], 1), Plain::new(what).merge_batch(columns)]
+    }
+
+    fn sums(states: &[&[u8]]) -> ArrayRef {
+        Arc::new(FixedSizeBinaryArray::try_from_iter(states.iter()).expect("states of one length"))
+    }
+
+    fn leftovers(of_rows: &[Option<&[u8]>]) -> ArrayRef {
+        Arc::new(of_rows.iter().copied().collect::<LargeBinaryArray>())
+    }
+
+    fn count(count: Option<u64>) -> ArrayRef {
+        Arc::new(UInt64Array::from(vec![count]))
+    }
+
+    #[test]
+    fn damaged_states_are_errors() {
+        let mut of_group = SumStates::default();
+        of_group.resize(1);
+        of_group.add([(0, 1e300), (0, 1e-300)].into_iter());
+        let state = of_group.state(0);
+        let rest = of_group.leftovers(0).expect("exponents that are far apart");
+        let (whole, all) = (sums(&[&state]), leftovers(&[Some(&rest)]));
+        let mut no_window = state;
+        no_window[..2].copy_from_slice(&[0xff; 2]);
+        for found in merge(What::Sum, &[Arc::clone(&whole), Arc::clone(&all)]) {
+            found.expect("a state");
+        }
+        for found in merge(What::Mean, &[count(Some(2)), Arc::clone(&whole), Arc::clone(&all)]) {
+            found.expect("a state");
+        }
+        let damaged = [
+            merge(What::Sum, &[sums(&[&no_window]), Arc::clone(&all)]),
+            merge(What::Sum, &[sums(&[&state, &no_window]), leftovers(&[None, None])]),
+            merge(What::Sum, &[Arc::clone(&whole), leftovers(&[Some(&rest[1..])])]),
+            merge(What::Sum, &[Arc::clone(&whole), leftovers(&[Some(&[])])]),
+            merge(What::Mean, &[count(Some(0)), Arc::clone(&whole), Arc::clone(&all)]),
+            merge(What::Mean, &[count(None), Arc::clone(&whole), Arc::clone(&all)]),
+        ];
+        for found in damaged.into_iter().flatten() {
+            assert!(matches!(&found, Err(DataFusionError::Execution(why)) if why.contains("damaged")), "{found:?}");
+        }
+        let other_columns = [
+            merge(What::Sum, &[]),
+            merge(What::Sum, &[Arc::clone(&whole)]),
+            merge(What::Sum, &[Arc::clone(&all), Arc::clone(&whole)]),
+            merge(What::Sum, &[sums(&[&state[1..]]), Arc::clone(&all)]),
+            merge(What::Sum, &[Arc::clone(&whole), leftovers(&[])]),
+            merge(What::Mean, &[Arc::clone(&whole), Arc::clone(&all)]),
+        ];
+        for found in other_columns.into_iter().flatten() {
+            assert!(matches!(found, Err(DataFusionError::Internal(_))), "{found:?}");
+        }
+        for (numbers, groups) in [(&[][..], 1), (&[0, 0], 1), (&[1], 1)] {
+            let found = Groups::new(What::Sum).merge_batch(&[Arc::clone(&whole), Arc::clone(&all)], numbers, groups);
+            assert!(matches!(found, Err(DataFusionError::Internal(_))), "{numbers:?}");
+        }
     }
 }

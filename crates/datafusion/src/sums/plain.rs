@@ -1,7 +1,7 @@
 //! The exact sum or mean of one group, from which values can be retracted: subtracting is as exact as adding.
 //! Infinities and NaN are counted, since no arithmetic takes them back.
 
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::ArrayRef;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::Accumulator;
@@ -79,7 +79,7 @@ impl Accumulator for Plain {
 
     fn merge_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         let states = States::of(self.what, columns)?;
-        for row in 0..columns.first().map_or(0, |column| column.len()) {
+        for row in 0..states.len() {
             let count = states.merge(row, &mut self.merged, 0)?;
             self.merged_count = self.merged_count.saturating_add(count);
         }

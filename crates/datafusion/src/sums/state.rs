@@ -55,7 +55,8 @@ impl<'a> States<'a> {
             };
             let [sums, leftovers] = sum else { return None };
             let sums = sums.as_fixed_size_binary_opt().filter(|sums| sums.value_length() == BYTES)?;
-            Some(States { counts, sums, leftovers: leftovers.as_binary_opt()? })
+            let is_as_long = columns.iter().all(|column| column.len() == sums.len());
+            is_as_long.then_some(States { counts, sums, leftovers: leftovers.as_binary_opt()? })
         };
         read().ok_or_else(|| {
             let types: Vec<_> = columns.iter().map(|column| column.data_type().to_string()).collect();
@@ -63,18 +64,23 @@ impl<'a> States<'a> {
         })
     }
 
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.sums.len()
+    }
+
     /// Adds the state of a row to a group. Returns the number of its values, or 1 for a sum.
     pub(super) fn merge(&self, row: usize, sums: &mut SumStates, group: usize) -> Result<u64> {
-        if self.sums.is_null(row) {
-            return Ok(0);
-        }
+        let has_sum = self.sums.is_valid(row);
+        let count =
+            self.counts.map_or(has_sum.into(), |counts| if counts.is_valid(row) { counts.value(row) } else { 0 });
         let leftovers = self.leftovers.is_valid(row).then(|| self.leftovers.value(row));
-        let state = self.sums.value(row).try_into().ok();
-        if !state.is_some_and(|state| sums.merge(group, state, leftovers)) {
-            let why =
-                "the state of an exact sum is damaged, or of another version of koel: use the same one everywhere";
-            return Err(DataFusionError::Execution(why.into()));
+        let is_state = has_sum == (count > 0)
+            && (!has_sum || self.sums.value(row).try_into().is_ok_and(|state| sums.merge(group, state, leftovers)));
+        if is_state {
+            return Ok(count);
         }
-        Ok(self.counts.map_or(1, |counts| if counts.is_valid(row) { counts.value(row) } else { 0 }))
+        let why = "the state of an exact sum is damaged, or of another version of koel: use the same one everywhere";
+        Err(DataFusionError::Execution(why.into()))
     }
 }
