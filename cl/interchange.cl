@@ -1,4 +1,4 @@
-// Integers of other libraries as words of tables, and bitmaps as bytes (src/opencl/cuda/convert.rs).
+// Integers of other libraries as words of tables, row numbers as integers, and bitmaps as bytes (src/opencl/cuda/convert.rs).
 //
 // KOEL_FROM_BITS and KOEL_TO_BITS are 32 or 64; KOEL_FROM_SIGNED and KOEL_TO_SIGNED are 0 or 1.
 
@@ -34,6 +34,30 @@ __kernel void keys_to_words(__global const from_word *from, const ulong len, con
     const ulong bits = EXTENDED(key);
     const ulong flip = KOEL_TO_SIGNED ? 1UL << (KOEL_TO_BITS - 1) : 0;
     to[i] = (to_word)(fits(bits, IS_NEGATIVE(key)) ? bits ^ flip : absent);
+}
+
+// Integers as integers of another width. The upper bits are cut off.
+__kernel void resized(__global const from_word *from, const ulong len, __global to_word *to) {
+    const ulong i = get_global_id(0);
+    if (i < len) to[i] = (to_word)EXTENDED(from[i]);
+}
+
+// Row numbers as integers of 64 bits; the number that means no row becomes -1.
+__kernel void rows_to_integers(__global const uint *rows, const ulong len, __global ulong *to) {
+    const ulong i = get_global_id(0);
+    if (i < len) to[i] = rows[i] == UINT_MAX ? ~0UL : rows[i];
+}
+
+// The group of each row; none if its value, the bits of a double, is NaN.
+__kernel void without_nan(__global const uint *ids, __global const ulong *values, const ulong len, __global uint *to) {
+    const ulong i = get_global_id(0);
+    if (i < len) to[i] = values[i] << 1 > 0xffe0000000000000UL ? UINT_MAX : ids[i];
+}
+
+// Sets the value of each group without rows to NaN.
+__kernel void nan_if_empty(__global const uint *counts, const ulong len, __global ulong *values) {
+    const ulong i = get_global_id(0);
+    if (i < len && counts[i] == 0) values[i] = 0x7ff8000000000000UL;
 }
 
 // Bit i of a bitmap as byte i, four a work-item; `words` is the number of words of `bytes`.

@@ -138,6 +138,26 @@ def unique(
     device: str = "auto",
 ) -> Any: ...
 @overload
+def unique(
+    a: CudaIntegers,
+    *,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    sorted: bool = True,
+    device: str = "auto",
+) -> Array: ...
+@overload
+def unique(
+    a: CudaIntegers,
+    *,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    sorted: bool = True,
+    device: str = "auto",
+) -> Any: ...
+@overload
 def factorize(
     a: NumpyLike, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
 ) -> tuple[Rows, NDArray[Any]]: ...
@@ -146,10 +166,17 @@ def factorize(
     a: KeysLike, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
 ) -> tuple[Rows, Any]: ...
 @overload
+def factorize(
+    a: CudaIntegers, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
+) -> tuple[Array, Array]: ...
+@overload
 def isin(a: KeysLike, values: KeysLike, *, device: str = "auto") -> NDArray[np.bool_]: ...
 @overload
 def isin(a: CudaIntegers, values: CudaIntegers, *, device: str = "auto") -> Array: ...
+@overload
 def get_indexer(index: KeysLike | Index, keys: KeysLike, *, device: str = "auto") -> Rows: ...
+@overload
+def get_indexer(index: CudaIntegers, keys: CudaIntegers, *, device: str = "auto") -> Array: ...
 @overload
 def join(
     left: KeysLike,
@@ -258,6 +285,7 @@ def unique_stream(
     temp_dir: Path | None = None,
     device: str = "auto",
 ) -> BatchReader: ...
+@overload
 def voxelize(
     points: NDArray[np.float32] | NDArray[np.float64] | ArrayLike | DLPackLike,
     size: float | Sequence[float] | NDArray[Any],
@@ -267,9 +295,22 @@ def voxelize(
     range: Sequence[float] | NDArray[Any] | None = None,
     device: str = "auto",
 ) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]: ...
+@overload
+def voxelize(
+    points: CudaDLPack | CudaInterface,
+    size: float | Sequence[float] | NDArray[Any],
+    max_points: int,
+    max_voxels: int,
+    *,
+    range: Sequence[float] | NDArray[Any] | None = None,
+    device: str = "auto",
+) -> tuple[Array, Array, Array]: ...
+@overload
 def neighbours(
     places: NDArray[np.int32] | NDArray[np.int64] | ArrayLike | DLPackLike, kernel: int = 3, *, device: str = "auto"
 ) -> NDArray[np.int32]: ...
+@overload
+def neighbours(places: CudaDLPack | CudaInterface, kernel: int = 3, *, device: str = "auto") -> Array: ...
 def kmers(
     sequence: str | bytes | os.PathLike[str], k: int, canonical: bool = True, *, device: str = "auto"
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
@@ -292,7 +333,7 @@ class Array:
     @property
     def dtype(self) -> np.dtype[Any]: ...
     @property
-    def shape(self) -> tuple[int]: ...
+    def shape(self) -> tuple[int, ...]: ...
     @property
     def device(self) -> str: ...
     def __len__(self) -> int: ...

@@ -215,5 +215,31 @@ pub fn aggregate<B: Relational, V: Number>(
         return found.download(backend);
     }
     let (ids, values) = (backend.upload(ids)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
-    aggregated::<B, u32, V>(backend, backend.iota(groups)?, &ids, &values, aggregates)?.download(backend)
+    aggregate_on::<B, V>(backend, &ids, groups, &values, aggregates)?.download(backend)
+}
+
+/// [`aggregate`] of columns that are already on the device. `values` contains the bits of the values.
+///
+/// ```
+/// use koel::{Aggregate, Cpu, HashBackend, group};
+/// let cpu = Cpu::new();
+/// let (ids, values) = (cpu.upload(&[0, 2, 0])?, cpu.upload(&[5_u64, 1, 7])?);
+/// let groups = group::wide::aggregate_on::<_, u64>(&cpu, &ids, 3, &values, &[Aggregate::Sum])?;
+/// assert_eq!(groups.download(&cpu)?.sums, [12, 0, 1]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`aggregate`].
+pub fn aggregate_on<B: Relational, V: Number>(
+    backend: &B,
+    ids: &BufferOf<B, u32>,
+    groups: usize,
+    values: &BufferOf<B, V::Word>,
+    aggregates: &[Aggregate],
+) -> Result<DeviceGroups<B, u32, V>> {
+    check_values(values.len(), ids.len(), aggregates)?;
+    Error::check_rows("rows", ids.len())?;
+    Error::check_rows("groups", groups)?;
+    aggregated::<B, u32, V>(backend, backend.iota(groups)?, ids, values, aggregates)
 }

@@ -54,6 +54,41 @@ def main():
     small = queries[:1000].clone()
     ours, _ = best(lambda: members.contains(small), 100)
     print(f"Set.contains, 1,000 int64: {ours * 1e3:.0f} us")
+    del some, members, small, flags, expected
+    # 2^24 keys, four rows each on average.
+    column = keys[: 1 << 24][torch.randint(1 << 24, (rows,), device="cuda")]
+    ours, (values, index, inverse, counts) = best(
+        lambda: koel.unique(column, return_index=True, return_inverse=True, return_counts=True), 3
+    )
+    theirs, (expected, expected_inverse, expected_counts) = best(
+        lambda: torch.unique(column, return_inverse=True, return_counts=True), 3
+    )
+    assert torch.equal(torch.from_dlpack(values), expected)
+    assert torch.equal(torch.from_dlpack(inverse), expected_inverse)
+    assert torch.equal(torch.from_dlpack(counts), expected_counts)
+    assert torch.equal(column[torch.from_dlpack(index)], expected)
+    print(f"unique with index, inverse and counts, 2^26 rows: {ours:.2f} ms; torch.unique without index {theirs:.2f} ms")
+    del index, inverse, counts, expected_inverse, expected_counts
+    ours, values = best(lambda: koel.unique(column), 3)
+    theirs, expected = best(lambda: torch.unique(column), 3)
+    assert torch.equal(torch.from_dlpack(values), expected)
+    print(f"unique, 2^26 rows: {ours:.2f} ms; torch.unique {theirs:.2f} ms")
+    ours, values = best(lambda: koel.unique(column, sorted=False), 3)
+    print(f"unique by first occurrence, 2^26 rows: {ours:.2f} ms")
+    ours, (codes, values) = best(lambda: koel.factorize(column), 3)
+    assert torch.equal(torch.from_dlpack(values)[torch.from_dlpack(codes)], column)
+    print(f"factorize, 2^26 rows: {ours:.2f} ms")
+    del codes, values, expected
+    ours, at = best(lambda: koel.get_indexer(keys, column), 3)
+    assert torch.equal(keys[torch.from_dlpack(at)], column)
+    print(f"get_indexer, 2^26 keys in 2^26: {ours:.2f} ms")
+    del at, column, keys
+    points = torch.rand(1 << 22, 4, device="cuda") * torch.tensor([200.0, 200.0, 8.0, 1.0], device="cuda")
+    ours, (voxels, places, counts) = best(lambda: koel.voxelize(points, (0.2, 0.2, 0.4), 8, -1), 3)
+    print(f"voxelize, 2^22 points, {len(places)} voxels: {ours:.2f} ms")
+    ours, maps = best(lambda: koel.neighbours(places), 3)
+    found = (torch.from_dlpack(maps) >= 0).sum().item()
+    print(f"neighbours, 3^3 of {len(places)} voxels: {ours:.2f} ms, {found} pairs")
 
 
 if __name__ == "__main__":

@@ -196,15 +196,22 @@ fn is_lost() -> bool {
     ![0, process::id()].contains(&OPENCL_OF.load(Ordering::Relaxed))
 }
 
-/// Remembers that this process uses a GPU for a call that has its arrays.
+/// Checks that this process may use a GPU, before a call uses a driver.
 ///
 /// # Errors
 /// DeviceError in a child of a fork whose parent used one.
 #[cfg(feature = "opencl")]
+pub(crate) fn check_on_gpu(name: &str) -> Result<()> {
+    if is_lost() { Err(lost(name)) } else { Ok(()) }
+}
+
+/// Remembers that this process uses a GPU for a call that has its arrays.
+///
+/// # Errors
+/// As [`check_on_gpu`].
+#[cfg(feature = "opencl")]
 pub(crate) fn begin_on_gpu(name: &str) -> Result<()> {
-    if is_lost() {
-        return Err(lost(name));
-    }
+    check_on_gpu(name)?;
     begin_opencl();
     Ok(())
 }

@@ -27,7 +27,8 @@ use crate::tables::Index;
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in the order of the options.
+///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in the order of the options. Of integers in
+///     CUDA memory each is a `koel.Array` on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.unique(np.array([3, 1, 3, 2]))
@@ -45,9 +46,18 @@ pub(crate) fn unique<'py>(
     device: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = a.py();
+    let order = if sorted { IdOrder::Ascending } else { IdOrder::FirstSeen };
+    #[cfg(feature = "opencl")]
+    if let Some(column) = crate::cuda::column("a", a)? {
+        let options = crate::cuda::Options { index: return_index, inverse: return_inverse, counts: return_counts };
+        let mut results = crate::cuda::unique(py, &column, options, order, device)?;
+        return match results.len() {
+            1 => Ok(Bound::new(py, results.remove(0))?.into_any()),
+            _ => Ok(PyTuple::new(py, results)?.into_any()),
+        };
+    }
     let given = GivenKeys::of("a", a, Nan::Value)?;
     let (keys, form) = (given.keys()?, given.form());
-    let order = if sorted { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let open = || for_columns(device, keys.columns());
     let (rows, taken, inverse, counts) = detached_on(py, open, |device, _| {
         let (rows, codes) = if return_inverse || return_counts {
@@ -90,7 +100,8 @@ fn counted(codes: &UInt32Array, groups: usize) -> Vec<i64> {
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The code of each row's value, and the distinct values. For an Arrow column, the codes are a column too, with null instead of -1.
+///     The code of each row's value, and the distinct values. For an Arrow column, the codes are a column too, with null
+///     instead of -1; for integers in CUDA memory both are `koel.Array`s on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))
@@ -104,9 +115,13 @@ pub(crate) fn factorize<'py>(
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = a.py();
+    let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
+    #[cfg(feature = "opencl")]
+    if let Some(column) = crate::cuda::column("a", a)? {
+        return PyTuple::new(py, crate::cuda::factorize(py, &column, order, device)?);
+    }
     let given = GivenKeys::of("a", a, Nan::Missing)?;
     let (keys, form) = (given.keys()?, given.form());
-    let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
     let open = || for_columns(device, keys.columns());
     let (codes, rows, taken) = detached_on(py, open, |device, _| {
@@ -155,7 +170,7 @@ pub(crate) fn isin<'py>(
 }
 
 /// The position of each key among others, as `pandas.Index.get_indexer` returns it: int64, -1 for a key that is not
-/// found.
+/// found. If both are in CUDA memory, it is a `koel.Array` on the same GPU.
 ///
 /// Args:
 ///     index: the keys to search, without duplicates: a column, a tuple of columns, or a `koel.Index`.
@@ -178,6 +193,10 @@ pub(crate) fn get_indexer<'py>(
     let py = keys.py();
     if let Ok(index) = index.cast::<Index>() {
         return index.get().indexer(py, keys);
+    }
+    #[cfg(feature = "opencl")]
+    if let Some(columns) = crate::cuda::pair(("index", index), ("keys", keys))? {
+        return Ok(Bound::new(py, crate::cuda::indexer(py, &columns, device, check_once)?)?.into_any());
     }
     let (mut index, mut given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
     agree(&mut given, &mut index)?;

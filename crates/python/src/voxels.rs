@@ -31,7 +31,7 @@ const FAR: i64 = 1 << (BITS - 1);
 /// The key of points outside of all cells: no cell has the top bit.
 const OUTSIDE: u64 = u64::MAX;
 /// What coordinates can be.
-trait Coordinate: Element + Copy + Send + Sync + Default + PartialOrd {
+trait Coordinate: Element + Copy + Send + Sync + Default + PartialOrd + Into<f64> {
     fn of(value: f64) -> Self;
     /// How many steps of a size are between two coordinates, rounded.
     fn steps(from: Self, to: Self, size: Self) -> f64;
@@ -90,6 +90,15 @@ impl<T: Coordinate> Grid<T> {
             cells[axis] = count as i64;
         }
         Ok(Grid { size, least: [range[0], range[1], range[2]], cells: Some(cells) })
+    }
+
+    #[cfg(feature = "opencl")]
+    fn on_gpu(&self) -> koel::opencl::cuda::Grid {
+        koel::opencl::cuda::Grid {
+            size: self.size.map(Into::into),
+            least: self.least.map(Into::into),
+            cells: self.cells,
+        }
     }
 
     /// The key of a point's cell, or [`OUTSIDE`]; none if it is too far for a key.
@@ -153,7 +162,7 @@ struct Voxels<T> {
 ///
 /// Returns:
 ///     The points of each voxel, as M by max_points by C with zeros behind the last one; the places of the voxels along z, y, x, as M by 3
-///     of int32; how many points each has, as M of int32.
+///     of int32; how many points each has, as M of int32. Of points in CUDA memory these are `koel.Array`s on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> points = np.array([[0.1, 0, 0, 7], [5, 0, 0, 8], [0.2, 0, 0, 9]], np.float32)
@@ -179,6 +188,16 @@ pub(crate) fn voxelize<'py>(
         ));
     }
     let [max_points, most] = [max_points, max_voxels].map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+    #[cfg(feature = "opencl")]
+    {
+        let grid = |is_double: bool| match is_double {
+            true => Ok(Grid::<f64>::of(size, range)?.on_gpu()),
+            false => Ok(Grid::<f32>::of(size, range)?.on_gpu()),
+        };
+        if let Some(results) = crate::cuda::voxelize(points, grid, max_points, most, device)? {
+            return PyTuple::new(points.py(), results);
+        }
+    }
     if let Some(array) = matrix("points", points)? {
         if let Ok(points) = array.extract::<PyReadonlyArray2<'_, f32>>() {
             return of_points(&points, Grid::of(size, range)?, max_points, most, device);
@@ -297,7 +316,7 @@ fn gathered<T: Coordinate>(
 ///
 /// Returns:
 ///     M by kernel^3 of int32: the number of the voxel at each offset, x fastest, or -1 where there is none. The middle column is the voxel
-///     itself.
+///     itself. Of places in CUDA memory it is a `koel.Array` on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.neighbours(np.array([[0, 0, 0], [0, 0, 1]], np.int32))[:, 12:15]
@@ -309,6 +328,10 @@ pub(crate) fn neighbours<'py>(places: &Bound<'py, PyAny>, kernel: u32, device: &
     let py = places.py();
     if kernel.is_multiple_of(2) || kernel > 15 {
         return Err(PyValueError::new_err(format!("kernel is {kernel}: give an odd number up to 15")));
+    }
+    #[cfg(feature = "opencl")]
+    if let Some(result) = crate::cuda::neighbours(places, kernel, device)? {
+        return Ok(Bound::new(py, result)?.into_any());
     }
     let array = matrix("places", places)?;
     let narrow = array.as_ref().and_then(|array| array.extract::<PyReadonlyArray2<'_, i32>>().ok());

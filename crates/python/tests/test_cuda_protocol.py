@@ -88,6 +88,9 @@ def test_arrays_that_are_refused(array, error, text):
         lambda: koel.Set(array),
         lambda: koel.Table(array, array),
         lambda: koel.isin(array, array),
+        lambda: koel.unique(array),
+        lambda: koel.factorize(array),
+        lambda: koel.get_indexer(array, array),
     ]
     for call in calls:
         with pytest.raises(error, match=text):
@@ -115,6 +118,41 @@ def test_arrays_of_both_memories_are_refused_by_name():
         koel.isin(Producer(), Producer(dtype=(0, 32, 1)))
     with pytest.raises(TypeError, match="CUDA device 0 and values on CUDA device 1"):
         koel.Table(Producer(), Producer(device=(2, 1)))
+
+
+def test_kernel_maps_and_voxels_refuse_other_shapes_and_types():
+    floats, integers = (2, 32, 1), (0, 32, 1)
+    for array, error, text in [
+        (Producer(shape=(4, 3), dtype=integers), TypeError, "float32 or float64"),
+        (Producer(shape=(4,), dtype=floats), ValueError, "1 dimensions"),
+        (Producer(shape=(4, 2), dtype=floats), ValueError, "2 numbers each"),
+        (Producer(shape=(4, 3), strides=(6, 2), dtype=floats), ValueError, "strides of 24 and 8 bytes"),
+        (Producer(shape=(4, 3), strides=(0, 1), dtype=floats), ValueError, "strides of 0 and 4 bytes"),
+        (Producer(shape=(4, 3), strides=(-3, 1), dtype=floats), ValueError, "strides of -12 and 4 bytes"),
+        (Interface(shape=(4, 3), typestr="<f2"), TypeError, "float32 or float64"),
+        (Interface(shape=(4, 3), typestr="<f4", strides=(12,)), TypeError, "stride for each dimension"),
+    ]:
+        with pytest.raises(error, match=text):
+            koel.voxelize(array, 1, 2, 3)
+    with pytest.raises(TypeError, match="int32 or int64"):
+        koel.neighbours(Producer(shape=(4, 3), dtype=floats))
+    with pytest.raises(ValueError, match="4 numbers each"):
+        koel.neighbours(Producer(shape=(4, 4), dtype=integers))
+
+
+def test_a_tensor_of_another_device_than_the_current_one_is_read_by_its_other_protocol():
+    class Elsewhere(Producer, Interface):
+        """As PyTorch, which exports only tensors of the current device by DLPack."""
+
+        def __init__(self):
+            Producer.__init__(self)
+            Interface.__init__(self, shape=(2, 2))
+
+        def __dlpack__(self, *, stream=None):
+            raise BufferError("Can't export tensors on a different CUDA device index")
+
+    with pytest.raises(ValueError, match="2 dimensions"):
+        TABLE.lookup(Elsewhere())
 
 
 def test_the_legacy_default_stream_is_requested_once():

@@ -1,4 +1,4 @@
-//! The host side of cl/interchange.cl: integers as words of tables, and bitmaps as bytes.
+//! The host side of cl/interchange.cl: integers as words of tables, row numbers as integers, and bitmaps as bytes.
 
 use crate::backend::{DeviceBuffer as _, Word, bitmap_words};
 use crate::error::{Error, Result};
@@ -6,23 +6,75 @@ use crate::opencl::runtime::program::INTERCHANGE;
 use crate::opencl::{Buffer, OpenCl};
 
 /// Integer keys as words of a table whose keys are signed or not, on the device: the top bit of signed keys is flipped,
-/// as [`KeyType::Signed`](crate::KeyType) says. A key that the table's type does not hold becomes `absent`.
+/// as [`KeyType::Signed`](crate::KeyType) says. A key that the table's type does not hold becomes `absent`. With equal
+/// types, it also converts words back to keys.
 ///
 /// # Errors
-/// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
 pub fn keys_to_words<F: Word, K: Word>(
     device: &OpenCl,
     keys: &Buffer<F>,
     are_signed: bool,
     to_signed: bool,
     absent: K,
-) -> Result<Buffer<K>> {
+    to: &mut Buffer<K>,
+) -> Result<()> {
+    Error::check_length("the words", to.len(), keys.len())?;
     let program = program::<F, K>(device, are_signed, to_signed)?;
-    let to = Buffer::allocate(device, keys.len())?;
     let absent: u64 = absent.into();
     let launch = device.kernel(&program, "keys_to_words")?.buffer(keys).value(keys.len() as u64).value(absent);
-    launch.buffer(&to).over(keys.len())?;
+    launch.buffer(to).over(keys.len())
+}
+
+/// Integers as integers of another width. The upper bits are cut off.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
+pub fn resized<F: Word, K: Word>(
+    device: &OpenCl,
+    from: &Buffer<F>,
+    are_signed: bool,
+    to: &mut Buffer<K>,
+) -> Result<()> {
+    Error::check_length("the integers", to.len(), from.len())?;
+    let program = program::<F, K>(device, are_signed, are_signed)?;
+    let launch = device.kernel(&program, "resized")?.buffer(from).value(from.len() as u64);
+    launch.buffer(to).over(from.len())
+}
+
+/// Row numbers as integers of 64 bits; [`NO_ROW`](crate::NO_ROW) becomes -1.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
+pub fn rows_to_integers(device: &OpenCl, rows: &Buffer<u32>, to: &mut Buffer<u64>) -> Result<()> {
+    Error::check_length("the integers", to.len(), rows.len())?;
+    let program = program::<u32, u32>(device, false, false)?;
+    let launch = device.kernel(&program, "rows_to_integers")?.buffer(rows).value(rows.len() as u64);
+    launch.buffer(to).over(rows.len())
+}
+
+/// The group of each row, and [`NO_ROW`](crate::NO_ROW) for rows whose value, the bits of a double, is NaN.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+pub fn without_nan(device: &OpenCl, ids: &Buffer<u32>, values: &Buffer<u64>) -> Result<Buffer<u32>> {
+    Error::check_length("values", values.len(), ids.len())?;
+    let to = Buffer::allocate(device, ids.len())?;
+    let program = program::<u32, u32>(device, false, false)?;
+    let launch = device.kernel(&program, "without_nan")?.buffer(ids).buffer(values).value(ids.len() as u64);
+    launch.buffer(&to).over(ids.len())?;
     Ok(to)
+}
+
+/// Sets the values, bits of doubles, of groups without rows to NaN.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
+pub fn nan_if_empty(device: &OpenCl, counts: &Buffer<u32>, values: &mut Buffer<u64>) -> Result<()> {
+    Error::check_length("values", values.len(), counts.len())?;
+    let program = program::<u32, u32>(device, false, false)?;
+    let launch = device.kernel(&program, "nan_if_empty")?.buffer(counts).value(counts.len() as u64);
+    launch.buffer(values).over(counts.len())
 }
 
 /// The first `len` bits of a bitmap as bytes, 0 or 1: `len / 4` words, rounded up, whose last bytes may be of later

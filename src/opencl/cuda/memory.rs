@@ -23,6 +23,9 @@ const DESCRIPTOR: u64 = 0x2060;
 /// `CL_MEM_READ_WRITE`.
 const READ_WRITE: u64 = 1;
 
+/// `CL_MEM_OBJECT_ALLOCATION_FAILURE` and `CL_OUT_OF_RESOURCES`.
+const NO_MEMORY: [i32; 2] = [-4, -5];
+
 /// What one allocation of CUDA is to both sides.
 pub(super) struct Block {
     handle: u64,
@@ -118,18 +121,30 @@ impl Cuda {
             Some(block) => block,
             None => self.create(needed).or_else(|error| match error {
                 Error::OutOfMemory { .. } => {
-                    let idle = std::mem::take(&mut *lock(&pair.idle));
-                    if let Err(error) = self.settle() {
-                        lock(&pair.idle).extend(idle);
-                        return Err(error);
-                    }
-                    idle.into_iter().for_each(|block| self.free(block));
+                    self.trim()?;
                     self.create(needed)
                 }
                 other => Err(other),
             })?,
         };
         Ok(Memory { cuda: self.clone(), block: Some(block), bytes, is_acquired: AtomicBool::new(false) })
+    }
+
+    /// Frees all memory that is kept for later calls, of CUDA and of OpenCL. Waits for the work of both.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if that work failed.
+    pub fn trim(&self) -> Result<()> {
+        let pair = &*self.0;
+        let _current = pair.driver.enter(pair.context)?;
+        let idle = std::mem::take(&mut *lock(&pair.idle));
+        if let Err(error) = self.settle() {
+            lock(&pair.idle).extend(idle);
+            return Err(error);
+        }
+        idle.into_iter().for_each(|block| self.free(block));
+        pair.device.0.pool.empty();
+        Ok(())
     }
 
     /// Waits for all work of the OpenCL queue and of the current CUDA context.
@@ -186,6 +201,9 @@ impl Cuda {
             // SAFETY: OpenCL does not own it after a failure.
             drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(descriptor) });
             let (device, doing) = (pair.device.0.info.to_string(), format!("importing {bytes} bytes of CUDA memory"));
+            if NO_MEMORY.contains(&status) {
+                return Err(Error::OutOfMemory { device, bytes: bytes as u64 });
+            }
             return Err(Error::Device { device, doing, message: format!("OpenCL error {status}") });
         }
         // SAFETY: the handle is new, and its one reference becomes this one's.
@@ -232,20 +250,23 @@ impl Memory {
         Ok(Buffer::of_memory(&self.cuda.0.device, self.block().memory.clone())?.shortened(len))
     }
 
-    /// Copies it to the host. Waits for CUDA's work.
+    /// Copies its first bytes to the host. Waits for CUDA's work.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless `to` is as long; [`Error::Device`] if the driver fails.
+    /// [`Error::LengthMismatch`] if `to` is longer; [`Error::Device`] if the driver fails.
     #[expect(unsafe_code, reason = "an address and its length")]
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
-        Error::check_length("the slice", to.len(), self.bytes)?;
+        if to.len() > self.bytes {
+            let (found, expected) = (to.len() as u64, self.bytes as u64);
+            return Err(Error::LengthMismatch { what: "the slice", found, expected });
+        }
         if to.is_empty() {
             return Ok(());
         }
         let pair = &*self.cuda.0;
         let _current = pair.driver.enter(pair.context)?;
         pair.driver.wait()?;
-        // SAFETY: it is that long.
+        // SAFETY: it is at least that long.
         unsafe { pair.driver.download(self.address(), to) }
     }
 

@@ -40,6 +40,7 @@ mod driver;
 mod memory;
 #[cfg(test)]
 mod tests;
+mod voxels;
 
 use std::ffi::{c_char, c_void};
 use std::fmt;
@@ -53,8 +54,9 @@ use crate::error::{Error, Result};
 use driver::{Driver, driver};
 use memory::Block;
 
-pub use convert::{bits_to_bytes, keys_to_words};
+pub use convert::{bits_to_bytes, keys_to_words, nan_if_empty, resized, rows_to_integers, without_nan};
 pub use memory::Memory;
+pub use voxels::{Grid, Matrix, Voxels, neighbours};
 
 /// `CL_DEVICE_UUID_KHR` of the extension `cl_khr_device_uuid`.
 const CL_DEVICE_UUID: u32 = 0x106A;

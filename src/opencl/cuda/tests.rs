@@ -1,8 +1,12 @@
 //! The kernels of cl/interchange.cl against the same arithmetic here, and what happens without a driver.
 
-use super::{Cuda, bits_to_bytes, keys_to_words};
+use super::{
+    Cuda, Grid, Matrix, Voxels, bits_to_bytes, keys_to_words, nan_if_empty, neighbours, resized, rows_to_integers,
+    without_nan,
+};
 use crate::backend::{HashBackend as _, Word};
 use crate::error::{Error, Result};
+use crate::opencl::Buffer;
 use crate::opencl::OpenCl;
 use crate::opencl::tests::device;
 
@@ -33,7 +37,8 @@ fn value(word: u64, bits: u32, is_signed: bool) -> i128 {
 
 fn compare<F: Word, K: Word>(device: &OpenCl, are_signed: bool, to_signed: bool) -> Result<()> {
     let keys: Vec<F> = EDGES.into_iter().map(F::low).collect();
-    let words = keys_to_words(device, &device.upload(&keys)?, are_signed, to_signed, K::low(77))?;
+    let mut words = device.unwritten(keys.len())?;
+    keys_to_words(device, &device.upload(&keys)?, are_signed, to_signed, K::low(77), &mut words)?;
     let (least, most) = match to_signed {
         true => (-1_i128 << (K::BITS - 1), (1_i128 << (K::BITS - 1)) - 1),
         false => (0, (1_i128 << K::BITS) - 1),
@@ -61,6 +66,52 @@ fn integers_of_every_type_become_words_of_every_type() -> Result<()> {
 }
 
 #[test]
+fn words_become_keys_again_and_integers_are_resized() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let keys = device.upload(&EDGES)?;
+    let (mut words, mut back) = (device.unwritten(EDGES.len())?, device.unwritten(EDGES.len())?);
+    keys_to_words(device, &keys, true, true, 0_u64, &mut words)?;
+    keys_to_words(device, &words, true, true, 0_u64, &mut back)?;
+    assert_eq!(device.download(&back)?, EDGES);
+    let low: Vec<u32> = EDGES.iter().map(|&edge| edge as u32).collect();
+    let mut narrow = device.unwritten::<u32>(EDGES.len())?;
+    resized(device, &keys, true, &mut narrow)?;
+    assert_eq!(device.download(&narrow)?, low);
+    for is_signed in [false, true] {
+        resized(device, &narrow, is_signed, &mut back)?;
+        let wide = |&low: &u32| if is_signed { low as i32 as u64 } else { low.into() };
+        assert_eq!(device.download(&back)?, low.iter().map(wide).collect::<Vec<u64>>());
+    }
+    Ok(())
+}
+
+#[test]
+fn row_numbers_become_integers() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let rows = [0, 7, u32::MAX, u32::MAX - 1];
+    let mut to = device.unwritten(rows.len())?;
+    rows_to_integers(device, &device.upload(&rows)?, &mut to)?;
+    assert_eq!(device.download(&to)?, [0, 7, u64::MAX, 0xffff_fffe]);
+    let refused = rows_to_integers(device, &device.upload(&rows[1..])?, &mut to);
+    assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn rows_with_nan_have_no_group() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let values = [0.0, -0.0, f64::NAN, f64::INFINITY, -f64::NAN, f64::NEG_INFINITY, f64::MIN_POSITIVE];
+    let ids: Vec<u32> = (0..values.len() as u32).collect();
+    let expected: Vec<u32> = ids.iter().map(|&id| if values[id as usize].is_nan() { u32::MAX } else { id }).collect();
+    let bits = device.upload(&values.map(f64::to_bits))?;
+    assert_eq!(device.download(&without_nan(device, &device.upload(&ids)?, &bits)?)?, expected);
+    let mut means = device.upload(&[1.5, 2.5].map(f64::to_bits))?;
+    nan_if_empty(device, &device.upload(&[0, 3])?, &mut means)?;
+    assert_eq!(device.download(&means)?, [f64::NAN.to_bits(), 2.5_f64.to_bits()]);
+    Ok(())
+}
+
+#[test]
 fn bitmaps_become_bytes() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     for len in [0_usize, 1, 3, 4, 31, 32, 33, 1000] {
@@ -74,6 +125,79 @@ fn bitmaps_become_bytes() -> Result<()> {
         }
         let refused = bits_to_bytes(device, &device.upload(&bits)?, len, &mut device.filled(len / 4 + 2, 0)?);
         assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
+    }
+    Ok(())
+}
+
+/// A matrix of these rows, and its transpose.
+fn in_both_orders<const C: usize>(device: &OpenCl, rows: &[[u32; C]]) -> Result<[(Buffer<u32>, usize, usize); 2]> {
+    let transposed: Vec<u32> = (0..C).flat_map(|column| rows.iter().map(move |row| row[column])).collect();
+    Ok([(device.upload(rows.as_flattened())?, C, 1), (device.upload(&transposed)?, 1, rows.len())])
+}
+
+#[test]
+fn points_are_gathered_by_voxel() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let points = [[0.1, 0.0, 0.0, 7.0], [5.0, 0.0, -0.5, 8.0], [0.2, 0.0, 0.0, 9.0], [f32::NAN, 0.0, 0.0, 6.0]];
+    let points = [&points[..], &[[0.9, 0.99, 0.0, 5.0], [-0.1, 0.0, 3.0, 4.0]]].concat();
+    let bits: Vec<[u32; 4]> = points.iter().map(|point| point.map(f32::to_bits)).collect();
+    let grid = |cells| Grid { size: [1.0; 3], least: [0.0; 3], cells };
+    for (items, row_step, column_step) in in_both_orders(device, &bits)? {
+        let matrix = Matrix { items: &items, rows: points.len(), columns: 4, row_step, column_step };
+        for (grid, most, expected) in [
+            (grid(None), 9, &[([0, 0, 0], &[7.0, 9.0][..]), ([-1, 0, 5], &[8.0]), ([3, 0, -1], &[4.0])][..]),
+            (grid(None), 1, &[([0, 0, 0], &[7.0, 9.0])]),
+            (grid(Some([9, 9, 9])), 9, &[([0, 0, 0], &[7.0, 9.0])]),
+        ] {
+            let voxels = Voxels::of(device, &matrix, &grid, most)?;
+            assert_eq!(voxels.len(), expected.len());
+            let (mut places, mut counts) = (device.unwritten(3 * voxels.len())?, device.unwritten(voxels.len())?);
+            let mut gathered = device.unwritten(voxels.len() * 2 * 4)?;
+            voxels.places(&mut places)?;
+            voxels.points(&matrix, 2, &mut gathered, &mut counts)?;
+            let (places, counts) = (device.download(&places)?, device.download(&counts)?);
+            let gathered = device.download(&gathered)?;
+            for (i, &(place, fourths)) in expected.iter().enumerate() {
+                assert_eq!(places[3 * i..][..3], place.map(|place: i32| place as u32));
+                assert_eq!(counts[i] as usize, fourths.len());
+                for slot in 0..2 {
+                    let fourth = fourths.get(slot).copied().unwrap_or(0.0_f32);
+                    assert_eq!(f32::from_bits(gathered[(2 * i + slot) * 4 + 3]), fourth);
+                }
+            }
+        }
+        let tiny = Grid { size: [1e-9; 3], ..grid(None) };
+        assert!(matches!(Voxels::of(device, &matrix, &tiny, 9), Err(Error::InvalidParameter { .. })));
+        let outside = Matrix { rows: 7, ..matrix };
+        assert!(matches!(Voxels::of(device, &outside, &grid(None), 9), Err(Error::InvalidParameter { .. })));
+    }
+    Ok(())
+}
+
+#[test]
+fn neighbours_are_numbered() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let far = 1 << 20;
+    let places = [[0, 0, 0], [0, 0, 1], [-1, 1, 0], [far - 1, 0, -far], [-far, 0, far - 1]];
+    let bits = places.map(|place| place.map(|place: i32| place as u32));
+    for (items, row_step, column_step) in in_both_orders(device, &bits)? {
+        let matrix = Matrix { items: &items, rows: places.len(), columns: 3, row_step, column_step };
+        let mut found = device.unwritten(places.len() * 27)?;
+        neighbours(device, &matrix, 3, &mut found)?;
+        let found = device.download(&found)?;
+        for (i, place) in places.iter().enumerate() {
+            for cell in 0..27_i32 {
+                let moved = [place[0] + cell / 9 - 1, place[1] + cell / 3 % 3 - 1, place[2] + cell % 3 - 1];
+                let expected = places.iter().position(|&place| place == moved).map_or(u32::MAX, |at| at as u32);
+                assert_eq!(found[27 * i + cell as usize], expected, "cell {cell} of place {i}");
+            }
+        }
+    }
+    for (places, span) in [([[0_u32; 3]; 2], 3), ([[0; 3], [1 << 20, 0, 0]], 3), ([[0; 3], [1, 0, 0]], 2)] {
+        let items = device.upload(places.as_flattened())?;
+        let matrix = Matrix { items: &items, rows: 2, columns: 3, row_step: 3, column_step: 1 };
+        let refused = neighbours(device, &matrix, span, &mut device.unwritten(54)?);
+        assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
     }
     Ok(())
 }

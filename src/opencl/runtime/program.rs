@@ -85,6 +85,7 @@ pub(in crate::opencl) const ATOMICS: Source = source!("atomics.cl");
 pub(in crate::opencl) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS, KEPT);
 pub(in crate::opencl) const COLUMNS: Source = source!("columns.cl", PREFIX_SUMS, KEPT);
 pub(in crate::opencl) const INTERCHANGE: Source = source!("interchange.cl");
+pub(in crate::opencl) const VOXELS: Source = source!("voxels.cl");
 pub(in crate::opencl) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
 pub(in crate::opencl) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(in crate::opencl) const SORT_ALONE: Source = source!("sort_alone.cl");

@@ -26,7 +26,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
-use koel::{ExactSums, IdOrder};
+use koel::{IdOrder, SumStates};
 
 use super::group::Of;
 use super::grouping::Grouping;
@@ -393,29 +393,22 @@ fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usiz
 fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
     let values = Values::of(column, groups.codes.values());
     let Numbers::F64(numbers) = &values.numbers else { return None };
-    let all: Vec<u32> = (0..groups.len() as u32).collect();
-    let mut sums = ExactSums::default();
-    sums.add(&values.ids, numbers);
-    let first = sums.sums(groups.len());
+    let rows = values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
+    let mut sums = SumStates::default();
+    sums.resize(groups.len());
+    sums.add(rows.map(|(&id, &value)| (id as usize, value)));
+    let first: Vec<f64> = (0..groups.len()).map(|group| sums.sum(group)).collect();
     if first.iter().any(|sum| sum.is_infinite()) && numbers.iter().all(|value| value.is_finite()) {
         return None;
     }
     let mut rests = vec![Vec::new(); groups.len()];
-    let mut left = first.clone();
-    loop {
-        // What follows a sum that is not a number, or infinite, is of no account.
-        left.iter_mut().for_each(|sum| *sum = if sum.is_finite() { -*sum } else { 0.0 });
-        if left.iter().all(|&sum| sum == 0.0) {
-            break;
-        }
-        sums.add(&all, &left);
-        left = sums.sums(groups.len());
-        let of_groups = rests.iter_mut().zip(&first).zip(&mut left);
-        for ((rest, first), left) in of_groups {
-            match first.is_finite() && *left != 0.0 {
-                true => rest.push(*left),
-                false => *left = 0.0,
-            }
+    // A sum that is infinite, or not a number, is not followed by anything.
+    for (group, &first) in first.iter().enumerate().filter(|(_, first)| first.is_finite()) {
+        let mut last = first;
+        while last != 0.0 {
+            sums.add(std::iter::once((group, -last)));
+            last = sums.sum(group);
+            rests[group].extend((last != 0.0).then_some(last));
         }
     }
     let mut has_value = vec![false; groups.len()];

@@ -2,11 +2,13 @@
 
 use koel::opencl::cuda::Cuda;
 use numpy::PyUntypedArray;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
-use super::dlpack::{self, CUDA, CUDA_MANAGED, INT, UINT};
+use super::array::Dtype;
+use super::dlpack::{self, CUDA, CUDA_MANAGED, FLOAT, INT, UINT};
+use crate::device::check_on_gpu;
 use crate::error::Result;
 use crate::tables::Type;
 
@@ -18,25 +20,133 @@ pub(crate) struct GpuColumn {
     pub(super) address: u64,
     /// Bytes from one item to the next.
     pub(super) stride: usize,
-    /// The number of the device, if the protocol has it.
     ordinal: Option<i32>,
 }
 
-impl GpuColumn {
-    /// CUDA's number of its device.
-    pub(crate) fn ordinal(&self) -> Result<i32> {
-        match self.ordinal {
-            Some(ordinal) => Ok(ordinal),
-            None => Ok(Cuda::device_of(self.address)?),
+/// Rows of numbers in CUDA memory, contiguous along one axis at least.
+pub(crate) struct GpuMatrix {
+    pub(crate) name: String,
+    pub(crate) of: Dtype,
+    /// Rows and columns.
+    pub(crate) shape: [usize; 2],
+    pub(super) address: u64,
+    /// Whether the items of a column follow each other, and not those of a row.
+    pub(super) by_column: bool,
+    /// Bytes from one row to the next, or from one column to the next.
+    pub(super) stride: usize,
+    ordinal: Option<i32>,
+}
+
+/// An array whose device is to be found.
+pub(crate) trait Placed {
+    fn name(&self) -> &str;
+    /// CUDA's number of its device; `None` of an empty array whose protocol does not have it, which fits every device.
+    fn ordinal(&self) -> Result<Option<i32>>;
+}
+
+macro_rules! placed {
+    ($($type:ty),*) => {$(
+        impl Placed for $type {
+            fn name(&self) -> &str {
+                &self.name
+            }
+
+            fn ordinal(&self) -> Result<Option<i32>> {
+                match self.ordinal {
+                    Some(ordinal) => Ok(Some(ordinal)),
+                    None if self.is_empty() => Ok(None),
+                    None => Ok(Some(Cuda::device_of(self.address)?)),
+                }
+            }
         }
+    )*};
+}
+placed!(GpuColumn, GpuMatrix);
+
+impl GpuColumn {
+    fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 
-/// An argument in CUDA memory, with what keeps that memory; `None` of any other argument.
+impl GpuMatrix {
+    fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+}
+
+/// What a protocol reports of an array.
+struct Described {
+    name: String,
+    letter: char,
+    bits: u32,
+    shape: Vec<i64>,
+    /// In bytes.
+    strides: Option<Vec<i64>>,
+    address: u64,
+    ordinal: Option<i32>,
+}
+
+/// A column of integers in CUDA memory, with what keeps that memory; `None` of any other argument.
 ///
 /// # Errors
 /// TypeError or ValueError if it is not a column of integers, and what its `__dlpack__` raises.
 pub(crate) fn column<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(GpuColumn, Bound<'py, PyAny>)>> {
+    let Some((array, owner)) = described(name, given)? else { return Ok(None) };
+    let of = of_integers(name, array.letter, array.bits)?;
+    let &[len] = &array.shape[..] else {
+        let text = format!("{name} has {} dimensions and columns have one: give {name}.ravel()", array.shape.len());
+        return Err(PyValueError::new_err(text));
+    };
+    let len = checked_rows(name, len)?;
+    let stride = checked_stride(name, array.strides.map(|strides| strides[0]), len, of.bytes())?;
+    let Described { name, address, ordinal, .. } = array;
+    Ok(Some((GpuColumn { name, of, len, address, stride, ordinal }, owner)))
+}
+
+/// Rows of floats, or of signed integers, in CUDA memory; `None` of any other argument.
+///
+/// # Errors
+/// TypeError or ValueError if it is not such an array, and what its `__dlpack__` raises.
+pub(crate) fn matrix<'py>(
+    name: &str,
+    given: &Bound<'py, PyAny>,
+    letter: char,
+) -> PyResult<Option<(GpuMatrix, Bound<'py, PyAny>)>> {
+    let Some((array, owner)) = described(name, given)? else { return Ok(None) };
+    let of = match (array.letter, array.bits) {
+        ('f', 32 | 64) if letter == 'f' => Dtype::Floats(array.bits),
+        ('i', 32 | 64) if letter == 'i' => Dtype::Integers(Type { bits: array.bits, is_signed: true }),
+        _ => {
+            let wanted = if letter == 'f' { "float32 or float64" } else { "int32 or int64" };
+            return Err(PyTypeError::new_err(format!("{name} is in the memory of a GPU (CUDA): give it as {wanted}")));
+        }
+    };
+    let &[rows, columns] = &array.shape[..] else {
+        let text = format!("{name} has {} dimensions: give rows of numbers, which have two", array.shape.len());
+        return Err(PyValueError::new_err(text));
+    };
+    let (rows, columns, item) = (checked_rows(name, rows)?, checked_rows(name, columns)?, of.bytes() as i64);
+    let [row, column] = match array.strides.as_deref() {
+        Some(&[row, column]) => [row, column],
+        _ => [columns as i64 * item, item],
+    };
+    let (by_column, stride) = if (columns <= 1 || column == item) && (rows <= 1 || row >= columns as i64 * item) {
+        (false, if rows <= 1 { columns as i64 * item } else { row })
+    } else if (rows <= 1 || row == item) && column >= rows as i64 * item {
+        (true, column)
+    } else {
+        let text =
+            format!("{name} has strides of {row} and {column} bytes in the memory of a GPU: give a contiguous copy");
+        return Err(PyValueError::new_err(text));
+    };
+    let Described { name, address, ordinal, .. } = array;
+    let shape = [rows, columns];
+    Ok(Some((GpuMatrix { name, of, shape, address, by_column, stride: stride as usize, ordinal }, owner)))
+}
+
+/// An array in CUDA memory, with what keeps that memory; `None` of any other argument.
+fn described<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(Described, Bound<'py, PyAny>)>> {
     if given.cast::<PyUntypedArray>().is_ok() {
         return Ok(None);
     }
@@ -46,15 +156,30 @@ pub(crate) fn column<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Opt
         && !given.hasattr("__arrow_c_array__")?
     {
         let (kind, _): (i32, i32) = device.call0()?.extract()?;
-        return if matches!(kind, CUDA | CUDA_MANAGED) { by_dlpack(name, given).map(Some) } else { Ok(None) };
+        if !matches!(kind, CUDA | CUDA_MANAGED) {
+            return Ok(None);
+        }
+        // The producer would use the driver.
+        check_on_gpu(name)?;
+        return match by_dlpack(name, given) {
+            // PyTorch refuses tensors of a device that is not the current one; its other protocol does not.
+            Err(error) if error.is_instance_of::<PyBufferError>(given.py()) => {
+                match given.getattr_opt("__cuda_array_interface__") {
+                    Ok(Some(interface)) => Ok(Some((by_interface(name, &interface)?, given.clone()))),
+                    _ => Err(error),
+                }
+            }
+            done => done.map(Some),
+        };
     }
-    match given.getattr_opt("__cuda_array_interface__")? {
-        Some(interface) => by_interface(name, &interface).map(|column| Some((column, given.clone()))),
-        None => Ok(None),
+    if !given.hasattr("__cuda_array_interface__").unwrap_or(true) {
+        return Ok(None);
     }
+    check_on_gpu(name)?;
+    Ok(Some((by_interface(name, &given.getattr("__cuda_array_interface__")?)?, given.clone())))
 }
 
-fn by_dlpack<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<(GpuColumn, Bound<'py, PyAny>)> {
+fn by_dlpack<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<(Described, Bound<'py, PyAny>)> {
     // 1 is CUDA's legacy default stream, which the producer makes wait for its work.
     let stream = [("stream", 1)].into_py_dict(given.py())?;
     let capsule = given.call_method("__dlpack__", (), Some(&stream))?;
@@ -67,18 +192,17 @@ fn by_dlpack<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<(GpuColumn,
     let letter = match (array.dtype.code, array.dtype.lanes) {
         (INT, 1) => 'i',
         (UINT, 1) => 'u',
+        (FLOAT, 1) => 'f',
         _ => '?',
     };
-    let of = of_integers(name, letter, array.dtype.bits.into())?;
-    let len = one_dimension(name, &array.shape)?;
-    let item = of.bytes();
-    let stride = array.strides.map(|strides| strides[0].saturating_mul(item as i64));
-    let stride = checked_stride(name, stride, len, item)?;
+    let bytes = i64::from(array.dtype.bits) / 8;
+    let strides = array.strides.map(|strides| strides.into_iter().map(|stride| stride.saturating_mul(bytes)).collect());
+    let (bits, shape, address) = (array.dtype.bits.into(), array.shape, array.address);
     let (name, ordinal) = (name.into(), Some(array.device.ordinal));
-    Ok((GpuColumn { name, of, len, address: array.address, stride, ordinal }, capsule))
+    Ok((Described { name, letter, bits, shape, strides, address, ordinal }, capsule))
 }
 
-fn by_interface(name: &str, interface: &Bound<'_, PyAny>) -> PyResult<GpuColumn> {
+fn by_interface(name: &str, interface: &Bound<'_, PyAny>) -> PyResult<Described> {
     let interface: &Bound<'_, PyDict> = interface.cast()?;
     let missing = |key: &str| PyTypeError::new_err(format!("{name}: its __cuda_array_interface__ has no {key}"));
     let item = |key: &str| interface.get_item(key)?.ok_or_else(|| missing(key));
@@ -94,18 +218,18 @@ fn by_interface(name: &str, interface: &Bound<'_, PyAny>) -> PyResult<GpuColumn>
             "{name} has a mask, which would be ignored: fill or drop missing values"
         )));
     }
-    let of = of_integers(name, letter, bytes.saturating_mul(8))?;
-    let len = one_dimension(name, &item("shape")?.extract::<Vec<i64>>()?)?;
+    let shape: Vec<i64> = item("shape")?.extract()?;
     let strides: Option<Vec<i64>> = match interface.get_item("strides")? {
         Some(strides) if !strides.is_none() => Some(strides.extract()?),
         _ => None,
     };
-    let stride = strides.map(|strides| strides.first().copied().ok_or_else(|| missing("stride"))).transpose()?;
-    let stride = checked_stride(name, stride, len, of.bytes())?;
+    if strides.as_ref().is_some_and(|strides| strides.len() != shape.len()) {
+        return Err(missing("stride for each dimension"));
+    }
     let (address, _): (u64, bool) = item("data")?.extract()?;
-    // The address determines the device, and an empty array has none.
-    let ordinal = if len == 0 { Some(0) } else { None };
-    Ok(GpuColumn { name: name.into(), of, len, address, stride, ordinal })
+    let (name, bits) = (name.into(), bytes.saturating_mul(8));
+    // The address determines the device.
+    Ok(Described { name, letter, bits, shape, strides, address, ordinal: None })
 }
 
 fn of_integers(name: &str, letter: char, bits: u32) -> PyResult<Type> {
@@ -121,11 +245,7 @@ fn of_integers(name: &str, letter: char, bits: u32) -> PyResult<Type> {
     }
 }
 
-fn one_dimension(name: &str, shape: &[i64]) -> PyResult<usize> {
-    let &[len] = shape else {
-        let text = format!("{name} has {} dimensions and columns have one: give {name}.ravel()", shape.len());
-        return Err(PyValueError::new_err(text));
-    };
+fn checked_rows(name: &str, len: i64) -> PyResult<usize> {
     match u32::try_from(len) {
         Ok(len) if len < u32::MAX => Ok(len as usize),
         _ => Err(PyValueError::new_err(format!(

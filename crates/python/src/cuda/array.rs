@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use koel::opencl::cuda::Memory;
-use numpy::{PyArray1, PyArrayDescr, PyArrayMethods as _};
+use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::dlpack::{self, BOOL, CUDA, DataType, Device, INT, UINT, refuse};
+use super::dlpack::{self, BOOL, CUDA, DataType, Device, FLOAT, INT, UINT, refuse};
+use crate::device::check_on_gpu;
+use crate::output::Fresh;
 use crate::run::detached;
 use crate::tables::Type;
 
@@ -15,6 +17,8 @@ use crate::tables::Type;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dtype {
     Integers(Type),
+    /// Of 32 or 64 bits.
+    Floats(u32),
     Flags,
 }
 
@@ -22,13 +26,15 @@ impl Dtype {
     fn name(self) -> String {
         match self {
             Dtype::Integers(of) => of.name(),
+            Dtype::Floats(bits) => format!("float{bits}"),
             Dtype::Flags => "bool".into(),
         }
     }
 
-    fn bytes(self) -> usize {
+    pub(super) fn bytes(self) -> usize {
         match self {
             Dtype::Integers(of) => of.bytes(),
+            Dtype::Floats(bits) => bits as usize / 8,
             Dtype::Flags => 1,
         }
     }
@@ -37,6 +43,7 @@ impl Dtype {
         let code = match self {
             Dtype::Integers(of) if of.is_signed => INT,
             Dtype::Integers(_) => UINT,
+            Dtype::Floats(_) => FLOAT,
             Dtype::Flags => BOOL,
         };
         DataType { code, bits: 8 * self.bytes() as u8, lanes: 1 }
@@ -46,12 +53,13 @@ impl Dtype {
     fn typestr(self) -> String {
         match self {
             Dtype::Integers(of) => format!("<{}{}", if of.is_signed { 'i' } else { 'u' }, self.bytes()),
+            Dtype::Floats(_) => format!("<f{}", self.bytes()),
             Dtype::Flags => "|b1".into(),
         }
     }
 }
 
-/// A result of one dimension in the memory of a GPU. `torch.from_dlpack(array)`, `cupy.from_dlpack(array)` and
+/// A result in the memory of a GPU. `torch.from_dlpack(array)`, `cupy.from_dlpack(array)` and
 /// `numba.cuda.as_cuda_array(array)` use it in place; `array.numpy()` is a copy in main memory.
 ///
 /// Its values are complete when the call that created it returns, for every stream.
@@ -63,13 +71,26 @@ impl Dtype {
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct Array {
     memory: Arc<Memory>,
-    len: usize,
+    shape: Vec<usize>,
     of: Dtype,
 }
 
 impl Array {
     pub(crate) fn new(memory: Memory, len: usize, of: Dtype) -> Self {
-        Array { memory: Arc::new(memory), len, of }
+        Array::shaped(memory, vec![len], of)
+    }
+
+    /// Of several dimensions, in the order of rows.
+    pub(super) fn shaped(memory: Memory, shape: Vec<usize>, of: Dtype) -> Self {
+        Array { memory: Arc::new(memory), shape, of }
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    fn items(&self) -> usize {
+        self.shape.iter().product()
     }
 
     fn on(&self) -> Device {
@@ -100,7 +121,7 @@ impl Array {
         if copy == Some(true) {
             return Err(refuse("koel.Array is exported without a copy only: copy what you import"));
         }
-        dlpack::capsule(py, self.memory.clone(), (self.memory.address(), self.len), device, self.of.dlpack())
+        dlpack::capsule(py, self.memory.clone(), (self.memory.address(), &self.shape), device, self.of.dlpack())
     }
 
     /// DLPack's protocol: (2, the number of the CUDA device).
@@ -113,9 +134,9 @@ impl Array {
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
-        interface.set_item("shape", (self.len,))?;
+        interface.set_item("shape", self.shape(py)?)?;
         interface.set_item("typestr", self.of.typestr())?;
-        let address = if self.len == 0 { 0 } else { self.memory.address() };
+        let address = if self.items() == 0 { 0 } else { self.memory.address() };
         interface.set_item("data", (address, false))?;
         interface.set_item("strides", py.None())?;
         interface.set_item("stream", py.None())?;
@@ -130,13 +151,12 @@ impl Array {
     /// >>> koel.isin(keys, values).numpy()  # doctest: +SKIP
     /// array([ True,  True, False])
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = detached(py, |_| {
-            let mut bytes = vec![0_u8; self.memory.bytes()];
-            self.memory.read(&mut bytes)?;
-            bytes.truncate(self.len * self.of.bytes());
-            Ok(bytes)
-        })?;
-        PyArray1::from_vec(py, bytes).as_untyped().call_method1("view", (self.dtype(py)?,))
+        check_on_gpu("numpy()")?;
+        let mut fresh = Fresh::<u8>::zeros(py, self.items() * self.of.bytes())?;
+        let bytes = fresh.slice()?;
+        detached(py, |_| Ok(self.memory.read(bytes)?))?;
+        let items = fresh.into_array().call_method1("view", (self.dtype(py)?,))?;
+        items.call_method1("reshape", (self.shape(py)?,))
     }
 
     /// The dtype, as NumPy has it.
@@ -145,10 +165,10 @@ impl Array {
         PyArrayDescr::new(py, self.of.name())
     }
 
-    /// The shape: one number.
+    /// The shape: a length for each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, [self.len])
+        PyTuple::new(py, &self.shape)
     }
 
     /// The device: "cuda:0", ..
@@ -158,10 +178,11 @@ impl Array {
     }
 
     fn __len__(&self) -> usize {
-        self.len
+        self.shape[0]
     }
 
     fn __repr__(&self) -> String {
-        format!("<koel.Array of {} {}, {}>", self.len, self.of.name(), self.device())
+        let shape: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
+        format!("<koel.Array of {} {}, {}>", shape.join(" x "), self.of.name(), self.device())
     }
 }

@@ -14,6 +14,7 @@ pub(super) const CUDA_MANAGED: i32 = 13;
 /// The codes of `DLDataType`.
 pub(super) const INT: u8 = 0;
 pub(super) const UINT: u8 = 1;
+pub(super) const FLOAT: u8 = 2;
 pub(super) const BOOL: u8 = 6;
 
 const NAME: &CStr = c"dltensor";
@@ -100,30 +101,24 @@ pub(super) fn read(name: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Described
 /// What keeps an array while others use it.
 struct Kept<T> {
     _owner: T,
-    shape: [i64; 1],
-    strides: [i64; 1],
+    shape: Vec<i64>,
+    strides: Vec<i64>,
 }
 
-/// A capsule of an array of one dimension, contiguous, which `owner` keeps.
+/// A capsule of a contiguous array, which `owner` keeps.
 pub(super) fn capsule<'py, T: Send + 'static>(
     py: Python<'py>,
     owner: T,
-    (address, len): (u64, usize),
+    (address, shape): (u64, &[usize]),
     device: Device,
     dtype: DataType,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let kept = Box::into_raw(Box::new(Kept { _owner: owner, shape: [len as i64], strides: [1] }));
-    // SAFETY: `kept` is valid until the deleter.
-    let (shape, strides) = unsafe { (&raw mut (*kept).shape, &raw mut (*kept).strides) };
-    let tensor = Tensor {
-        data: address as *mut c_void,
-        device,
-        dimensions: 1,
-        dtype,
-        shape: shape.cast(),
-        strides: strides.cast(),
-        byte_offset: 0,
-    };
+    let strides = (0..shape.len()).map(|i| shape[i + 1..].iter().product::<usize>() as i64).collect();
+    let shape: Vec<i64> = shape.iter().map(|&len| len as i64).collect();
+    let mut kept = Box::new(Kept { _owner: owner, shape, strides });
+    let (dimensions, shape, strides) = (kept.shape.len() as i32, kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
+    let kept = Box::into_raw(kept);
+    let tensor = Tensor { data: address as *mut c_void, device, dimensions, dtype, shape, strides, byte_offset: 0 };
     let managed = Box::into_raw(Box::new(Managed { tensor, context: kept.cast(), deleter: Some(delete::<T>) }));
     // SAFETY: the name lives for ever, and the destructor is for this pointer.
     let made = unsafe { ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(forget)) };

@@ -3,7 +3,8 @@
 use koel::backend::Word;
 use koel::device::AnyBuffer;
 use koel::opencl::Buffer;
-use koel::opencl::cuda::{Cuda, Memory, bits_to_bytes, keys_to_words};
+use koel::opencl::cuda::{Cuda, Memory, bits_to_bytes, keys_to_words, rows_to_integers};
+use koel::{DeviceBuffer as _, HashBackend as _};
 
 use super::{Array, Dtype, GpuColumn};
 use crate::error::{KoelError, Result};
@@ -34,24 +35,29 @@ impl<'a> Imported<'a> {
     /// The keys as words of a table with keys of this type; keys that do not fit this type become `absent`.
     pub(crate) fn words<K: Word>(&self, to: Type, absent: K) -> Result<AnyBuffer<K>> {
         let (device, column) = (self.cuda.device(), self.column);
-        let words = match column.of.bits {
-            32 => keys_to_words::<u32, K>(
-                device,
-                &self.memory.buffer(column.len)?,
-                column.of.is_signed,
-                to.is_signed,
-                absent,
-            ),
-            _ => keys_to_words::<u64, K>(
-                device,
-                &self.memory.buffer(column.len)?,
-                column.of.is_signed,
-                to.is_signed,
-                absent,
-            ),
-        };
-        Ok(AnyBuffer::OpenCl(words?))
+        let mut words = device.unwritten(column.len)?;
+        let (is, into) = (column.of.is_signed, to.is_signed);
+        match column.of.bits {
+            32 => keys_to_words::<u32, K>(device, &self.memory.buffer(column.len)?, is, into, absent, &mut words)?,
+            _ => keys_to_words::<u64, K>(device, &self.memory.buffer(column.len)?, is, into, absent, &mut words)?,
+        }
+        Ok(AnyBuffer::OpenCl(words))
     }
+}
+
+/// Words of keys as keys again.
+pub(super) fn keys<K: Word>(cuda: &Cuda, words: &AnyBuffer<K>, of: Type) -> Result<Array> {
+    let (words, memory) = (opencl_buffer(words)?, cuda.allocate(words.len() * of.bytes())?);
+    let mut to = memory.buffer::<K>(words.len())?;
+    keys_to_words::<K, K>(cuda.device(), words, of.is_signed, of.is_signed, K::low(0), &mut to)?;
+    Ok(Array::new(memory, words.len(), Dtype::Integers(of)))
+}
+
+/// Row numbers as int64, with -1 for none.
+pub(super) fn rows(cuda: &Cuda, rows: &AnyBuffer<u32>) -> Result<Array> {
+    let (rows, memory) = (opencl_buffer(rows)?, cuda.allocate(rows.len() * size_of::<u64>())?);
+    rows_to_integers(cuda.device(), rows, &mut memory.buffer(rows.len())?)?;
+    Ok(Array::new(memory, rows.len(), Dtype::Integers(Type { bits: 64, is_signed: true })))
 }
 
 /// OpenCL's buffer of the two that `Any` has.

@@ -3,7 +3,8 @@
 //! ```text
 //! argument.rs   arguments, by DLPack or __cuda_array_interface__          dlpack.rs    DLPack's structures
 //! array.rs      koel.Array: results that stay on the GPU
-//! keys.rs       keys as words of tables, on the device                    isin.rs      koel.isin
+//! keys.rs       keys as words of tables, on the device, and back          isin.rs      koel.isin
+//! columns.rs    unique, factorize, get_indexer                            voxels.rs    voxelize, neighbours
 //! ```
 //!
 //! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`). It waits for all of
@@ -11,9 +12,11 @@
 
 mod argument;
 mod array;
+mod columns;
 mod dlpack;
 mod isin;
 mod keys;
+mod voxels;
 
 use koel::Any;
 use koel::opencl::cuda::Cuda;
@@ -21,32 +24,35 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::device;
-use crate::error::Result;
+use crate::error::{Failure, Result};
+use crate::run::in_pool;
 
-pub(crate) use argument::{GpuColumn, column};
+pub(crate) use argument::{GpuColumn, Placed, column};
 pub(crate) use array::{Array, Dtype};
+pub(crate) use columns::{Options, factorize, indexer, unique};
 pub(crate) use isin::isin;
 pub(crate) use keys::{Imported, publish};
+pub(crate) use voxels::{neighbours, voxelize};
 
-/// The OpenCL device with the memory of some columns, for `device=` of a call.
+/// The OpenCL device with the memory of some arrays, for `device=` of a call.
 ///
 /// # Errors
-/// TypeError if the columns or the requested device are different ones; DeviceError without a driver.
-pub(crate) fn device_of(asked: &str, columns: &[&GpuColumn]) -> Result<(Cuda, Any)> {
-    let first = columns[0];
-    let ordinal = first.ordinal()?;
-    for column in columns {
-        if column.ordinal()? != ordinal {
+/// TypeError if the arrays or the requested device are different ones; DeviceError without a driver.
+pub(crate) fn device_of(asked: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
+    device::begin_on_gpu(asked)?;
+    let mut first: Option<(&str, i32)> = None;
+    for array in arrays {
+        let Some(ordinal) = array.ordinal()? else { continue };
+        let (name, of_first) = *first.get_or_insert((array.name(), ordinal));
+        if ordinal != of_first {
+            let other = array.name();
             let text = format!(
-                "{} is on CUDA device {ordinal} and {} on CUDA device {}: give arrays of one device",
-                first.name,
-                column.name,
-                column.ordinal()?
+                "{name} is on CUDA device {of_first} and {other} on CUDA device {ordinal}: give arrays of one device"
             );
             return Err(PyTypeError::new_err(text).into());
         }
     }
-    device::begin_on_gpu(asked)?;
+    let (name, ordinal) = first.unwrap_or((arrays[0].name(), 0));
     let cuda = Cuda::nth(ordinal)?;
     let device = Any::OpenCl(cuda.device().clone());
     let id = device::shown(&device);
@@ -54,8 +60,7 @@ pub(crate) fn device_of(asked: &str, columns: &[&GpuColumn]) -> Result<(Cuda, An
         let is_same = device::device(asked, usize::MAX)?.is(&id);
         if !is_same {
             let text = format!(
-                "{} is on CUDA device {ordinal}, which is {id}, and the device of this call is {asked}: leave out device=",
-                first.name
+                "{name} is on CUDA device {ordinal}, which is {id}, and the device of this call is {asked}: leave out device="
             );
             return Err(PyTypeError::new_err(text).into());
         }
@@ -66,7 +71,7 @@ pub(crate) fn device_of(asked: &str, columns: &[&GpuColumn]) -> Result<(Cuda, An
 /// The CUDA side of a table's device, which must have the column.
 ///
 /// # Errors
-/// TypeError if the table is on another device.
+/// TypeError if the table is on another device; DeviceError in a child of a fork.
 pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     let Any::OpenCl(opencl) = device else {
         let text = format!(
@@ -77,9 +82,9 @@ pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
         );
         return Err(PyTypeError::new_err(text).into());
     };
-    let ordinal = column.ordinal()?;
-    let cuda = Cuda::of(opencl)?;
-    if cuda.ordinal() != ordinal {
+    device::begin_on_gpu(&column.name)?;
+    let (ordinal, cuda) = (column.ordinal()?, Cuda::of(opencl)?);
+    if let Some(ordinal) = ordinal.filter(|&ordinal| ordinal != cuda.ordinal()) {
         let text = format!(
             "{} is on CUDA device {ordinal} and the table is on CUDA device {}: give an array of that device",
             column.name,
@@ -88,6 +93,31 @@ pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
         return Err(PyTypeError::new_err(text).into());
     }
     Ok(cuda)
+}
+
+/// Runs work on the device of its arrays and publishes its results. If memory is short, runs it once more after what is
+/// kept for later calls was freed.
+pub(crate) fn on_gpu(
+    py: Python<'_>,
+    asked: &str,
+    arrays: &[&(dyn Placed + Sync)],
+    work: impl Fn(&Cuda, &Any) -> Result<Vec<Array>> + Send + Sync,
+) -> PyResult<Vec<Array>> {
+    Ok(py.detach(|| {
+        let arrays: Vec<&dyn Placed> = arrays.iter().map(|&array| array as &dyn Placed).collect();
+        let (cuda, device) = device_of(asked, &arrays)?;
+        in_pool(|_| {
+            let results = match work(&cuda, &device) {
+                Err(Failure::Koel(koel::Error::OutOfMemory { .. })) => {
+                    cuda.trim()?;
+                    work(&cuda, &device)?
+                }
+                done => done?,
+            };
+            cuda.publish(&results.iter().map(Array::memory).collect::<Vec<_>>())?;
+            Ok(results)
+        })
+    })?)
 }
 
 /// A GPU column and what keeps its memory.

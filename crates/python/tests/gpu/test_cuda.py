@@ -1,6 +1,7 @@
 """Arrays of PyTorch and CuPy on a GPU, with PyTorch and koel's CPU as oracles: `pytest tests/gpu` on a machine with one."""
 
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ def same(array, expected):
     assert array.dtype == expected.dtype and array.shape == expected.shape and len(array) == len(expected)
     np.testing.assert_array_equal(array.numpy(), expected)
     if array.dtype != np.uint32 and array.dtype != np.uint64:
+        assert list(torch.from_dlpack(array).shape) == list(array.shape)
         np.testing.assert_array_equal(on_host(array), expected)
 
 
@@ -94,7 +96,7 @@ def test_duplicates():
 
 def test_work_that_is_under_way_is_waited_for():
     table = koel.Table(torch.arange(1 << 20).cuda(), torch.arange(1 << 20).cuda())
-    stream = torch.cuda.Stream()
+    stream, rights = torch.cuda.Stream(), []
     for _ in range(20):
         with torch.cuda.stream(stream):
             big = torch.rand(4000, 4000, device="cuda")
@@ -105,9 +107,11 @@ def test_work_that_is_under_way_is_waited_for():
         values, found = table.lookup(keys)
         # The results are read on another stream, and their memory is soon used again.
         with torch.cuda.stream(stream):
-            right = (torch.from_dlpack(values)[:-1] == torch.arange(1, 1 << 20, device="cuda")).all()
+            rights.append((torch.from_dlpack(values)[:-1] == torch.arange(1, 1 << 20, device="cuda")).all())
         del values, found
-        assert right.item()
+    # The stream does not wait for the default stream, nor the default stream for it.
+    stream.synchronize()
+    assert all(right.item() for right in rights)
 
 
 def test_results_keep_their_memory():
@@ -131,6 +135,115 @@ def test_a_thousand_calls_take_no_more_memory():
     for _ in range(1000):
         call()
     assert before - torch.cuda.mem_get_info()[0] < 64 << 20
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_unique_and_factorize_are_those_of_the_cpu(dtype, sort):
+    for rows in (2, 31, 70_003, 1 << 20):
+        keys = keys_of(dtype, rows, 6) if rows < 1 << 20 else keys_of(dtype, 1000, 7)[np.arange(rows) * 7 % 1000]
+        same(koel.unique(on_gpu(keys), sorted=sort), koel.unique(keys, sorted=sort, device="cpu"))
+        options = {"return_index": True, "return_inverse": True, "return_counts": True, "sorted": sort}
+        expected = koel.unique(keys, device="cpu", **options)
+        for got, wanted in zip(koel.unique(on_gpu(keys), **options), expected, strict=True):
+            same(got, wanted)
+        for name, wanted in zip(("return_index", "return_inverse", "return_counts"), expected[1:]):
+            same(koel.unique(on_gpu(keys), sorted=sort, **{name: True})[1], wanted)
+        for got, wanted in zip(koel.factorize(on_gpu(keys), sort=sort), koel.factorize(keys, sort=sort, device="cpu")):
+            same(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_get_indexer_is_that_of_the_cpu(dtype):
+    index, keys = np.unique(keys_of(dtype, 30_000, 8)), keys_of(dtype, 70_003, 9)
+    index = np.random.default_rng(1).permutation(index)
+    keys[:9000] = index[:9000]
+    same(koel.get_indexer(on_gpu(index), on_gpu(keys)), koel.get_indexer(index, keys, device="cpu"))
+
+
+def test_columns_without_rows():
+    none = torch.zeros(0, dtype=torch.int64, device="cuda")
+    assert len(koel.unique(none)) == 0 and koel.unique(none).numpy().dtype == np.int64
+    assert [len(array) for array in koel.factorize(none)] == [0, 0]
+    assert koel.get_indexer(none, torch.arange(3).cuda()).numpy().tolist() == [-1, -1, -1]
+    assert [array.shape for array in koel.voxelize(torch.zeros(0, 4).cuda(), 1, 2, 3)] == [(0, 2, 4), (0, 3), (0,)]
+    assert koel.neighbours(torch.zeros(0, 3, dtype=torch.int32).cuda()).shape == (0, 27)
+
+
+def cloud(dtype, rows):
+    points = np.random.default_rng(10).normal(0, 9, (rows, 5)).astype(dtype)
+    points[::97] = np.round(points[::97])
+    points[5, 0], points[6, 1], points[7, 2], points[8, 0] = np.nan, np.inf, -np.inf, -0.0
+    return points
+
+
+@pytest.mark.parametrize("size", [0.1, (0.3, 0.7, 1.1)])
+@pytest.mark.parametrize("space", [None, (-20, -9, -5, 20, 9, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_voxels_are_those_of_the_cpu(dtype, space, size):
+    if space is not None and size != 0.1:
+        space = (-3.0, -7.0, -11.0, 3.0, 7.0, 11.0)
+    points = cloud(dtype, 100_003)
+    for max_points, max_voxels in ((3, -1), (40, 500)):
+        expected = koel.voxelize(points, size, max_points, max_voxels, range=space, device="cpu")
+        tensor = torch.from_numpy(points).cuda()
+        wide = torch.zeros(len(points), 9, dtype=tensor.dtype, device="cuda")
+        wide[:, 2:7] = tensor
+        for given in (tensor, tensor.t().contiguous().t(), wide[:, 2:7], wide.t().contiguous()[2:7].t()):
+            for got, wanted in zip(koel.voxelize(given, size, max_points, max_voxels, range=space), expected, strict=True):
+                same(got, wanted)
+
+
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_kernel_maps_are_those_of_the_cpu(dtype, kernel):
+    places = koel.voxelize(cloud(np.float32, 100_003), 0.5, 1, -1, device="cpu")[1].astype(dtype)
+    places = np.vstack([places, np.array([[2**20 - 1] * 3, [-(2**20)] * 3, [2**20 - 1, 0, -(2**20)]], dtype)])
+    expected = koel.neighbours(places, kernel, device="cpu")
+    tensor = torch.from_numpy(places).cuda()
+    for given in (tensor, tensor.t().contiguous().t()):
+        same(koel.neighbours(given, kernel), expected)
+
+
+def test_calls_of_growing_sizes_do_not_leak_file_descriptors():
+    def call(rows):
+        koel.unique(torch.arange(rows, device="cuda"))
+        return len(os.listdir("/proc/self/fd"))
+
+    call(1000)
+    before = call(1 << 22)
+    counts = [call(1000 + 20_000 * i) for i in range(1000)]
+    assert max(counts) - before < 64
+
+
+def test_a_gpu_whose_memory_pytorch_has():
+    free = torch.cuda.mem_get_info()[0]
+    keys = torch.arange(1 << 24, device="cuda")
+    expected = torch.arange(1 << 24, device="cuda")
+    hoard = torch.empty(free - (3 << 30), dtype=torch.uint8, device="cuda")
+    for _ in range(3):
+        assert torch.equal(torch.from_dlpack(koel.unique(keys)), expected)
+    del hoard
+    torch.cuda.empty_cache()
+
+
+def test_a_child_of_a_fork_is_refused_before_the_driver_is_used():
+    keys = torch.arange(10, device="cuda")
+    table = koel.Table(keys, keys)
+    found = table.lookup(keys)[0]
+    child = os.fork()
+    if child == 0:
+        status = 0
+        for call in (lambda: koel.unique(keys), lambda: table.lookup(keys), lambda: table.lookup(found), found.numpy):
+            try:
+                call()
+                status = 1
+            except koel.DeviceError:
+                pass
+            except BaseException:
+                status = 2
+        os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_results_are_arguments():
@@ -164,5 +277,15 @@ def test_what_is_refused():
     with pytest.raises(BufferError, match="own device"):
         table.lookup(torch.arange(3).cuda())[0].__dlpack__(dl_device=(1, 0))
     with pytest.raises(TypeError, match="memory of a GPU.*cpu"):
-        koel.unique(torch.arange(3).cuda())
+        koel.join(torch.arange(3).cuda(), torch.arange(3).cuda())
+    with pytest.raises(ValueError, match="rows 0 and 2 of the index"):
+        koel.get_indexer(torch.tensor([5, 6, 5]).cuda(), torch.tensor([5]).cuda())
+    with pytest.raises(TypeError, match="float32 or float64"):
+        koel.voxelize(torch.zeros(3, 3, dtype=torch.int64).cuda(), 1, 2, 3)
+    with pytest.raises(ValueError, match="two"):
+        koel.voxelize(torch.zeros(3).cuda(), 1, 2, 3)
+    with pytest.raises(ValueError, match="2.20"):
+        koel.voxelize(torch.full((3, 3), 1e9).cuda(), 1, 2, 3)
+    with pytest.raises(ValueError, match="duplicate"):
+        koel.neighbours(torch.zeros(2, 3, dtype=torch.int32).cuda())
     assert table.lookup(np.arange(3))[0].tolist() == [0, 1, 2]
