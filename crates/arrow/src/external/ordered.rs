@@ -142,7 +142,7 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
         let (mut is_last, mut failed) = (false, None);
         loop {
             // What is done is passed on before more is read: the next morsel of a slow source may take long.
-            while !is_last && in_flight.len() < ahead.morsels && !in_flight.front().is_some_and(|slot| slot.is_done()) {
+            while !is_last && in_flight.len() < ahead.morsels && in_flight.front().is_none_or(|slot| !slot.is_done()) {
                 match morsels.next() {
                     Some(Ok(morsel)) => {
                         let results = Arc::new(Slot { done: Mutex::new(None), changed: Condvar::new() });
