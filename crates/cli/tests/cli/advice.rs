@@ -196,7 +196,7 @@ const FILES: &[Case] = &[
     ),
     (
         "koel convert names.csv orders.parquet -",
-        "by `koel convert`",
+        "one format with `koel convert`",
         "koel convert names.csv n.parquet && koel convert n.parquet n.parquet -",
     ),
     ("koel convert orders.parquet - --header no", "omit it", "koel convert orders.parquet -"),
