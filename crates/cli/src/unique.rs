@@ -62,7 +62,7 @@ pub(crate) struct Args {
     ids: IdOrder,
     /// Also write the id of each row's key to FILE
     ///
-    /// As text or .npy, by the extension, as for -o.
+    /// The format is that of the extension, as for -o.
     #[arg(long, value_name = "FILE", value_parser = options::named_rows_file(), help_heading = "Output")]
     inverse: Option<PathBuf>,
     #[command(flatten)]

@@ -132,7 +132,8 @@ impl Join<'_> {
 
     /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This
     /// thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run morsels and look
-    /// up rows; on other devices, this thread runs the morsels of the left table if the right one fits in memory.
+    /// up rows; on other devices, this thread runs the morsels of the left table if the right one fits in memory, and
+    /// those of one GPU or more are looked up several at a time.
     ///
     /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows at a time. Otherwise each
     /// row of both tables, and each row of the result, is written to a temporary file and read back: once, and once more
@@ -184,7 +185,9 @@ impl Join<'_> {
                     }
                     _ => {
                         // Each device has a batch, and takes the next one when it is done.
-                        let pieces = left_side.pieces(left, whole.batch_bytes());
+                        let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
+                        let bytes = whole.batch_bytes();
+                        let pieces = left_side.gathered(left, bytes, if are_cpus { 0 } else { bytes });
                         let mut pieces = pieces.inspect(|piece| {
                             sizes.left += piece.as_ref().map_or(0, |piece| piece.num_rows() as u64);
                         });

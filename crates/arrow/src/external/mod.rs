@@ -67,6 +67,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
+use arrow_select::concat::concat_batches;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -238,6 +239,35 @@ impl Side {
         })
     }
 
+    /// The same, with consecutive pieces in one batch as long as it has at most `at_once` bytes: devices are faster with
+    /// large batches, and morsels are small.
+    fn gathered<E: From<Error>>(
+        &self,
+        table: Batches<'_, E>,
+        bytes: u64,
+        at_once: u64,
+    ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> {
+        let mut pieces = self.pieces(table, bytes).peekable();
+        std::iter::from_fn(move || {
+            let mut gathered = vec![match pieces.next()? {
+                Ok(piece) => piece,
+                Err(error) => return Some(Err(error)),
+            }];
+            let mut size = row_bytes(&gathered[0]) as u64;
+            let fits = |piece: &std::result::Result<RecordBatch, E>, size: u64| {
+                piece.as_ref().is_ok_and(|piece| size + row_bytes(piece) as u64 <= at_once)
+            };
+            while let Some(Ok(piece)) = pieces.next_if(|piece| fits(piece, size)) {
+                size += row_bytes(&piece) as u64;
+                gathered.push(piece);
+            }
+            Some(match &gathered[..] {
+                [_] => Ok(gathered.swap_remove(0)),
+                _ => memory::check(size).and_then(|()| Ok(concat_batches(&self.schema, &gathered)?)).map_err(E::from),
+            })
+        })
+    }
+
     /// Calls `take` with the same pieces, but with the numbers of their rows, which are counted in `rows`. All threads run
     /// morsels and cut batches; this one calls `take`.
     fn numbered<E: From<Error> + Send>(
@@ -255,7 +285,7 @@ impl Side {
             *rows += piece.num_rows() as u64;
             take(parts::renumbered(&piece, first)?)
         };
-        in_order(&mut table.morsels, Ahead::of(limit), &work, &mut take).map(drop)
+        in_order(&mut table.morsels, Ahead::of(limit)?, &work, &mut take).map(drop)
     }
 
     fn cut(&self, batch: RecordBatch, bytes: u64) -> impl Iterator<Item = Result<RecordBatch>> + use<> {

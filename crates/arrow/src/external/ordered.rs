@@ -1,7 +1,8 @@
 //! The ordered driver: all threads of the pool work on morsels, and the caller gets their results in the order of morsels.
 //!
 //! ```text
-//! caller   repeat  read morsels until `ahead` are in flight; each is queued, and a task of the pool is spawned for it
+//! caller   repeat  read morsels until `ahead` are in flight or the oldest is done; each is queued, and a task of the pool
+//!                  is spawned for it unless enough of them wait
 //!                  the oldest morsel  not started: run it here, and pass its results on as they arise
 //!                                     running:     execute other tasks of the pool, or sleep, until it is done
 //!                                     done:        pass its results on, then run what is left of it
@@ -11,17 +12,19 @@
 //!
 //! A task never waits for another morsel or for the caller, whatever is below it on the stack of its thread. The caller
 //! waits for its own tasks only, as in any fork-join program, and runs a morsel that no task has started. So a pool of one
-//! thread makes progress, and so does a caller that is itself a thread of the pool.
+//! thread makes progress, and so does a caller that is itself a thread of the pool. There, no task starts while the caller
+//! works, so the number of tasks that wait is bounded too.
 //!
 //! Memory is bounded because a task stops keeping results: a batch that was cut short is worked on again by the caller,
-//! which skips the results that were kept. Work must therefore emit the same results of a batch each time.
+//! which skips the results that were kept. Work must therefore emit the same results of a batch each time. A task that is
+//! short of memory leaves its batch to the caller likewise, because the caller needs less for one batch at a time.
 //!
 //! Errors and panics are results too: the one of the first morsel that has any is reported, after all results before it.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -29,7 +32,7 @@ use koel::threads;
 
 use super::devices::{Emit, Stop};
 use super::{Limit, Morsel, memory, row_bytes};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// What is done with each batch of a morsel.
 pub(super) type BatchWork<'a> =
@@ -47,15 +50,22 @@ pub(super) struct Ahead {
 impl Ahead {
     /// A small part of a limit, and no more morsels than keep the pool busy. One at a time if there is no memory for all of
     /// them together: tasks check memory too, but do not see what others are about to allocate.
-    pub(super) fn of(limit: &Limit) -> Ahead {
+    ///
+    /// # Errors
+    /// If the pool has no threads, and none can be started.
+    pub(super) fn of(limit: &Limit) -> Result<Ahead> {
+        // Before the number of threads is read, which starts the pool too, but panics if that fails.
+        threads::ready()?;
         let most = 2 * rayon::current_num_threads();
         let within = (limit.bytes() / (8 * limit.batch_bytes())) as usize;
-        let ahead = Ahead { morsels: within.clamp(2, most.max(2)), bytes: limit.bytes() / 8 };
+        let morsels = within.clamp(2, most.max(2));
         // A batch as it is read and with its row numbers, and two batches of results.
-        let in_flight = 4 * limit.batch_bytes() * ahead.morsels as u64;
-        match memory::check(in_flight + ahead.bytes) {
-            Ok(()) => ahead,
-            Err(_) => Ahead { morsels: 1, bytes: 0 },
+        let in_flight = 4 * limit.batch_bytes() * morsels as u64;
+        // More results than these would not keep more threads busy.
+        let bytes = in_flight.min(limit.bytes() / 8);
+        match memory::check(in_flight + bytes) {
+            Ok(()) => Ok(Ahead { morsels, bytes }),
+            Err(_) => Ok(Ahead { morsels: 1, bytes: 0 }),
         }
     }
 }
@@ -69,7 +79,7 @@ struct Job<'a, E> {
 /// Where the results of a morsel go.
 struct Slot<E> {
     done: Mutex<Option<Done<E>>>,
-    is_done: Condvar,
+    changed: Condvar,
 }
 
 /// A morsel that a task has run.
@@ -92,6 +102,8 @@ enum End<E> {
 struct Shared<'w, 'a, E> {
     work: &'w BatchWork<'w>,
     queue: Mutex<VecDeque<Job<'a, E>>>,
+    /// Tasks that are spawned and have not begun.
+    waiting: AtomicUsize,
     /// Rows of the morsels so far.
     rows: AtomicU64,
     /// Bytes of results that are kept, and the most of them.
@@ -115,10 +127,10 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
     work: &BatchWork<'_>,
     take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
 ) -> std::result::Result<u64, E> {
-    threads::ready().map_err(Error::from)?;
     let shared = Shared {
         work,
         queue: Mutex::default(),
+        waiting: AtomicUsize::new(0),
         rows: AtomicU64::new(0),
         kept: AtomicU64::new(0),
         most: ahead.bytes,
@@ -129,14 +141,19 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
         let mut in_flight: VecDeque<Arc<Slot<E>>> = VecDeque::new();
         let (mut is_last, mut failed) = (false, None);
         loop {
-            while !is_last && in_flight.len() < ahead.morsels {
+            // What is done is passed on before more is read: the next morsel of a slow source may take long.
+            while !is_last && in_flight.len() < ahead.morsels && in_flight.front().is_none_or(|slot| !slot.is_done()) {
                 match morsels.next() {
                     Some(Ok(morsel)) => {
-                        let results = Arc::new(Slot { done: Mutex::new(None), is_done: Condvar::new() });
+                        let results = Arc::new(Slot { done: Mutex::new(None), changed: Condvar::new() });
                         in_flight.push_back(Arc::clone(&results));
                         lock(&shared.queue).push_back(Job { morsel, results });
-                        let shared = &shared;
-                        scope.spawn_fifo(move |_| shared.run_one());
+                        // There are at least as many tasks as queued morsels, of which there are `ahead.morsels` at most.
+                        if shared.waiting.load(Relaxed) < ahead.morsels {
+                            shared.waiting.fetch_add(1, Relaxed);
+                            let shared = &shared;
+                            scope.spawn_fifo(move |_| shared.run_one());
+                        }
                     }
                     Some(Err(error)) => (is_last, failed) = (true, Some(error)),
                     None => is_last = true,
@@ -162,13 +179,16 @@ struct Leaving<'s, 'w, 'a, E>(&'s Shared<'w, 'a, E>);
 impl<E> Drop for Leaving<'_, '_, '_, E> {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Relaxed);
-        lock(&self.0.queue).clear();
+        // Morsels are dropped without the lock: they are values of the caller's types.
+        let queue = std::mem::take(&mut *lock(&self.0.queue));
+        drop(queue);
     }
 }
 
 impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
     /// What a task does.
     fn run_one(&self) {
+        self.waiting.fetch_sub(1, Relaxed);
         let Some(Job { morsel, results }) = lock(&self.queue).pop_front() else { return };
         let mut done = Done { results: Vec::new(), rest: Vec::new(), skip: 0, end: End::Completed };
         let run = || morsel(&mut |batch| self.keep(batch, &mut done));
@@ -178,7 +198,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
             Err(panic) => End::Panicked(panic),
         };
         *lock(&results.done) = Some(done);
-        results.is_done.notify_all();
+        results.changed.notify_all();
     }
 
     fn count(&self, batch: &RecordBatch) {
@@ -209,8 +229,8 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         });
         match worked {
             Ok(()) => Ok(()),
-            Err(Stop::Failed(error)) => Err(error.into()),
-            Err(Stop::Unwanted) => {
+            Err(Stop::Failed(error)) if !is_short_of_memory(&error) => Err(error.into()),
+            Err(Stop::Failed(_) | Stop::Unwanted) => {
                 done.rest.push(batch);
                 done.skip = kept;
                 Ok(())
@@ -273,17 +293,25 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
 }
 
 impl<E> Slot<E> {
+    fn is_done(&self) -> bool {
+        lock(&self.done).is_some()
+    }
+
     /// Waits for the task that runs this morsel. A thread of a pool executes other tasks meanwhile.
     fn wait(&self) -> Done<E> {
-        threads::wait_for(|| lock(&self.done).is_some());
+        threads::wait_for(|| self.is_done());
         let mut done = lock(&self.done);
         loop {
             match done.take() {
                 Some(done) => return done,
-                None => done = self.is_done.wait(done).unwrap_or_else(PoisonError::into_inner),
+                None => done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
+}
+
+fn is_short_of_memory(error: &Error) -> bool {
+    matches!(error, Error::Koel(koel::Error::OutOfMemory { .. }))
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,9 +1,12 @@
 //! The ordered driver gives one result at any number of threads, and ends with the first error.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -126,6 +129,77 @@ fn the_first_error_is_reported_after_all_results_before_it() {
             assert_eq!(rows, 3 * 11 * ROWS);
         }
     });
+}
+
+/// A task that is short of memory leaves its batch to the caller, which fails only if it is short of memory itself.
+#[test]
+fn short_memory_of_a_task_is_not_an_error() {
+    everywhere(|| {
+        let caller = thread::current().id();
+        let is_short = || Stop::Failed(koel::Error::OutOfMemory { device: "test".into(), bytes: 1 }.into());
+        for ahead in AHEAD {
+            let work = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| match thread::current().id() == caller {
+                true => thrice(batch, emit),
+                false => {
+                    emit(self::batch(values(batch)[..7].iter().flat_map(|&value| [value; 3])))?;
+                    Err(is_short())
+                }
+            };
+            let (found, rows) = all(ahead, &|_| Ok(()), &work);
+            assert_eq!(rows.expect("no error"), (MORSELS * ROWS) as u64);
+            assert!(found == tripled(MORSELS * ROWS), "{ahead:?}");
+            let (found, rows) = all(ahead, &|_| Ok(()), &|_, _| Err(is_short()));
+            assert!(matches!(rows, Err(Error::Koel(koel::Error::OutOfMemory { .. }))) && found.is_empty());
+        }
+    });
+}
+
+/// A source that goes on until a result arrives, or for 20 seconds.
+#[test]
+fn results_do_not_wait_until_all_is_read_that_may_be() {
+    let start = Instant::now();
+    let taken = Cell::new(0);
+    let mut source = std::iter::from_fn(|| {
+        thread::sleep(Duration::from_millis(1));
+        let goes_on = taken.get() == 0 && start.elapsed() < Duration::from_secs(20);
+        goes_on.then(|| {
+            Ok(Box::new(|take: &mut dyn FnMut(RecordBatch) -> Result<()>| take(batch(0..1))) as Morsel<'_, Error>)
+        })
+    });
+    let ahead = Ahead { morsels: usize::MAX, bytes: u64::MAX };
+    let rows = in_order(&mut source, ahead, &thrice, &mut |_| {
+        taken.set(taken.get() + 1);
+        Ok(())
+    });
+    assert_eq!(rows.expect("no error"), taken.get());
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn pieces_for_devices_are_gathered() {
+    let table = || {
+        Batches::new(
+            batch([]).schema(),
+            (0..10).map(|i| Ok(batch(i * 100..i * 100 + 100))).chain([Err(error("reading"))]),
+        )
+    };
+    let side = Side::new(table().schema(), vec![0]).expect("a key");
+    let lengths = |at_once: u64| -> Vec<usize> {
+        let (mut rows, mut lengths) = (0, Vec::new());
+        let mut pieces = side.gathered(table(), 1600, at_once);
+        while let Some(Ok(piece)) = pieces.next() {
+            let column = piece.column(0).as_primitive::<Int64Type>().values();
+            assert!(column.iter().copied().eq(rows..rows + column.len() as i64));
+            rows += column.len() as i64;
+            lengths.push(column.len());
+        }
+        assert_eq!(rows, 1000);
+        assert!(pieces.next().is_none(), "the error is the last one");
+        lengths
+    };
+    assert_eq!(lengths(0), [100; 10]);
+    assert_eq!(lengths(16 * 350), [300, 300, 300, 100]);
+    assert_eq!(lengths(1 << 20), [1000]);
 }
 
 #[test]

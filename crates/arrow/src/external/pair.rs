@@ -247,7 +247,7 @@ impl<'a> Pairing<'a> {
             side.cut(batch.clone(), self.limit.batch_bytes())
                 .try_for_each(|piece| self.whole(side, piece?, right, &mut *emit))
         };
-        in_order(&mut left.morsels, Ahead::of(&self.limit), &work, take)
+        in_order(&mut left.morsels, Ahead::of(&self.limit)?, &work, take)
     }
 
     fn left(&self, batch: RecordBatch) -> Left {

@@ -185,14 +185,14 @@ fn of_table(path: PathBuf) -> std::result::Result<PathBuf, String> {
 }
 
 fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
-    // Which of them a command writes depends on whether its columns have names: `RowOptions` sees to it.
+    // Some commands write fewer formats: `RowOptions` refuses the others.
     if form_of(&path).is_some() || crate::tables::write::form_of(&path).is_some() {
         return Ok(path);
     }
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
-        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); for \
-         named columns also .parquet, .arrow, .arrows, .csv.gz and .csv.zst"
+        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); \
+         `unique`, `groupby` and `join --on` also write .parquet, .arrow, .arrows, .ndjson, .csv.gz and .csv.zst"
     ))
 }
 

@@ -90,7 +90,7 @@ pub(crate) struct Options {
     /// The file is a table in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type. --agg takes
     /// FUNCTION:COLUMN,..
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
-    #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
+    #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
     by: Option<Vec<names::List<String>>>,
     #[command(flatten)]
     pub(super) nulls: NullRows,

@@ -73,6 +73,10 @@ fn groups_and_distinct_rows_are_told() {
         folder.ok("groupby people.csv --by city,age --drop-nulls --ids ascending"),
         "city,age,count\nBern,30,1\nOslo,30,1\n"
     );
+    for memory in ["", " --memory 64Mi"] {
+        let large = format!("groupby people.csv --by city --agg max:age --min-count 2{memory}");
+        assert_eq!(folder.ok(&large), "city,age_max\nOslo,30\n");
+    }
     folder.ok("unique people.csv --on city --counts --ids ascending --inverse ids.csv -o cities.tsv");
     assert_eq!(fs::read_to_string(folder.path("cities.tsv")).unwrap(), "city\tcount\nBern\t1\nOslo\t2\n\t1\n");
     assert_eq!(fs::read_to_string(folder.path("ids.csv")).unwrap(), "id\n1\n2\n0\n1\n");

@@ -1,10 +1,9 @@
 //! Several files with the same columns, read as one table: the rows of the first file, then those of the second, and so
 //! on.
 //!
-//! Columns are matched by name, in the order of the first file. Their types must be equal, but nulls of no type take
-//! that of the other files, INT96 timestamps are in the unit that holds those of all files, and dictionaries are read as
-//! their values. In text the type of a column is what the fields
-//! of all files fit.
+//! Columns are matched by name, in the order of the first file. Their types must be equal, with three exceptions: a
+//! column of type null takes the type of the other files, INT96 timestamps have the unit that holds those of all files,
+//! and dictionaries are read as their values. In text, a column has the type that the fields of all files fit.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -153,7 +152,7 @@ impl Several {
                 } else if *other.data_type() != DataType::Null && field.data_type() != other.data_type() {
                     return Err(source.name.fail(format!(
                         "column `{}` is of type {}, and in {} of type {}: files that are read as one table need the same \
-                         types, so write one of them anew",
+                         types: convert one of them",
                         field.name(),
                         other.data_type(),
                         self.first().name.shown(),
@@ -166,7 +165,7 @@ impl Several {
         Ok(united.map(|fields| Arc::new(Schema::new(fields))))
     }
 
-    /// Whether a column has timestamps in INT96 in all files, whose units are those that hold the values of each file.
+    /// Whether a column has INT96 timestamps in all files. Their unit is one that holds the values of the file.
     fn are_old_timestamps(&self, one: &Field, other: &Field) -> bool {
         let of_unit = |field: &Field| match field.data_type() {
             DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, zone) => Some(zone.clone()),
@@ -245,7 +244,7 @@ fn cast(source: &Source, schema: &SchemaRef, batch: &RecordBatch) -> Result<Reco
                 let micros = micros(column).ok_or_else(|| {
                     source.name.fail(format!(
                         "column `{}` has INT96 timestamps with parts of a microsecond, and another of the files has \
-                         timestamps outside the years 1677 to 2262: no type holds both, so read the files apart",
+                         timestamps outside the years 1677 to 2262: no type holds both, so read the files separately",
                         text::name(field.name())
                     ))
                 })?;
@@ -260,7 +259,7 @@ fn cast(source: &Source, schema: &SchemaRef, batch: &RecordBatch) -> Result<Reco
     batch.map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// Nanoseconds as microseconds; none if a timestamp has a part of one.
+/// Nanoseconds as microseconds; `None` if a timestamp has a part of a microsecond.
 fn micros(nanos: &ArrayRef) -> Option<TimestampMicrosecondArray> {
     let nanos = nanos.as_primitive::<TimestampNanosecondType>();
     let is_exact = nanos.iter().flatten().all(|value| value % 1000 == 0);
