@@ -91,8 +91,11 @@ fn files_depend_on_rows_alone() {
 #[test]
 fn keys_without_names_are_counted_under_a_limit() {
     let folder = Folder::new();
-    let letters =
-        (0..900_000_u64).map(|i| ['A', 'C', 'G', 'T'][(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize % 4]);
+    let letter = |i: u64| {
+        let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ['A', 'C', 'G', 'T'][((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 62) as usize]
+    };
+    let letters = (0..900_000).map(letter);
     folder.file("genome.fa", ">g\n".to_owned() + &letters.collect::<String>() + "\n");
     folder.file("signed.csv", (0..5000).map(|i| format!("{}\n", i % 700 - 300)).collect::<String>());
     for (arguments, output) in [
