@@ -12,9 +12,9 @@ fn primitives(criterion: &mut Criterion) {
     for (label, device) in devices() {
         let mut group = criterion.benchmark_group(format!("primitive/{label}"));
         group.sample_size(10).throughput(Throughput::Elements(ITEMS as u64));
-        let column = device.upload(&workload(ITEMS as u32).keys()).expect("room");
-        let bits = device.upload(&workload(bitmap_words(ITEMS) as u32).keys()).expect("room");
-        let index = device.iota(ITEMS).expect("room");
+        let column = device.upload(&workload(ITEMS as u32).keys()).expect("memory");
+        let bits = device.upload(&workload(bitmap_words(ITEMS) as u32).keys()).expect("memory");
+        let index = device.iota(ITEMS).expect("memory");
         group.bench_function("select", |bencher| {
             bencher.iter(|| device.select_pairs(&bits, true, &column, &column).expect("selects"));
         });
@@ -33,7 +33,7 @@ fn primitives(criterion: &mut Criterion) {
             });
         });
         for words in [1 << 16, 1 << 23] {
-            let mut buffer = device.filled(words, 1u64).expect("room");
+            let mut buffer = device.filled(words, 1u64).expect("memory");
             group.bench_function(BenchmarkId::new("random reads", words), |bencher| {
                 bencher.iter(|| device.random_reads(&buffer, ITEMS).expect("reads"));
             });

@@ -28,7 +28,7 @@
 
 #define VALUES (KOEL_WANT_SUM || KOEL_WANT_LEAST || KOEL_WANT_GREATEST)
 // The number that no group has.
-#define NOBODY 0xffffffffu
+#define NO_GROUP 0xffffffffu
 
 #if KOEL_VALUE_BITS == 64
 #define WIDE_SUM KOEL_WANT_SUM
@@ -175,8 +175,8 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
 INLINED void give(entries_of_tile entries, cells_of_all cells, part p) {
     if (p.count == 0) return;
     uint at = p.group % KOEL_ENTRIES;
-    uint owner = atomic_cmpxchg(&entries.owners[at], NOBODY, p.group);
-    if (owner == NOBODY || owner == p.group) {
+    uint owner = atomic_cmpxchg(&entries.owners[at], NO_GROUP, p.group);
+    if (owner == NO_GROUP || owner == p.group) {
         add_to_entry(entries, at, p);
     } else {
         add_to_cells(cells, p);
@@ -210,7 +210,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
 #endif
     uint me = get_local_id(0);
     for (uint at = me; at < KOEL_ENTRIES; at += KOEL_GROUP) {
-        owners[at] = NOBODY;
+        owners[at] = NO_GROUP;
 #if KOEL_WANT_COUNT
         entry_counts[at] = 0;
 #endif
@@ -231,7 +231,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong first = (ulong)get_group_id(0) * KOEL_GROUP * KOEL_EACH + me;
-    part hand = nothing_of(NOBODY);
+    part hand = nothing_of(NO_GROUP);
 #if SUMS_OF_DOUBLES
     uint lowest = window_around(about[0]);
     bool has_left = false;
@@ -273,7 +273,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = me; at < KOEL_ENTRIES; at += KOEL_GROUP) {
-        if (owners[at] == NOBODY) continue;
+        if (owners[at] == NO_GROUP) continue;
         part all = nothing_of(owners[at]);
 #if KOEL_WANT_COUNT
         all.count = entry_counts[at];

@@ -6,7 +6,7 @@
 //
 // and, after parts have been placed by bucketized_parts.cl or bucketized_insert.cl, the same for what is left:
 //
-//   bucketized_escapes  bucketized_mend  bucketized_recheck
+//   bucketized_escapes  bucketized_restore_order  bucketized_recheck
 //
 // No work-item waits for another. Words only grow while pairs are placed, so what an old read rules out stays ruled out.
 
@@ -182,7 +182,7 @@ __kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPE
 }
 
 // Touched buckets are put in order again: a group finds those of its KOEL_GROUP words of marks, and shares them out.
-__kernel GROUP_SIZE void bucketized_mend(__global ulong *image, TABLE, __global const uint *touched) {
+__kernel GROUP_SIZE void bucketized_restore_order(__global ulong *image, TABLE, __global const uint *touched) {
     __local ushort list[32 * KOEL_GROUP];
     __local uint listed;
     uint me = get_local_id(0);

@@ -3,7 +3,7 @@
 //
 //   bucketized_insert    a group per part    a part of `old`, with the batch's pairs, is written to `image`
 //
-// Then come bucketized_escapes, bucketized_mend and bucketized_recheck, as after a build one partition at a time.
+// Then come bucketized_escapes, bucketized_restore_order and bucketized_recheck, as after a build one partition at a time.
 //
 //   read      the words of the part
 //   settle    those of the batch are offered to their buckets, and displace lesser words

@@ -91,8 +91,8 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
     uint key = item < count ? queries[item] : 0;
     // The key that marks empty slots of a classic table would be found in any of those.
-    uint is_outside = KOEL_CLASSIC && key == KOEL_CLASSIC_EMPTY_KEY, ask = item < count && !is_outside;
-    uint2 search = search_of(f, ask ? key : 0, buckets);
+    uint is_outside = KOEL_CLASSIC && key == KOEL_CLASSIC_EMPTY_KEY, is_query = item < count && !is_outside;
+    uint2 search = search_of(f, is_query ? key : 0, buckets);
     marks[me] = search.y;
     #pragma unroll
     for (uint n = 0; n < KOEL_AT_ONCE; n++) at[n * KOEL_GROUP + me] = candidate(f, n, search, buckets);
@@ -115,8 +115,8 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ulong reply = ask ? replies[me] : 0;
-    uint open = ask && reply == 0 && !ends(0, search, least[me]);
+    ulong reply = is_query ? replies[me] : 0;
+    uint open = is_query && reply == 0 && !ends(0, search, least[me]);
     #pragma unroll
     for (uint i = KOEL_AT_ONCE; i < KOEL_FUNCTIONS; i++) {
         if (open) {

@@ -3,7 +3,7 @@
 //
 //   bucketized_parts     a group per part     the part is built in local memory and written over its slice
 //   bucketized_escapes   an item per escape   pairs that do not fit in their part continue in the image
-//   bucketized_mend      an item per bucket   buckets that they changed are sorted again
+//   bucketized_restore_order      an item per bucket   buckets that they changed are sorted again
 //   bucketized_recheck   an item per escape   those that never were in their part are checked for duplicates
 //
 // The first is in this file, the others are in bucketized_canonical.cl.

@@ -5,13 +5,13 @@
 //   lines_copies   an item a cell     takes out words whose key stands elsewhere too, and counts them
 //   lines_clear    an item a line     values to 0
 //   lines_carry    an item a cell     values of an old image's pairs, to where their keys stand now
-//   lines_bring    an item a key      its value
+//   lines_fetch    an item a key      its value
 //   lines_assign   lines_remove   lines_decode   lines_lift
 //
-// and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_copies, lines_clear and lines_bring besides):
+// and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_copies, lines_clear and lines_fetch besides):
 //
 //   lines_escapes  an item an escape  goes on in the whole image
-//   lines_mend     an item 32 lines   those of them that they came to are put in order again
+//   lines_restore_order     an item 32 lines   those of them that they came to are put in order again
 //   lines_recheck  an item an escape  those that were in no part are searched for copies
 //   lines_settle   an item an escape, or a pair that one displaced: its value
 //
@@ -228,7 +228,7 @@ __kernel GROUP_SIZE void lines_carry(__global word_type *words, LINE_TABLE, __gl
     if (to != NOWHERE) RAISE_VALUE(&values[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)], value);
 }
 
-__kernel GROUP_SIZE void lines_bring(__global word_type *words, LINE_TABLE, __global const key_type *keys,
+__kernel GROUP_SIZE void lines_fetch(__global word_type *words, LINE_TABLE, __global const key_type *keys,
                                      __global const value_type *brought, const ulong count) {
     functions f = {forth, back};
     ulong item = get_global_id(0);
@@ -338,7 +338,7 @@ __kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, AC
 }
 
 // An item 32 lines, few of which were touched.
-__kernel GROUP_SIZE void lines_mend(__global ulong8 *image, LINE_TABLE, __global uint *account) {
+__kernel GROUP_SIZE void lines_restore_order(__global ulong8 *image, LINE_TABLE, __global uint *account) {
     uint item = get_global_id(0);
     if (item > buckets / 32) return;
     for (uint bits = touched_lines(account)[item]; bits; bits &= bits - 1) {

@@ -68,8 +68,8 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
     __local ushort listed[KOEL_GROUP];
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
-    bool ask = item < count;
-    line_home home = home_of_line_key(f, mixer, buckets, ask ? queries[item] : 0);
+    bool is_query = item < count;
+    line_home home = home_of_line_key(f, mixer, buckets, is_query ? queries[item] : 0);
     remainders[me] = home.remainder;
     at[me] = home.home;
     slots[me] = 0;
@@ -87,8 +87,8 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
     for (uint k = 0; k < KOEL_LANES; k++) look(here[k], 0, remainders_of[k], base + k, slots, further, kept);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    uint found_in = ask ? slots[me] : 0;
-    bool open = ask && !found_in && further[me];
+    uint found_in = is_query ? slots[me] : 0;
+    bool open = is_query && !found_in && further[me];
     value_type value = 0;
     if (WANT_VALUES && found_in) value = kept[KEPT_AT(found_in - 1, me)];
     #pragma unroll
@@ -113,7 +113,7 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
     }
     put_answer(answers, found_in != 0);
 #if !KOEL_BITS_ALONE
-    if (ask) values[item] = value;
+    if (is_query) values[item] = value;
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);

@@ -1,11 +1,11 @@
-// Builds a table of lines one partition at a time, from rows that cl/bucketized_wide_deal.cl has partitioned into the
+// Builds a table of lines one partition at a time, from rows that cl/bucketized_wide_partition.cl has partitioned into the
 // lines of the parts themselves: every line is written once, and nearly all contention is in local memory.
 //
 //   lines_parts     a group a part      the part is placed in local memory and written over its lines
 //
 // and then, in cl/bucketized_wide.cl, what is left:
 //
-//   lines_escapes   lines_mend   lines_recheck   lines_settle
+//   lines_escapes   lines_restore_order   lines_recheck   lines_settle
 //
 // Words go as in cl/bucketized_parts.cl, where the proofs stand: arrive, compare, settle, hand in. Values follow in the
 // same local memory:

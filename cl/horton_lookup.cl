@@ -87,8 +87,8 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     // Work-items past the end, and those with the key outside of the image, look up key 0, and the result is ignored:
     // so the loads need no conditions.
     uint key = item < count ? queries[item] : 0;
-    uint is_outside = key == KOEL_CLASSIC_EMPTY_KEY, ask = item < count && !is_outside;
-    key = ask ? key : 0;
+    uint is_outside = key == KOEL_CLASSIC_EMPTY_KEY, is_query = item < count && !is_outside;
+    key = is_query ? key : 0;
     uint2 home = home_of(t, key);
     key_of[me] = key;
     bucket_of[me] = home.x;
@@ -111,9 +111,9 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ulong reply = ask ? replies[me] : 0, last = last_of[me];
+    ulong reply = is_query ? replies[me] : 0, last = last_of[me];
     uint open = 0;
-    if (ask && reply == 0) {
+    if (is_query && reply == 0) {
         if (type_b_of[me]) {
             uint code = entry(last, home.y);
             open = code - 1 < STASH_CODE;

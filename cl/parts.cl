@@ -1,7 +1,7 @@
 // Partitions the pairs of a batch by the parts of a table, so that each part can be built in local memory.
 //
-//   deal_pairs   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
-//   deal_words   the words of coarse regions  ->  the parts themselves: each has its slice of the image, or of other memory
+//   partition_pairs   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
+//   partition_words   the words of coarse regions  ->  the parts themselves: each has its slice of the image, or of other memory
 //
 // A partitioned word is [mixed key][value]: the mixed key grows with the bucket, and so with the part, and determines
 // the key. A region has space for random deviations. Words that do not fit escape: they are added to a list, and from
@@ -42,7 +42,7 @@ INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local
 }
 
 // The digit of a pair is its part's number, shifted.
-__kernel GROUP_SIZE void deal_pairs(const uint buckets, MIXERS, const uint shift, __global const uint *keys, __global const uint *values,
+__kernel GROUP_SIZE void partition_pairs(const uint buckets, MIXERS, const uint shift, __global const uint *keys, __global const uint *values,
                                     const ulong pairs, __global uint *cursors, __global ulong *regions,
                                     const ulong stride, const ulong len, ESCAPES) {
     functions f = {forth, back};
@@ -67,7 +67,7 @@ __kernel GROUP_SIZE void deal_pairs(const uint buckets, MIXERS, const uint shift
 }
 
 // `tiles` groups a region.
-__kernel GROUP_SIZE void deal_words(const uint buckets, MIXERS, const uint shift, const uint tiles, __global const ulong *regions,
+__kernel GROUP_SIZE void partition_words(const uint buckets, MIXERS, const uint shift, const uint tiles, __global const ulong *regions,
                                     const ulong region_stride, __global uint *cursors, __global ulong *to,
                                     const ulong stride, const ulong len, ESCAPES) {
     TILE_MEMORY;

@@ -109,8 +109,8 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     __local ushort listed[KOEL_GROUP];
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
-    bool ask = item < count;
-    line_home home = posted_home_of_key(t, ask ? queries[item] : 0);
+    bool is_query = item < count;
+    line_home home = posted_home_of_key(t, is_query ? queries[item] : 0);
     wanted[me] = line_word(1, home.remainder);
     at[me] = home.home;
     slots[me] = 0;
@@ -131,11 +131,11 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    uint found_in = ask ? slots[me] : 0, tag = tag_of(home.remainder), entry = 0;
+    uint found_in = is_query ? slots[me] : 0, tag = tag_of(home.remainder), entry = 0;
     bool hit = found_in != 0;
     value_type value = 0;
     if (WANT_VALUES && hit) value = kept[KEPT_AT(found_in - 1, me)];
-    if (ask && !hit) {
+    if (is_query && !hit) {
         entry = KOEL_POSTS == BEHIND
             ? entry_of((__global const word_type *)image, home.home, tag, buckets, stash_buckets) : entries[me];
     }
@@ -163,7 +163,7 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     }
     put_answer(answers, hit);
 #if !KOEL_BITS_ALONE
-    if (ask) values[item] = value;
+    if (is_query) values[item] = value;
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);

@@ -1,4 +1,4 @@
-// Builds a signpost table one partition at a time, from rows that cl/bucketized_wide_deal.cl has partitioned into
+// Builds a signpost table one partition at a time, from rows that cl/bucketized_wide_partition.cl has partitioned into
 // shares of the parts. Guests stay in the part of their home, so one group has all data of the rule in its local
 // memory, and each line is written once.
 //

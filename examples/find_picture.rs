@@ -189,7 +189,7 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
     let indexed = started.elapsed();
 
     // Every frame of the large picture, and for each of its squares who asks.
-    let (mut queries, mut of, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut queries, mut of, mut queried) = (Vec::new(), Vec::new(), Vec::new());
     for &first in large {
         let mut near: Vec<Point> = large.iter().copied().filter(|&to| distance(first, to) >= SHORTEST).collect();
         near.sort_by(|&a, &b| distance(first, a).total_cmp(&distance(first, b)));
@@ -199,10 +199,10 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
             {
                 for key in squares(at).into_iter().flatten() {
                     queries.push(key);
-                    of.push(asked.len());
+                    of.push(queried.len());
                 }
             }
-            asked.push(frame);
+            queried.push(frame);
         }
     }
     let started = Instant::now();
@@ -215,9 +215,9 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
         return Err("an answer differs from that of a HashMap".into());
     }
 
-    let best = most_votes(&of, &answers, asked.len(), frames.len());
-    let placed = best.into_iter().map(|(asked_by, frame)| {
-        let ([from, from_second], [to, to_second]) = (frames[frame], asked[asked_by]);
+    let best = most_votes(&of, &answers, queried.len(), frames.len());
+    let placed = best.into_iter().map(|(queried_by, frame)| {
+        let ([from, from_second], [to, to_second]) = (frames[frame], queried[queried_by]);
         let by = over(minus(to_second, to), minus(from_second, from));
         let place = Place { by, to: minus(to, times(by, from)) };
         (small.iter().filter(|&&point| large.iter().any(|&at| distance(place.of(point), at) < SAME)).count(), place)
@@ -231,7 +231,7 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
         frames.len(),
         ms(indexed),
         queries.len(),
-        asked.len(),
+        queried.len(),
         ms(retrieved),
         answers.values.len()
     );
@@ -247,10 +247,10 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
 }
 
 /// The frames with most votes: which of the large picture, and which of the small one.
-fn most_votes(of: &[usize], answers: &koel::Retrieved, asked: usize, frames: usize) -> Vec<(usize, usize)> {
+fn most_votes(of: &[usize], answers: &koel::Retrieved, queried: usize, frames: usize) -> Vec<(usize, usize)> {
     let mut best: Vec<(u32, usize, usize)> = Vec::new();
     let mut at = 0;
-    for frame in 0..asked {
+    for frame in 0..queried {
         let mut votes = vec![0u32; frames];
         while at < of.len() && of[at] == frame {
             answers.of(at).iter().for_each(|&value| votes[value as usize] += 1);
@@ -259,7 +259,7 @@ fn most_votes(of: &[usize], answers: &koel::Retrieved, asked: usize, frames: usi
         best.extend((0..frames).map(|i| (votes[i], frame, i)).max());
     }
     best.sort_unstable_by(|a, b| b.cmp(a));
-    best.into_iter().take(TRIED).map(|(_, asked, frame)| (asked, frame)).collect()
+    best.into_iter().take(TRIED).map(|(_, queried, frame)| (queried, frame)).collect()
 }
 
 /// The coordinates of a point in a frame, if it is near enough.

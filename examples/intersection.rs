@@ -107,7 +107,7 @@ where
         };
         let crossing = met_by(&models[1].0, &models[0].1)?;
         let crossing_too = met_by(&models[0].0, &models[1].1)?;
-        let asking = started.elapsed();
+        let query_time = started.elapsed();
         let started = Instant::now();
         let outside = [flood(&models[0].0, rows)?, flood(&models[1].0, rows)?];
         let flooding = started.elapsed();
@@ -123,14 +123,14 @@ where
         met += usize::from(!crossing.is_empty());
         println!(
             "frame {frame:>2}: {} and {} cells; {} where the surfaces cross, {} and {} inside the other; \
-             built in {:.2} ms, asked in {:.2} ms, flooded in {:.1} ms",
+             built in {:.2} ms, queried in {:.2} ms, flooded in {:.1} ms",
             models[0].1.len(),
             models[1].1.len(),
             crossing.len(),
             inside[0].len(),
             inside[1].len(),
             ms(building),
-            ms(asking),
+            ms(query_time),
             ms(flooding)
         );
         if crossing.len() > best.crossing.len() {
@@ -234,16 +234,16 @@ where
     Any: Runs<S>,
 {
     let mut reached = vec![false; rows.cells() as usize];
-    let mut asked = reached.clone();
+    let mut queried = reached.clone();
     let mut wave = vec![0u32];
-    asked[0] = true;
+    queried[0] = true;
     while !wave.is_empty() {
         let answers = walls.contains(&wave)?;
         let mut next = Vec::new();
         for (&key, _) in wave.iter().zip(answers).filter(|(_, wall)| !wall) {
             reached[key as usize] = true;
             for key in beside(rows, key) {
-                if !std::mem::replace(&mut asked[key as usize], true) {
+                if !std::mem::replace(&mut queried[key as usize], true) {
                     next.push(key);
                 }
             }

@@ -160,8 +160,8 @@ fn place_batch(
     // K-mers that stand everywhere say little, and would be most of all values.
     let wanted: Vec<bool> = table.count(&queries)?.iter().map(|count| (1..=most).contains(count)).collect();
     let kept = |i: &usize| wanted[*i];
-    let asked: Vec<u32> = (0..queries.len()).filter(kept).map(|i| queries[i]).collect();
-    let found = table.retrieve(&asked)?;
+    let queried: Vec<u32> = (0..queries.len()).filter(kept).map(|i| queries[i]).collect();
+    let found = table.retrieve(&queried)?;
 
     let mut next = 0;
     let mut strand = |number: usize| {

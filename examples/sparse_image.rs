@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
         }
         let stats = table.stats()?;
         println!(
-            "{:>9}: built in {:.3} ms, all pixels asked in {:.3} ms, the same picture; {:.2} slots read a hit, {:.2} a miss, \
+            "{:>9}: built in {:.3} ms, all pixels queried in {:.3} ms, the same picture; {:.2} slots read a hit, {:.2} a miss, \
              oldest pair {}",
             sequence.name(),
             1e3 * build.as_secs_f64(),

@@ -176,7 +176,7 @@ where
     }
     let joined: u32 = found.iter().map(|word| word.count_ones()).sum();
     println!(
-        "{name:>9}, {layout:<9}: {} voxels at load {:.2}; {} neighbours asked in {:.3} ms, {joined} of them voxels, as a HashSet says",
+        "{name:>9}, {layout:<9}: {} voxels at load {:.2}; {} neighbours queried in {:.3} ms, {joined} of them voxels, as a HashSet says",
         voxels.len(),
         table.load_factor(),
         queries.len(),

@@ -120,12 +120,12 @@ pub enum Error {
         key: u64,
     },
     /// A size beyond what the format or the device can hold.
-    #[error("{asked} is too many {what}; the most is {most}")]
+    #[error("{requested} is too many {what}; the most is {most}")]
     TooLarge {
         /// What is counted.
         what: &'static str,
         /// The requested number.
-        asked: u64,
+        requested: u64,
         /// The maximum.
         most: u64,
     },
@@ -230,7 +230,7 @@ impl Error {
         if rows as u64 <= most {
             return Ok(());
         }
-        Err(Error::TooLarge { what, asked: rows as u64, most })
+        Err(Error::TooLarge { what, requested: rows as u64, most })
     }
 
     /// Refuses a length other than the one needed.
@@ -252,7 +252,9 @@ mod tests {
     fn rows_without_a_number_are_refused() {
         let most = u32::MAX as usize;
         assert!(Error::check_rows("rows", 0).is_ok() && Error::check_rows("rows", most).is_ok());
-        let asked = u64::from(u32::MAX) + 1;
-        assert!(matches!(Error::check_rows("rows", most + 1), Err(Error::TooLarge { asked: a, .. }) if a == asked));
+        let requested = u64::from(u32::MAX) + 1;
+        assert!(
+            matches!(Error::check_rows("rows", most + 1), Err(Error::TooLarge { requested: a, .. }) if a == requested)
+        );
     }
 }

@@ -123,14 +123,14 @@ impl<B: HashBackend> Faulty<B> {
 
 /// A plan of the same attempt for other parameters, another number of pairs, or another seed.
 fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
-    let request = Request { slots: plan.asked_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
+    let request = Request { slots: plan.requested_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
     Ok(scheme.plan(request)?.with_rest_of(plan))
 }
 
 /// The plan with another seed, so that its functions have other constants. Classic cuckoo chains get as long as those
 /// of a full table: the fault is not that builds fail.
 fn with_another_seed<S: Scheme>(plan: &S::Plan) -> Result<S::Plan> {
-    made_again(&S::from_plan(plan), plan, plan.room() as usize, plan.seed() ^ 1)
+    made_again(&S::from_plan(plan), plan, plan.capacity() as usize, plan.seed() ^ 1)
 }
 
 /// The plan of a domain that is wider or narrower by one: the functions of perfect tables have no constants but sizes.

@@ -50,7 +50,7 @@ impl Rows2 {
     pub fn new(width: u32, height: u32) -> Result<Rows2> {
         let cells = u64::from(width) * u64::from(height);
         if cells > KEYS {
-            return Err(Error::TooLarge { what: "cells of a picture", asked: cells, most: KEYS });
+            return Err(Error::TooLarge { what: "cells of a picture", requested: cells, most: KEYS });
         }
         Ok(Rows2 { width, height })
     }
@@ -112,7 +112,7 @@ impl Rows3 {
         // Less than 2^64, so it never saturates.
         let cells = layer.cells().saturating_mul(u64::from(depth));
         if cells > KEYS {
-            return Err(Error::TooLarge { what: "cells of a box", asked: cells, most: KEYS });
+            return Err(Error::TooLarge { what: "cells of a box", requested: cells, most: KEYS });
         }
         Ok(Rows3 { layer, depth })
     }

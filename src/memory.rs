@@ -16,26 +16,26 @@ use crate::error::{Error, Result};
 pub(crate) const HERE: &str = "this machine";
 
 /// What a failed allocation of this many elements is.
-pub(crate) fn no_room<T>(len: usize) -> Error {
+pub(crate) fn out_of_memory<T>(len: usize) -> Error {
     let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
     Error::OutOfMemory { device: HERE.into(), bytes }
 }
 
 /// An empty vector with room for `len` elements.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    room.try_reserve_exact(len).map_err(|_| no_room::<T>(len))?;
-    Ok(room)
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(len).map_err(|_| out_of_memory::<T>(len))?;
+    Ok(elements)
 }
 
 /// Room for `more` elements in a vector that grows.
-pub(crate) fn reserve<T>(room: &mut Vec<T>, more: usize) -> Result<()> {
-    room.try_reserve(more).map_err(|_| no_room::<T>(room.len().saturating_add(more)))
+pub(crate) fn reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<()> {
+    elements.try_reserve(more).map_err(|_| out_of_memory::<T>(elements.len().saturating_add(more)))
 }
 
 /// `len` zeros.
 pub(crate) fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_slice_box(len).map(Vec::from).map_err(|()| no_room::<T>(len))
+    bytemuck::allocation::try_zeroed_slice_box(len).map(Vec::from).map_err(|()| out_of_memory::<T>(len))
 }
 
 /// A value too large for the stack of a thread. A slice of one, because no safe way leads from a vector to less.
@@ -55,15 +55,18 @@ mod tests {
             Error::OutOfMemory { bytes, .. } => bytes,
             other => panic!("{other}"),
         };
-        assert_eq!(bytes_of(reserved::<u64>(1 << 58).expect_err("no room")), 1 << 61);
-        assert_eq!(bytes_of(zeroed::<u32>(usize::MAX).expect_err("no room")), (usize::MAX as u64).saturating_mul(4));
+        assert_eq!(bytes_of(reserved::<u64>(1 << 58).expect_err("out of memory")), 1 << 61);
+        assert_eq!(
+            bytes_of(zeroed::<u32>(usize::MAX).expect_err("out of memory")),
+            (usize::MAX as u64).saturating_mul(4)
+        );
     }
 
     #[test]
     fn what_fits_is_there() {
-        assert_eq!(zeroed::<u32>(3).expect("room"), [0; 3]);
-        assert!(reserved::<u8>(100).expect("room").capacity() >= 100);
-        assert_eq!(*boxed(7).expect("room"), [7]);
-        assert!(zeroed::<u64>(0).expect("room").is_empty() && reserved::<u64>(0).expect("room").is_empty());
+        assert_eq!(zeroed::<u32>(3).expect("memory"), [0; 3]);
+        assert!(reserved::<u8>(100).expect("memory").capacity() >= 100);
+        assert_eq!(*boxed(7).expect("memory"), [7]);
+        assert!(zeroed::<u64>(0).expect("memory").is_empty() && reserved::<u64>(0).expect("memory").is_empty());
     }
 }

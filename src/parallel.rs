@@ -137,10 +137,10 @@ pub(crate) fn collect<I: Divide, R: Default + Send>(
 #[expect(unsafe_code, reason = "the length of a vector that was filled from several threads")]
 pub(crate) fn append<T: Send>(to: &mut Vec<T>, len: usize, size: usize, of_index: impl Fn(usize) -> T + Sync) {
     let before = to.len();
-    let room = &mut to.spare_capacity_mut()[..len];
-    each(room, size, |number, room| {
-        for (i, room) in (number * size..).zip(room) {
-            room.write(of_index(i));
+    let spare = &mut to.spare_capacity_mut()[..len];
+    each(spare, size, |number, spare| {
+        for (i, spare) in (number * size..).zip(spare) {
+            spare.write(of_index(i));
         }
     });
     // SAFETY: `each` has called with every chunk of the `len` elements behind the first `before`, or not come back, and
@@ -293,14 +293,14 @@ mod tests {
     const LENGTHS: [usize; 8] = [0, 1, 6, 7, 8, 69, 70, 10_001];
 
     #[test]
-    fn chunks_come_once_with_their_numbers_and_give_their_results_in_order() {
+    fn chunks_run_once_and_return_results_in_order() {
         for threads in [1, 2, 5] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
             for len in LENGTHS {
                 let mut all = Ok(Vec::new());
                 within(&pool, &mut || all = collect(0..len, 7, |number, chunk| (number, chunk)));
                 let expected = (0..len.div_ceil(7)).map(|i| (i, 7 * i..len.min(7 * i + 7)));
-                assert_eq!(all.expect("room"), expected.collect::<Vec<_>>());
+                assert_eq!(all.expect("memory"), expected.collect::<Vec<_>>());
             }
         }
     }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_stands_behind_what_is_there() {
+    fn what_is_added_follows_what_is_there() {
         for len in LENGTHS {
             let mut all = vec![String::from("first")];
             all.reserve(len);

@@ -69,7 +69,7 @@ impl Workload {
         if self.pairs > greatest {
             return Err(Error::TooLarge {
                 what: "keys of so few bits",
-                asked: self.pairs.into(),
+                requested: self.pairs.into(),
                 most: greatest.into(),
             });
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_hit_as_often_as_asked_and_answers_agree_with_the_pairs() {
+    fn queries_hit_as_often_as_requested_and_answers_agree_with_the_pairs() {
         let load = Workload::new(5000, 3);
         let pairs: std::collections::HashMap<_, _> = load.keys().into_iter().zip(load.values()).collect();
         assert_eq!(pairs.len(), 5000, "keys are distinct");

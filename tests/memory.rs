@@ -89,7 +89,7 @@ fn sweep_of<T, R>(
     shown: impl Fn(&R) -> String,
     check: impl Fn(&T),
 ) -> i64 {
-    let expected = shown(&work(&mut make()).expect("room"));
+    let expected = shown(&work(&mut make()).expect("memory"));
     let mut errors = 0;
     for n in 0..MOST {
         let mut it = make();
@@ -128,14 +128,14 @@ where
     let what = |operation: &str| format!("{scheme:?}: {operation}");
     let builder = HashTable::builder(scheme.clone()).slots(PAIRS as usize * 3 / 2);
     let keep = builder.clone().duplicates(Duplicates::KeepLast);
-    let build = || keep.build(&cpu, &keys, &values).expect("room");
+    let build = || keep.build(&cpu, &keys, &values).expect("memory");
     let table = build();
     table.save(&path).expect("a file");
     // The places of the pairs of a classic table depend on the schedule of its build.
     let state = |table: &HashTable<Cpu, S>| {
-        let mut pairs = table.to_pairs().expect("room");
+        let mut pairs = table.to_pairs().expect("memory");
         pairs.sort_unstable();
-        ((scheme.kind() == Kind::Canonical).then(|| table.digest().expect("room")), pairs)
+        ((scheme.kind() == Kind::Canonical).then(|| table.digest().expect("memory")), pairs)
     };
     let before = state(&table);
     let as_before = |table: &HashTable<Cpu, S>| assert!(state(table) == before, "{scheme:?} was changed");
@@ -168,11 +168,11 @@ where
     sweep(&what("rebuild"), build, |table| table.rebuild(), as_before);
     let with_tombstones = || {
         let mut table = build();
-        table.remove(&keys[..5000]).expect("room");
+        table.remove(&keys[..5000]).expect("memory");
         table
     };
-    let worn_before = state(&with_tombstones());
-    sweep(&what("compact"), with_tombstones, |table| table.compact(), |table| assert!(state(table) == worn_before));
+    let had_tombstones = state(&with_tombstones());
+    sweep(&what("compact"), with_tombstones, |table| table.compact(), |table| assert!(state(table) == had_tombstones));
 }
 
 #[test]
@@ -213,10 +213,11 @@ fn structures_survive_every_refusal() {
             for kind in JoinKind::ALL {
                 let index = || ColumnIndex::build(&cpu, right);
                 sweep("a join", || (), |()| index()?.join(&keys, kind)?.collect(), |()| ());
-                let index = index().expect("room");
+                let index = index().expect("memory");
                 // A failed one leaves no mark.
-                let alone = |matched: &Matched| assert_eq!(index.unmatched(matched).expect("room").len(), right.len());
-                let none = || index.matched().expect("room");
+                let alone =
+                    |matched: &Matched| assert_eq!(index.unmatched(matched).expect("memory").len(), right.len());
+                let none = || index.matched().expect("memory");
                 let refused = sweep("a batch", none, |matched| index.probe(&keys, kind, matched), alone);
                 assert!(refused > 0, "no allocation of a batch was refused");
             }
@@ -224,13 +225,13 @@ fn structures_survive_every_refusal() {
     }
     let index = || JoinIndex::builder(Cuckoo::default()).build(&cpu, &keys[..2000]);
     sweep("a join's index", || (), |()| index()?.join(&keys, JoinKind::Inner)?.collect(), |()| ());
-    let index = index().expect("room");
+    let index = index().expect("memory");
     for kind in JoinKind::ALL {
         sweep("join", || (), |()| index.join(&keys, kind)?.collect(), |()| ());
     }
     let multi = || MultiTable::builder(Cuckoo::default()).build(&cpu, &keys, &values);
     sweep_of("a multivalue table", || (), |()| multi(), |table| format!("{:?}", table.to_pairs()), |()| ());
-    let multi = multi().expect("room");
+    let multi = multi().expect("memory");
     sweep("its ranges", || (), |()| multi.get(&keys), |()| ());
     sweep("its counts", || (), |()| multi.count(&keys), |()| ());
     sweep("its pairs", || (), |()| multi.to_pairs(), |()| ());
@@ -238,14 +239,14 @@ fn structures_survive_every_refusal() {
     sweep("its digest", || (), |()| multi.digest(), |()| ());
     let compact = || CompactingTable::builder(Cuckoo::default()).build(&cpu, &keys);
     sweep_of("a compacting table", || (), |()| compact(), |table| format!("{:?}", table.unique()), |()| ());
-    let compact = compact().expect("room");
+    let compact = compact().expect("memory");
     sweep("its ids", || (), |()| compact.ids(&keys), |()| ());
     sweep("its keys", || (), |()| compact.keys(&keys), |()| ());
     sweep("its inverse", || (), |()| compact.inverse(&keys), |()| ());
     let set = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&cpu, keys);
     let members = |set: &HashSet<Cpu, Cuckoo>| format!("{:?}", set.to_keys());
     sweep_of("a set", || (), |()| set(&keys), members, |()| ());
-    let (one, other) = (set(&keys).expect("room"), set(&values).expect("room"));
+    let (one, other) = (set(&keys).expect("memory"), set(&values).expect("memory"));
     sweep_of("a union", || (), |()| one.union(&other), members, |()| ());
     sweep_of("an intersection", || (), |()| one.intersection(&other), members, |()| ());
 }
@@ -289,8 +290,8 @@ fn columns_over_devices_survive_every_refusal() {
         sweep("groups", || (), |()| sharded::group::group_by(&devices, &keys, &values, all, order), |()| ());
         sweep("ids", || (), |()| sharded::group::factorize(&devices, &keys, order), |()| ());
         let builder = Sharded::builder(Cuckoo::default(), 3);
-        let table = builder.build(&devices, &values, &keys).expect("room");
-        let digest = |table: &Sharded<Cpu>| table.digest().expect("room").to_string();
+        let table = builder.build(&devices, &values, &keys).expect("memory");
+        let digest = |table: &Sharded<Cpu>| table.digest().expect("memory").to_string();
         sweep_of("build", || (), |()| builder.build(&devices, &values, &keys), digest, |()| ());
         sweep("get", || (), |()| table.get(&keys), |()| ());
         sweep("contains", || (), |()| table.contains(&keys), |()| ());

@@ -6,12 +6,12 @@
 use koel_cli::input::{OtherLetters, ReadOptions, Want};
 use koel_cli::number::Number;
 
-use crate::input::{Read, is_told_by_its_bytes, packed, read};
+use crate::input::{Read, is_detected_by_its_bytes, packed, read};
 
 /// Reads the bytes as sequences.
 pub fn fasta(data: &[u8]) {
     let Some((&bits, text)) = data.split_first() else { return };
-    if is_told_by_its_bytes(text) {
+    if is_detected_by_its_bytes(text) {
         return;
     }
     let k = u32::from(bits & 15) + 1 + if bits & 32 != 0 { 16 } else { 0 };

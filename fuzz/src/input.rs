@@ -21,7 +21,7 @@ pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) 
 }
 
 /// Whether the format is detected from these first bytes, whatever the name. FASTQ is detected, FASTA is not.
-pub(crate) fn is_told_by_its_bytes(bytes: &[u8]) -> bool {
+pub(crate) fn is_detected_by_its_bytes(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     text.starts_with(b"@")
         || [&b"\x93NUMPY"[..], b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff"].iter().any(|magic| bytes.starts_with(magic))

@@ -66,7 +66,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     });
     let mut seeds: Vec<_> = of_text.collect();
     let folder = std::env::temp_dir().join(format!("koel-fuzz-named-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("room");
+    std::fs::create_dir_all(&folder).expect("memory");
     for (i, csv) in [texts[0], texts[1], texts[2], texts[5], "n,t\n5,2024-02-29T12:30:00Z\n,\n"].into_iter().enumerate()
     {
         for (bits, name) in NAMES.iter().enumerate().skip(2) {

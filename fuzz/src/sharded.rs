@@ -98,22 +98,22 @@ fn check_lists<V: Value>(mut table: ShardedMulti<Cpu, AnyScheme, V>) {
     let mut pairs = table.to_pairs().expect("pairs of an audited table");
     let keys: BTreeSet<u32> = pairs.iter().map(|pair| pair.0).collect();
     assert_eq!((table.len(), table.keys_len()), (pairs.len(), keys.len()));
-    let asked: Vec<u32> =
+    let queried: Vec<u32> =
         keys.iter().copied().chain(absent_keys(|key| keys.contains(&key), keys.iter().copied())).collect();
-    let is_as_told = |table: &ShardedMulti<Cpu, AnyScheme, V>, pairs: &[(u32, V)]| {
-        let (counts, found) = (table.count(&asked).expect("counts"), table.retrieve(&asked).expect("values"));
-        for (i, &key) in asked.iter().enumerate() {
+    let agrees = |table: &ShardedMulti<Cpu, AnyScheme, V>, pairs: &[(u32, V)]| {
+        let (counts, found) = (table.count(&queried).expect("counts"), table.retrieve(&queried).expect("values"));
+        for (i, &key) in queried.iter().enumerate() {
             let of_key: Vec<V> = pairs.iter().filter(|pair| pair.0 == key).map(|pair| pair.1).collect();
             assert_eq!((counts[i] as usize, found.of(i)), (of_key.len(), &of_key[..]), "key {key}");
         }
     };
-    is_as_told(&table, &pairs);
-    let some: Vec<u32> = asked.iter().copied().step_by(3).take(20).collect();
+    agrees(&table, &pairs);
+    let some: Vec<u32> = queried.iter().copied().step_by(3).take(20).collect();
     match table.insert(&some, &vec![V::default(); some.len()]) {
         Ok(()) => pairs.extend(some.iter().map(|&key| (key, V::default()))),
         Err(error) => assert!(may_refuse(&error), "insert: {error}"),
     }
-    is_as_told(&table, &pairs);
+    agrees(&table, &pairs);
     match table.remove(&some) {
         Ok(removed) => {
             pairs.retain(|pair| !some.contains(&pair.0));
@@ -121,7 +121,7 @@ fn check_lists<V: Value>(mut table: ShardedMulti<Cpu, AnyScheme, V>) {
         }
         Err(error) => assert!(may_refuse(&error), "remove: {error}"),
     }
-    is_as_told(&table, &pairs);
+    agrees(&table, &pairs);
     let saved = Scratch::new();
     let digest = table.save(saved.path()).expect("room for a small file");
     let again = ShardedMulti::<Cpu, AnyScheme, V>::open(&[cpu()], saved.path()).expect("a file that was just saved");

@@ -20,7 +20,7 @@ pub struct Piece<'a, B: HashBackend, T: Word> {
 }
 
 /// [`HashBackend::fetch`] by alternating reads and writes.
-pub(crate) fn by_way_of_the_host<B: HashBackend, T: Word>(
+pub(crate) fn through_host<B: HashBackend, T: Word>(
     backend: &B,
     to: &mut B::Buffer<T>,
     mut at: usize,

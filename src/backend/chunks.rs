@@ -109,22 +109,22 @@ pub(crate) fn one_by_one<B: HashBackend, Q: Word, A: Word>(
 ) -> Result<()> {
     answers.check(queries.len())?;
     let mut last: Option<ChunkOf<B, Q, A>> = None;
-    for (i, asked) in queries.chunks(QUERIES_AT_ONCE).enumerate() {
+    for (i, queried) in queries.chunks(QUERIES_AT_ONCE).enumerate() {
         let first = i * QUERIES_AT_ONCE;
         let chunk = match last.take() {
-            Some(mut chunk) if chunk.queries.len() == asked.len() => {
-                backend.write(&mut chunk.queries, 0, asked)?;
+            Some(mut chunk) if chunk.queries.len() == queried.len() => {
+                backend.write(&mut chunk.queries, 0, queried)?;
                 Chunk { first, ..chunk }
             }
-            _ => Chunk::of_queries(first, backend.upload(asked)?),
+            _ => Chunk::of_queries(first, backend.upload(queried)?),
         };
         let chunk = pass(chunk)?;
         chunk.check(answers.bits.is_some(), answers.words.len())?;
         if let (Some(to), Some(bits)) = (&mut answers.bits, &chunk.bits) {
-            backend.read(bits, 0, &mut to[first / 32..][..bitmap_words(asked.len())])?;
+            backend.read(bits, 0, &mut to[first / 32..][..bitmap_words(queried.len())])?;
         }
         for (to, words) in answers.words.iter_mut().zip(&chunk.words) {
-            backend.read(words, 0, &mut to[first..][..asked.len()])?;
+            backend.read(words, 0, &mut to[first..][..queried.len()])?;
         }
         last = Some(chunk);
     }

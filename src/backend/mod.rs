@@ -155,7 +155,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// [`crate::Error::WrongDevice`], and [`crate::Error::LengthMismatch`] past an end; [`crate::Error::OutOfMemory`]
     /// or what a device reports, after which the contents of `to` are unspecified.
     fn fetch<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
-        across::by_way_of_the_host(self, to, at, pieces)
+        across::through_host(self, to, at, pieces)
     }
     /// Whether the host's threads should preprocess columns in host memory on their way to the device: the device works
     /// in host memory, or is treated as if it did.

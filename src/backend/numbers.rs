@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_stand_in_the_order_of_the_numbers_and_lead_back() {
+    fn codes_are_in_the_order_of_the_numbers_and_lead_back() {
         let doubles = [f64::NEG_INFINITY, f64::MIN, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, f64::MAX, f64::INFINITY];
         let signed = [i64::MIN, -1, 0, 1, i64::MAX];
         for (of, rising) in [

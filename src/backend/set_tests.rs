@@ -37,12 +37,12 @@ fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
 }
 
 fn place<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &mut B::Buffer<u64>, keys: &[u32]) -> Placed {
-    let (keys, values) = (backend.upload(keys).expect("room"), backend.filled(keys.len(), 0).expect("room"));
+    let (keys, values) = (backend.upload(keys).expect("memory"), backend.filled(keys.len(), 0).expect("memory"));
     backend.place(plan, image, &keys, &values).expect("placed")
 }
 
 fn empty<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan) -> B::Buffer<u64> {
-    backend.filled(plan.words() as usize, plan.empty_word()).expect("room")
+    backend.filled(plan.words() as usize, plan.empty_word()).expect("memory")
 }
 
 /// The first attempt that succeeds for these keys, with this number of slots.
@@ -154,7 +154,7 @@ pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backe
         // Later keys displace earlier ones, so that many are stored at only some of their places.
         let keys = distinct(len + 2).into_iter().filter(|&key| key != EMPTY_KEY);
         keys.for_each(|key| lists.locations(key).for_each(|at| slots[at as usize] = key));
-        let mut there = backend.upload(&image).expect("room");
+        let mut there = backend.upload(&image).expect("memory");
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
         let in_slots = bytemuck::cast_slice::<u64, u32>(&image)[..plan.cells() as usize].iter();
         in_slots.filter(|&&key| key != EMPTY_KEY).for_each(|&key| *times.entry(key).or_default() += 1);
@@ -195,9 +195,9 @@ pub(crate) fn passes_agree_with_the_rule<B: Kernels<CuckooSet>>(backend: &B, len
 }
 
 fn looked_up<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], queries: &[u32]) {
-    let (there, keys) = (backend.upload(image).expect("room"), backend.upload(queries).expect("room"));
-    let mut values = backend.filled(queries.len(), 7).expect("room");
-    let mut found = backend.filled(bitmap_words(queries.len()), u32::MAX).expect("room");
+    let (there, keys) = (backend.upload(image).expect("memory"), backend.upload(queries).expect("memory"));
+    let mut values = backend.filled(queries.len(), 7).expect("memory");
+    let mut found = backend.filled(bitmap_words(queries.len()), u32::MAX).expect("memory");
     backend.lookup(plan, &there, &keys, &mut values, &mut found).expect("looked up");
     let mut bits = vec![0; bitmap_words(queries.len())];
     let is_there = |&(_, &key): &(usize, &u32)| CuckooSet::find(plan, image, key).is_some();
@@ -218,7 +218,7 @@ fn columns<B: Kernels<CuckooSet>>(backend: &B, columns: &Decoded<B::Buffer<u32>>
 }
 
 fn decoded<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64]) {
-    let all = backend.decode(plan, &backend.upload(image).expect("room")).expect("decoded");
+    let all = backend.decode(plan, &backend.upload(image).expect("memory")).expect("decoded");
     let pairs: Vec<_> = (0..plan.cells()).map(|at| CuckooSet::pair(plan, image, at)).collect();
     columns(backend, &all, &pairs);
 }
@@ -226,15 +226,15 @@ fn decoded<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u6
 /// Removes keys, some of them twice; and lifts what is above age 1, in canonical sets.
 fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], gone: &[u32]) {
     let twice = [gone, &gone[..gone.len() / 2]].concat();
-    let mut there = backend.upload(image).expect("room");
-    let removed = backend.remove(plan, &mut there, &backend.upload(&twice).expect("room")).expect("removed");
+    let mut there = backend.upload(image).expect("memory");
+    let removed = backend.remove(plan, &mut there, &backend.upload(&twice).expect("memory")).expect("removed");
     let mut rest = image.to_vec();
     assert_eq!((removed.pairs, removed.outside), (CuckooSet::remove(plan, &mut rest, gone), false));
     assert_eq!(removed.pairs, gone.len() as u64);
     assert!(backend.download(&there).expect("readable") == rest);
     if plan.kind() == Kind::Classic {
         assert!(matches!(backend.lift(plan, &mut there), Err(Error::InvalidParameter { .. })));
-        let marker = backend.upload(&[EMPTY_KEY]).expect("room");
+        let marker = backend.upload(&[EMPTY_KEY]).expect("memory");
         let removed = backend.remove(plan, &mut there, &marker).expect("removed");
         assert_eq!((removed.pairs, removed.outside), (0, true));
         return;
@@ -267,12 +267,12 @@ pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: us
         keys.retain(|&key| key != EMPTY_KEY);
         let slots = slots_for(keys.len(), load_percent(&scheme, 10));
         let often: Vec<u32> = keys.iter().flat_map(|&key| [key, 77, 0]).collect();
-        let mut told = Placed::default();
+        let mut reported = Placed::default();
         plans(&scheme, slots, &keys, |plan| {
-            told = place(backend, plan, &mut empty(backend, plan), &often);
-            told.unplaced == 0
+            reported = place(backend, plan, &mut empty(backend, plan), &often);
+            reported.unplaced == 0
         });
-        assert_eq!(told, expected(&[], &often, scheme.kind()));
+        assert_eq!(reported, expected(&[], &often, scheme.kind()));
     }
 }
 

@@ -97,8 +97,8 @@ pub(crate) fn what_does_not_fit_is_refused<S: Scheme<Key = u32, Value = u32>, B:
         }
     }
 
-    let mut asked = Fixture::<S, B>::new(backend, plan, right)?;
-    for ((pass, _), result) in PASSES.iter().zip(asked.all(backend)) {
+    let mut queried = Fixture::<S, B>::new(backend, plan, right)?;
+    for ((pass, _), result) in PASSES.iter().zip(queried.all(backend)) {
         let possible = match *pass {
             "remove" => scheme.updates() != Updates::Rebuild,
             "lift" => scheme.updates() == Updates::Tombstones,

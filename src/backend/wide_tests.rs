@@ -217,10 +217,10 @@ where
     let twice = [&gone[..], &gone[..gone.len() / 2]].concat();
     let removed = Kernels::<S>::remove(backend, plan, &mut with_tombstones, &backend.upload(&twice)?)?;
     assert_eq!(removed.pairs, gone.len() as u64);
-    let mut expected_worn = expected.to_vec();
-    assert_eq!(S::remove(plan, &mut expected_worn, &gone), gone.len() as u64);
-    assert!(backend.download(&with_tombstones)? == expected_worn, "{said}, worn");
-    answers::<S>(backend, scheme, plan, &with_tombstones, &expected_worn, &all.0)?;
+    let mut expected_with_tombstones = expected.to_vec();
+    assert_eq!(S::remove(plan, &mut expected_with_tombstones, &gone), gone.len() as u64);
+    assert!(backend.download(&with_tombstones)? == expected_with_tombstones, "{said}, worn");
+    answers::<S>(backend, scheme, plan, &with_tombstones, &expected_with_tombstones, &all.0)?;
 
     // After compaction, it is the table of the remaining keys.
     let lifted = Kernels::<S>::lift(backend, plan, &mut with_tombstones)?;
@@ -346,10 +346,10 @@ pub(crate) fn greatest_of_duplicates<S: Erase<Any: Scheme<Key = u64, Value = u32
 where
     Any: Runs<S::Any>,
 {
-    greatest_of_copies_of(&backend.any(), &scheme.any(), rows)
+    greatest_of_duplicates_of(&backend.any(), &scheme.any(), rows)
 }
 
-fn greatest_of_copies_of<S: Scheme<Key = u64, Value = u32>>(backend: &Any, scheme: &S, rows: usize) -> Result<()>
+fn greatest_of_duplicates_of<S: Scheme<Key = u64, Value = u32>>(backend: &Any, scheme: &S, rows: usize) -> Result<()>
 where
     Any: Runs<S>,
 {
@@ -442,9 +442,9 @@ where
 
     let set = HashSet::builder(of_keys.clone()).build(backend, &column)?;
     assert_eq!(set.len(), ascending.len());
-    let asked: Vec<u64> = column.iter().flat_map(|key| [*key, key ^ 1 << 40]).collect();
-    assert!(set.contains(&asked)?.into_iter().eq(asked.iter().map(|key| rows_of.contains_key(key))));
-    let other = HashSet::builder(of_keys.clone()).build(backend, &asked[..asked.len() / 2])?;
+    let queried: Vec<u64> = column.iter().flat_map(|key| [*key, key ^ 1 << 40]).collect();
+    assert!(set.contains(&queried)?.into_iter().eq(queried.iter().map(|key| rows_of.contains_key(key))));
+    let other = HashSet::builder(of_keys.clone()).build(backend, &queried[..queried.len() / 2])?;
     let mut both = set.intersection(&other)?.to_keys()?;
     both.sort_unstable();
     let mut expected = other.to_keys()?;
@@ -455,20 +455,22 @@ where
     let table = CompactingTable::builder(of_rows.clone()).build(backend, &column)?;
     assert!(table.unique()? == first_seen);
     assert!(table.inverse(&column)? == group::wide::factorize(backend, &column, IdOrder::FirstSeen)?.1);
-    let stranger = u64::MAX / 3;
-    let refused = table.inverse(&[column[0], stranger]);
-    assert!(matches!(refused, Err(crate::Error::UnknownKey { key, position: 1 }) if key == stranger));
+    let absent_key = u64::MAX / 3;
+    let refused = table.inverse(&[column[0], absent_key]);
+    assert!(matches!(refused, Err(crate::Error::UnknownKey { key, position: 1 }) if key == absent_key));
 
     let numbers: Vec<u32> = (0..rows as u32).collect();
     let multi = MultiTable::builder(of_rows.clone()).build(backend, &column, &numbers)?;
     assert!(multi.keys()? == ascending);
-    let retrieved = multi.retrieve(&asked)?;
-    assert!(asked.iter().enumerate().all(|(i, key)| retrieved.of(i) == rows_of.get(key).map_or(&[][..], |rows| rows)));
+    let retrieved = multi.retrieve(&queried)?;
+    assert!(
+        queried.iter().enumerate().all(|(i, key)| retrieved.of(i) == rows_of.get(key).map_or(&[][..], |rows| rows))
+    );
 
     let index = JoinIndex::builder(of_rows.clone()).build(backend, &column)?;
-    let joined = index.join(&asked, JoinKind::Inner)?.collect()?;
+    let joined = index.join(&queried, JoinKind::Inner)?.collect()?;
     let expected = (0..)
-        .zip(&asked)
+        .zip(&queried)
         .flat_map(|(left, key)| rows_of.get(key).into_iter().flatten().map(move |&right| (Some(left), Some(right))));
     assert!(joined.iter().eq(expected));
     Ok(())

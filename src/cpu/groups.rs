@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_does_not_fit_is_told_by_the_first_such_group() {
+    fn the_first_group_whose_sum_does_not_fit_is_reported() {
         let cpu = Cpu::new();
         let keys = [7_u64, 3, 9, 3, 9, 7];
         let group =

@@ -119,7 +119,7 @@ impl Cpu {
                     lines,
                     queries,
                     #[inline(always)]
-                    |told| hits[told.number % CHUNK] = told.found.into(),
+                    |report| hits[report.number % CHUNK] = report.found.into(),
                 ));
                 pack(&hits, found);
             });

@@ -65,15 +65,15 @@ impl<T: Word> Memory<T> {
 
     /// `len` zeros.
     pub(super) fn zeroed(len: usize) -> Result<Self> {
-        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| no_room(usize::MAX))?;
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| out_of_memory(usize::MAX))?;
         let pages = if bytes < HUGE_PAGE || cfg!(miri) {
             let mut words = Vec::new();
-            words.try_reserve_exact(len).map_err(|_| no_room(bytes))?;
+            words.try_reserve_exact(len).map_err(|_| out_of_memory(bytes))?;
             words.resize(len, T::zeroed());
             Pages::Small(words)
         } else {
-            let room = bytes.checked_add(HUGE_PAGE).ok_or_else(|| no_room(bytes))?;
-            let map = MmapMut::map_anon(room).map_err(|_| no_room(bytes))?;
+            let room = bytes.checked_add(HUGE_PAGE).ok_or_else(|| out_of_memory(bytes))?;
+            let map = MmapMut::map_anon(room).map_err(|_| out_of_memory(bytes))?;
             // Only a hint: without huge pages everything is slower and nothing is wrong.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
@@ -169,7 +169,7 @@ impl<T: Word> fmt::Debug for Memory<T> {
 }
 
 /// The error for a failed allocation of this many bytes.
-pub(super) fn no_room(bytes: usize) -> Error {
+pub(super) fn out_of_memory(bytes: usize) -> Error {
     Error::OutOfMemory { device: "cpu".into(), bytes: bytes as u64 }
 }
 
@@ -227,12 +227,12 @@ mod tests {
     #[test]
     fn small_large_and_empty() {
         for len in [0usize, 1, 1000, (HUGE_PAGE / 4) - 1, HUGE_PAGE / 4, HUGE_PAGE + 3] {
-            let mut memory = Memory::filled(len, 7u32).expect("room");
+            let mut memory = Memory::filled(len, 7u32).expect("memory");
             assert_eq!((memory.len(), memory.words().len()), (len, len));
             assert!(memory.words().iter().all(|&word| word == 7));
             memory.words_mut().expect("writable").fill(9);
             assert!(memory.words().iter().all(|&word| word == 9));
-            assert!(Memory::<u64>::zeroed(len).expect("room").words().iter().all(|&word| word == 0));
+            assert!(Memory::<u64>::zeroed(len).expect("memory").words().iter().all(|&word| word == 0));
         }
     }
 

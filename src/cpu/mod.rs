@@ -218,7 +218,7 @@ impl Cpu {
             Workers::Caller => parallel::alone(&mut once),
         }
         let is_whole = self.workspaces().shortages() == before;
-        done.filter(|_| is_whole).ok_or_else(|| memory::no_room(size_of::<Workspace>()))
+        done.filter(|_| is_whole).ok_or_else(|| memory::out_of_memory(size_of::<Workspace>()))
     }
 }
 

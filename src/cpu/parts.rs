@@ -48,15 +48,15 @@ const APART: usize = 421;
 const CHUNKS_EACH: usize = 4;
 
 /// An empty vector with this capacity; `None` if there is too little memory.
-pub(super) fn with_room<T>(len: usize) -> Option<Vec<T>> {
-    let mut room = Vec::new();
-    room.try_reserve_exact(len).ok()?;
-    Some(room)
+pub(super) fn try_with_capacity<T>(len: usize) -> Option<Vec<T>> {
+    let mut scratch = Vec::new();
+    scratch.try_reserve_exact(len).ok()?;
+    Some(scratch)
 }
 
 /// An array of scratch space; `None` if there is too little memory.
 pub(super) fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
-    let mut words = with_room(N)?;
+    let mut words = try_with_capacity(N)?;
     words.resize(N, T::default());
     words.into_boxed_slice().try_into().ok()
 }
@@ -175,23 +175,23 @@ impl Slices {
     }
 
     /// Calls `of_slice` with the number of each part, its slice, and the number of its rows, on this many threads, each
-    /// with the scratch space that `room` returns. Returns the scratch spaces; `None` if `room` or `of_slice` returned
-    /// `None`.
+    /// with the scratch space that `scratch` returns. Returns the scratch spaces; `None` if `scratch` or `of_slice`
+    /// returned `None`.
     pub(super) fn each<R: Send>(
         self,
         image: &mut [u64],
         counts: &[usize],
         threads: usize,
-        room: impl Fn() -> Option<R> + Sync,
+        scratch: impl Fn() -> Option<R> + Sync,
         of_slice: impl Fn(&mut R, usize, &mut [u64], usize) -> Option<()> + Sync,
     ) -> Option<Vec<R>> {
         let parts = Mutex::new(image.chunks_mut(self.each).zip(counts).enumerate());
         let work = || {
-            let mut room = room()?;
+            let mut scratch = scratch()?;
             loop {
                 let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some((number, (slice, &count))) = next else { return Some(room) };
-                of_slice(&mut room, number, slice, count)?;
+                let Some((number, (slice, &count))) = next else { return Some(scratch) };
+                of_slice(&mut scratch, number, slice, count)?;
             }
         };
         collect(0..threads, 1, |_, _| work()).ok()?.into_iter().collect()
@@ -208,7 +208,12 @@ pub(super) struct Partitioned<R> {
 
 /// Partitions pairs into the slices of an image of zeros. `None` if more than `most` pairs escape, or if memory is
 /// short; the contents of the image are then unspecified.
-pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: usize) -> Option<Partitioned<B::Row>> {
+pub(super) fn partition<B: Batch>(
+    batch: B,
+    image: &mut [u64],
+    slices: Slices,
+    most: usize,
+) -> Option<Partitioned<B::Row>> {
     let len = batch.len();
     // Places are counted in 32 bits.
     u32::try_from(len).ok()?;
@@ -226,20 +231,20 @@ pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: 
     let (image, escaped) = (atomic(image), AtomicUsize::new(0));
     let of_chunk = |number, first: &mut [_]| {
         let first = std::mem::take(&mut first[0]);
-        Partitioner::<B>::new(image, slices, first)?.deal(chunk(number), (&escaped, most))
+        Partitioner::<B>::new(image, slices, first)?.partition(chunk(number), (&escaped, most))
     };
     let mut done = collect(&mut first_occurrences[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
-    let mut escapes = with_room(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
+    let mut escapes = try_with_capacity(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
     // The shares of the last chunk are after all others.
     let (ends, _) = done.pop()?;
-    let mut counts = with_room(ends.len())?;
+    let mut counts = try_with_capacity(ends.len())?;
     counts.extend(ends.iter().enumerate().map(|(part, &end)| slices.len_of(part).min(end as usize)));
     (escapes.len() <= most).then_some(Partitioned { counts, escapes })
 }
 
 fn zeros(len: usize) -> Option<Vec<u32>> {
-    let mut zeros = with_room(len)?;
+    let mut zeros = try_with_capacity(len)?;
     zeros.resize(len, 0);
     Some(zeros)
 }
@@ -293,14 +298,14 @@ struct Partitioner<'a, B: Batch> {
 
 impl<'a, B: Batch> Partitioner<'a, B> {
     fn new(image: &'a [AtomicU64], slices: Slices, first: Vec<u32>) -> Option<Self> {
-        let (mut lines, mut next) = (with_room(first.len())?, with_room(first.len())?);
+        let (mut lines, mut next) = (try_with_capacity(first.len())?, try_with_capacity(first.len())?);
         lines.resize(first.len(), Line([0; LINE]));
         next.extend_from_slice(&first);
         Some(Partitioner { image, slices, lines, first, next, escapes: Vec::new() })
     }
 
     /// Returns the end of each part's rows, and the escapes; `None` if there are too many.
-    fn deal(mut self, batch: B, (escaped, most): (&AtomicUsize, usize)) -> Option<(Vec<u32>, Vec<B::Row>)> {
+    fn partition(mut self, batch: B, (escaped, most): (&AtomicUsize, usize)) -> Option<(Vec<u32>, Vec<B::Row>)> {
         for start in (0..batch.len()).step_by(CHUNK) {
             let some = batch.some(start..batch.len().min(start + CHUNK));
             let before = self.escapes.len();
@@ -308,7 +313,7 @@ impl<'a, B: Batch> Partitioner<'a, B> {
             self.escapes.try_reserve(some.len() + LINE).ok()?;
             at_best(
                 #[inline(always)]
-                || self.deal_some(some),
+                || self.partition_some(some),
             );
             // Counted over all chunks, so that all of them stop if there are too many.
             let new = self.escapes.len() - before;
@@ -325,12 +330,12 @@ impl<'a, B: Batch> Partitioner<'a, B> {
     }
 
     #[inline(always)]
-    fn deal_some(&mut self, batch: B) {
+    fn partition_some(&mut self, batch: B) {
         // Separate slices, so that the compiler knows that they do not alias.
         let Partitioner { image, slices, lines, first, next, escapes } = self;
         let (image, slices, lines, first, next) = (*image, *slices, &mut lines[..], &first[..], &mut next[..]);
         // The capacity of a slice; the last one, which may be shorter, ends with the image.
-        let room = slices.rows_of(slices.each);
+        let scratch = slices.rows_of(slices.each);
         batch.each_row(
             #[inline(always)]
             |part, row| {
@@ -344,7 +349,7 @@ impl<'a, B: Batch> Partitioner<'a, B> {
                 }
                 let (end, place) = (number + 1, slices.place(part, number / B::EACH));
                 match image.get(place..).and_then(|rest| rest.first_chunk::<LINE>()) {
-                    Some(slots) if end <= room && first[part] as usize + B::EACH <= end => {
+                    Some(slots) if end <= scratch && first[part] as usize + B::EACH <= end => {
                         slots.iter().zip(&line.0).for_each(|(slot, &word)| slot.store(word, Relaxed));
                         prefetch(image, place + LINE);
                     }
@@ -402,7 +407,7 @@ mod tests {
                 let mixed = mix(keys, MIXER);
                 (mixed, reduce(mixed, parts))
             });
-            deal(words, &mut image, slices, most)
+            partition(words, &mut image, slices, most)
         });
         let partitioned = partitioned.expect("threads")?;
         let mut found = vec![false; keys.len()];
@@ -447,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_escapes_end_the_dealing() {
+    fn too_many_escapes_end_the_partitioning() {
         for cpu in [1, 3, 16].map(|threads| Cpu::with_threads(threads).expect("threads")) {
             let crowd = vec![77; 100_000];
             assert_eq!(partition_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1024), Some(100_000 - 1024));

@@ -180,12 +180,16 @@ fn differing<const N: usize, S: Source<N> + ?Sized>(from: &S) -> u64 {
 
 /// Partitions pairs into buckets by the top bits in which they differ, on all threads, and sorts each bucket.
 fn spread<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]]) -> Result<()> {
-    let sizes = deal(from, to, differing(from))?;
+    let sizes = partition(from, to, differing(from))?;
     settle_each(to, sizes)
 }
 
 /// Partitions pairs into buckets by the top bits in which they differ. Returns the size of each bucket.
-fn deal<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]], differing: u64) -> Result<Vec<usize>> {
+fn partition<const N: usize, S: Source<N> + ?Sized>(
+    from: &S,
+    to: &mut [[u64; N]],
+    differing: u64,
+) -> Result<Vec<usize>> {
     let width = u64::BITS - differing.leading_zeros();
     let bits = from.len().max(1).ilog2().saturating_sub(BUCKET_BITS).clamp(1, SPREAD_BITS).min(width);
     scatter(from, to, width - bits, bits)
@@ -247,7 +251,7 @@ fn settle<const N: usize>(words: &mut [[u64; N]], scratch: &mut Vec<[u64; N]>) -
             return Ok(());
         }
         let copy = Memory::of(words.as_flattened())?;
-        let sizes = deal(copy.words().as_chunks().0, words, differing)?;
+        let sizes = partition(copy.words().as_chunks().0, words, differing)?;
         drop(copy);
         return settle_each(words, sizes);
     }
@@ -256,7 +260,7 @@ fn settle<const N: usize>(words: &mut [[u64; N]], scratch: &mut Vec<[u64; N]>) -
         return Ok(());
     }
     if scratch.len() < words.len() {
-        scratch.try_reserve(words.len() - scratch.len()).map_err(|_| memory::no_room::<[u64; N]>(words.len()))?;
+        scratch.try_reserve(words.len() - scratch.len()).map_err(|_| memory::out_of_memory::<[u64; N]>(words.len()))?;
         scratch.resize(words.len(), [0; N]);
     }
     match (N, words.len() <= FEW) {

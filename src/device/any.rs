@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::across::by_way_of_the_host;
+use crate::backend::across::through_host;
 use crate::backend::chunks::Pass;
 use crate::backend::{
     Answers, Chunk, ChunkOf, Decoded, DecodedOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Passes, Piece,
@@ -149,7 +149,7 @@ impl HashBackend for Any {
         {
             return device.fetch(to, at, &pieces);
         }
-        by_way_of_the_host(self, to, at, pieces)
+        through_host(self, to, at, pieces)
     }
     fn shares_memory(&self) -> bool {
         on_device!(self, |device, side| device.shares_memory())

@@ -62,7 +62,7 @@ impl FileKind {
 
 /// The content of a file in addition to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum Container {
     Nothing,
     /// Lists of values of this many bits.
     Lists {
@@ -82,23 +82,23 @@ pub(crate) enum Beside {
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if the file begins as a multivalue or
 /// sharded table, but is not a valid one.
-pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Beside)> {
+pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Container)> {
     let mut section = Section::whole(path)?;
     match FileKind::sniffed(&mut section)? {
         Some(FileKind::Multi) => {
             let lists = Lists::open(section)?;
             let value_bits = lists.header.value_bits();
-            Ok((lists.into_table(), Beside::Lists { value_bits }))
+            Ok((lists.into_table(), Container::Lists { value_bits }))
         }
         Some(FileKind::Sharded) => {
             let (mut first, count) = Shards::open(section)?.into_first();
             if FileKind::sniffed(&mut first)? != Some(FileKind::Multi) {
-                return Ok((first, Beside::Shards { count, value_bits: None }));
+                return Ok((first, Container::Shards { count, value_bits: None }));
             }
             let lists = Lists::open(first)?;
             let value_bits = Some(lists.header.value_bits());
-            Ok((lists.into_table(), Beside::Shards { count, value_bits }))
+            Ok((lists.into_table(), Container::Shards { count, value_bits }))
         }
-        Some(FileKind::Table) | None => Ok((section, Beside::Nothing)),
+        Some(FileKind::Table) | None => Ok((section, Container::Nothing)),
     }
 }

@@ -39,7 +39,7 @@ use target::Target;
 
 pub use part::remove_parts_then;
 
-pub(crate) use kind::{Beside, FileKind, Magic, table_in};
+pub(crate) use kind::{Container, FileKind, Magic, table_in};
 pub(crate) use lists::{ALIGNED, Lists, ListsHeader, SUM_BYTES};
 pub(crate) use section::Section;
 pub(crate) use shards::{MOST_SHARDS, Shards, ShardsHeader, gap_after, sum_of};

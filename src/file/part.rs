@@ -99,10 +99,10 @@ impl Part {
         let mut parts = named_parts();
         let name = match self.name.take() {
             Some(name) => name,
-            None if replaces => self.link_beside(target)?,
+            None if replaces => self.link_in_folder(target)?,
             None => match link(&self.file, target) {
                 // The target was created in the meantime.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.link_beside(target)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.link_in_folder(target)?,
                 done => return done,
             },
         };
@@ -113,7 +113,7 @@ impl Part {
     }
 
     /// Gives an unnamed file a name: only named files can replace others.
-    fn link_beside(&self, target: &Path) -> io::Result<TempPath> {
+    fn link_in_folder(&self, target: &Path) -> io::Result<TempPath> {
         Ok(names().make_in(folder_of(target), |path| link(&self.file, path))?.into_temp_path())
     }
 }

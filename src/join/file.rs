@@ -43,7 +43,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         let mut spare = [0];
         self.backend().read(self.rows.values_on(), self.len(), &mut spare)?;
         if spare != [NO_ROW] {
-            return Err(Violation::Beside { reason: "the entry for a missing row is the number of a row" }.into());
+            return Err(
+                Violation::Contradiction { reason: "the entry for a missing row is the number of a row" }.into()
+            );
         }
         Ok(audit)
     }
@@ -110,5 +112,5 @@ fn check_rows<B: Runs<S>, S: Scheme<Value = u32>>(
         return Ok(Ok(()));
     }
     let reason = "its values are not the numbers of rows: it is a multivalue table, and no index of a join";
-    Ok(Err(Violation::Beside { reason }))
+    Ok(Err(Violation::Contradiction { reason }))
 }

@@ -38,25 +38,25 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     pub(super) fn check_runs(&self, starts: &[u32]) -> Result<std::result::Result<(), Violation>> {
         threads::ready()?;
         let runs = self.table.len();
-        let beside = |reason| Ok(Err(Violation::Beside { reason }));
+        let contradiction = |reason| Ok(Err(Violation::Contradiction { reason }));
         if starts.len() != runs.saturating_add(1) {
-            return beside("the numbers of keys and of runs of values differ");
+            return contradiction("the numbers of keys and of runs of values differ");
         }
         let ends = (starts.first().copied(), starts.last().map(|&end| end as usize));
         if ends != (Some(0), Some(self.pairs)) || !starts.par_windows(2).all(|run| run[0] < run[1]) {
-            return beside("the runs of values do not follow each other");
+            return contradiction("the runs of values do not follow each other");
         }
         let mut keys = memory::reserved(starts.len() - 1)?;
         keys.resize(starts.len() - 1, None);
         for (key, run) in self.table.to_pairs()? {
             match keys.get_mut(run as usize) {
                 Some(place @ None) => *place = Some(key),
-                _ => return beside("two keys share a run of values, or a key has none"),
+                _ => return contradiction("two keys share a run of values, or a key has none"),
             }
         }
         let every_run = keys.first().is_none_or(Option::is_some);
         if !every_run || !keys.par_windows(2).all(|pair| pair[0] < pair[1]) {
-            return beside("a run of values has no key, or the runs are not in the order of their keys");
+            return contradiction("a run of values has no key, or the runs are not in the order of their keys");
         }
         Ok(Ok(()))
     }

@@ -104,7 +104,7 @@ impl<B: Relational> Listing<B> {
 pub(crate) fn len_at_once(len: u64) -> Result<usize> {
     let most = u32::MAX.into();
     let what = "rows to hold at once (take them in chunks)";
-    usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, asked: len, most })
+    usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, requested: len, most })
 }
 
 /// Iterates over the pieces of a whole.

@@ -10,7 +10,7 @@ use ocl::core::{self, Event};
 use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::runtime::commands;
 use super::{Buffer, OpenCl};
-use crate::backend::across::by_way_of_the_host;
+use crate::backend::across::through_host;
 use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Piece, Word};
 use crate::error::{Error, Result};
 
@@ -138,7 +138,7 @@ impl HashBackend for OpenCl {
     }
 
     fn fetch<T: Word>(&self, to: &mut Buffer<T>, at: usize, pieces: &[Piece<'_, OpenCl, T>]) -> Result<()> {
-        if self.pull(to, at, pieces)? { Ok(()) } else { by_way_of_the_host(self, to, at, pieces) }
+        if self.pull(to, at, pieces)? { Ok(()) } else { through_host(self, to, at, pieces) }
     }
 
     fn shares_memory(&self) -> bool {

@@ -86,7 +86,11 @@ impl Passes<Fks> for OpenCl {
         let table = Table::new(self, plan)?;
         let pairs = keys.len();
         if pairs as u64 > MOST_PAIRS {
-            return Err(Error::TooLarge { what: "pairs of a two-level table", asked: pairs as u64, most: MOST_PAIRS });
+            return Err(Error::TooLarge {
+                what: "pairs of a two-level table",
+                requested: pairs as u64,
+                most: MOST_PAIRS,
+            });
         }
         let (program, group) = (self.fks_build(plan)?, self.0.sizes.group);
         let tally = Tally::new(self)?;

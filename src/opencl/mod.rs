@@ -130,7 +130,7 @@ impl OpenCl {
         if buffer.bytes() > passes::primitives::MOST_FILLED {
             return self.fill(buffer, poison, passes::primitives::MOST_FILLERS);
         }
-        let filled = self.fill_by_driver(buffer, poison, buffer.room() / size_of::<T>(), None);
+        let filled = self.fill_by_driver(buffer, poison, buffer.capacity() / size_of::<T>(), None);
         filled.map_err(|error| self.failed("poisoning", error))
     }
 
@@ -143,7 +143,7 @@ impl OpenCl {
     fn failed_allocating(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
-            Some(Status::CL_OUT_OF_RESOURCES) if unknown_code().is_none() => self.no_room(bytes),
+            Some(Status::CL_OUT_OF_RESOURCES) if unknown_code().is_none() => self.out_of_memory(bytes),
             _ => self.failed_using(doing, bytes, error),
         }
     }
@@ -153,12 +153,12 @@ impl OpenCl {
     fn failed_using(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
-            Some(Status::CL_MEM_OBJECT_ALLOCATION_FAILURE | Status::CL_OUT_OF_HOST_MEMORY) => self.no_room(bytes),
+            Some(Status::CL_MEM_OBJECT_ALLOCATION_FAILURE | Status::CL_OUT_OF_HOST_MEMORY) => self.out_of_memory(bytes),
             _ => self.failed(doing, error),
         }
     }
 
-    fn no_room(&self, bytes: u64) -> Error {
+    fn out_of_memory(&self, bytes: u64) -> Error {
         // A retry then has all free memory.
         self.0.pool.empty();
         Error::OutOfMemory { device: self.0.info.to_string(), bytes }

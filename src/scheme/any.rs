@@ -77,11 +77,11 @@ macro_rules! any_of {
             fn slots(&self) -> u64 {
                 of_plan!(self, |plan, S| plan.slots())
             }
-            fn asked_slots(&self) -> u64 {
-                of_plan!(self, |plan, S| plan.asked_slots())
+            fn requested_slots(&self) -> u64 {
+                of_plan!(self, |plan, S| plan.requested_slots())
             }
-            fn room(&self) -> u64 {
-                of_plan!(self, |plan, S| plan.room())
+            fn capacity(&self) -> u64 {
+                of_plan!(self, |plan, S| plan.capacity())
             }
             fn words(&self) -> u64 {
                 of_plan!(self, |plan, S| plan.words())

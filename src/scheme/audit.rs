@@ -115,7 +115,7 @@ pub enum Violation {
     Salt,
     /// The structure that contains the table contradicts it.
     #[error("the table and the data stored with it contradict each other: {reason}")]
-    Beside {
+    Contradiction {
         /// The contradiction.
         reason: &'static str,
     },

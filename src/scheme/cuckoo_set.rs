@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_again_changes_nothing() {
+    fn a_duplicate_key_changes_nothing() {
         for scheme in [CuckooSet::canonical(3), CuckooSet::classic(3)] {
             let keys = keys(300);
             let (plan, image) = built(&scheme, 501, &keys);

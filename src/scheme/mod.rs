@@ -192,11 +192,11 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The number of slots, of which a load is a fraction.
     fn slots(&self) -> u64;
     /// The [`Request::slots`] that result in this plan. Schemes that change their size with the attempt override it.
-    fn asked_slots(&self) -> u64 {
+    fn requested_slots(&self) -> u64 {
         self.slots()
     }
     /// The maximum number of pairs of the image, whatever their hashes.
-    fn room(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         self.slots()
     }
     /// The number of 64-bit words of the image: the slots, and other data of the scheme.
@@ -210,7 +210,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn word_count(&self) -> Result<usize> {
         usize::try_from(self.words()).map_err(|_| Error::TooLarge {
             what: "words of an image on this machine",
-            asked: self.words(),
+            requested: self.words(),
             most: usize::MAX as u64,
         })
     }

@@ -142,7 +142,7 @@ impl Scheme for Quadratic {
             }
             _ => {
                 let what = "requested slots (a quadratic table has the square of their number of words)";
-                Err(Error::TooLarge { what, asked: slots, most: u64::from(MOST_PAIRS) })
+                Err(Error::TooLarge { what, requested: slots, most: u64::from(MOST_PAIRS) })
             }
         }
     }

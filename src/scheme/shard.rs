@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_both_widths_come_to_all_shards_alike() -> Result<()> {
+    fn keys_of_both_widths_are_spread_evenly_over_shards() -> Result<()> {
         for seed in [0, 7] {
             let which = ShardOf::new(7, seed)?;
             let mut counts = [[0; 7]; 2];

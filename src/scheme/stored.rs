@@ -85,7 +85,7 @@ pub(super) fn known<T>(what: &str, code: u32, all: &[T]) -> Result<(), String> {
 
 /// The plan, if it equals the one that this scheme creates for these slots and pairs.
 pub(super) fn made_by<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Result<S::Plan, String> {
-    let request = Request { slots: plan.asked_slots(), pairs, seed: plan.seed(), attempt: plan.attempt() };
+    let request = Request { slots: plan.requested_slots(), pairs, seed: plan.seed(), attempt: plan.attempt() };
     let again = scheme.plan(request).map_err(|error| error.to_string())?;
     if again.with_rest_of(&plan) != plan {
         return Err("its fields contradict each other".into());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_come_back_as_they_were_stored_or_not_at_all() {
+    fn plans_round_trip_as_they_were_stored_or_not_at_all() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
                 $(for &kind in crate::scheme::$scheme::KINDS {

@@ -3,10 +3,10 @@
 use std::ops::Deref;
 
 use super::Sharded;
-use super::deal::{MOST_ROWS, Partitioned};
 use super::devices::{map_shards, on_devices};
 use super::exchange::{self, Exchange};
 use super::file::digest_of;
+use super::host_partition::{MOST_ROWS, Partitioned};
 use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -51,8 +51,8 @@ pub(super) struct Columns<K, V> {
 /// The columns of each shard; the pairs of a shard keep their order.
 pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V]) -> Result<Vec<Columns<K, V>>> {
     Error::check_length("values", values.len(), keys.len())?;
-    let room = room_of(which, keys.len());
-    let empty = |_| Ok(Columns { keys: memory::reserved(room)?, values: memory::reserved(room)? });
+    let expected_rows = expected_rows_per_shard(which, keys.len());
+    let empty = |_| Ok(Columns { keys: memory::reserved(expected_rows)?, values: memory::reserved(expected_rows)? });
     let mut shards = (0..which.shards).map(empty).collect::<Result<Vec<Columns<K, V>>>>()?;
     for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
         let partitioned = Partitioned::of(which, keys)?;
@@ -66,14 +66,14 @@ pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &
 
 /// The capacity to reserve for a shard's part of `rows` rows: about its final size, so that columns are not moved as
 /// they grow.
-pub(super) fn room_of(which: &ShardOf, rows: usize) -> usize {
+pub(super) fn expected_rows_per_shard(which: &ShardOf, rows: usize) -> usize {
     if rows > MOST_ROWS { share(rows as u64, which.shards) as usize } else { 0 }
 }
 
 /// The keys of each shard, in their order.
 pub(super) fn keys_of<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Vec<K>>> {
-    let room = room_of(which, keys.len());
-    let mut shards = (0..which.shards).map(|_| memory::reserved(room)).collect::<Result<Vec<Vec<K>>>>()?;
+    let expected_rows = expected_rows_per_shard(which, keys.len());
+    let mut shards = (0..which.shards).map(|_| memory::reserved(expected_rows)).collect::<Result<Vec<Vec<K>>>>()?;
     for keys in keys.chunks(MOST_ROWS) {
         let partitioned = Partitioned::of(which, keys)?;
         shards.iter_mut().enumerate().try_for_each(|(shard, mine)| partitioned.append(shard, keys, mine))?;
@@ -223,8 +223,8 @@ impl<S: Scheme> ShardedBuilder<S> {
             }
             threads::ready()?;
             let first_mismatch = |_, keys: &[S::Key]| keys.iter().copied().find(|&key| which.of(key) != shard);
-            let strange = fold(&keys[..], KEYS_AT_ONCE, first_mismatch, Option::or);
-            if let Some(key) = strange {
+            let mismatched = fold(&keys[..], KEYS_AT_ONCE, first_mismatch, Option::or);
+            if let Some(key) = mismatched {
                 let advice = "`shard_of` returns the shard of a key";
                 return Err(Error::parameter("a key of another shard", key, advice));
             }

@@ -14,7 +14,7 @@
 //!                         ..              .. padding to whole words, without a row
 //! ```
 //!
-//! Not used for devices that share the host's memory (deal.rs), nor for shards that are read from a file.
+//! Not used for devices that share the host's memory (host_partition.rs), nor for shards that are read from a file.
 
 use std::ops::{Deref, Range};
 

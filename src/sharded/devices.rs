@@ -124,7 +124,7 @@ fn reported(mut errors: Vec<(usize, Error)>) -> Option<Error> {
 
 /// Whether a device ran out of memory, so that a strategy that takes less device memory may succeed. If the host ran
 /// out of memory, no other strategy would succeed.
-pub(super) fn lacks_room(error: &Error) -> bool {
+pub(super) fn is_out_of_memory(error: &Error) -> bool {
     match error {
         Error::OutOfMemory { device, .. } => device != HERE,
         error => matches!(error, Error::TooLarge { .. }),

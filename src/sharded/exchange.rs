@@ -8,13 +8,13 @@
 //!
 //! With two devices, each bus first carries half of the rows in; then a quarter goes out of each while a quarter comes
 //! in. With one device, one bus carries all rows in. If the columns are pinned, the host copies nothing. The columns of
-//! the shards equal those of the host's partition (deal.rs).
+//! the shards equal those of the host's partition (host_partition.rs).
 //!
 //! Not used for devices that share the host's memory, nor for many shards, whose partitions would be short.
 
 use std::ops::Range;
 
-use super::devices::{lacks_room, map_shards, on_devices};
+use super::devices::{is_out_of_memory, map_shards, on_devices};
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Piece, Relational, Word};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
@@ -44,7 +44,7 @@ pub(super) fn use_device_exchange<B: HashBackend, T>(
         return Ok(None);
     }
     match work() {
-        Err(error) if lacks_room(&error) => Ok(None),
+        Err(error) if is_out_of_memory(&error) => Ok(None),
         done => done.map(Some),
     }
 }

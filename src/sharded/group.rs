@@ -14,10 +14,10 @@
 
 use rayon::prelude::*;
 
-use super::builder::{Columns, keys_of, room_of, some};
-use super::deal::{MOST_ROWS, Partitioned};
-use super::devices::{lacks_room, on_devices};
+use super::builder::{Columns, expected_rows_per_shard, keys_of, some};
+use super::devices::{is_out_of_memory, on_devices};
 use super::exchange;
+use super::host_partition::{MOST_ROWS, Partitioned};
 use super::{ROWS_OF_A_PIECE, pieces_of};
 use crate::backend::{HashBackend, Runs, Word};
 use crate::error::{Error, Result};
@@ -153,7 +153,7 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
         return done;
     }
     let values: &[V::Word] = if wanted(aggregates).values() { bytemuck::cast_slice(values) } else { &[] };
-    let rows = dealt_with(&which, keys, values, order)?;
+    let rows = partitioned_shards(&which, keys, values, order)?;
     let found = on_devices(devices.len(), rows, &|piece, Rows { of: Columns { keys, values: numbers }, values }| {
         let device = &devices[piece % devices.len()];
         let values = bytemuck::cast_slice::<V::Word, V>(&values);
@@ -212,7 +212,7 @@ fn by_the_first<B: HashBackend, T>(
         return None;
     }
     match work(&devices[0]) {
-        Err(error) if which.shards > 1 && lacks_room(&error) => None,
+        Err(error) if which.shards > 1 && is_out_of_memory(&error) => None,
         done => Some(done),
     }
 }
@@ -231,17 +231,22 @@ struct Rows<K, V> {
 
 /// The keys of each piece with their row numbers.
 fn partitioned<K: Key>(which: &ShardOf, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
-    let rows = dealt_with::<K, u32>(which, keys, &[], IdOrder::FirstSeen)?;
+    let rows = partitioned_shards::<K, u32>(which, keys, &[], IdOrder::FirstSeen)?;
     Ok(rows.into_iter().map(|rows| rows.of).collect())
 }
 
 /// The columns of each piece.
-fn dealt_with<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &[V], order: IdOrder) -> Result<Vec<Rows<K, V>>> {
-    let room = room_of(which, keys.len());
+fn partitioned_shards<K: Key, V: Word>(
+    which: &ShardOf,
+    keys: &[K],
+    values: &[V],
+    order: IdOrder,
+) -> Result<Vec<Rows<K, V>>> {
+    let expected_rows = expected_rows_per_shard(which, keys.len());
     let empty = |_| {
-        let numbers = if order == IdOrder::FirstSeen { room } else { 0 };
-        let of = Columns { keys: memory::reserved(room)?, values: memory::reserved(numbers)? };
-        Ok(Rows { of, values: memory::reserved(if values.is_empty() { 0 } else { room })? })
+        let numbers = if order == IdOrder::FirstSeen { expected_rows } else { 0 };
+        let of = Columns { keys: memory::reserved(expected_rows)?, values: memory::reserved(numbers)? };
+        Ok(Rows { of, values: memory::reserved(if values.is_empty() { 0 } else { expected_rows })? })
     };
     let mut pieces = (0..which.shards).map(empty).collect::<Result<Vec<Rows<K, V>>>>()?;
     for (number, keys) in keys.chunks(MOST_ROWS).enumerate() {

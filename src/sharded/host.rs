@@ -7,9 +7,9 @@ use std::fmt;
 
 use super::Sharded;
 use super::builder::some;
-use super::deal::Partitioned;
 use super::device_lookup::{Shard, Shards};
 use super::devices::on_devices;
+use super::host_partition::Partitioned;
 use super::host_resident::{Part, answered};
 use super::reading::{answer, flags, of_shard, options};
 use crate::backend::{Runs, bitmap_words};
@@ -111,14 +111,14 @@ where
 
     /// Answers the queries; the host partitions them.
     fn answer(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        let ask = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+        let look_up = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             on_devices(self.devices.len(), parts, &|at, (shard, (words, hits)): Part<'_, S::Value>| {
                 let table = self.table.shards()[shard].to_backend(&self.devices[at % self.devices.len()])?;
                 answer(&table, &of_shard(partitioned, shard, queries)?, words, hits)
             })?;
             Ok(())
         };
-        answered(&self.table.which, &ask, queries, values, found)
+        answered(&self.table.which, &look_up, queries, values, found)
     }
 }
 

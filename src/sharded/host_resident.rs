@@ -13,9 +13,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::builder::some;
-use super::deal::{MOST_ROWS, Partitioned};
 use super::devices::on_devices;
 use super::file::{self, damaged, digest_of, each_shard};
+use super::host_partition::{MOST_ROWS, Partitioned};
 use super::reading::{answer, flags, has_own_keys, of_shard, options};
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
@@ -115,7 +115,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up
     /// to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        let ask = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+        let look_up = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             let mut parts = parts.into_iter();
             loop {
                 // A file has one read position, so shards are read one after the other. `zip` takes a device first: if
@@ -136,7 +136,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
                 })?;
             }
         };
-        answered(&self.which, &ask, queries, values, found)
+        answered(&self.which, &look_up, queries, values, found)
     }
 
     /// Returns whether each query is in the table, in the order of the queries; cost and errors as [`get`](Self::get).
@@ -166,11 +166,11 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
 /// A shard that has queries, and the destination of its answers: values, and a byte for each query that is 1 for a hit.
 pub(super) type Part<'a, V> = (usize, (&'a mut [V], &'a mut [u8]));
 
-/// Answers queries with `ask`, which receives some of the queries, partitioned by shard, and the destinations of the
-/// answers of each shard with queries.
+/// Answers queries with `look_up`, which receives some of the queries, partitioned by shard, and the destinations of
+/// the answers of each shard with queries.
 pub(super) fn answered<K: Key, V: Value>(
     which: &ShardOf,
-    ask: &dyn Fn(&Partitioned, &[K], Vec<Part<'_, V>>) -> Result<()>,
+    look_up: &dyn Fn(&Partitioned, &[K], Vec<Part<'_, V>>) -> Result<()>,
     queries: &[K],
     values: &mut [V],
     found: &mut [u32],
@@ -182,7 +182,7 @@ pub(super) fn answered<K: Key, V: Value>(
         let partitioned = Partitioned::of(which, queries)?;
         let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
         let parts = partitioned.cut(&mut words).into_iter().zip(partitioned.cut(&mut hits)).enumerate();
-        ask(&partitioned, queries, parts.filter(|&(shard, _)| partitioned.len(shard) > 0).collect())?;
+        look_up(&partitioned, queries, parts.filter(|&(shard, _)| partitioned.len(shard) > 0).collect())?;
         partitioned.scatter_answers(&words, &hits, values, found);
     }
     Ok(())

@@ -11,9 +11,9 @@
 use std::path::Path;
 
 use super::builder::some;
-use super::deal::{MOST_ROWS, Partitioned};
-use super::devices::lacks_room;
+use super::devices::is_out_of_memory;
 use super::exchange;
+use super::host_partition::{MOST_ROWS, Partitioned};
 use super::join_by_left_rows::join_by_left_rows;
 use super::multi::{ShardedMulti, ShardedMultiBuilder};
 use super::{ROWS_OF_A_PIECE, pieces_of};
@@ -158,7 +158,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         for (number, left) in left.chunks(LEFT_ROWS).enumerate() {
             let first = (number * LEFT_ROWS) as u64;
             if let Some(matched) = &mut matched {
-                self.ask(left, matched)?;
+                self.look_up(left, matched)?;
             }
             if kind.has_right() {
                 self.rows.retrieve_pieces(left, PIECE, |start, found| {
@@ -183,7 +183,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         self.rows.shards().iter().map(|shard| memory::zeroed(shard.keys_len())).collect()
     }
 
-    fn ask(&self, left: &[S::Key], matched: &mut [Vec<u8>]) -> Result<()> {
+    fn look_up(&self, left: &[S::Key], matched: &mut [Vec<u8>]) -> Result<()> {
         for left in left.chunks(MOST_ROWS) {
             let partitioned = Partitioned::of(&self.rows.which, left)?;
             let found = self.rows.answers(&partitioned, left, &|shard, mine| shard.table().get(&mine))?;
@@ -273,7 +273,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
                 place.is_some_and(|place| std::mem::replace(place, 1) == 0)
             });
             if !ascend || !once {
-                return Err(Violation::Beside { reason }.into());
+                return Err(Violation::Contradiction { reason }.into());
             }
         }
         Ok(())
@@ -324,7 +324,7 @@ pub fn join<B: Runs<K::Rows>, K: Key>(devices: &[B], left: &[K], right: &[K], ki
     let most = exchange::most_rows(devices, size_of::<K>() + size_of::<u32>()).min(ROWS_OF_A_PIECE);
     if right.len() <= most && devices.iter().filter(|device| device.shares_memory()).count() <= 1 {
         match join_by_left_rows(devices, left, right, kind) {
-            Err(error) if lacks_room(&error) => {}
+            Err(error) if is_out_of_memory(&error) => {}
             done => return done,
         }
     }

@@ -84,7 +84,7 @@ pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
 impl WideJoinRows {
     /// Appends this number of rows, and returns the new part of both columns.
     fn more(&mut self, rows: u64, has_right: bool) -> Result<(&mut [u64], &mut [u64])> {
-        let rows = usize::try_from(rows).map_err(|_| memory::no_room::<u64>(usize::MAX))?;
+        let rows = usize::try_from(rows).map_err(|_| memory::out_of_memory::<u64>(usize::MAX))?;
         let before = self.left.len();
         for (column, rows) in [(&mut self.left, rows), (&mut self.right, if has_right { rows } else { 0 })] {
             memory::reserve(column, rows)?;
@@ -146,7 +146,7 @@ impl Matched {
         let others = rows - self.0.iter().map(|word| word.load(Relaxed).count_ones() as usize).sum::<usize>();
         for column in [&mut all.left, &mut all.right] {
             // At most this many rows are added.
-            column.try_reserve_exact(others).map_err(|_| memory::no_room::<u64>(others))?;
+            column.try_reserve_exact(others).map_err(|_| memory::out_of_memory::<u64>(others))?;
         }
         append(&mut all.left, others, ROWS_AT_ONCE, |_| NO_ROW);
         let is_other = |row: &usize| self.0[row / 64].load(Relaxed) >> (row % 64) & 1 == 0;

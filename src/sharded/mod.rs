@@ -1,7 +1,7 @@
 //! Hash tables in shards over several devices, each shard a table of its own; joins and groups over several devices.
 //!
 //! ```text
-//! deal.rs       partitions rows by shard on the host, and returns answers in the order of the rows
+//! host_partition.rs  partitions rows by shard on the host, and returns answers in the order of the rows
 //! exchange.rs   partitions rows by shard on the devices, and gathers the rows of each shard
 //! device_lookup.rs  partitions queries by shard on the devices, and returns the answers
 //! devices.rs    runs work on all devices at a time
@@ -36,13 +36,13 @@
 
 mod builder;
 mod change;
-mod deal;
 mod device_lookup;
 mod devices;
 mod exchange;
 mod file;
 pub mod group;
 mod host;
+mod host_partition;
 mod host_resident;
 mod join;
 mod join_by_left_rows;

@@ -1,10 +1,10 @@
 //! Lookups, pairs, digest, audit and statistics of sharded tables.
 
 use super::Sharded;
-use super::deal::{MOST_ROWS, Partitioned};
 use super::device_lookup::{Shard, Shards};
 use super::devices::{map_shards, on_devices};
 use super::file::digest_of;
+use super::host_partition::{MOST_ROWS, Partitioned};
 use super::host_resident::{Part, answered};
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
@@ -50,7 +50,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         if self.answered_by_devices(queries, Some(&mut *values), found)? {
             return Ok(());
         }
-        let ask = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
+        let look_up = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             // An item for every shard, so that each shard is looked up by its own device.
             let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
             parts.into_iter().for_each(|(shard, part)| items[shard] = Some(part));
@@ -62,7 +62,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             })?;
             Ok(())
         };
-        answered(&self.which, &ask, queries, values, found)
+        answered(&self.which, &look_up, queries, values, found)
     }
 
     /// Answers on the devices if they should partition the queries. Returns whether they did.

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use super::ShardedBuilder;
 use super::builder::{Columns, some};
-use super::deal::Partitioned;
 use super::devices::{is_of_contents, on_devices};
 use super::file::Writing;
+use super::host_partition::Partitioned;
 use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::file::write_whole;

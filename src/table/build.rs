@@ -118,7 +118,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
             return Ok(Outcome::Copies(least));
         }
         let what = "pairs for a table of this scheme";
-        return Err(Error::TooLarge { what, asked: pairs, most });
+        return Err(Error::TooLarge { what, requested: pairs, most });
     }
     let mut plan = match scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 }) {
         Ok(plan) => plan,
@@ -129,7 +129,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         Err(error) => return Err(error),
     };
     let mut tried = 0;
-    let mut unplaced = pairs.saturating_sub(room(&plan));
+    let mut unplaced = pairs.saturating_sub(capacity(&plan));
     // More pairs than room can only be built if some are copies, which the check below finds out.
     let last = if unplaced > 0 { 0 } else { settings.attempts };
     let too_high = scheme.gives_up_above().map(|most| plan.slots() < most.slots_for(pairs));
@@ -179,8 +179,8 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
 }
 
 /// The maximum number of pairs of a table: some tables store one pair outside of their image.
-pub(super) fn room(plan: &impl Plan) -> u64 {
-    plan.room() + u64::from(plan.outside_key().is_some())
+pub(super) fn capacity(plan: &impl Plan) -> u64 {
+    plan.capacity() + u64::from(plan.outside_key().is_some())
 }
 
 /// Used for schemes that [give up by load](Scheme::gives_up_above). An unlucky attempt leaves a few pairs unplaced; an

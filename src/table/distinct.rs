@@ -206,7 +206,7 @@ mod tests {
 
     /// Both ways are of use to the same callers: the same least copy, and of each key the greatest value.
     #[test]
-    fn the_sort_tells_what_the_table_tells() -> Result<()> {
+    fn the_sort_reports_what_the_table_reports() -> Result<()> {
         let cpu = Cpu::new();
         let mut stream = SplitMix64::new(5);
         for (len, keys) in [(0, 1), (1, 1), (300, 50), (300, u32::MAX), (20_000, 9_000)] {

@@ -28,7 +28,7 @@ use super::{HashTable, Image, KeyType, ValueType, inspect};
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::file::{Beside, FileKind, Section, table_in, write_whole};
+use crate::file::{Container, FileKind, Section, table_in, write_whole};
 use crate::memory;
 use crate::scheme::{Kind, Plan, Salt, Scheme, SchemeNumber};
 use crate::threads;
@@ -75,10 +75,10 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let widths = Widths { keys: key_bits, values: value_bits.max(u32::BITS) };
     let (key_type, value_type) = trailer.types(widths).map_err(|reason| source.bad(reason))?;
     let (value_bits, shards) = match (beside, contents) {
-        (Beside::Lists { value_bits }, Contents::Multi) => (value_bits, None),
-        (Beside::Shards { count, value_bits: None }, Contents::Map | Contents::Set) => (value_bits, Some(count)),
-        (Beside::Shards { count, value_bits: Some(bits) }, Contents::Multi) => (bits, Some(count)),
-        (Beside::Nothing, contents) if contents != Contents::Multi => (value_bits, None),
+        (Container::Lists { value_bits }, Contents::Multi) => (value_bits, None),
+        (Container::Shards { count, value_bits: None }, Contents::Map | Contents::Set) => (value_bits, Some(count)),
+        (Container::Shards { count, value_bits: Some(bits) }, Contents::Multi) => (bits, Some(count)),
+        (Container::Nothing, contents) if contents != Contents::Multi => (value_bits, None),
         _ => return Err(source.bad("its table belongs to another structure")),
     };
     let scheme = source.header.scheme;

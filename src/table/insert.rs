@@ -198,16 +198,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ) -> Result<Change<B, S>> {
         let before = self.len();
         let slots = match self.settings.size {
-            Size::Slots(_) => self.plan().asked_slots(),
+            Size::Slots(_) => self.plan().requested_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, (before as u64).saturating_add(keys.len() as u64));
                 // A size that no table has is refused by the build, which looks for copies first.
-                self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.asked_slots())
+                self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.requested_slots())
             }
         };
         let in_place = if keys.is_empty() {
             Some(self.copied()?)
-        } else if slots != self.plan().asked_slots()
+        } else if slots != self.plan().requested_slots()
             || self.scheme.updates() == Updates::Rebuild
             || self.plan().salt().is_some()
         {
@@ -243,7 +243,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// That holds for the keys of the salt: pairs that are gone since may have been the reason.
     fn first_attempt(&self, slots: u64) -> u32 {
         let larger = self.scheme.updates() == Updates::Tombstones && !self.has_tombstones();
-        let known = larger && self.plan().salt().is_some() && slots == self.plan().asked_slots();
+        let known = larger && self.plan().salt().is_some() && slots == self.plan().requested_slots();
         if known && self.settings.attempts > FIRST_SALTED { FIRST_SALTED } else { 0 }
     }
 
@@ -251,11 +251,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     fn place_in_copy(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Option<Image<B, S>>> {
         let Image { plan: ref old, ref buffer, pairs, tombstones } = self.image;
         let pairs = pairs.saturating_add(keys.len() as u64);
-        if pairs > build::room(old) {
+        if pairs > build::capacity(old) {
             // More than one build would take, also where the image has words to spare.
             return Ok(None);
         }
-        let plan = self.scheme.plan(self.request(old.asked_slots(), pairs, old.attempt()))?.with_rest_of(old);
+        let plan = self.scheme.plan(self.request(old.requested_slots(), pairs, old.attempt()))?.with_rest_of(old);
         let (buffer, placed) = Kernels::<S>::extended(&self.backend, &plan, buffer, keys, values)?;
         if placed.unplaced > 0 {
             return Ok(None);

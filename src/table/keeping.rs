@@ -63,7 +63,7 @@ impl<S: Scheme> TableBuilder<S> {
         let distinct = rows.saturating_sub(placed.duplicates);
         let own = scheme.plan(settings.request(&scheme, distinct))?;
         // The race's plans also say how long a chain of swaps may be, which the finished image does not show.
-        let of_one_size = own.asked_slots() == plan.asked_slots() && own.words() == plan.words();
+        let of_one_size = own.requested_slots() == plan.requested_slots() && own.words() == plan.words();
         let sized = own == plan || scheme.kind() == Kind::Classic && of_one_size;
         let image = Image::of_pairs(plan, image, distinct, placed.outside);
         Ok(Some((HashTable::of_image(backend, self, image)?, sized)))

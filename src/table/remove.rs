@@ -119,7 +119,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         if self.plan().salt().is_some() {
-            return self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?).map(Change::of).map(Some);
+            return self.built_afresh(self.plan().requested_slots(), &self.all_pairs()?).map(Change::of).map(Some);
         }
         let mut image = self.copied()?;
         let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &image.plan, &mut image.buffer)?;
@@ -128,7 +128,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         image.tombstones = 0;
         if placed.unplaced > 0 || placed.duplicates > 0 {
             // A part of a set that fits does fit; only the image of a damaged file can come here.
-            image = self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?)?;
+            image = self.built_afresh(self.plan().requested_slots(), &self.all_pairs()?)?;
         }
         Ok(Some(Change::of(image)))
     }
@@ -205,6 +205,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         drop(all);
-        self.built_afresh(self.plan().asked_slots(), &rest).map(Some)
+        self.built_afresh(self.plan().requested_slots(), &rest).map(Some)
     }
 }

@@ -256,12 +256,12 @@ impl Trailer {
     pub(super) fn settings<P: Plan>(&self, plan: &P, pairs: u64) -> Checked<Settings> {
         let Numbers { load_millionths, duplicates, attempts, .. } = self.numbers;
         let size = match load_millionths {
-            0 => Size::Slots(plan.asked_slots()),
+            0 => Size::Slots(plan.requested_slots()),
             load if load <= 1_000_000 => Size::Load(Load::from_millionths(load)),
             load => return Err(format!("a load of {load} millionths is above 1")),
         };
         if let Size::Load(load) = size
-            && slots_at(load, pairs) > plan.asked_slots()
+            && slots_at(load, pairs) > plan.requested_slots()
         {
             let (load, slots) = (load.get(), plan.slots());
             return Err(format!("a load of {load} contradicts its {pairs} pairs in {slots} slots: build it again"));

@@ -141,7 +141,7 @@ mod tests {
 
     /// Reads the variables, of which one is set.
     fn with(variable: &str, value: &str) -> Tuning {
-        Tuning::read(|asked| (asked == variable).then(|| value.into()))
+        Tuning::read(|requested| (requested == variable).then(|| value.into()))
     }
 
     /// Checks that the error contains the variable, its value and all choices.

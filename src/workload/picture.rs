@@ -182,15 +182,15 @@ mod tests {
     /// neighbour, and a third of the other's.
     #[test]
     fn blobs_have_neighbours_and_random_cells_have_not() {
-        let beside = |picture: &Picture| {
+        let adjacent = |picture: &Picture| {
             let all = cells(picture);
-            let beside = all.iter().filter(|&&(x, y)| x > 0 && picture.is_defined(x - 1, y));
-            beside.count() as f64 / all.len() as f64
+            let adjacent = all.iter().filter(|&&(x, y)| x > 0 && picture.is_defined(x - 1, y));
+            adjacent.count() as f64 / all.len() as f64
         };
         let (blobs, random) = (Picture::blobs(512, 512, 87_000, 1), Picture::random(512, 512, 87_000, 1));
         let (blobs, random) = (blobs.expect("a picture"), random.expect("a picture"));
-        assert!(beside(&blobs) > 0.95, "{}", beside(&blobs));
-        assert!((0.31..0.35).contains(&beside(&random)), "{}", beside(&random));
+        assert!(adjacent(&blobs) > 0.95, "{}", adjacent(&blobs));
+        assert!((0.31..0.35).contains(&adjacent(&random)), "{}", adjacent(&random));
         assert_eq!(Picture::blobs(512, 512, 87_000, 1).as_ref().ok(), Some(&blobs), "the same once more");
         assert_ne!(Picture::blobs(512, 512, 87_000, 2).ok(), Some(blobs), "another seed, another picture");
     }

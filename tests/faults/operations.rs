@@ -108,17 +108,17 @@ on_a_table! {
         Ok((PAIRS / 2..).zip(there).all(|(i, there)| there == (i < PAIRS)))
     };
     GetMany: |table| {
-        let asked = keys(0, MANY);
-        let found = table.get(&asked)?;
+        let queried = keys(0, MANY);
+        let found = table.get(&queried)?;
         let expected = |i| (i < PAIRS).then(|| values(i, 1)[0]);
         Ok((0..).zip(found).all(|(i, found)| found == expected(i)))
     };
     GetPinned: |table| {
         let device = table.backend().clone();
-        let (mut asked, mut found) = (device.pinned(MANY as usize)?, device.pinned((MANY as usize).div_ceil(32))?);
+        let (mut queried, mut found) = (device.pinned(MANY as usize)?, device.pinned((MANY as usize).div_ceil(32))?);
         let mut got = device.pinned(MANY as usize)?;
-        asked.copy_from_slice(&keys(0, MANY));
-        table.get_into(&asked, &mut got, &mut found)?;
+        queried.copy_from_slice(&keys(0, MANY));
+        table.get_into(&queried, &mut got, &mut found)?;
         let is_found = |i: usize| found[i / 32] >> (i % 32) & 1 == 1;
         let right = |i: usize| is_found(i) == (i < PAIRS as usize) && (!is_found(i) || got[i] == values(i as u32, 1)[0]);
         Ok((0..MANY as usize).all(right))

@@ -177,8 +177,8 @@ impl Column {
 fn check_rows(rows: usize) -> Result<()> {
     const MOST: u64 = u32::MAX as u64 - 1;
     match rows as u64 {
-        asked if asked > MOST => {
-            Err(KoelError::TooLarge { what: "rows of a table (give it in parts)", asked, most: MOST }.into())
+        requested if requested > MOST => {
+            Err(KoelError::TooLarge { what: "rows of a table (give it in parts)", requested, most: MOST }.into())
         }
         _ => Ok(()),
     }

@@ -164,11 +164,11 @@ impl StringColumn {
             };
             let start = *known.entry(bytes.strings.place()).or_insert(end);
             if start == end {
-                let asked = u64::from(end) + bytes.strings.len() as u64;
+                let requested = u64::from(end) + bytes.strings.len() as u64;
                 let most = u64::from(NO_ROW) - 1;
-                end = u32::try_from(asked).ok().filter(|&end| end < NO_ROW).ok_or(koel::Error::TooLarge {
+                end = u32::try_from(requested).ok().filter(|&end| end < NO_ROW).ok_or(koel::Error::TooLarge {
                     what: "strings of a column and its dictionaries",
-                    asked,
+                    requested,
                     most,
                 })?;
                 column.pieces.push(bytes.strings.clone());
@@ -238,20 +238,24 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_told_apart_whatever_their_hashes() -> Result<()> {
+    fn strings_are_distinguished_whatever_their_hashes() -> Result<()> {
         let device = Any::Cpu(Cpu::new());
         let build: Vec<String> = (0..3000).map(|i| format!("{}", i * i % 2011)).collect();
-        let asked: Vec<String> = (0..3000).map(|i| format!("{i}")).collect();
+        let requested: Vec<String> = (0..3000).map(|i| format!("{i}")).collect();
         let first = |string: &String| build.iter().position(|other| other == string).map_or(NO_ROW, |at| at as u32);
         for bits in [64, 8, 1] {
             let (numbers, of) = StringNumbers::build(&device, column(&build)?, bits)?;
             assert_eq!(of, build.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
-            assert_eq!(numbers.find(&column(&asked)?)?, asked.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
+            assert_eq!(
+                numbers.find(&column(&requested)?)?,
+                requested.iter().map(first).collect::<Vec<_>>(),
+                "{bits} bits"
+            );
             assert_eq!(numbers.left.is_empty(), bits == 64, "{bits} bits");
             assert_eq!(numbers.find(&column(&[])?)?, []);
         }
         let (none, of) = StringNumbers::build(&device, column(&[])?, 64)?;
-        assert_eq!((of, none.find(&column(&asked[..1])?)?), (vec![], vec![NO_ROW]));
+        assert_eq!((of, none.find(&column(&requested[..1])?)?), (vec![], vec![NO_ROW]));
         Ok(())
     }
 }

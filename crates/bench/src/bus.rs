@@ -79,13 +79,13 @@ impl OnDevice<'_> {
         Any: Runs<S>,
     {
         let Any::OpenCl(device) = self.device else { return Ok(None) };
-        let (mut asked, mut values) = (device.pinned(queries.len())?, device.pinned(queries.len())?);
+        let (mut queried, mut values) = (device.pinned(queries.len())?, device.pinned(queries.len())?);
         let mut found = device.pinned(koel::backend::bitmap_words(queries.len()))?;
-        asked.copy_from_slice(queries);
+        queried.copy_from_slice(queries);
         let time = self.setup.median(|| {
             values.fill(POISON);
             found.fill(POISON);
-            let ((), time) = wall(|| Ok(table.get_into(&asked, &mut values, &mut found)?))?;
+            let ((), time) = wall(|| Ok(table.get_into(&queried, &mut values, &mut found)?))?;
             let checked = self.setup.check(queries, &values, &found);
             checked.map_err(|reason| wrong("a lookup from pinned memory", reason))?;
             Ok(time)

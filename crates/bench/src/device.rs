@@ -137,7 +137,7 @@ impl OnDevice<'_> {
 
     fn row(&self, what: &'static str, place: &'static str, load: f64) -> Row {
         let row = Row::new(&self.device.info().id, self.scheme.name(), self.setup.n, what, place);
-        Row { kind: Some(self.scheme.kind()), asked_load: self.setup.args.at_load, load: Some(load), ..row }
+        Row { kind: Some(self.scheme.kind()), requested_load: self.setup.args.at_load, load: Some(load), ..row }
     }
 
     fn check_pairs(&self, table: &HashTable<Any, AnyScheme>) -> Result<()> {

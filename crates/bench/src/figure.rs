@@ -182,8 +182,11 @@ mod tests {
         let text = figure.text();
         assert!(text.starts_with("7: rates [Figure 7], on cpu\nrate (M/s):\n order  built  [built]\n"), "{text}");
         assert!(text.ends_with("   row  2.500\nrandom      3        4\n  twice\n"), "{text}");
-        let told = figure.json();
-        assert_eq!((&told["series"][1]["model"], &told["series"][0]["points"][1][1]), (&json!(true), &json!(3.0)));
-        assert_eq!((&told["x"]["names"][1], &told["y"]["log"]), (&json!("random"), &json!(true)));
+        let rendered = figure.json();
+        assert_eq!(
+            (&rendered["series"][1]["model"], &rendered["series"][0]["points"][1][1]),
+            (&json!(true), &json!(3.0))
+        );
+        assert_eq!((&rendered["x"]["names"][1], &rendered["y"]["log"]), (&json!("random"), &json!(true)));
     }
 }

@@ -260,8 +260,8 @@ fn run(args: &Args) -> Result<Verdict> {
     if !args.draw.is_empty() {
         // All are read before any is written.
         let drawings = args.draw.iter().map(|file| plots::of_file(file)).collect::<Result<Vec<_>>>()?;
-        let told = if args.json { Told::Json(serde_json::json!({})) } else { Told::Text(String::new()) };
-        return told.with(Plots::asked(args)?.as_ref(), || Ok(drawings));
+        let rendered = if args.json { Rendered::Json(serde_json::json!({})) } else { Rendered::Text(String::new()) };
+        return rendered.with(Plots::requested(args)?.as_ref(), || Ok(drawings));
     }
     if args.plots.is_some() && !args.all && args.paper.is_none() && !plots::has_axis(args) {
         let advice = "give several --n, --load, --hits or --multiplicity";
@@ -279,49 +279,49 @@ fn run(args: &Args) -> Result<Verdict> {
     if !args.wide.is_empty() {
         let (text, json) = wide::run(args, &devices, &progress)?;
         drop(progress);
-        return if args.json { Told::Json(json) } else { Told::Text(text) }.with(None, || Ok(Vec::new()));
+        return if args.json { Rendered::Json(json) } else { Rendered::Text(text) }.with(None, || Ok(Vec::new()));
     }
     if args.several {
         let run = if args.pieces.is_empty() { several::run } else { several::run_pieces };
         let (text, json) = run(args, &devices, &progress)?;
         drop(progress);
-        return if args.json { Told::Json(json) } else { Told::Text(text) }.with(None, || Ok(Vec::new()));
+        return if args.json { Rendered::Json(json) } else { Rendered::Text(text) }.with(None, || Ok(Vec::new()));
     }
     if let Some(paper) = args.paper {
         return paper::run(args, paper, &devices, progress);
     }
     check(args)?;
-    let plots = Plots::asked(args)?;
+    let plots = Plots::requested(args)?;
     let findings = measure(args, &devices, &progress)?;
     if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
     }
     drop(progress);
-    let tell = if args.json {
-        Told::Json(report::json(&findings, &devices, args))
+    let rendering = if args.json {
+        Rendered::Json(report::json(&findings, &devices, args))
     } else {
-        Told::Text(report::text(&findings, &devices, args))
+        Rendered::Text(report::text(&findings, &devices, args))
     };
-    tell.with(plots.as_ref(), || plots::of_rows(&findings.rows, &devices, args))
+    rendering.with(plots.as_ref(), || plots::of_rows(&findings.rows, &devices, args))
 }
 
 /// What is said in the end.
-enum Told {
+enum Rendered {
     Text(String),
     Json(Value),
 }
 
-impl Told {
+impl Rendered {
     /// Draws the plots if requested, and prints the results: an error in one does not prevent the other.
     fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> io::Result<Vec<Drawing>>) -> Result<Verdict> {
         let drawn = plots.map(|plots| plots.write(draw())).transpose();
-        if let (Told::Json(told), Ok(Some(files))) = (&mut self, &drawn) {
-            told["plots"] = files.iter().map(|file| file.display().to_string()).collect();
+        if let (Rendered::Json(rendered), Ok(Some(files))) = (&mut self, &drawn) {
+            rendered["plots"] = files.iter().map(|file| file.display().to_string()).collect();
         }
         match self {
-            Told::Text(text) if text.is_empty() => {}
-            Told::Text(text) => out::print(&text)?,
-            Told::Json(json) => out::print_json(&json)?,
+            Rendered::Text(text) if text.is_empty() => {}
+            Rendered::Text(text) => out::print(&text)?,
+            Rendered::Json(json) => out::print_json(&json)?,
         }
         drawn.map(|_| Verdict::Fine)
     }
@@ -331,7 +331,7 @@ impl Told {
 fn check(args: &Args) -> Result<()> {
     args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
     args.data.check()?;
-    tables::asked(args)?;
+    tables::requested(args)?;
     wanted(args, &mut Findings::default()).map(drop)
 }
 
@@ -354,7 +354,7 @@ fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings
 /// The same at one load; other tables with those numbers of pairs alone that were not measured yet.
 fn measure_at(args: &Args, devices: &[Any], progress: &Progress, with_peers: &mut Vec<u32>) -> Result<Findings> {
     let mut findings = Findings::default();
-    let with_copies = tables::asked(args)?;
+    let with_copies = tables::requested(args)?;
     let wanted = wanted(args, &mut findings)?;
     if with_copies {
         tables::measure(args, &wanted, devices, progress, &mut findings)?;
@@ -374,8 +374,8 @@ fn measure_at(args: &Args, devices: &[Any], progress: &Progress, with_peers: &mu
 /// The requested schemes, without those that cannot hold the keys of the data.
 fn wanted(args: &Args, findings: &mut Findings) -> Result<Vec<Wanted>> {
     let usual = [options::usual(args.table.contents()).to_owned()];
-    let asked = if args.scheme.is_empty() { &usual[..] } else { &args.scheme };
-    let list = options::SchemeList::new(asked, &args.kind);
+    let requested = if args.scheme.is_empty() { &usual[..] } else { &args.scheme };
+    let list = options::SchemeList::new(requested, &args.kind);
     let mut wanted = Vec::new();
     for (name, kind) in list.combinations()? {
         let options = list.options_for(name, kind, &args.parameters)?;

@@ -46,7 +46,7 @@ pub(super) struct Row {
     /// The share of all rows that one key has.
     pub(super) heavy: Option<f64>,
     /// The requested load; `None` for tables at their own load, and for other tables.
-    pub(super) asked_load: Option<f64>,
+    pub(super) requested_load: Option<f64>,
     /// None for tables without slots.
     pub(super) load: Option<f64>,
     pub(super) what: &'static str,
@@ -60,7 +60,7 @@ pub(super) struct Row {
     /// One thread of the host does the work, wherever the table is; the time is that of the clock on the wall.
     pub(super) host_built: bool,
     /// With a heavy key: the time relative to that without it.
-    pub(super) beside_uniform: Option<f64>,
+    pub(super) relative_to_uniform: Option<f64>,
 }
 
 impl Row {
@@ -74,7 +74,7 @@ impl Row {
             n,
             copies: None,
             heavy: None,
-            asked_load: None,
+            requested_load: None,
             load: None,
             what,
             place,
@@ -83,7 +83,7 @@ impl Row {
             rate: 0.0,
             limit: None,
             host_built: false,
-            beside_uniform: None,
+            relative_to_uniform: None,
         }
     }
 

@@ -23,12 +23,12 @@ use koel_cli::progress::Progress;
 const TASK: usize = 1 << 14;
 
 /// Whether a peer's `build` or `lookup` is to be measured.
-pub(super) type Asked<'a> = &'a dyn Fn(&str, &str) -> bool;
+pub(super) type Wanted<'a> = &'a dyn Fn(&str, &str) -> bool;
 
 /// Measures the requested peers on one set of keys.
-pub(super) fn measure(setup: &Setup<'_>, asked: Asked<'_>, progress: &Progress) -> Result<Vec<Row>> {
+pub(super) fn measure(setup: &Setup<'_>, requested: Wanted<'_>, progress: &Progress) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let on = On { setup, asked };
+    let on = On { setup, requested };
     let say = |name: &str| progress.say(format!("{name}, {} pairs", setup.n));
     say("hashbrown");
     rows.extend(peer(on, "hashbrown", || map::<DefaultHashBuilder>(setup), find_in_map)?);
@@ -53,7 +53,7 @@ pub(super) fn measure(setup: &Setup<'_>, asked: Asked<'_>, progress: &Progress) 
 #[derive(Clone, Copy)]
 struct On<'a> {
     setup: &'a Setup<'a>,
-    asked: Asked<'a>,
+    requested: Wanted<'a>,
 }
 
 /// Times one peer's build and lookups of one key after another, with every answer checked.
@@ -75,14 +75,14 @@ fn peer<T: Sync>(
 
 /// Times one peer's build and lookups of many keys at a time, at most [`TASK`]; every answer is checked.
 fn timed<T: Sync>(
-    On { setup, asked }: On<'_>,
+    On { setup, requested }: On<'_>,
     name: &str,
     build: impl Fn() -> Result<T>,
     answer: impl Fn(&T, &[u32], &mut [u32], &mut [u32]) + Sync,
 ) -> Result<Vec<Row>> {
     let row = |what, hits| Row { hits, ..Row::new("host", name, setup.n, what, "host") };
     let (mut rows, mut last) = (Vec::new(), None);
-    if asked(name, "build") {
+    if requested(name, "build") {
         let time = setup.median(|| {
             last = None;
             let (table, time) = wall(&build)?;
@@ -91,7 +91,7 @@ fn timed<T: Sync>(
         })?;
         rows.push(row("build", None).timed(setup.data.keys.len(), time));
     }
-    if !asked(name, "lookup") {
+    if !requested(name, "lookup") {
         return Ok(rows);
     }
     let table = last.map_or_else(&build, Ok)?;

@@ -89,7 +89,7 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
                 text::seconds(row.time),
                 text::rate(row.rate),
                 row.share().map(|share| format!("{:.0}%", 100.0 * share)).unwrap_or_default(),
-                row.beside_uniform.map(|times| format!("{times:.2}x")).unwrap_or_default(),
+                row.relative_to_uniform.map(|times| format!("{times:.2}x")).unwrap_or_default(),
             ]);
         }
         let first = &of_one_size[0];
@@ -117,7 +117,7 @@ pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
     let rows = findings.rows.iter().map(|row| {
         json!({
             "table": row.table, "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name),
-            "n": row.n, "multiplicity": row.copies, "heavy": row.heavy, "of_uniform": row.beside_uniform,
+            "n": row.n, "multiplicity": row.copies, "heavy": row.heavy, "of_uniform": row.relative_to_uniform,
             "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
             "seconds": row.time.as_secs_f64(), "rate": row.rate, "limit": row.limit, "share": row.share(),
             "host_built": row.host_built,

@@ -70,11 +70,11 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
 
 /// A table that is made on the way; its digest.
 pub(super) fn run_pieces(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
-    let mut told = Vec::new();
+    let mut rendered = Vec::new();
     for &n in &args.pieces {
-        told.push(pieces(args, n, devices, progress)?);
+        rendered.push(pieces(args, n, devices, progress)?);
     }
-    Ok((told.iter().map(|(text, _)| text.as_str()).collect(), told.into_iter().map(|(_, json)| json).collect()))
+    Ok((rendered.iter().map(|(text, _)| text.as_str()).collect(), rendered.into_iter().map(|(_, json)| json).collect()))
 }
 
 struct Case<'a> {
@@ -135,11 +135,11 @@ impl Case<'_> {
             *value = !*key_of;
         });
         let (keys, values) = (&*keys, &*values);
-        let asked = self.args.data.query_count(self.args.data.sizes().into_iter().max().unwrap_or(1));
+        let queried = self.args.data.query_count(self.args.data.sizes().into_iter().max().unwrap_or(1));
         // Half of the queries hit.
         let number = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % (2 * n).max(1);
-        let mut memory = [Memory::of(self.devices, asked as usize)?, Memory::of(self.devices, asked as usize)?];
-        let mut bits = Memory::of(self.devices, bitmap_words(asked as usize))?;
+        let mut memory = [Memory::of(self.devices, queried as usize)?, Memory::of(self.devices, queried as usize)?];
+        let mut bits = Memory::of(self.devices, bitmap_words(queried as usize))?;
         let [queries, answers] = &mut memory;
         let (queries, answers, bits) = (queries.words(), answers.words(), bits.words());
         queries.par_iter_mut().enumerate().for_each(|(i, query)| *query = key(number(i as u64)));
@@ -162,7 +162,7 @@ impl Case<'_> {
         let replicas = Replicated::of(&here, self.devices)?;
         let of_one = here.digest()?;
         drop(here);
-        rows.push(self.timed("lookups", asked, || {
+        rows.push(self.timed("lookups", queried, || {
             let ((), time) = wall(|| Ok(replicas.get_into(queries, answers, bits)?))?;
             check("lookups", answers, bits)?;
             Ok(time)
@@ -195,13 +195,13 @@ impl Case<'_> {
         })?);
         let Some(table) = table else { return Ok(rows) };
         let digest = table.digest()?;
-        rows.push(self.timed("lookups in shards", asked, || {
+        rows.push(self.timed("lookups in shards", queried, || {
             let ((), time) = wall(|| Ok(table.get_into(queries, answers, bits)?))?;
             check("lookups in shards", answers, bits)?;
             Ok(time)
         })?);
         drop(table);
-        rows.push(self.dealt(&builder, keys, digest)?);
+        rows.push(self.timed_partitioned_build(&builder, keys, digest)?);
 
         progress.say("lookups of a table that rests here");
         let here = builder.build(&[Cpu::new()], keys, values)?;
@@ -209,7 +209,7 @@ impl Case<'_> {
             return Err(wrong("build", "another digest than of the CPU's table".into()));
         }
         let host_resident = here.host_resident(self.devices)?;
-        rows.push(self.timed("lookups, host-resident", asked, || {
+        rows.push(self.timed("lookups, host-resident", queried, || {
             let ((), time) = wall(|| Ok(host_resident.get_into(queries, answers, bits)?))?;
             check("lookups, host-resident", answers, bits)?;
             Ok(time)
@@ -222,7 +222,12 @@ impl Case<'_> {
     }
 
     /// Builds from columns that were partitioned before.
-    fn dealt(&self, builder: &koel::ShardedBuilder<Bucketized>, keys: &[u32], digest: Digest) -> Result<Row> {
+    fn timed_partitioned_build(
+        &self,
+        builder: &koel::ShardedBuilder<Bucketized>,
+        keys: &[u32],
+        digest: Digest,
+    ) -> Result<Row> {
         let (shard_of, mut places) = (builder.shard_of()?, vec![0; SHARDS * self.all + 1]);
         keys.iter().for_each(|&key| places[shard_of(key) + 1] += 1);
         (1..places.len()).for_each(|shard| places[shard] += places[shard - 1]);
@@ -306,8 +311,8 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
     let (table, built) = wall(|| Ok(builder.build_partitioned(devices, columns)?))?;
     let bytes: u64 = table.shards().iter().map(|shard| 8 * koel::DeviceBuffer::len(shard.image()) as u64).sum();
     progress.say("lookups");
-    let asked = 1_u64 << 24;
-    let queries: Vec<u64> = (0..asked).map(|i| key(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (2 * n).max(1))).collect();
+    let queried = 1_u64 << 24;
+    let queries: Vec<u64> = (0..queried).map(|i| key(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (2 * n).max(1))).collect();
     let (mut values, mut found) = (vec![0; queries.len()], vec![0; bitmap_words(queries.len())]);
     let ((), looked_up) = wall(|| Ok(table.get_into(&queries, &mut values, &mut found)?))?;
     for i in 0..queries.len() {
@@ -341,11 +346,11 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
         text::counted(devices.len() as u64, "device"),
         bytes as f64 / f64::from(1 << 30),
         built.as_secs_f64(),
-        asked as f64 / looked_up.as_secs_f64() / 1e9,
+        queried as f64 / looked_up.as_secs_f64() / 1e9,
     );
     let json = json!({
         "n": n, "shards": shards, "devices": devices.len(), "bytes": bytes, "build_seconds": built.as_secs_f64(),
-        "lookups_per_second": asked as f64 / looked_up.as_secs_f64(), "digest": digest.to_string()
+        "lookups_per_second": queried as f64 / looked_up.as_secs_f64(), "digest": digest.to_string()
     });
     Ok((text, json))
 }

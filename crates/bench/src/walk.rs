@@ -25,7 +25,7 @@ pub(super) fn type_b_share(stats: &Stats) -> f64 {
 }
 
 /// A count and its model.
-type Beside = (&'static str, f64, Option<f64>);
+type Reference = (&'static str, f64, Option<f64>);
 
 impl Walked {
     pub(super) fn of<S: Scheme<Key = u32, Value = u32>>(table: &HashTable<Any, S>, n: u32) -> Result<Walked>
@@ -43,7 +43,7 @@ impl Walked {
     }
 
     /// Reads a hit and a miss, and the share of Type B buckets where there are types.
-    fn counts(&self) -> Vec<Beside> {
+    fn counts(&self) -> Vec<Reference> {
         let Stats { reads_per_hit, reads_per_miss, model, .. } = self.stats;
         let mut counts = vec![
             ("reads a hit", reads_per_hit, model.map(|m| m.reads_per_hit)),
@@ -56,13 +56,13 @@ impl Walked {
     }
 
     /// How far a count lies from its model: of reads, what exceeds the one that every lookup makes.
-    fn distance((what, counted, model): &Beside) -> Option<f64> {
+    fn distance((what, counted, model): &Reference) -> Option<f64> {
         let base = if what.starts_with("reads") { 1.0 } else { 0.0 };
         model.map(|model| (counted - base) / (model - base) - 1.0)
     }
 
     pub(super) fn line(&self) -> String {
-        let shown = |beside: &Beside| {
+        let shown = |beside: &Reference| {
             let (what, counted, model) = *beside;
             let by_model = model.zip(Walked::distance(beside));
             let by_model = by_model.map(|(model, d)| format!(" (model {model:.4}, {:+.1}%)", 100.0 * d));

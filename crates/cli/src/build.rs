@@ -307,7 +307,7 @@ impl Build<'_> {
             let builder = builder.key_type(key_type).value_type(value_type);
             self.finish(|| builder.build(&devices[0], &keys, &values))
         };
-        built.map_err(|failure| self.told(failure))
+        built.map_err(|failure| self.to_failure(failure))
     }
 
     /// Rows that are not in memory, shard by shard.
@@ -350,9 +350,9 @@ impl Build<'_> {
                 Some(about) => about.add_shard(&of_shard),
             }
         });
-        let digest = digest.map_err(|error| self.told(error.into()))?;
+        let digest = digest.map_err(|error| self.to_failure(error.into()))?;
         // There is one shard at least.
-        about.map_or(Ok(Verdict::Fine), |about| self.tell(about, digest, [start.elapsed().as_secs_f64(), 0.0]))
+        about.map_or(Ok(Verdict::Fine), |about| self.print_report(about, digest, [start.elapsed().as_secs_f64(), 0.0]))
     }
 
     /// Refuses shards of which one a device does not fit.
@@ -374,7 +374,7 @@ impl Build<'_> {
         )))
     }
 
-    fn told(&self, failure: Failure) -> Failure {
+    fn to_failure(&self, failure: Failure) -> Failure {
         match failure {
             // Of keys with a sign the library knows the bits alone.
             Failure::Koel(koel::Error::DuplicateKey { key }) if self.types.keys.is_signed() => {

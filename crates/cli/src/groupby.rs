@@ -9,7 +9,7 @@ use super::failure::{Failure, Result, Verdict};
 use super::input::{self, ReadOptions, Want};
 use super::options::{self, AnyValuesOption, TableDevices, names};
 use super::output::RowOptions;
-use super::query::{self, KeyedTable, Reading, groupby::Asked};
+use super::query::{self, KeyedTable, Reading, groupby::AggregateSpec};
 use super::tables::TableReading;
 use super::tables::read::rows::{KEY, VALUE};
 use super::tables::read::several::matching;
@@ -64,8 +64,8 @@ pub(crate) struct Args {
     ///
     /// count, sum, mean, min or max; with --by also FUNCTION:COLUMN, see below.
     #[arg(long, value_name = "NAMES", default_value = "count")]
-    #[arg(value_parser = query::groupby::asked)]
-    agg: Vec<names::List<Asked>>,
+    #[arg(value_parser = query::groupby::requested)]
+    agg: Vec<names::List<AggregateSpec>>,
     /// Drop keys with fewer than N rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
@@ -93,18 +93,19 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
     let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };
     let unnamed = args.reading.with_any_values(args.values.values).naming("--by");
-    let asked = args.agg.concat();
+    let requested = args.agg.concat();
     let (by, aggregates, reading) = match args.columns.by() {
         Some(by) => {
             args.rows.check_tables(&paths, &[])?;
-            (by, asked, Reading::Named(&named))
+            (by, requested, Reading::Named(&named))
         }
         None => {
             args.columns.check_unused()?;
             query::refuse_tables(&paths, &args.reading, "--by")?;
-            let aggregates = of_values(&asked)?;
+            let aggregates = of_values(&requested)?;
             args.rows.check_files(&paths, &[])?;
-            let want = if aggregates.iter().any(|asked| asked.column.is_some()) { Want::Pairs } else { Want::Keys };
+            let want =
+                if aggregates.iter().any(|requested| requested.column.is_some()) { Want::Pairs } else { Want::Keys };
             args.reading.check_value(want == Want::Pairs)?;
             (vec![KEY.to_owned()], aggregates, Reading::Rows { options: &unnamed, want, is_spooled })
         }
@@ -116,9 +117,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 }
 
 /// Aggregates of rows without names: those of the column of values, under their own names.
-fn of_values(asked: &[Asked]) -> Result<Vec<Asked>> {
-    let mut all: Vec<Asked> = Vec::with_capacity(asked.len());
-    for Asked { function, column, name } in asked {
+fn of_values(requested: &[AggregateSpec]) -> Result<Vec<AggregateSpec>> {
+    let mut all: Vec<AggregateSpec> = Vec::with_capacity(requested.len());
+    for AggregateSpec { function, column, name } in requested {
         let column_of = match function {
             Function::Count => None,
             Function::Sum | Function::Mean | Function::Min | Function::Max => Some(VALUE.to_owned()),
@@ -131,7 +132,7 @@ fn of_values(asked: &[Asked]) -> Result<Vec<Asked>> {
         if all.iter().any(|before| before.function == *function) {
             return Err(Failure::Input(format!("--agg names {name} twice: name each aggregate once")));
         }
-        all.push(Asked { function: *function, column: column_of, name: Some(name.into()) });
+        all.push(AggregateSpec { function: *function, column: column_of, name: Some(name.into()) });
     }
     Ok(all)
 }

@@ -42,20 +42,24 @@ struct Info<'a> {
 impl Info<'_> {
     fn run(&self) -> Result<Verdict> {
         match self.info.contents {
-            Contents::Map if self.info.shards.is_some() => of_map!(self.info, |S| self.tell::<S, Sharded<Any, S>>()),
-            Contents::Map => of_map!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
-            Contents::Set if self.info.shards.is_some() => of_set!(self.info, |S| self.tell::<S, ShardedSet<Any, S>>()),
-            Contents::Set => of_set!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
-            Contents::Compact => of_numbering_table!(self.info, |S| self.tell::<S, CompactingTable<Any, S>>()),
-            Contents::Multi if self.info.shards.is_some() => {
-                of_multi_table!(self.info, |S, V| self.tell::<S, ShardedMulti<Any, S, V>>())
+            Contents::Map if self.info.shards.is_some() => {
+                of_map!(self.info, |S| self.print_report::<S, Sharded<Any, S>>())
             }
-            Contents::Multi => of_multi_table!(self.info, |S, V| self.tell::<S, MultiTable<Any, S, V>>()),
+            Contents::Map => of_map!(self.info, |S| self.print_report::<S, HashTable<Any, S>>()),
+            Contents::Set if self.info.shards.is_some() => {
+                of_set!(self.info, |S| self.print_report::<S, ShardedSet<Any, S>>())
+            }
+            Contents::Set => of_set!(self.info, |S| self.print_report::<S, HashSet<Any, S>>()),
+            Contents::Compact => of_numbering_table!(self.info, |S| self.print_report::<S, CompactingTable<Any, S>>()),
+            Contents::Multi if self.info.shards.is_some() => {
+                of_multi_table!(self.info, |S, V| self.print_report::<S, ShardedMulti<Any, S, V>>())
+            }
+            Contents::Multi => of_multi_table!(self.info, |S, V| self.print_report::<S, MultiTable<Any, S, V>>()),
             other => Err(unknown(other)),
         }
     }
 
-    fn tell<S: Described, T: Structure<Any, S>>(&self) -> Result<Verdict>
+    fn print_report<S: Described, T: Structure<Any, S>>(&self) -> Result<Verdict>
     where
         Any: Runs<S>,
     {

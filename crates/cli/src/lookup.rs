@@ -1,8 +1,8 @@
 //! `koel lookup`: the answers to a file of queries, in its order.
 
-mod ask;
-mod held;
 mod queries;
+mod query;
+mod stored_table;
 
 use std::path::{Path, PathBuf};
 
@@ -23,9 +23,9 @@ use super::output::{Column, FileForm, RowOptions, Rows, form_of};
 use super::progress::Progress;
 use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set, unknown};
 use super::{out, text};
-use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
-use held::{HeldLists, Opened};
 use queries::{Queries, k_of};
+use query::{AllValues, Counts, KeysOfIds, Members, Queried, Queryable, Values};
+use stored_table::{Opened, StoredLists};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
@@ -264,7 +264,7 @@ impl Lookup<'_> {
             }),
             Contents::Map => of_map!(self.info, |S| {
                 let table = Opened::<HashTable<Any, S>, S>::open(&devices, path)?;
-                answer(args, queries, types.keys, &mut Values::new(table.held(), "value", self.values()))
+                answer(args, queries, types.keys, &mut Values::new(table.stored_table(), "value", self.values()))
             }),
             Contents::Set if self.info.shards.is_some() => of_set!(self.info, |S| {
                 let set = ShardedSet::<Any, S>::open(&devices, path)?;
@@ -272,7 +272,7 @@ impl Lookup<'_> {
             }),
             Contents::Set => of_set!(self.info, |S| {
                 let set = Opened::<HashSet<Any, S>, S>::open(&devices, path)?;
-                answer(args, queries, types.keys, &mut Members(set.held()))
+                answer(args, queries, types.keys, &mut Members(set.stored_table()))
             }),
             Contents::Compact if args.reverse => of_numbering_table!(self.info, |S| {
                 let table = CompactingTable::<Any, S>::open(args.one_of(&devices, "--reverse")?, path)?;
@@ -281,7 +281,7 @@ impl Lookup<'_> {
             }),
             Contents::Compact => of_numbering_table!(self.info, |S| {
                 let table = Opened::<CompactingTable<Any, S>, S>::open(&devices, path)?;
-                answer(args, queries, types.keys, &mut Values::new(table.held(), "id", Type::U32))
+                answer(args, queries, types.keys, &mut Values::new(table.stored_table(), "id", Type::U32))
             }),
             Contents::Multi if self.info.shards.is_some() => of_multi_table!(self.info, |S, V| {
                 let table = ShardedMulti::<Any, S, V>::open(&devices, path)?;
@@ -296,7 +296,7 @@ impl Lookup<'_> {
         }
     }
 
-    fn answer_lists<K: Word, V: Word>(&self, queries: Queries<'_>, lists: &dyn HeldLists<K, V>) -> Result<Verdict> {
+    fn answer_lists<K: Word, V: Word>(&self, queries: Queries<'_>, lists: &dyn StoredLists<K, V>) -> Result<Verdict> {
         let keys = Types::of(self.info).keys;
         if self.args.count {
             answer(self.args, queries, keys, &mut Counts(lists))
@@ -320,30 +320,30 @@ fn places(args: &Args, k: Option<u32>) -> Result<Option<Places>> {
 }
 
 /// Answers all queries, of which the table holds those of this type, and says how many hit.
-fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Ask<K>) -> Result<Verdict> {
+fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Queryable<K>) -> Result<Verdict> {
     // Rows on a terminal are progress enough.
     let progress = args.output.output.is_some().then(Progress::line);
     if let Some(progress) = &progress {
         progress.say("looking up");
     }
     let places = places(args, queries.k)?;
-    let (k, queries_of) = (queries.k.filter(|_| !args.reverse), Asked::new(kind));
+    let (k, queries_of) = (queries.k.filter(|_| !args.reverse), Queried::new(kind));
     let mut answers =
-        Answers { args, table, queries: queries_of, k, places, rows: None, asked: 0, missed: 0, progress };
+        Answers { args, table, queries: queries_of, k, places, rows: None, queried: 0, missed: 0, progress };
     let read = queries.inputs.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
-    let Answers { rows, asked, missed, .. } = answers;
+    let Answers { rows, queried, missed, .. } = answers;
     match read.and_then(|()| rows.map_or(Ok(()), Rows::finish)) {
         // A reader that has seen enough does not undo the misses that were seen.
         Err(Failure::ClosedPipe) if args.strict && missed > 0 => return Ok(Verdict::CheckFailed),
         done => done?,
     }
-    let counts = [asked, asked - missed, missed].map(text::grouped);
+    let counts = [queried, queried - missed, missed].map(text::grouped);
     args.output.summarize(
         &format!("{} queries, {} found, {} missed", counts[0], counts[1], counts[2]),
-        || json!({ "queries": asked, "found": asked - missed, "missed": missed }),
+        || json!({ "queries": queried, "found": queried - missed, "missed": missed }),
     )?;
     if args.strict && missed > 0 {
-        out::complain(&format!("{missed} of {asked} queries are not in {}", text::path(&args.table)));
+        out::complain(&format!("{missed} of {queried} queries are not in {}", text::path(&args.table)));
         return Ok(Verdict::CheckFailed);
     }
     Ok(Verdict::Fine)
@@ -352,15 +352,15 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
 /// Queries gathered to a chunk, answered, and written.
 struct Answers<'a, K: Word> {
     args: &'a Args,
-    table: &'a mut dyn Ask<K>,
-    queries: Asked<K>,
+    table: &'a mut dyn Queryable<K>,
+    queries: Queried<K>,
     /// Letters of queries, if they are k-mers.
     k: Option<u32>,
     /// Until the rows have them.
     places: Option<Places>,
     /// Opened when the type of the queries is known.
     rows: Option<Rows>,
-    asked: u64,
+    queried: u64,
     missed: u64,
     progress: Option<Progress>,
 }
@@ -385,12 +385,12 @@ impl<K: Word> Sink for Answers<'_, K> {
 impl<K: Word> Answers<'_, K> {
     fn flush(&mut self) -> Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
-        let asked = self.queries.len() as u64;
+        let queried = self.queries.len() as u64;
         let hits = self.table.answer(&self.queries, rows)?;
-        self.asked += asked;
-        self.missed += asked - hits;
+        self.queried += queried;
+        self.missed += queried - hits;
         if let Some(progress) = &self.progress {
-            progress.say(format!("{} queries answered", text::grouped(self.asked)));
+            progress.say(format!("{} queries answered", text::grouped(self.queried)));
         }
         self.queries.clear();
         Ok(())

@@ -192,7 +192,7 @@ pub(crate) struct Rows {
 }
 
 /// The progress line is updated once per this number of rows.
-const TOLD_AT_ONCE: u64 = 1 << 16;
+const REPORT_EVERY: u64 = 1 << 16;
 
 /// A file and its name in messages.
 struct Target {
@@ -249,7 +249,7 @@ impl Rows {
     /// Writes a row: a number for each column that the row has; last ones that it has not may be left away.
     pub(crate) fn write<C: Copy + Into<Option<Number>>>(&mut self, cells: &[C]) -> Result<()> {
         self.untold += 1;
-        if self.untold == TOLD_AT_ONCE {
+        if self.untold == REPORT_EVERY {
             progress::advance(std::mem::take(&mut self.untold));
         }
         self.row.clear();

@@ -146,8 +146,8 @@ struct Packed<R> {
 }
 
 impl<R: Read> Read for Packed<R> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(room)?;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
         self.bar.set_position(self.position.get());
         Ok(read)
     }

@@ -1,8 +1,8 @@
 //! Ctrl-C and its like: what is half written is removed, and the process ends as by the signal.
 //!
 //! Signals that the process was started to ignore (`nohup`, a background job of a script) stay ignored. What ends it
-//! otherwise, such as `kill -9`, may leave a part; the next file that is written in its folder removes it (the library's
-//! `file` module).
+//! otherwise, such as `kill -9`, may leave a part; the next file that is written in its folder removes it (the
+//! library's `file` module).
 
 #[cfg(unix)]
 pub(crate) fn remove_parts_at_the_end() {
@@ -37,8 +37,9 @@ pub(crate) fn remove_parts_at_the_end() {}
 #[expect(unsafe_code, reason = "there is no safe interface that tells a signal's action")]
 fn is_ignored(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action, `sigaction` changes nothing and writes the present one to memory that has room for it.
-    let told = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: without a new action, `sigaction` changes nothing and writes the present one to memory that has room for
+    // it.
+    let status = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: `sigaction` has filled it, and zeros are an action too.
-    told == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+    status == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }

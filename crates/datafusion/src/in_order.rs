@@ -70,11 +70,11 @@ impl KoelInOrderExec {
 /// A batch that was read ahead, with its memory until it is taken.
 struct Ahead {
     batch: Result<RecordBatch>,
-    _room: Room,
+    _permit: Permit,
     _place: OwnedSemaphorePermit,
 }
 
-enum Room {
+enum Permit {
     Memory(#[expect(dead_code, reason = "given back when it is dropped")] MemoryReservation),
     Turn(#[expect(dead_code, reason = "given back when it is dropped")] OwnedSemaphorePermit),
 }
@@ -87,14 +87,14 @@ async fn read(mut input: SendableRecordBatchStream, to: UnboundedSender<Ahead>, 
         let own = memory.new_empty();
         let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
         let room = match own.try_grow(bytes) {
-            Ok(()) => Room::Memory(own),
+            Ok(()) => Permit::Memory(own),
             Err(_) => match Arc::clone(&turns).acquire_owned().await {
-                Ok(turn) => Room::Turn(turn),
+                Ok(turn) => Permit::Turn(turn),
                 Err(_) => return,
             },
         };
         let is_last = batch.is_err();
-        if to.send(Ahead { batch, _room: room, _place: place }).is_err() || is_last {
+        if to.send(Ahead { batch, _permit: room, _place: place }).is_err() || is_last {
             return;
         }
     }

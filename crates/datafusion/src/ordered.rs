@@ -61,17 +61,17 @@ fn ordered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
         let in_order = KoelInOrderExec::new(Arc::clone(coalesced.input()), coalesced.fetch());
         return Ok(Transformed::yes(Arc::new(in_order)));
     }
-    if let Some(dealt) = node.downcast_ref::<RepartitionExec>() {
-        if dealt.preserve_order() || is_one(dealt.input()) {
+    if let Some(split) = node.downcast_ref::<RepartitionExec>() {
+        if split.preserve_order() || is_one(split.input()) {
             return Ok(Transformed::no(node));
         }
-        let input = in_order(dealt.input());
-        return Ok(Transformed::yes(Arc::new(RepartitionExec::try_new(input, dealt.partitioning().clone())?)));
+        let input = in_order(split.input());
+        return Ok(Transformed::yes(Arc::new(RepartitionExec::try_new(input, split.partitioning().clone())?)));
     }
     if let Some(interleaved) = node.downcast_ref::<InterleaveExec>() {
         let all = UnionExec::try_new(interleaved.inputs().clone())?;
-        let dealt = RepartitionExec::try_new(in_order(&all), node.output_partitioning().clone())?;
-        return Ok(Transformed::yes(Arc::new(dealt)));
+        let split = RepartitionExec::try_new(in_order(&all), node.output_partitioning().clone())?;
+        return Ok(Transformed::yes(Arc::new(split)));
     }
     if let Some(sort) = node.downcast_ref::<SortExec>()
         && sort.fetch().is_some()

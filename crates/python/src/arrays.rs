@@ -80,10 +80,13 @@ pub(crate) fn plain<'py>(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyRe
     }
     // A longer one is refused anyway, and need not be copied before.
     if array.len() > u32::MAX as usize {
-        let (asked, most) = (array.len() as u64, u64::from(u32::MAX) - 1);
-        return Err(
-            Failure::Koel(koel::Error::TooLarge { what: "rows of a table (give it in parts)", asked, most }).into()
-        );
+        let (requested, most) = (array.len() as u64, u64::from(u32::MAX) - 1);
+        return Err(Failure::Koel(koel::Error::TooLarge {
+            what: "rows of a table (give it in parts)",
+            requested,
+            most,
+        })
+        .into());
     }
     // Methods of a subclass may do anything.
     let base = array.py().import("numpy")?.call_method1("asarray", (array,))?.cast_into::<PyUntypedArray>()?;

@@ -65,14 +65,14 @@ pub(crate) fn group_by<'py>(
         let numbers = Arc::new(UInt32Array::from_iter_values(0..keys.len() as u32));
         aggregations.push(Aggregation::new(Function::First, Column::new(ROW, numbers)).named(ROW));
     }
-    let asked = wanted.len();
+    let requested = wanted.len();
     let values = wanted.iter().filter_map(|wanted| Some(&wanted.given.as_ref()?.column));
     let columns: Vec<&Column> = keys.columns().iter().chain(values).collect();
     let open = || for_columns(device, columns.iter().copied());
     let (rows, taken, arrays) = detached_on(py, open, |device, _| {
         let mut arrays = grouped(&device, &keys, &aggregations, order, nulls)?.columns().to_vec();
         let results = arrays.split_off(keys.columns().len());
-        let rows = results.get(asked).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
+        let rows = results.get(requested).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
         let rows = rows.cloned().unwrap_or_else(|| UInt32Array::new_null(0));
         Ok((numbers(&rows), Taken::done(arrays, &form), results))
     })?;

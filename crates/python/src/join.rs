@@ -73,11 +73,11 @@ pub(crate) fn join<'py>(
         for_columns(device, left_keys.columns().iter().chain(right_keys.columns()))
     };
     let sides = detached_on(py, open, |device, stop| {
-        let (mut asked, mut index) = (&left_keys, &right_keys);
+        let (mut queried, mut index) = (&left_keys, &right_keys);
         if is_exchanged {
-            std::mem::swap(&mut asked, &mut index);
+            std::mem::swap(&mut queried, &mut index);
         }
-        let rows = rows(&RightKeys::new(&device, index, nulls)?, asked, how, stop)?;
+        let rows = rows(&RightKeys::new(&device, index, nulls)?, queried, how, stop)?;
         let (left, right) = (Some(rows.left), rows.right);
         let (left, right) = if is_exchanged { (right, left) } else { (left, right) };
         Ok([left, right].map(|rows| rows.map(|rows| numbers(&rows))))
@@ -115,5 +115,5 @@ pub(crate) fn check_result(rows: u64) -> Result<()> {
         // Numbers of both sides, in pieces and as a whole, and as int64.
         return memory::check(rows * 40);
     }
-    Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", asked: rows, most }.into())
+    Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", requested: rows, most }.into())
 }

@@ -262,9 +262,9 @@ fn gathered<T: Coordinate>(
     max_voxels: usize,
     device: &Any,
 ) -> Result<Voxels<T>> {
-    let (asked, most) = ((points.len() / width) as u64, u32::MAX.into());
-    if asked > most {
-        return Err(koel::Error::TooLarge { what: "points", asked, most }.into());
+    let (requested, most) = ((points.len() / width) as u64, u32::MAX.into());
+    if requested > most {
+        return Err(koel::Error::TooLarge { what: "points", requested, most }.into());
     }
     memory::check_rows(points.len() / width, 0)?;
     let rows = points.par_chunks_exact(width).with_min_len(CHUNK);
@@ -283,11 +283,11 @@ fn gathered<T: Coordinate>(
     };
     let voxels: Vec<u64> = cells.iter().copied().filter(|&cell| cell != OUTSIDE).take(max_voxels).collect();
     let size = voxels.len().checked_mul(max_points).and_then(|size| size.checked_mul(width));
-    let no_room =
+    let out_of_memory =
         || PyMemoryError::new_err(format!("{} voxels of {max_points} points do not fit: give fewer", voxels.len()));
-    let size = size.ok_or_else(no_room)?;
+    let size = size.ok_or_else(out_of_memory)?;
     let mut kept = Vec::new();
-    kept.try_reserve_exact(size).map_err(|_| no_room())?;
+    kept.try_reserve_exact(size).map_err(|_| out_of_memory())?;
     kept.resize(size, T::default());
     let mut counts = vec![0_i32; voxels.len()];
     for (&id, point) in ids.iter().zip(points.chunks_exact(width)) {
@@ -374,7 +374,9 @@ fn numbered(places: &[i64], reach: i64, device: &Any, stop: &Stop) -> Result<Vec
     let keys: Option<Vec<u64>> = voxels.clone().map(|place| key(place, [0; 3])).collect();
     let keys = keys.ok_or_else(|| PyValueError::new_err("places are from -2^20 to 2^20 - 1"))?;
     if keys.len() > i32::MAX as usize {
-        return Err(koel::Error::TooLarge { what: "voxels", asked: keys.len() as u64, most: i32::MAX as u64 }.into());
+        return Err(
+            koel::Error::TooLarge { what: "voxels", requested: keys.len() as u64, most: i32::MAX as u64 }.into()
+        );
     }
     let index = group::FirstRows::build(device, &keys)?;
     if index.distinct_len() < keys.len() {
@@ -383,14 +385,15 @@ fn numbered(places: &[i64], reach: i64, device: &Any, stop: &Stop) -> Result<Vec
     let columns = (2 * reach + 1).pow(3) as usize;
     let size = keys.len().checked_mul(columns);
     let mut all = Vec::new();
-    let no_room = || PyMemoryError::new_err(format!("{} voxels have too many neighbours: give fewer", keys.len()));
-    all.try_reserve_exact(size.ok_or_else(no_room)?).map_err(|_| no_room())?;
+    let out_of_memory =
+        || PyMemoryError::new_err(format!("{} voxels have too many neighbours: give fewer", keys.len()));
+    all.try_reserve_exact(size.ok_or_else(out_of_memory)?).map_err(|_| out_of_memory())?;
     all.resize(keys.len() * columns, -1);
     let offsets = (-reach..=reach).flat_map(|z| (-reach..=reach).map(move |y| (z, y)));
     let offsets = offsets.flat_map(|(z, y)| (-reach..=reach).map(move |x| [z, y, x]));
     for (column, offset) in offsets.enumerate() {
-        let asked: Vec<u64> = voxels.clone().map(|place| key(place, offset).unwrap_or(OUTSIDE)).collect();
-        let found = index.find(&asked)?;
+        let requested: Vec<u64> = voxels.clone().map(|place| key(place, offset).unwrap_or(OUTSIDE)).collect();
+        let found = index.find(&requested)?;
         for (row, found) in found.into_iter().enumerate().filter(|&(_, found)| found != NO_ROW) {
             all[row * columns + column] = found as i32;
         }

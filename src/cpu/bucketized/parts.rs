@@ -33,7 +33,7 @@ use crate::backend::Placed;
 use crate::cpu::block::{Pairs, Workspaces, sum};
 use crate::cpu::lanes::at_best;
 use crate::cpu::network::sort_descending;
-use crate::cpu::parts::{LINE, Partitioned, Slices, Words, array, deal, with_room};
+use crate::cpu::parts::{LINE, Partitioned, Slices, Words, array, partition, try_with_capacity};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::threads;
@@ -100,7 +100,7 @@ pub(super) fn partitioned<'a, const S: usize>(
             (mixed, slot::split(mixed, buckets).0 >> shift)
         },
     );
-    let partitioned = deal(words, image, slices, most_escapes(pairs.keys.len()))?;
+    let partitioned = partition(words, image, slices, most_escapes(pairs.keys.len()))?;
     Some(Parts { functions, slices, pairs: pairs.keys.len(), partitioned })
 }
 
@@ -112,28 +112,29 @@ impl Parts<'_> {
         // The scratch space of all threads must fit in eight bytes per pair, which memory estimates include.
         let threads = threads().min(pairs / ROOM_WORDS).max(1);
         let leaving = AtomicUsize::new(partitioned.escapes.len());
-        let room = || Some((Room::new()?, Found::default()));
-        let of_slice = |(room, found): &mut (Room, Found), number: usize, slice: &mut [u64], count| {
+        let scratch = || Some((Scratch::new()?, Found::default()));
+        let of_slice = |(scratch, found): &mut (Scratch, Found), number: usize, slice: &mut [u64], count| {
             let before = found.third.len();
             // Each word of the part leaves at most once.
             found.third.try_reserve(count + 1).ok()?;
             at_best(
                 #[inline(always)]
                 || {
-                    let late = arrive::<S>(functions, number << shift, room, slices.partitioned(number, slice, count));
+                    let late =
+                        arrive::<S>(functions, number << shift, scratch, slices.partitioned(number, slice, count));
                     let buckets = slice.as_chunks_mut::<S>().0;
                     let mut part = Part { functions, start: (number << shift) as u32, buckets, found };
-                    part.order(room);
-                    part.settle(room, late);
+                    part.order(scratch);
+                    part.settle(scratch, late);
                 },
             );
             let leave = found.third.len() - before;
             (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
         };
-        let found = slices.each(image, &partitioned.counts, threads, room, of_slice)?;
+        let found = slices.each(image, &partitioned.counts, threads, scratch, of_slice)?;
         let found: Vec<_> = found.into_iter().map(|(_, found)| found).collect();
         let placed = found.iter().map(|found| found.placed).fold(Placed::default(), sum);
-        let mut third = with_room(found.iter().map(|found| found.third.len()).sum())?;
+        let mut third = try_with_capacity(found.iter().map(|found| found.third.len()).sum())?;
         found.into_iter().for_each(|mut found| third.append(&mut found.third));
         Some(Left { placed, first: partitioned.escapes, third })
     }
@@ -210,7 +211,7 @@ struct Found {
 }
 
 /// The scratch space of a thread.
-struct Room {
+struct Scratch {
     /// The part's words in order of arrival, and a place for those beyond the last. Between parts all other places are
     /// empty.
     table: Box<[u64; PART_WORDS + 1]>,
@@ -222,12 +223,12 @@ struct Room {
     lost_in: Box<[u16; PART_WORDS]>,
 }
 
-/// The approximate size of a [`Room`].
+/// The approximate size of a [`Scratch`].
 const ROOM_WORDS: usize = 2 * PART_WORDS + PART_WORDS / 4 + MOST_BUCKETS / 8;
 
-impl Room {
+impl Scratch {
     fn new() -> Option<Self> {
-        Some(Room { table: array()?, counts: array()?, words: array()?, lost_in: array()? })
+        Some(Scratch { table: array()?, counts: array()?, words: array()?, lost_in: array()? })
     }
 }
 
@@ -237,10 +238,10 @@ impl Room {
 fn arrive<const S: usize>(
     functions: &Functions,
     start: usize,
-    room: &mut Room,
+    scratch: &mut Scratch,
     partitioned: [(&[u64], usize); 2],
 ) -> usize {
-    let Room { table, counts, words, lost_in } = room;
+    let Scratch { table, counts, words, lost_in } = scratch;
     counts.fill(0);
     let mut late = 0;
     for (partitioned, count) in partitioned {
@@ -271,9 +272,9 @@ struct Part<'a, const S: usize> {
 impl<const S: usize> Part<'_, S> {
     /// Writes the buckets to the slice, sorted, and clears the copy.
     #[inline(always)]
-    fn order(&mut self, room: &mut Room) {
+    fn order(&mut self, scratch: &mut Scratch) {
         for at in 0..self.buckets.len().min(PART_WORDS / S) {
-            let mut words = std::mem::replace(&mut room.table.as_chunks_mut::<S>().0[at], [slot::EMPTY; S]);
+            let mut words = std::mem::replace(&mut scratch.table.as_chunks_mut::<S>().0[at], [slot::EMPTY; S]);
             sort_descending::<S, S>(&mut words);
             self.buckets[at] = words;
             // All pairs of neighbours are compared, without a branch between them.
@@ -308,8 +309,8 @@ impl<const S: usize> Part<'_, S> {
     /// Offers queued words to their bucket 1, and then those that are displaced there, or later in a bucket 2, to their
     /// bucket 2. All are in one queue: offers are independent of each other, so the processor works on several at once.
     #[inline(always)]
-    fn settle(&mut self, room: &mut Room, late: usize) {
-        let Room { words, lost_in, .. } = room;
+    fn settle(&mut self, scratch: &mut Scratch, late: usize) {
+        let Scratch { words, lost_in, .. } = scratch;
         let mut end = 0;
         for i in 0..late.min(PART_WORDS) {
             let (mine, at) = (words[i], usize::from(lost_in[i]));

@@ -33,7 +33,7 @@ fn cpus() -> Vec<Cpu> {
 
 fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
 }
 
 fn placed(cpu: &Cpu, plan: &BucketizedPlan, image: &mut Memory<u64>, pairs: &[(u32, u32)]) -> Placed {
@@ -42,7 +42,7 @@ fn placed(cpu: &Cpu, plan: &BucketizedPlan, image: &mut Memory<u64>, pairs: &[(u
 }
 
 fn built(cpu: &Cpu, plan: &BucketizedPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
     let counted = batches.iter().map(|batch| placed(cpu, plan, &mut image, batch)).last();
     (image.words().to_vec(), counted.unwrap_or_default())
 }
@@ -72,11 +72,11 @@ fn every_scheme() -> Vec<Bucketized> {
 }
 
 fn looked_up(cpu: &Cpu, plan: &BucketizedPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("room");
-    let queries = cpu.upload(queries).expect("room");
+    let image = cpu.upload(image).expect("memory");
+    let queries = cpu.upload(queries).expect("memory");
     let len = queries.words().len();
-    let mut values = cpu.filled(len, 77).expect("room");
-    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
+    let mut values = cpu.filled(len, 77).expect("memory");
+    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("memory");
     Kernels::<Bucketized>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
     let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
     assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
@@ -88,7 +88,7 @@ fn looked_up(cpu: &Cpu, plan: &BucketizedPlan, image: &[u64], queries: &[u32]) -
 }
 
 #[test]
-fn copies_of_pairs_in_the_image_are_counted() {
+fn duplicates_of_pairs_in_the_image_are_counted() {
     for scheme in every_scheme() {
         let pairs: Pairs = distinct(20_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
         let (plan, _) = referenced(&scheme, &pairs, slots_for(20_000, 0.9));
@@ -104,7 +104,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
 }
 
 #[test]
-fn more_pairs_than_slots_are_told() {
+fn more_pairs_than_slots_are_reported() {
     let pairs = distinct(1100);
     for scheme in every_scheme() {
         let plan = scheme.plan(Request { slots: 900, pairs: 1100, seed: 1, attempt: 0 }).expect("a plan");
@@ -209,7 +209,7 @@ fn assign_changes_values_and_nothing_else() {
         let absent = (0..).find(|key| !after.contains_key(key)).expect("an absent key");
         changes.extend([(u32::MAX, 4), (absent, 5)]);
         for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("room");
+            let mut memory = cpu.upload(&image).expect("memory");
             let (keys, values) = columns(&cpu, &changes);
             Kernels::<Bucketized>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
             assert!(memory.words().iter().zip(&image).all(|(new, old)| new >> 32 == old >> 32));
@@ -233,9 +233,9 @@ fn removing_counts_each_key_once_and_leaves_the_reference_s_image() {
             for outside in [false, true] {
                 let mut keys = gone.clone();
                 keys.extend(outside.then_some(u32::MAX));
-                let mut memory = cpu.upload(&image).expect("room");
+                let mut memory = cpu.upload(&image).expect("memory");
                 let removed =
-                    Kernels::<Bucketized>::remove(&cpu, &plan, &mut memory, &cpu.upload(&keys).expect("room"))
+                    Kernels::<Bucketized>::remove(&cpu, &plan, &mut memory, &cpu.upload(&keys).expect("memory"))
                         .expect("removed");
                 let outside = outside && scheme.kind() == Kind::Classic;
                 assert_eq!(removed, Removed { pairs: count, outside });
@@ -253,7 +253,7 @@ fn decode_is_the_pair_of_each_slot() {
             let (plan, image) = referenced(&scheme, &pairs, slots_for(size, 0.9));
             for cpu in cpus() {
                 let Decoded { keys, values, taken } =
-                    Kernels::<Bucketized>::decode(&cpu, &plan, &cpu.upload(&image).expect("room")).expect("decoded");
+                    Kernels::<Bucketized>::decode(&cpu, &plan, &cpu.upload(&image).expect("memory")).expect("decoded");
                 for at in 0..image.len() {
                     let pair = (keys.words()[at], values.words()[at]);
                     let there = taken.words()[at / 32] >> (at % 32) & 1 == 1;

@@ -38,11 +38,11 @@ fn cpus() -> impl Iterator<Item = Cpu> {
 
 fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
 }
 
 fn built(cpu: &Cpu, plan: &CuckooPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
     let mut placed = Placed::default();
     for batch in batches {
         let (keys, values) = columns(cpu, batch);
@@ -83,11 +83,11 @@ fn load_of(functions: u32) -> f64 {
 }
 
 fn looked_up(cpu: &Cpu, plan: &CuckooPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("room");
-    let queries = cpu.upload(queries).expect("room");
+    let image = cpu.upload(image).expect("memory");
+    let queries = cpu.upload(queries).expect("memory");
     let len = queries.words().len();
-    let mut values = cpu.filled(len, 77).expect("room");
-    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
+    let mut values = cpu.filled(len, 77).expect("memory");
+    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("memory");
     Kernels::<Cuckoo>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
     let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
     assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
@@ -120,7 +120,7 @@ fn canonical_images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
+fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
     let cpus: Vec<Cpu> = cpus().collect();
     let mut stream = SplitMix64::new(1);
     let random: Pairs = (0..100_000).map(|_| (stream.next_u32() % 30_000 + 17, stream.next_u32() % 3)).collect();
@@ -148,7 +148,7 @@ fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
 }
 
 #[test]
-fn copies_of_pairs_in_the_image_are_counted() {
+fn duplicates_of_pairs_in_the_image_are_counted() {
     for scheme in [Cuckoo::canonical(4), Cuckoo::classic(4)] {
         let pairs = distinct(20_000);
         let (plan, _, _) = referenced(&scheme, &pairs, 0.5);
@@ -162,7 +162,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
 }
 
 #[test]
-fn more_pairs_than_slots_are_told() {
+fn more_pairs_than_slots_are_reported() {
     let pairs = distinct(1000);
     for scheme in [Cuckoo::canonical(3), Cuckoo::classic(3)] {
         let plan = scheme.plan(Request { slots: 900, pairs: 1000, seed: 1, attempt: 0 }).expect("a plan");
@@ -287,7 +287,7 @@ fn assign_changes_values_and_nothing_else() {
         let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
         after.extend(changes.iter().filter(|(key, _)| after.contains_key(key)).copied().collect::<Pairs>());
         for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("room");
+            let mut memory = cpu.upload(&image).expect("memory");
             let (keys, values) = columns(&cpu, &changes);
             Kernels::<Cuckoo>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
             audited(&plan, memory.words()).expect("sound");
@@ -304,7 +304,7 @@ fn decode_is_the_pair_of_each_slot() {
             let (plan, image, _) = referenced(&scheme, &distinct(size), 0.8);
             for cpu in cpus() {
                 let Decoded { keys, values, taken: full } =
-                    Kernels::<Cuckoo>::decode(&cpu, &plan, &cpu.upload(&image).expect("room")).expect("decoded");
+                    Kernels::<Cuckoo>::decode(&cpu, &plan, &cpu.upload(&image).expect("memory")).expect("decoded");
                 assert_eq!(full.words().len(), bitmap_words(image.len()));
                 assert_eq!(full.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), size);
                 for slot in 0..image.len() {

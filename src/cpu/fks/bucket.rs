@@ -79,7 +79,7 @@ pub(super) fn cuckoo(
     let (slots, seeds) = image.split_at_mut(functions.slots());
     let task_slots = SEEDS_OF_WORD as usize * SLOTS;
     let of_task = |bucket: &mut Option<Box<[Bucket]>>, task: usize, (slots, seeds): (&mut [u64], Per<&mut [u64]>)| {
-        let Some([bucket]) = bucket.as_deref_mut() else { return Err(memory::no_room::<Bucket>(1)) };
+        let Some([bucket]) = bucket.as_deref_mut() else { return Err(memory::out_of_memory::<Bucket>(1)) };
         let seeds = &mut seeds.1[0];
         let mut placed = Placed::default();
         *seeds = 0;

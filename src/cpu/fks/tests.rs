@@ -41,12 +41,12 @@ fn cpus() -> Vec<Cpu> {
 
 fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
 }
 
 /// The result of a build in an image of noise.
 fn built(cpu: &Cpu, plan: &FksPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0).expect("room");
+    let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0).expect("memory");
     let (keys, values) = columns(cpu, pairs);
     let placed = Kernels::<Fks>::place(cpu, plan, &mut image, &keys, &values).expect("placed");
     (image.words().to_vec(), placed)
@@ -63,11 +63,11 @@ fn audited(plan: &FksPlan, image: &[u64]) -> u64 {
 }
 
 fn looked_up(cpu: &Cpu, plan: &FksPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("room");
-    let queries = cpu.upload(queries).expect("room");
+    let image = cpu.upload(image).expect("memory");
+    let queries = cpu.upload(queries).expect("memory");
     let len = queries.words().len();
-    let mut values = cpu.filled(len, 77).expect("room");
-    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
+    let mut values = cpu.filled(len, 77).expect("memory");
+    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("memory");
     Kernels::<Fks>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
     let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
     assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
@@ -94,7 +94,7 @@ fn canonical_images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn copies_are_counted_exactly_and_take_no_slot() {
+fn duplicates_are_counted_exactly_and_take_no_slot() {
     let mut stream = SplitMix64::new(1);
     let random: Pairs = (0..4000).map(|_| (stream.next_u32() % 1500 + 17, stream.next_u32() % 3)).collect();
     let equal: Pairs = (0..400).map(|i| (7, i * 3 % 400)).collect();
@@ -138,7 +138,7 @@ fn pairs_beyond_a_bucket_are_counted_and_nothing_is_built() {
 
 /// Too few rounds: the pairs that the last seed number leaves unplaced are reported.
 #[test]
-fn buckets_that_no_seed_number_seats_are_told() {
+fn buckets_that_no_seed_number_seats_are_reported() {
     let scheme = Fks::classic().iterations(1);
     let plan = plan_of(&scheme, 512, 5);
     for cpu in cpus() {
@@ -165,7 +165,7 @@ fn classic_builds_pass_the_audit_and_one_thread_repeats() {
 }
 
 #[test]
-fn the_markers_key_is_counted_and_stands_outside() {
+fn the_markers_key_is_counted_and_is_stored_outside() {
     let mut pairs = distinct(3000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     for scheme in all_schemes().into_iter().filter(|scheme| scheme.kind() == Kind::Classic) {
@@ -231,7 +231,7 @@ fn assign_changes_values_and_nothing_else() {
         let changes: Pairs = pairs.iter().step_by(3).map(|&(key, value)| (key, value ^ 0xffff)).collect();
         after.extend(changes.iter().copied());
         for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("room");
+            let mut memory = cpu.upload(&image).expect("memory");
             let (keys, values) = columns(&cpu, &[&changes[..], &[(absent, 3), (u32::MAX, 4)]].concat());
             Kernels::<Fks>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
             assert_eq!(audited(&plan, memory.words()), 10_000);
@@ -248,7 +248,7 @@ fn decode_is_the_pair_of_each_word() {
             let plan = plan_of(&scheme, size, 4);
             let (image, _) = reference(&plan, &distinct(size));
             for cpu in cpus() {
-                let image = cpu.upload(&image).expect("room");
+                let image = cpu.upload(&image).expect("memory");
                 let Decoded { keys, values, taken } = Kernels::<Fks>::decode(&cpu, &plan, &image).expect("decoded");
                 let mut pairs = 0;
                 for word in 0..image.words().len() {

@@ -39,15 +39,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use wide::u32x8;
 
-use super::part::{Found, Room};
+use super::part::{Found, Scratch};
 use super::{close, settle};
 use crate::backend::{Ledger, Placed};
 use crate::cpu::CHUNK;
 use crate::cpu::atomic::Atomic;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::lanes::at_best;
-use crate::cpu::memory::{Memory, atomic, no_room, prefetch};
-use crate::cpu::parts::{LINE, Slices, Words, deal};
+use crate::cpu::memory::{Memory, atomic, out_of_memory, prefetch};
+use crate::cpu::parts::{LINE, Slices, Words, partition};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{each, fold, threads};
@@ -181,10 +181,10 @@ pub(super) fn place<const S: usize>(
         },
     );
     let slices = Slices::new(table, bits, LINE);
-    let short = || no_room(len * size_of::<u64>());
+    let short = || out_of_memory(len * size_of::<u64>());
     ledger.kernel("horton_deal", len);
     let words_of_table = &mut image[..table];
-    let mut partitioned = deal(words, words_of_table, slices, len).ok_or_else(short)?;
+    let mut partitioned = partition(words, words_of_table, slices, len).ok_or_else(short)?;
     let part_of = |&word: &u64| functions.mixed_home(tokens::key(word)).0 >> shift;
     partitioned.escapes.sort_unstable_by_key(part_of);
     let escapes = &partitioned.escapes[..];
@@ -196,24 +196,24 @@ pub(super) fn place<const S: usize>(
     ledger.kernel("horton_parts", len);
     let mut headers = Memory::zeroed(functions.buckets as usize)?;
     let headers = atomic(headers.words_mut()?);
-    let of_slice = |room: &mut Room<S>, number: usize, slice: &mut [u64], count| {
+    let of_slice = |scratch: &mut Scratch<S>, number: usize, slice: &mut [u64], count| {
         let begin = escapes.partition_point(|word| (part_of(word) as usize) < number);
         let end = escapes.partition_point(|word| part_of(word) as usize <= number);
         at_best(
             #[inline(always)]
             || {
                 let start = (number as u32) << shift;
-                room.take(functions, start, slices.partitioned(number, slice, count), &escapes[begin..end])?;
-                room.fill(functions, number, &headers[start as usize..], slice.as_chunks_mut::<S>().0)
+                scratch.take(functions, start, slices.partitioned(number, slice, count), &escapes[begin..end])?;
+                scratch.fill(functions, number, &headers[start as usize..], slice.as_chunks_mut::<S>().0)
             },
         )
     };
     let workers = threads().min(partitioned.counts.len());
     let buckets = (functions.buckets as usize).min(1 << shift);
     let page = (table / (2 * workers)).min(MOST_PAGE);
-    let rooms = slices.each(words_of_table, &partitioned.counts, workers, || Room::new(buckets, page), of_slice);
+    let rooms = slices.each(words_of_table, &partitioned.counts, workers, || Scratch::new(buckets, page), of_slice);
     let mut rooms = rooms.ok_or_else(short)?;
-    let found = rooms.iter().map(|room| room.placed).fold(Placed::default(), sum);
+    let found = rooms.iter().map(|scratch| scratch.placed).fold(Placed::default(), sum);
     if found.unplaced > 0 {
         // The number of duplicates is unknown for overfull homes.
         placed.unplaced = found.unplaced;
@@ -223,8 +223,8 @@ pub(super) fn place<const S: usize>(
 
     let mut blocks = memory::reserved(partitioned.counts.len())?;
     blocks.resize_with(partitioned.counts.len(), || Block { words: &[], rooms_end: 0 });
-    for room in &mut rooms {
-        let Room { pages, blocks: found, .. } = room;
+    for scratch in &mut rooms {
+        let Scratch { pages, blocks: found, .. } = scratch;
         let mut words = Vec::new();
         for page in pages {
             words.push(atomic(page.words_mut()?));

@@ -17,7 +17,7 @@ use super::build::Header;
 use super::group::{Group, MOST};
 use crate::backend::{DeviceBuffer, Placed};
 use crate::cpu::memory::Memory;
-use crate::cpu::parts::{LINE, with_room};
+use crate::cpu::parts::{LINE, try_with_capacity};
 use crate::scheme::horton::Functions;
 use crate::scheme::horton::tokens;
 
@@ -41,7 +41,7 @@ pub(super) struct Found {
 }
 
 /// The scratch space of a thread, and the results of its parts.
-pub(super) struct Room<const S: usize> {
+pub(super) struct Scratch<const S: usize> {
     /// The pairs of each bucket in order of arrival, and a bucket for late pairs. Between parts all other words are
     /// empty: they are not offers.
     table: Vec<[u64; S]>,
@@ -62,18 +62,22 @@ pub(super) struct Room<const S: usize> {
     pub(super) placed: Placed,
 }
 
-impl<const S: usize> Room<S> {
+impl<const S: usize> Scratch<S> {
     /// Scratch space for parts of this many buckets, and pages of this many words. `None` if memory is short.
     pub(super) fn new(buckets: usize, page: usize) -> Option<Self> {
-        let (mut table, mut counts, mut last, mut full) =
-            (with_room(buckets + 1)?, with_room(buckets)?, with_room(buckets + 1)?, with_room(buckets + 1)?);
+        let (mut table, mut counts, mut last, mut full) = (
+            try_with_capacity(buckets + 1)?,
+            try_with_capacity(buckets)?,
+            try_with_capacity(buckets + 1)?,
+            try_with_capacity(buckets + 1)?,
+        );
         table.resize(buckets + 1, [0; S]);
         counts.resize(buckets, 0);
         last.resize(buckets + 1, 0);
         full.resize(buckets + 1, 0);
         let (late, pages, blocks) = (Vec::new(), Vec::new(), Vec::new());
         let group = Group::default();
-        Some(Room { table, counts, late, last, full, group, pages, blocks, page, placed: Placed::default() })
+        Some(Scratch { table, counts, late, last, full, group, pages, blocks, page, placed: Placed::default() })
     }
 
     /// Takes the pairs of the part that begins with this bucket.
@@ -91,7 +95,7 @@ impl<const S: usize> Room<S> {
             self.late.resize(most, Late { word: 0, before: 0 });
         }
         self.counts.fill(0);
-        let Room { table, counts, late, last, .. } = self;
+        let Scratch { table, counts, late, last, .. } = self;
         let nobody = counts.len();
         let (table, counts, late, last) = (&mut table[..=nobody], &mut counts[..], &mut late[..], &mut last[..=nobody]);
         let mut lates = 0;
@@ -124,7 +128,7 @@ impl<const S: usize> Room<S> {
         headers: &[AtomicU64],
         buckets: &mut [[u64; S]],
     ) -> Option<()> {
-        let Room { table, counts, late, last, full, group, pages, blocks, page, placed } = self;
+        let Scratch { table, counts, late, last, full, group, pages, blocks, page, placed } = self;
         let counts = &counts[..buckets.len()];
         let (mut fulls, mut rooms, mut records) = (0, 0, 0);
         for (at, ((bucket, there), &count)) in buckets.iter_mut().zip(table).zip(counts).enumerate() {

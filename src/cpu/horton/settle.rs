@@ -122,7 +122,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
                 continue;
             }
             let count = header.tokens::<S>();
-            self.make_room(count as usize)?;
+            self.grow(count as usize)?;
             // With surplus keys, each tag is a token, and the tags of surplus keys already have their entries.
             let has_surplus = tokens::leavers(header.keys, S as u32) > count;
             let entries = if has_surplus { self.build.record(home, header)[0].load(Relaxed) } else { 0 };
@@ -134,10 +134,10 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         Ok(true)
     }
 
-    fn make_room(&mut self, more: usize) -> Result<()> {
+    fn grow(&mut self, more: usize) -> Result<()> {
         if self.queue.len() < self.waiting + more {
             let len = self.waiting + more + 2 * BLOCK;
-            self.queue.try_reserve(len - self.queue.len()).map_err(|_| memory::no_room::<u64>(len))?;
+            self.queue.try_reserve(len - self.queue.len()).map_err(|_| memory::out_of_memory::<u64>(len))?;
             self.queue.resize(len, 0);
         }
         Ok(())
@@ -198,7 +198,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
     /// Makes the offers of a block, and queues the rejected ones.
     #[inline(always)]
     fn resolve(&mut self, block: &Block<'a, S, A>) -> Result<()> {
-        self.make_room(BLOCK)?;
+        self.grow(BLOCK)?;
         let (build, alone) = (self.build, self.alone);
         let Settler { queue, waiting, .. } = self;
         let (queue, mut end) = (&mut queue[..], *waiting);

@@ -41,11 +41,11 @@ fn cpus() -> [Cpu; 2] {
 
 fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
 }
 
 fn built(cpu: &Cpu, plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
     let (keys, values) = columns(cpu, pairs);
     let placed = Kernels::<Horton>::place(cpu, plan, &mut image, &keys, &values).expect("placed");
     (image.words().to_vec(), placed)
@@ -59,11 +59,11 @@ fn reference(plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placing) {
 }
 
 fn looked_up(cpu: &Cpu, plan: &HortonPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("room");
-    let queries = cpu.upload(queries).expect("room");
+    let image = cpu.upload(image).expect("memory");
+    let queries = cpu.upload(queries).expect("memory");
     let len = queries.words().len();
-    let mut values = cpu.filled(len, 77).expect("room");
-    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
+    let mut values = cpu.filled(len, 77).expect("memory");
+    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("memory");
     Kernels::<Horton>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
     let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
     assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
@@ -137,7 +137,7 @@ fn what_the_image_held_before_does_not_matter() {
     let pairs = distinct(5000);
     let plan = planned(&Horton::canonical(8), 5000, 0.9, 0);
     let expected = built(&cpu, &plan, &pairs).0;
-    let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0u64).expect("room");
+    let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0u64).expect("memory");
     let (keys, values) = columns(&cpu, &pairs);
     Kernels::<Horton>::place(&cpu, &plan, &mut image, &keys, &values).expect("placed");
     assert!(image.words() == expected);
@@ -172,7 +172,7 @@ fn crowds_are_built_found_and_when_too_great_refused() {
 }
 
 #[test]
-fn more_pairs_than_slots_are_told() {
+fn more_pairs_than_slots_are_reported() {
     for slots in [4, 8, 16] {
         let plan = planned(&Horton::canonical(slots), 1000, 1.0, 0);
         for cpu in cpus() {
@@ -182,7 +182,7 @@ fn more_pairs_than_slots_are_told() {
 }
 
 #[test]
-fn copies_are_counted_exactly_unless_a_home_is_overfull() {
+fn duplicates_are_counted_exactly_unless_a_home_is_overfull() {
     let mut stream = SplitMix64::new(1);
     let random: Pairs = (0..20_000).map(|_| (stream.next_u32() % 9_000 + 17, stream.next_u32() % 3)).collect();
     let twice: Pairs = distinct(9_000).repeat(2);
@@ -203,7 +203,7 @@ fn copies_are_counted_exactly_unless_a_home_is_overfull() {
 }
 
 #[test]
-fn a_million_copies_of_one_key_are_told_at_once() {
+fn a_million_duplicates_of_one_key_are_reported_at_once() {
     let pairs = vec![(7, 1); 1_000_000];
     let plan = planned(&Horton::canonical(8), pairs.len(), 0.9, 0);
     for cpu in cpus() {
@@ -214,7 +214,7 @@ fn a_million_copies_of_one_key_are_told_at_once() {
 }
 
 #[test]
-fn the_markers_key_stands_in_the_plan() {
+fn the_markers_key_is_in_the_plan() {
     let plan = planned(&Horton::canonical(8), 1000, 0.9, 0);
     let pairs = distinct(1000);
     for cpu in cpus() {
@@ -274,7 +274,7 @@ fn assign_changes_values_and_nothing_else() {
         let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
         after.extend(changes.iter().filter(|(key, _)| after.contains_key(key)).copied().collect::<Pairs>());
         for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("room");
+            let mut memory = cpu.upload(&image).expect("memory");
             let (keys, values) = columns(&cpu, &changes);
             Kernels::<Horton>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
             Horton::audit(&plan, memory.words(), 0..plan.words()).expect("sound");
@@ -293,7 +293,7 @@ fn decode_is_the_pair_of_each_word() {
             let plan = planned(&scheme, size, load, 0);
             let (image, _) = reference(&plan, &distinct(size));
             for cpu in cpus() {
-                let memory = cpu.upload(&image).expect("room");
+                let memory = cpu.upload(&image).expect("memory");
                 let Decoded { keys, values, taken } = Kernels::<Horton>::decode(&cpu, &plan, &memory).expect("decoded");
                 assert_eq!(taken.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), size);
                 for at in 0..image.len() {

@@ -35,5 +35,5 @@ impl<K: Key> Right<K> {
 pub(crate) fn results_at_once(len: u64) -> Result<usize> {
     let most = u32::MAX.into();
     let what = "results of a batch (give shorter ones)";
-    usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, asked: len, most })
+    usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, requested: len, most })
 }

@@ -62,7 +62,9 @@ impl Runs {
                 share.begin(before);
                 before += own as u32;
             }
-            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.deal(first_occurrences)));
+            each(&mut shares[..], 1, |_, shares| {
+                shares.iter_mut().for_each(|share| share.partition(first_occurrences))
+            });
             Ok(())
         })
         .flatten()?;
@@ -171,7 +173,7 @@ impl Share<'_> {
     }
 
     /// Writes the rows to the runs. Each position is then the end of its run.
-    fn deal(&mut self, first_occurrences: &[u32]) {
+    fn partition(&mut self, first_occurrences: &[u32]) {
         for (&first, row) in first_occurrences.iter().zip(0..) {
             if let Some(place) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {
                 if let Some(to) = self.rows.get_mut((*place - self.before) as usize) {

@@ -143,7 +143,7 @@ fn a_batch_that_is_too_long_leaves_no_mark() -> Result<()> {
     let mut bits = vec![0; bitmap_words(70_000)];
     for kind in [JoinKind::Inner, JoinKind::Right, JoinKind::Full] {
         let found = right.batch(&[7; 70_000], kind, &mut bits);
-        assert!(matches!(found, Err(Error::TooLarge { asked: 4_900_000_000, .. })), "{kind}");
+        assert!(matches!(found, Err(Error::TooLarge { requested: 4_900_000_000, .. })), "{kind}");
         assert!(bits.iter().all(|&word| word == 0), "{kind}");
     }
     assert_eq!(right.batch(&[7; 70_000], JoinKind::Semi, &mut bits)?.left.len(), 70_000);

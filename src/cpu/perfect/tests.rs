@@ -13,11 +13,11 @@ fn cpus() -> [Cpu; 2] {
 
 /// A table of random keys, by the first attempt that succeeds.
 fn table(cpu: &Cpu, scheme: Perfect, keys: &[u32], values: &[u32]) -> (PerfectPlan, Memory<u64>) {
-    let (keys, values) = (cpu.upload(keys).expect("room"), cpu.upload(values).expect("room"));
+    let (keys, values) = (cpu.upload(keys).expect("memory"), cpu.upload(values).expect("memory"));
     for attempt in 0..32 {
         let slots = keys.words().len() as u64 * 10 / 9;
         let plan = scheme.plan(Request { slots, pairs: 0, seed: 2, attempt }).expect("a plan");
-        let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+        let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
         let placed = Kernels::<Perfect>::place(cpu, &plan, &mut image, &keys, &values).expect("placed");
         if placed.unplaced == 0 {
             assert_eq!(placed, Placed::default());
@@ -28,9 +28,9 @@ fn table(cpu: &Cpu, scheme: Perfect, keys: &[u32], values: &[u32]) -> (PerfectPl
 }
 
 fn looked_up(cpu: &Cpu, plan: &PerfectPlan, image: &Memory<u64>, queries: &[u32]) -> Vec<Option<u32>> {
-    let mut values = cpu.filled(queries.len(), 0xdead_beef).expect("room");
-    let mut found = cpu.filled(bitmap_words(queries.len()), u32::MAX).expect("room");
-    let queries = cpu.upload(queries).expect("room");
+    let mut values = cpu.filled(queries.len(), 0xdead_beef).expect("memory");
+    let mut found = cpu.filled(bitmap_words(queries.len()), u32::MAX).expect("memory");
+    let queries = cpu.upload(queries).expect("memory");
     Kernels::<Perfect>::lookup(cpu, plan, image, &queries, &mut values, &mut found).expect("answers");
     let bits = found.words();
     let tail = values.words().len() % 32;
@@ -81,7 +81,7 @@ fn assigning_overwrites_values_alone() {
                 expected[at] = u64::from(key) << 32 | u64::from(key ^ 0x5555);
             }
         }
-        let (changed, new) = (cpu.upload(&changed).expect("room"), cpu.upload(&new).expect("room"));
+        let (changed, new) = (cpu.upload(&changed).expect("memory"), cpu.upload(&new).expect("memory"));
         Kernels::<Perfect>::assign(&cpu, &plan, &mut image, &changed, &new).expect("assigned");
         assert!(image.words() == expected);
     }
@@ -110,10 +110,10 @@ fn any_image_is_read_within_its_bounds() {
         let mut stream = SplitMix64::new(6);
         let words: Vec<u64> = (0..plan.words()).map(|_| stream.next_u64()).collect();
         let queries: Vec<u32> = (0..5000).map(|_| stream.next_u32()).chain([0, EMPTY_KEY]).collect();
-        let mut image = cpu.upload(&words).expect("room");
+        let mut image = cpu.upload(&words).expect("memory");
         let expected: Vec<_> = queries.iter().map(|&query| Perfect::find(&plan, &words, query)).collect();
         assert_eq!(looked_up(&cpu, &plan, &image, &queries), expected);
-        let keys = cpu.upload(&queries).expect("room");
+        let keys = cpu.upload(&queries).expect("memory");
         Kernels::<Perfect>::assign(&cpu, &plan, &mut image, &keys, &keys).expect("no panic");
     }
 }

@@ -64,12 +64,12 @@ fn cpus() -> Vec<Cpu> {
 
 fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
 }
 
 /// The image after some batches, and the counts of the last one.
 fn built(cpu: &Cpu, plan: &RobinHoodPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
     let mut placed = Placed::default();
     for batch in batches {
         let (keys, values) = columns(cpu, batch);
@@ -90,10 +90,10 @@ fn audited(plan: &RobinHoodPlan, image: &[u64]) -> Audit {
 }
 
 fn looked_up(cpu: &Cpu, plan: &RobinHoodPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("room");
-    let queries = cpu.upload(queries).expect("room");
-    let mut values = cpu.filled(queries.words().len(), 0xdead_beef).expect("room");
-    let mut found = cpu.filled(bitmap_words(queries.words().len()), u32::MAX).expect("room");
+    let image = cpu.upload(image).expect("memory");
+    let queries = cpu.upload(queries).expect("memory");
+    let mut values = cpu.filled(queries.words().len(), 0xdead_beef).expect("memory");
+    let mut found = cpu.filled(bitmap_words(queries.words().len()), u32::MAX).expect("memory");
     Kernels::<RobinHood>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
     let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
     let past = 32 * found.words().len() - queries.words().len();
@@ -158,7 +158,7 @@ fn lookups_agree_with_the_reference_on_hits_and_misses() {
 }
 
 #[test]
-fn copies_are_counted_exactly_on_any_number_of_threads() {
+fn duplicates_are_counted_exactly_on_any_number_of_threads() {
     let cpus = cpus();
     for scheme in every_table() {
         let bits = scheme.limits().value_bits;
@@ -185,7 +185,7 @@ fn copies_are_counted_exactly_on_any_number_of_threads() {
 }
 
 #[test]
-fn copies_of_pairs_in_the_image_are_counted() {
+fn duplicates_of_pairs_in_the_image_are_counted() {
     for sequence in Sequence::ALL {
         let scheme = RobinHood::canonical().sequence(sequence).max_ages(3);
         let pairs = distinct(&scheme, 20_000);
@@ -201,7 +201,7 @@ fn copies_of_pairs_in_the_image_are_counted() {
 }
 
 #[test]
-fn more_pairs_than_places_are_told() {
+fn more_pairs_than_places_are_reported() {
     for scheme in every_table() {
         let plan = planned(&scheme, 900);
         // More pairs than slots, and more keys of one class than its list has slots.
@@ -237,7 +237,7 @@ fn assign_changes_values_and_nothing_else() {
         after.extend(changes.iter().copied());
         changes.push((absent, 0));
         for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("room");
+            let mut memory = cpu.upload(&image).expect("memory");
             let (keys, values) = columns(&cpu, &changes);
             Kernels::<RobinHood>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
             audited(&plan, memory.words());
@@ -258,7 +258,7 @@ fn decode_is_the_pair_of_each_cell() {
             let image = referenced(&plan, &distinct(&scheme, size));
             for cpu in cpus() {
                 let Decoded { keys, values, taken } =
-                    Kernels::<RobinHood>::decode(&cpu, &plan, &cpu.upload(&image).expect("room")).expect("decoded");
+                    Kernels::<RobinHood>::decode(&cpu, &plan, &cpu.upload(&image).expect("memory")).expect("decoded");
                 let cells = plan.cells() as usize;
                 let lengths = (keys.words().len(), values.words().len(), taken.words().len());
                 assert_eq!(lengths, (cells, cells, bitmap_words(cells)));
@@ -287,8 +287,8 @@ fn removing_and_compacting_give_the_table_of_the_rest() {
         let mut expected = image.clone();
         assert_eq!(RobinHood::remove(&plan, &mut expected, &gone), count);
         for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("room");
-            let removed = Kernels::<RobinHood>::remove(&cpu, &plan, &mut memory, &cpu.upload(&gone).expect("room"));
+            let mut memory = cpu.upload(&image).expect("memory");
+            let removed = Kernels::<RobinHood>::remove(&cpu, &plan, &mut memory, &cpu.upload(&gone).expect("memory"));
             assert_eq!(removed.expect("removed").pairs, count);
             assert!(memory.words() == expected, "{scheme:?}");
             let audit = audited(&plan, memory.words());
@@ -304,11 +304,11 @@ fn removing_and_compacting_give_the_table_of_the_rest() {
         }
         // No pair must be placed again, and yet the maximum ages change.
         let cpu = Cpu::new();
-        let mut memory = cpu.upload(&image).expect("room");
+        let mut memory = cpu.upload(&image).expect("memory");
         let all: Vec<u32> = pairs.iter().map(|pair| pair.0).collect();
-        Kernels::<RobinHood>::remove(&cpu, &plan, &mut memory, &cpu.upload(&all).expect("room")).expect("removed");
+        Kernels::<RobinHood>::remove(&cpu, &plan, &mut memory, &cpu.upload(&all).expect("memory")).expect("removed");
         Kernels::<RobinHood>::lift(&cpu, &plan, &mut memory).expect("lifted");
-        let none = cpu.filled(0, 0u32).expect("room");
+        let none = cpu.filled(0, 0u32).expect("memory");
         Kernels::<RobinHood>::place(&cpu, &plan, &mut memory, &none, &none).expect("placed");
         assert!(memory.words().iter().all(|&word| word == 0), "{scheme:?}");
     }

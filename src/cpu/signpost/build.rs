@@ -11,13 +11,13 @@
 //! separately. This is the only build algorithm.
 
 use super::Built;
-use super::part::Room;
+use super::part::Scratch;
 use crate::backend::{DeviceBuffer, HashBackend, Placed};
 use crate::cpu::Cpu;
 use crate::cpu::bucketized::wide::parts::{PART_BITS, Rows};
 use crate::cpu::lanes::at_best;
-use crate::cpu::memory::{Memory, copy, no_room};
-use crate::cpu::parts::{Slices, deal};
+use crate::cpu::memory::{Memory, copy, out_of_memory};
+use crate::cpu::parts::{Slices, partition};
 use crate::error::Result;
 use crate::parallel::threads;
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, SlotKey, canonical, lines_mut};
@@ -47,40 +47,40 @@ impl Cpu {
         let mut image = Memory::zeroed(lines + aside + rest)?;
         let words = &mut image.words_mut()?[..lines];
         self.ledger().kernel("signpost_deal", keys.len());
-        let short = || no_room(size_of_val(keys) + size_of_val(values));
+        let short = || out_of_memory(size_of_val(keys) + size_of_val(values));
         let slices = Slices::new(lines, PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
         let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.buckets, keys, values };
-        let mut partitioned = self.run(|| deal(rows, words, slices, keys.len()))?.ok_or_else(short)?;
+        let mut partitioned = self.run(|| partition(rows, words, slices, keys.len()))?.ok_or_else(short)?;
         // In the order of their parts.
         let part_of = |&(mixed, _): &(L::Key, L::Value)| mixed.split(functions.buckets).0 >> PART_BITS;
         partitioned.escapes.sort_unstable_by_key(part_of);
         let escapes = &partitioned.escapes[..];
         self.ledger().kernel("signpost_parts", keys.len());
-        let of_slice = |room: &mut Room<L>, number: usize, slice: &mut [u64], count| {
+        let of_slice = |scratch: &mut Scratch<L>, number: usize, slice: &mut [u64], count| {
             let begin = escapes.partition_point(|row| (part_of(row) as usize) < number);
             let end = escapes.partition_point(|row| part_of(row) as usize <= number);
             at_best(
                 #[inline(always)]
                 || {
-                    room.take(
+                    scratch.take(
                         &functions,
                         (number as u32) << PART_BITS,
                         slices.partitioned(number, slice, count),
                         &escapes[begin..end],
                     )?;
-                    room.fill(&functions, (number as u32) << PART_BITS, lines_mut(slice))
+                    scratch.fill(&functions, (number as u32) << PART_BITS, lines_mut(slice))
                 },
             )
         };
         let rooms = self
-            .run(|| slices.each(words, &partitioned.counts, threads(), Room::<L>::new, of_slice))?
+            .run(|| slices.each(words, &partitioned.counts, threads(), Scratch::<L>::new, of_slice))?
             .ok_or_else(short)?;
         let mut placed = Placed::default();
-        for room in &rooms {
-            placed.unplaced += room.homes.lost;
-            placed.duplicates += room.homes.duplicates;
-            placed.least_copy = placed.least_copy.into_iter().chain(room.homes.least_copy).min();
-            placed.stash += room.homes.stash.len() as u64;
+        for scratch in &rooms {
+            placed.unplaced += scratch.homes.lost;
+            placed.duplicates += scratch.homes.duplicates;
+            placed.least_copy = placed.least_copy.into_iter().chain(scratch.homes.least_copy).min();
+            placed.stash += scratch.homes.stash.len() as u64;
         }
         let plan = plan.with_stash(placed.stash);
         let (stash, entries) = plan.sections();
@@ -96,7 +96,7 @@ impl Cpu {
         let words = image.words_mut()?;
         self.ledger().kernel("signpost_stash", placed.stash as usize);
         let stash_functions = plan.functions().stash;
-        for &(key, value) in rooms.iter().flat_map(|room| &room.homes.stash) {
+        for &(key, value) in rooms.iter().flat_map(|scratch| &scratch.homes.stash) {
             if canonical::place::<L>(&stash_functions, &mut words[stash..entries], key, value) == Placing::Unplaced {
                 placed.unplaced += 1;
             }
@@ -104,7 +104,7 @@ impl Cpu {
         canonical::sort::<L>(&mut words[stash..entries]);
         if functions.posts == Posts::Behind {
             // Such a table has one part.
-            rooms.iter().for_each(|room| write_behind::<L>(&mut words[entries..], &room.behind));
+            rooms.iter().for_each(|scratch| write_behind::<L>(&mut words[entries..], &scratch.behind));
         }
         Ok((image, placed))
     }

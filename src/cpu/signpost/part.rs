@@ -17,7 +17,7 @@ use super::offers::{MOST_HOMES, MOST_TAGS, Offers};
 use crate::backend::Word;
 use crate::cpu::bucketized::wide::line::sort;
 use crate::cpu::bucketized::wide::parts::{PART_BITS, Rows};
-use crate::cpu::parts::with_room;
+use crate::cpu::parts::try_with_capacity;
 use crate::scheme::bucketized::wide::{Layout, Line, SlotKey, put};
 use crate::scheme::signpost::SignpostFunctions;
 use crate::scheme::signpost::post::{self, Posts};
@@ -37,7 +37,7 @@ struct Late<V> {
 }
 
 /// The scratch space of a thread, and the results of its parts.
-pub(super) struct Room<L: Layout> {
+pub(super) struct Scratch<L: Layout> {
     /// The pairs of each line in order of arrival, as words of age 1, and a line for late pairs.
     table: Vec<Line>,
     /// The number of arrivals at each line.
@@ -53,23 +53,23 @@ pub(super) struct Room<L: Layout> {
     pub(super) behind: Vec<u128>,
 }
 
-impl<L: Layout> Room<L> {
+impl<L: Layout> Scratch<L> {
     /// `None` if memory is short.
     pub(super) fn new() -> Option<Self> {
         const { assert!(PART_BITS >= L::PART_BITS && MOST_HOMES >= 1 << L::PART_BITS, "parts are whole ones of the plan") }
         const { assert!(2 * L::SLOTS <= MOST_TAGS, "tags are at most two a slot") }
         let (mut table, mut counts, mut last, mut full) = (
-            with_room(PART_LINES + 1)?,
-            with_room(PART_LINES)?,
-            with_room(PART_LINES + 1)?,
-            with_room(MOST_HOMES + 1)?,
+            try_with_capacity(PART_LINES + 1)?,
+            try_with_capacity(PART_LINES)?,
+            try_with_capacity(PART_LINES + 1)?,
+            try_with_capacity(MOST_HOMES + 1)?,
         );
         table.resize(PART_LINES + 1, [0; 8]);
         counts.resize(PART_LINES, 0);
         last.resize(PART_LINES + 1, 0);
         full.resize(MOST_HOMES + 1, 0);
         let (offers, homes) = (Offers::default(), Homes::default());
-        Some(Room { table, counts, late: Vec::new(), last, full, offers, homes, behind: Vec::new() })
+        Some(Scratch { table, counts, late: Vec::new(), last, full, offers, homes, behind: Vec::new() })
     }
 
     /// Takes the rows of the part that begins with this bucket, at most this many.
@@ -87,7 +87,7 @@ impl<L: Layout> Room<L> {
             self.late.resize(most, Late { word: 0, value: L::Value::low(0), before: 0 });
         }
         self.counts.fill(0);
-        let Room { table, counts, late, last, .. } = self;
+        let Scratch { table, counts, late, last, .. } = self;
         let (table, counts, late, last) =
             (&mut table[..=PART_LINES], &mut counts[..PART_LINES], &mut late[..], &mut last[..=PART_LINES]);
         let mut lates = 0;
@@ -129,7 +129,7 @@ impl<L: Layout> Room<L> {
         first: usize,
         lines: &mut [Line],
     ) -> Option<()> {
-        let Room { table, counts, late, last, full, offers, homes, behind } = self;
+        let Scratch { table, counts, late, last, full, offers, homes, behind } = self;
         let counts = &mut counts[first..first + lines.len()];
         homes.clear(start + first as u32);
         let width = lines.len() as u32;

@@ -58,15 +58,15 @@ where
         assert_eq!(plan.with_stash(placed.stash), plan);
         assert!(cpu.download(&image)? == expected, "{count} of {slots}");
         assert_eq!((placed.unplaced, placed.duplicates > 0), (0, placed.least_copy.is_some()));
-        let asked: Vec<_> =
+        let queried: Vec<_> =
             keys.iter().copied().chain(random::<SignpostOf<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
-        let queries = cpu.upload(&asked)?;
-        let mut answers = cpu.filled(asked.len(), Word::low(9))?;
-        let mut found = cpu.filled(asked.len().div_ceil(32), 0u32)?;
+        let queries = cpu.upload(&queried)?;
+        let mut answers = cpu.filled(queried.len(), Word::low(9))?;
+        let mut found = cpu.filled(queried.len().div_ceil(32), 0u32)?;
         Kernels::<SignpostOf<K, V>>::lookup(&cpu, &plan, &image, &queries, &mut answers, &mut found)?;
         let there = Kernels::<SignpostOf<K, V>>::contains(&cpu, &plan, &image, &queries)?;
         assert_eq!(cpu.download(&there)?, cpu.download(&found)?);
-        for (i, &key) in asked.iter().enumerate() {
+        for (i, &key) in queried.iter().enumerate() {
             let expected = SignpostOf::<K, V>::find(&plan, &expected, key);
             let hit = found.words()[i / 32] >> (i % 32) & 1 == 1;
             assert_eq!(hit.then(|| answers.words()[i]), expected, "{key}");

@@ -115,7 +115,7 @@ where
             .zip(&keys[fresh.clone()])
             .for_each(|(offer, &key)| *offer = Offer { goal: self.lists.goal(key), age: 1 });
         // Each offer displaces at most one key.
-        self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<F::Goal>>(self.open.len() + BLOCK))?;
+        self.open.try_reserve(BLOCK).map_err(|_| memory::out_of_memory::<Offer<F::Goal>>(self.open.len() + BLOCK))?;
         Ok(fresh.len())
     }
 

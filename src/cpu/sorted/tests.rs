@@ -76,7 +76,7 @@ fn images_and_answers_are_those_of_the_reference() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_exactly_and_too_many_pairs_are_told() -> Result<()> {
+fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()> {
     let (mut keys, _) = distinct(60_000);
     let mut twice = keys[100..20_100].to_vec();
     twice.extend([twice[7]; 5]);
@@ -153,7 +153,7 @@ fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
 }
 
 #[test]
-fn copies_of_64_bit_keys_are_counted_exactly() -> Result<()> {
+fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
     let keys: Vec<u64> = (0..50_000u64).map(|i| (i % 30_000) << 33 | 7).collect();
     for cpu in cpus() {
         let request = Request { slots: 50_000, pairs: 50_000, seed: 0, attempt: 0 };

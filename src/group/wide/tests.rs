@@ -203,7 +203,7 @@ fn counts_need_no_values_and_other_lengths_are_refused() -> Result<()> {
 
 /// Skipped rows do not make a sum too large.
 #[test]
-fn the_first_sum_that_does_not_fit_is_told() -> Result<()> {
+fn the_first_sum_that_does_not_fit_is_reported() -> Result<()> {
     for threads in [1, 2] {
         let cpu = Cpu::with_threads(threads)?;
         let sum = |ids: &[u32], values: &[u64]| aggregate(&cpu, ids, 3, values, &[Aggregate::Sum]);

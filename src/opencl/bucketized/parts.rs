@@ -13,7 +13,7 @@ use ocl::core::Program;
 use super::parameters;
 use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
 use crate::error::Result;
-use crate::opencl::passes::parts::{Deal, Escapes};
+use crate::opencl::passes::parts::{Escapes, Partitioning};
 use crate::opencl::passes::tally::Tally;
 use crate::opencl::runtime::program::{BUCKETIZED_INSERT, BUCKETIZED_PARTS, Source};
 use crate::opencl::{Buffer, OpenCl};
@@ -43,9 +43,9 @@ struct Account {
 }
 
 impl Account {
-    fn new(device: &OpenCl, room: u64) -> Result<Account> {
-        let words = Buffer::allocate(device, room as usize)?;
-        let escapes = Escapes { words, homes: Buffer::allocate(device, room as usize)? };
+    fn new(device: &OpenCl, capacity: u64) -> Result<Account> {
+        let words = Buffer::allocate(device, capacity as usize)?;
+        let escapes = Escapes { words, homes: Buffer::allocate(device, capacity as usize)? };
         Ok(Account { tally: Tally::new(device)?, escapes })
     }
 }
@@ -65,8 +65,10 @@ impl OpenCl {
         if plan.kind() == Kind::Classic || pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
             return Ok(None);
         }
-        let deal = Deal::new(pairs, plan.buckets(), plan.functions().part_bits);
-        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || self.placed_by_parts(plan, &deal, keys, values))
+        let partitioning = Partitioning::new(pairs, plan.buckets(), plan.functions().part_bits);
+        self.if_memory_allows(&partitioning, u64::from(GROUP), LOCAL_BYTES, || {
+            self.placed_by_parts(plan, &partitioning, keys, values)
+        })
     }
 
     /// A copy of the image with these pairs added. `None` if this strategy is not applicable: the plan, the device or
@@ -84,9 +86,9 @@ impl OpenCl {
         if plan.kind() == Kind::Classic || pairs == 0 || self.insert_route(image.len())? == BuildRoute::Direct {
             return Ok(None);
         }
-        let deal = Deal::new(pairs, plan.buckets(), plan.functions().part_bits);
-        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || {
-            self.extended_by_parts(plan, &deal, image, keys, values)
+        let partitioning = Partitioning::new(pairs, plan.buckets(), plan.functions().part_bits);
+        self.if_memory_allows(&partitioning, u64::from(GROUP), LOCAL_BYTES, || {
+            self.extended_by_parts(plan, &partitioning, image, keys, values)
         })
     }
 
@@ -98,30 +100,30 @@ impl OpenCl {
     /// All programs that are used only here.
     #[cfg(test)]
     pub(in crate::opencl) fn bucketized_parts_programs(&self, plan: &BucketizedPlan) -> Result<[Program; 3]> {
-        let deal = Deal::new(1000, plan.buckets(), plan.functions().part_bits);
+        let partitioning = Partitioning::new(1000, plan.buckets(), plan.functions().part_bits);
         let part = |source| self.bucketized_part(source, plan);
-        let dealing = deal.program(self, plan.functions().keys.len())?;
-        Ok([dealing, part(BUCKETIZED_PARTS)?, part(BUCKETIZED_INSERT)?])
+        let partition_program = partitioning.program(self, plan.functions().keys.len())?;
+        Ok([partition_program, part(BUCKETIZED_PARTS)?, part(BUCKETIZED_INSERT)?])
     }
 
     fn placed_by_parts(
         &self,
         plan: &BucketizedPlan,
-        deal: &Deal,
+        partitioning: &Partitioning,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Results> {
         // All words are written later, so they need not be filled first.
         let mut image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
-        let account = Account::new(self, deal.pairs as u64 / ESCAPES_SHARE + 4096)?;
+        let account = Account::new(self, partitioning.pairs as u64 / ESCAPES_SHARE + 4096)?;
         let touched: Buffer<u32> = self.filled(marks(plan), 0)?;
         let partitioned =
-            self.partitioned(plan, deal, (keys, values), (&mut image, u64::from(PART_SLOTS)), &account)?;
+            self.partitioned(plan, partitioning, (keys, values), (&mut image, u64::from(PART_SLOTS)), &account)?;
 
         let program = self.bucketized_part(BUCKETIZED_PARTS, plan)?;
         let launch = self.bucketized_kernel(&program, plan, "bucketized_parts", &image)?.buffer(&partitioned);
         let launch = account.escapes.give(launch, account.tally.status());
-        launch.over_groups_of(GROUP as usize, deal.parts as usize * GROUP as usize, deal.pairs)?;
+        launch.over_groups_of(GROUP as usize, partitioning.parts as usize * GROUP as usize, partitioning.pairs)?;
         drop(partitioned);
         self.finished(plan, image, &account, &touched, 1)
     }
@@ -129,7 +131,7 @@ impl OpenCl {
     fn extended_by_parts(
         &self,
         plan: &BucketizedPlan,
-        deal: &Deal,
+        partitioning: &Partitioning,
         old: &Buffer<u64>,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
@@ -137,18 +139,23 @@ impl OpenCl {
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         // In a full table each pair may displace one that leaves its part, so the list has one place per pair. One is
         // enough, because the displaced pair continues in its place.
-        let account = Account::new(self, deal.pairs as u64)?;
-        let mut batch = deal.shares(self)?;
-        let partitioned = self.partitioned(plan, deal, (keys, values), (&mut batch, deal.part), &account)?;
+        let account = Account::new(self, partitioning.pairs as u64)?;
+        let mut batch = partitioning.shares(self)?;
+        let partitioned =
+            self.partitioned(plan, partitioning, (keys, values), (&mut batch, partitioning.part), &account)?;
 
         // Each part clears its marks.
         let touched: Buffer<u32> = Buffer::allocate(self, marks(plan))?;
         let program = self.bucketized_part(BUCKETIZED_INSERT, plan)?;
         let launch = self.bucketized_kernel(&program, plan, "bucketized_insert", &image)?.buffer(old);
-        let launch =
-            launch.buffer(&batch).value(deal.part).value(batch.bytes() / 8).buffer(&partitioned).buffer(&touched);
+        let launch = launch
+            .buffer(&batch)
+            .value(partitioning.part)
+            .value(batch.bytes() / 8)
+            .buffer(&partitioned)
+            .buffer(&touched);
         let launch = account.escapes.give(launch, account.tally.status());
-        launch.over_groups_of(GROUP as usize, deal.parts as usize * GROUP as usize, deal.pairs)?;
+        launch.over_groups_of(GROUP as usize, partitioning.parts as usize * GROUP as usize, partitioning.pairs)?;
         drop((batch, partitioned));
         self.finished(plan, image, &account, &touched, slot::MAX_AGE)
     }
@@ -157,13 +164,13 @@ impl OpenCl {
     fn partitioned(
         &self,
         plan: &BucketizedPlan,
-        deal: &Deal,
+        partitioning: &Partitioning,
         pairs: (&Buffer<u32>, &Buffer<u32>),
         (shares, part_slots): (&mut Buffer<u64>, u64),
         Account { tally, escapes }: &Account,
     ) -> Result<Buffer<u32>> {
         let mixers = plan.functions().keys;
-        deal.deal(self, &mixers, pairs, (shares, part_slots), (escapes, tally.status()))
+        partitioning.partitioning(self, &mixers, pairs, (shares, part_slots), (escapes, tally.status()))
     }
 
     /// The steps after all parts are placed. Escapes up to age `oldest` may be undetected duplicates.
@@ -175,15 +182,15 @@ impl OpenCl {
         touched: &Buffer<u32>,
         oldest: u32,
     ) -> Result<Results> {
-        let (status, room) = (tally.status(), escapes.room());
+        let (status, capacity) = (tally.status(), escapes.capacity());
         let program = self.bucketized_build(plan)?;
         let kernel = |name| self.bucketized_kernel(&program, plan, name, &image);
-        let items = room.min(MOST_ITEMS) as usize;
+        let items = capacity.min(MOST_ITEMS) as usize;
         escapes.give(kernel("bucketized_escapes")?, status).buffer(touched).over(items)?;
-        kernel("bucketized_mend")?.buffer(touched).over(touched.len())?;
+        kernel("bucketized_restore_order")?.buffer(touched).over(touched.len())?;
         escapes.give(kernel("bucketized_recheck")?, status).value(oldest).over(items)?;
         let (placed, escaped) = tally.built(self, plan.outside())?;
-        Ok((escaped <= room).then_some((image, placed)))
+        Ok((escaped <= capacity).then_some((image, placed)))
     }
 }
 

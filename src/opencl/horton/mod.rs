@@ -102,7 +102,7 @@ impl OpenCl {
     ) -> Result<Placed> {
         let pairs = keys.len();
         if pairs as u64 > MOST_PAIRS {
-            return Err(Error::TooLarge { what: "pairs of a Horton table", asked: pairs as u64, most: MOST_PAIRS });
+            return Err(Error::TooLarge { what: "pairs of a Horton table", requested: pairs as u64, most: MOST_PAIRS });
         }
         let program = self.horton_build(plan)?;
         let kernel = |name| self.horton_kernel(&program, plan, name, image);

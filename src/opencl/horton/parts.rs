@@ -6,7 +6,7 @@ use ocl::core::Program;
 use super::{parameters, table};
 use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
 use crate::error::Result;
-use crate::opencl::passes::parts::{Deal, Escapes};
+use crate::opencl::passes::parts::{Escapes, Partitioning};
 use crate::opencl::passes::tally::Tally;
 use crate::opencl::runtime::program::{HORTON_PARTS, HORTON_ROOMS};
 use crate::opencl::{Buffer, OpenCl};
@@ -16,8 +16,8 @@ use crate::scheme::{HortonPlan, Kind, Plan as _};
 const PART_SLOTS: u32 = 2048;
 const PART_BUCKETS: u32 = 256;
 
-/// The maximum number of words of a part. No table with enough slots for its pairs has a [`Deal::part`] above it. The
-/// positions of words are 12-bit numbers.
+/// The maximum number of words of a part. No table with enough slots for its pairs has a [`Partitioning::part`] above
+/// it. The positions of words are 12-bit numbers.
 const CAPACITY: u32 = PART_SLOTS / 4 * 5;
 
 /// Work-items of a group that sorts a part, and of the other kernels.
@@ -74,28 +74,33 @@ impl OpenCl {
         if unfit || self.build_route(pairs)? == BuildRoute::Direct {
             return Ok(None);
         }
-        let deal = Deal::new(pairs, plan.buckets(), part_bits(plan));
-        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || {
-            self.horton_placed_by_parts(plan, &deal, keys, values)
+        let partitioning = Partitioning::new(pairs, plan.buckets(), part_bits(plan));
+        self.if_memory_allows(&partitioning, u64::from(GROUP), LOCAL_BYTES, || {
+            self.horton_placed_by_parts(plan, &partitioning, keys, values)
         })
     }
 
     fn horton_placed_by_parts(
         &self,
         plan: &HortonPlan,
-        deal: &Deal,
+        partitioning: &Partitioning,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Option<(Buffer<u64>, Placed)>> {
         let functions = plan.functions();
-        let (buckets, parts, stride) = (functions.buckets as usize, deal.parts as usize, deal.part);
-        let mut regions = deal.shares(self)?;
+        let (buckets, parts, stride) = (functions.buckets as usize, partitioning.parts as usize, partitioning.part);
+        let mut regions = partitioning.shares(self)?;
         let tally = Tally::new(self)?;
         // The list of escapes is not needed, because another strategy is used if there are any.
         let escapes = Escapes { words: Buffer::allocate(self, 1)?, homes: Buffer::allocate(self, 1)? };
         let status = tally.status();
-        let partitioned =
-            deal.deal(self, &functions.keys, (keys, values), (&mut regions, stride), (&escapes, status))?;
+        let partitioned = partitioning.partitioning(
+            self,
+            &functions.keys,
+            (keys, values),
+            (&mut regions, stride),
+            (&escapes, status),
+        )?;
 
         // All of this is written before it is read. Tokens are stored where the image will be: there are at most as
         // many as slots, and the image is written after their last use.
@@ -112,7 +117,7 @@ impl OpenCl {
         let launch = table(self.kernel(&program, "horton_parts")?.buffer(&regions).value(stride), &functions);
         let launch = launch.buffer(&partitioned).buffer(&homes).buffer(&spare).buffer(&arrays).buffer(&rooms);
         let launch = launch.buffer(&room_bases).buffer(&image).buffer(status);
-        launch.over_groups_of(GROUP as usize, parts * GROUP as usize, deal.pairs)?;
+        launch.over_groups_of(GROUP as usize, parts * GROUP as usize, partitioning.pairs)?;
         drop(partitioned);
 
         let program = self.horton_rooms(plan)?;

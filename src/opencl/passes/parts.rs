@@ -15,7 +15,7 @@ const GROUP: u32 = 256;
 const EACH: u32 = 12;
 
 /// How the pairs of a batch are partitioned in two passes, and the memory for it.
-pub(in crate::opencl) struct Deal {
+pub(in crate::opencl) struct Partitioning {
     pub(in crate::opencl) pairs: usize,
     buckets: u32,
     /// The base-2 logarithm of the buckets of a part.
@@ -32,7 +32,7 @@ pub(in crate::opencl) struct Deal {
 
 /// The capacity for the words of 2 to the power of `bits` buckets: eight standard deviations above the mean. Distinct
 /// keys do not reach it. Duplicates may, and escape.
-fn room(pairs: usize, buckets: u32, bits: u32) -> u64 {
+fn capacity(pairs: usize, buckets: u32, bits: u32) -> u64 {
     let share = (pairs as u128) << bits;
     let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
     mean + 8 * mean.isqrt() + 64
@@ -47,32 +47,32 @@ pub(in crate::opencl) struct Escapes {
 impl Escapes {
     /// Passes the arguments `ESCAPES` to a kernel.
     pub(in crate::opencl) fn give<'a>(&self, launch: Launch<'a>, status: &Buffer<u64>) -> Launch<'a> {
-        launch.buffer(&self.words).buffer(&self.homes).value(self.room()).buffer(status)
+        launch.buffer(&self.words).buffer(&self.homes).value(self.capacity()).buffer(status)
     }
 
-    pub(in crate::opencl) fn room(&self) -> u64 {
+    pub(in crate::opencl) fn capacity(&self) -> u64 {
         self.words.bytes() / 8
     }
 }
 
-impl Deal {
+impl Partitioning {
     /// Work-items of a group.
     pub(in crate::opencl) const GROUP: u32 = GROUP;
     /// Pairs of a group.
     pub(in crate::opencl) const TILE: u64 = (GROUP * EACH) as u64;
 
     /// For a table of this many buckets, in parts of 2 to the power of `part_bits`.
-    pub(in crate::opencl) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Deal {
+    pub(in crate::opencl) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Partitioning {
         let parts = ((buckets.max(1) - 1) >> part_bits) + 1;
         // About as many digits in each of the two passes.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
         let coarse = ((parts - 1) >> fine_bits) + 1;
-        let region = room(pairs, buckets, fine_bits + part_bits);
-        let part = room(pairs, buckets, part_bits).next_multiple_of(16);
-        Deal { pairs, buckets, part_bits, parts, fine_bits, coarse, region, part }
+        let region = capacity(pairs, buckets, fine_bits + part_bits);
+        let part = capacity(pairs, buckets, part_bits).next_multiple_of(16);
+        Partitioning { pairs, buckets, part_bits, parts, fine_bits, coarse, region, part }
     }
 
-    /// Memory for the shares of all parts, if they are not in an image: each has [`Deal::part`] words.
+    /// Memory for the shares of all parts, if they are not in an image: each has [`Partitioning::part`] words.
     pub(in crate::opencl) fn shares(&self, device: &OpenCl) -> Result<Buffer<u64>> {
         Buffer::allocate(device, self.part as usize * self.parts as usize)
     }
@@ -95,20 +95,20 @@ impl Deal {
         device.program(PARTS, &[&table[..], &self.parameters()].concat())
     }
 
-    /// The parameters with which `cl/deal.clh` is compiled, in addition to its group.
+    /// The parameters with which `cl/partitioning.clh` is compiled, in addition to its group.
     pub(in crate::opencl) fn parameters(&self) -> [(&'static str, u32); 3] {
         [("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]
     }
 
     /// Partitions by the first of the mixers: first into coarse regions, then each into its parts. Each part has
-    /// `part_room` words of `to`; the last one may have fewer. The returned buffer begins with the number of pairs of
-    /// each part.
-    pub(in crate::opencl) fn deal(
+    /// `part_capacity` words of `to`; the last one may have fewer. The returned buffer begins with the number of pairs
+    /// of each part.
+    pub(in crate::opencl) fn partitioning(
         &self,
         device: &OpenCl,
         mixers: &[MixKeys],
         (keys, values): (&Buffer<u32>, &Buffer<u32>),
-        (to, part_room): (&mut Buffer<u64>, u64),
+        (to, part_capacity): (&mut Buffer<u64>, u64),
         (escapes, status): (&Escapes, &Buffer<u64>),
     ) -> Result<Buffer<u32>> {
         let program = self.program(device, mixers.len())?;
@@ -117,17 +117,17 @@ impl Deal {
         let begin = |name| -> Result<Launch<'_>> {
             Ok(device.kernel(&program, name)?.value(self.buckets).mixers(mixers).value(self.fine_bits))
         };
-        let tile = Deal::TILE;
+        let tile = Partitioning::TILE;
 
-        let launch = begin("deal_pairs")?.buffer(keys).buffer(values).value(self.pairs as u64).buffer(&cursors);
+        let launch = begin("partition_pairs")?.buffer(keys).buffer(values).value(self.pairs as u64).buffer(&cursors);
         let launch = launch.buffer(&regions).value(self.region).value(regions.bytes() / 8);
         let groups = (self.pairs as u64).div_ceil(tile);
         let items = (groups * u64::from(GROUP)) as usize;
         escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
 
         let tiles = self.region.div_ceil(tile);
-        let launch = begin("deal_words")?.value(tiles as u32).buffer(&regions).value(self.region).buffer(&cursors);
-        let launch = launch.buffer(to).value(part_room).value(to.bytes() / 8);
+        let launch = begin("partition_words")?.value(tiles as u32).buffer(&regions).value(self.region).buffer(&cursors);
+        let launch = launch.buffer(to).value(part_capacity).value(to.bytes() / 8);
         let items = (tiles * u64::from(self.coarse) * u64::from(GROUP)) as usize;
         escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
         Ok(cursors)
@@ -137,15 +137,15 @@ impl Deal {
 impl OpenCl {
     /// The result of `make`, which builds one partition at a time in groups of this many work-items with this much
     /// local memory. `None` if the device or its free memory has no space for it.
-    pub(in crate::opencl) fn if_there_is_room<T>(
+    pub(in crate::opencl) fn if_memory_allows<T>(
         &self,
-        deal: &Deal,
+        partitioning: &Partitioning,
         group: u64,
         local_bytes: u64,
         make: impl FnOnce() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let (items, bytes) = self.group_limits();
-        if !deal.fits(self) || group > items || local_bytes > bytes {
+        if !partitioning.fits(self) || group > items || local_bytes > bytes {
             return Ok(None);
         }
         match make() {
@@ -181,14 +181,22 @@ mod tests {
             (1 << 20, 1 << 18, 9),
             (u32::MAX as usize, 1 << 29, 8),
         ] {
-            let deal = Deal::new(pairs, buckets, part_bits);
-            assert!(u64::from(deal.parts) << part_bits >= u64::from(buckets));
-            assert!(u64::from(deal.coarse) << deal.fine_bits >= u64::from(deal.parts));
-            assert!(u64::from(deal.coarse - 1) << deal.fine_bits < u64::from(deal.parts), "no region without parts");
-            assert!(deal.region * u64::from(deal.coarse) >= pairs as u64);
-            assert!(deal.part * u64::from(deal.parts) >= pairs as u64 && deal.part.is_multiple_of(16));
-            assert!(deal.digits() >= deal.coarse && deal.digits() >= 1 << deal.fine_bits);
-            assert_eq!(deal.digits() % GROUP, 0);
+            let partitioning = Partitioning::new(pairs, buckets, part_bits);
+            assert!(u64::from(partitioning.parts) << part_bits >= u64::from(buckets));
+            assert!(u64::from(partitioning.coarse) << partitioning.fine_bits >= u64::from(partitioning.parts));
+            assert!(
+                u64::from(partitioning.coarse - 1) << partitioning.fine_bits < u64::from(partitioning.parts),
+                "no region without parts"
+            );
+            assert!(partitioning.region * u64::from(partitioning.coarse) >= pairs as u64);
+            assert!(
+                partitioning.part * u64::from(partitioning.parts) >= pairs as u64
+                    && partitioning.part.is_multiple_of(16)
+            );
+            assert!(
+                partitioning.digits() >= partitioning.coarse && partitioning.digits() >= 1 << partitioning.fine_bits
+            );
+            assert_eq!(partitioning.digits() % GROUP, 0);
         }
     }
 }

@@ -179,6 +179,10 @@ impl Relational for OpenCl {
 }
 
 /// Returns an error if there are more than numbers.
-fn check_most(what: &'static str, asked: usize) -> Result<()> {
-    if asked as u64 > MOST { Err(Error::TooLarge { what, asked: asked as u64, most: MOST }) } else { Ok(()) }
+fn check_most(what: &'static str, requested: usize) -> Result<()> {
+    if requested as u64 > MOST {
+        Err(Error::TooLarge { what, requested: requested as u64, most: MOST })
+    } else {
+        Ok(())
+    }
 }

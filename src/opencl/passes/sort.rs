@@ -112,26 +112,26 @@ impl OpenCl {
         let len = keys.len();
         Error::check_length("the values", values.len(), len)?;
         if len as u64 > MOST_PAIRS {
-            return Err(Error::TooLarge { what: "pairs to sort", asked: len as u64, most: MOST_PAIRS });
+            return Err(Error::TooLarge { what: "pairs to sort", requested: len as u64, most: MOST_PAIRS });
         }
         let shifts = digits(self.differing::<K, V>(keys)?);
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
         let passes = Passes::of(self, strategy, chunks_of(len, most_chunks), len, shifts.len())?;
-        let room = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
+        let capacity = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
         // The output of the last pass, and that of the next one.
         let (mut sorted, mut spare) = (None, None);
         for (pass, shift) in (0..).zip(shifts) {
             let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
-            let to = spare.take().map_or_else(room, Ok)?;
+            let to = spare.take().map_or_else(capacity, Ok)?;
             match strategy {
                 Strategy::Alone => passes.alone(shift, from, &to)?,
                 Strategy::Together => passes.together(pass, shift, from, &to)?,
             }
             spare = sorted.replace(to);
         }
-        sorted.map_or_else(room, Ok)
+        sorted.map_or_else(capacity, Ok)
     }
 
     /// The bits in which keys differ; 0 if they are ascending.

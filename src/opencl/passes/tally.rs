@@ -89,22 +89,26 @@ impl Tally {
     pub(in crate::opencl) fn placed_with_stash<K: Word, V>(
         &self,
         device: &OpenCl,
-        room: u64,
+        capacity: u64,
     ) -> Result<(Placed<K, V>, bool)> {
         let stash = self.read(device)?[Status::Escaped as usize];
-        let (placed, held_all) = self.built_wide(device, room)?;
-        Ok((Placed { stash, ..placed }, held_all))
+        let (placed, all_fit) = self.built_wide(device, capacity)?;
+        Ok((Placed { stash, ..placed }, all_fit))
     }
 
     /// The same for a build one partition at a time, and whether its list of this capacity held all pairs that left
     /// their part.
-    pub(in crate::opencl) fn built_wide<K: Word, V>(&self, device: &OpenCl, room: u64) -> Result<(Placed<K, V>, bool)> {
+    pub(in crate::opencl) fn built_wide<K: Word, V>(
+        &self,
+        device: &OpenCl,
+        capacity: u64,
+    ) -> Result<(Placed<K, V>, bool)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
         let (unplaced, duplicates) = (count(Status::Unplaced), count(Status::Copies));
-        let held_all = count(Status::Escaped) <= room && count(Status::Moved) == 0;
-        Ok((Placed { unplaced, duplicates, least_copy, outside: None, stash: 0 }, held_all))
+        let all_fit = count(Status::Escaped) <= capacity && count(Status::Moved) == 0;
+        Ok((Placed { unplaced, duplicates, least_copy, outside: None, stash: 0 }, all_fit))
     }
 
     /// The result of removing by the kernels that counted here.

@@ -22,7 +22,7 @@ pub struct Buffer<T: Word> {
     context: core::Context,
     len: usize,
     /// Bytes of the memory.
-    room: usize,
+    capacity: usize,
     /// The pool of its memory; empty if the memory was imported.
     home: Weak<Pool>,
     /// Whether commands in other queues than its device's may use it.
@@ -61,15 +61,15 @@ impl<T: Word> Buffer<T> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let most = device.0.info.largest_buffer.unwrap_or(u64::MAX).min(isize::MAX as u64);
         if bytes > most {
-            return Err(Error::TooLarge { what: "bytes in one buffer of this device", asked: bytes, most });
+            return Err(Error::TooLarge { what: "bytes in one buffer of this device", requested: bytes, most });
         }
         // OpenCL has no buffers of length 0.
-        let (memory, room) = device
+        let (memory, capacity) = device
             .memory(len.max(1) * size_of::<T>())
             .map_err(|error| device.failed_allocating(format!("allocating {bytes} bytes"), bytes, error))?;
         let (context, home) = (device.0.context.as_core().clone(), Arc::downgrade(&device.0.pool));
         let (lent, part_of, elements) = (AtomicBool::new(false), None, PhantomData);
-        let buffer = Buffer { memory, context, len, room, home, lent, part_of, elements };
+        let buffer = Buffer { memory, context, len, capacity, home, lent, part_of, elements };
         // Tests fail if code relies on the contents.
         #[cfg(test)]
         device.poison(&buffer)?;
@@ -86,25 +86,25 @@ impl<T: Word> Buffer<T> {
             MemInfoResult::Context(context) if context.as_ptr() == device.0.context.as_core().as_ptr() => context,
             _ => return Err(Error::WrongDevice),
         };
-        let (MemInfoResult::Type(MemObjectType::Buffer), MemInfoResult::Size(room)) =
+        let (MemInfoResult::Type(MemObjectType::Buffer), MemInfoResult::Size(capacity)) =
             (info(MemInfo::Type)?, info(MemInfo::Size)?)
         else {
             return Err(Error::parameter("memory", "that is an image or a pipe", "use a buffer"));
         };
-        if !room.is_multiple_of(size_of::<T>()) {
+        if !capacity.is_multiple_of(size_of::<T>()) {
             let advice = "use memory for whole elements";
-            return Err(Error::parameter("memory of", format!("{room} bytes"), advice));
+            return Err(Error::parameter("memory of", format!("{capacity} bytes"), advice));
         }
         let part_of = match (info(MemInfo::AssociatedMemobject)?, info(MemInfo::Offset)?) {
             (MemInfoResult::AssociatedMemobject(Some(whole)), MemInfoResult::Offset(at)) => {
-                let bytes = at as u64..(at as u64).saturating_add(room as u64);
+                let bytes = at as u64..(at as u64).saturating_add(capacity as u64);
                 Some(Part { whole: whole.as_ptr() as usize, bytes })
             }
             _ => None,
         };
-        let (len, home) = (room / size_of::<T>(), Weak::new());
+        let (len, home) = (capacity / size_of::<T>(), Weak::new());
         let (lent, elements) = (AtomicBool::new(true), PhantomData);
-        Ok(Buffer { memory, context, len, room, home, lent, part_of, elements })
+        Ok(Buffer { memory, context, len, capacity, home, lent, part_of, elements })
     }
 
     /// For commands in the queue of its device. Other queues may only use memory that was [lent](Self::lend).
@@ -114,8 +114,8 @@ impl<T: Word> Buffer<T> {
 
     /// Bytes of its memory, which may be more than its elements take.
     #[cfg(test)]
-    pub(in crate::opencl) fn room(&self) -> usize {
-        self.room
+    pub(in crate::opencl) fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Commands in other queues may use it from now on, so its memory is not reused for another buffer.
@@ -155,7 +155,7 @@ impl<T: Word> Buffer<T> {
 impl<T: Word> Drop for Buffer<T> {
     fn drop(&mut self) {
         if let Some(pool) = self.home.upgrade() {
-            pool.put(&self.memory, self.room, !self.lent.load(Ordering::Relaxed));
+            pool.put(&self.memory, self.capacity, !self.lent.load(Ordering::Relaxed));
         }
     }
 }

@@ -194,21 +194,21 @@ pub(in crate::opencl) fn map_pinned(
 pub(in crate::opencl) struct Pinned {
     /// Dropped unless a transfer may still be pending.
     map: ManuallyDrop<ocl::MemMap<u64>>,
-    under_way: Option<(Event, ocl::Queue)>,
+    pending: Option<(Event, ocl::Queue)>,
 }
 
 impl Pinned {
     pub(in crate::opencl) fn new(context: &ocl::Context, queue: &ocl::Queue, bytes: usize) -> Done<Pinned> {
         let map = map_pinned(context, queue, bytes)?;
-        Ok(Pinned { map: ManuallyDrop::new(map), under_way: None })
+        Ok(Pinned { map: ManuallyDrop::new(map), pending: None })
     }
 
     /// Waits for the pending transfer. After an error it may still be pending.
     pub(in crate::opencl) fn settle(&mut self) -> Done<()> {
-        let Some((event, queue)) = &self.under_way else { return Ok(()) };
+        let Some((event, queue)) = &self.pending else { return Ok(()) };
         let Waited { over, done } = wait(event, queue);
         if over {
-            self.under_way = None;
+            self.pending = None;
         }
         done
     }
@@ -259,7 +259,7 @@ impl Pinned {
         // SAFETY: the words belong to this struct, which does not lend or free them before `settle`.
         #[expect(unsafe_code, reason = "`settle` runs before anything else")]
         let event = unsafe { send(queue, data, to, at, after) }?;
-        self.under_way = Some((event.clone(), queue.clone()));
+        self.pending = Some((event.clone(), queue.clone()));
         Ok(event)
     }
 
@@ -275,7 +275,7 @@ impl Pinned {
         // SAFETY: the words belong to this struct, which does not lend or free them before `settle`.
         #[expect(unsafe_code, reason = "`settle` runs before anything else")]
         let event = unsafe { fetch(queue, data, from, at, after) }?;
-        self.under_way = Some((event.clone(), queue.clone()));
+        self.pending = Some((event.clone(), queue.clone()));
         Ok(event)
     }
 }
@@ -284,7 +284,7 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         // An error is the transfer's own, and only its end matters here.
         let _ = self.settle();
-        if self.under_way.is_none() {
+        if self.pending.is_none() {
             // SAFETY: `drop` runs once, and nothing uses the map after it.
             #[expect(unsafe_code, reason = "memory in which a transfer may be under way is not unmapped")]
             unsafe {
@@ -304,13 +304,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(in crate::opencl) struct Straight<'a> {
     queue: &'a ocl::Queue,
     /// The events of transfers that may be pending, in the order of the queue.
-    under_way: VecDeque<Event>,
+    pending: VecDeque<Event>,
     borrowed: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Straight<'a> {
     pub(in crate::opencl) fn new(queue: &'a ocl::Queue) -> Straight<'a> {
-        Straight { queue, under_way: VecDeque::new(), borrowed: PhantomData }
+        Straight { queue, pending: VecDeque::new(), borrowed: PhantomData }
     }
 
     pub(in crate::opencl) fn send<T: Word>(
@@ -366,10 +366,10 @@ impl<'a> Straight<'a> {
     }
 
     fn queued(&mut self, event: Event) -> Done<Event> {
-        while self.under_way.front().is_some_and(|oldest| oldest.is_complete().unwrap_or(false)) {
-            self.under_way.pop_front();
+        while self.pending.front().is_some_and(|oldest| oldest.is_complete().unwrap_or(false)) {
+            self.pending.pop_front();
         }
-        self.under_way.push_back(event.clone());
+        self.pending.push_back(event.clone());
         self.queue.flush()?;
         Ok(event)
     }
@@ -378,16 +378,16 @@ impl<'a> Straight<'a> {
 impl Drop for Straight<'_> {
     fn drop(&mut self) {
         // Other threads may keep the queue busy.
-        self.under_way.retain(|event| !event.is_complete().unwrap_or(false));
-        if self.under_way.is_empty() {
+        self.pending.retain(|event| !event.is_complete().unwrap_or(false));
+        if self.pending.is_empty() {
             return;
         }
         for _ in 0..ATTEMPTS {
             if self.queue.finish().is_ok() {
                 return;
             }
-            self.under_way.retain(|event| !wait(event, self.queue).over);
-            if self.under_way.is_empty() {
+            self.pending.retain(|event| !wait(event, self.queue).over);
+            if self.pending.is_empty() {
                 return;
             }
             sleep(PAUSE);

@@ -16,7 +16,7 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use ocl::core::{self, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProperties};
-use ocl::enums::{DeviceInfo as Ask, DeviceInfoResult as Answer};
+use ocl::enums::{DeviceInfo as Field, DeviceInfoResult as Answer};
 use ocl::flags::DeviceType;
 use ocl::{Context, Device, Platform, Queue};
 
@@ -137,7 +137,7 @@ impl OpenCl {
     }
 
     fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> Result<OpenCl> {
-        let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
+        let shared = matches!(device.info(Field::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
         let has_own_memory = !shared && info.kind != DeviceKind::Cpu;
         let staged = tuning().staging()?.unwrap_or(has_own_memory);
         Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staged, Sizes::default()))))
@@ -244,29 +244,29 @@ fn insist<T, E>(ask: impl Fn() -> std::result::Result<T, E>) -> std::result::Res
 
 fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
     let name = insist(|| device.name()).unwrap_or_else(|_| "unnamed device".into());
-    let driver = match insist(|| device.info(Ask::DriverVersion)) {
+    let driver = match insist(|| device.info(Field::DriverVersion)) {
         Ok(Answer::DriverVersion(version)) => format!("{platform}, driver {version}"),
         _ => platform,
     };
-    let units = match device.info(Ask::MaxComputeUnits) {
+    let units = match device.info(Field::MaxComputeUnits) {
         Ok(Answer::MaxComputeUnits(units)) => units as usize,
         _ => 0,
     };
     let mut info = DeviceInfo::new(id, kind_of(device), name.trim(), driver, units);
-    if let Ok(Answer::GlobalMemSize(bytes)) = device.info(Ask::GlobalMemSize) {
+    if let Ok(Answer::GlobalMemSize(bytes)) = device.info(Field::GlobalMemSize) {
         info.memory = Some(bytes);
     }
-    if let Ok(Answer::MaxMemAllocSize(bytes)) = device.info(Ask::MaxMemAllocSize) {
+    if let Ok(Answer::MaxMemAllocSize(bytes)) = device.info(Field::MaxMemAllocSize) {
         info.largest_buffer = Some(bytes);
     }
-    if let Ok(Answer::Extensions(listed)) = device.info(Ask::Extensions) {
+    if let Ok(Answer::Extensions(listed)) = device.info(Field::Extensions) {
         info.extensions = listed.split_whitespace().map(str::to_owned).collect();
     }
     info
 }
 
 fn kind_of(device: &Device) -> DeviceKind {
-    match device.info(Ask::Type) {
+    match device.info(Field::Type) {
         Ok(Answer::Type(kind)) if kind.contains(DeviceType::GPU) => DeviceKind::Gpu,
         Ok(Answer::Type(kind)) if kind.contains(DeviceType::CPU) => DeviceKind::Cpu,
         _ => DeviceKind::Accelerator,
@@ -275,13 +275,13 @@ fn kind_of(device: &Device) -> DeviceKind {
 
 /// The reason why a device is unusable, according to its own properties.
 fn ruled_out(device: &Device) -> Option<String> {
-    if let Ok(Answer::Available(false)) = device.info(Ask::Available) {
+    if let Ok(Answer::Available(false)) = device.info(Field::Available) {
         return Some("it says that it is not available".into());
     }
-    if let Ok(Answer::CompilerAvailable(false)) = device.info(Ask::CompilerAvailable) {
+    if let Ok(Answer::CompilerAvailable(false)) = device.info(Field::CompilerAvailable) {
         return Some("its driver has no compiler for OpenCL C".into());
     }
-    if let Ok(Answer::EndianLittle(false)) = device.info(Ask::EndianLittle) {
+    if let Ok(Answer::EndianLittle(false)) = device.info(Field::EndianLittle) {
         return Some("it is big-endian, and images are little-endian".into());
     }
     match device.version() {
@@ -289,7 +289,7 @@ fn ruled_out(device: &Device) -> Option<String> {
         Ok(_) => {}
         Err(error) => return Some(format!("its version cannot be read: {}", describe(&error.into()))),
     }
-    match device.info(Ask::Extensions) {
+    match device.info(Field::Extensions) {
         Ok(Answer::Extensions(listed)) => {
             if let Some(missing) = missing(&listed) {
                 return Some(missing);

@@ -95,7 +95,7 @@ impl OpenCl {
     pub fn pinned<T: Word>(&self, len: usize) -> Result<PinnedVec<T>> {
         let most = isize::MAX as usize / size_of::<T>();
         if len > most {
-            return Err(Error::TooLarge { what: "words of host memory", asked: len as u64, most: most as u64 });
+            return Err(Error::TooLarge { what: "words of host memory", requested: len as u64, most: most as u64 });
         }
         let staging = &self.0.staging;
         if let Ok(mut map) = map_pinned(&self.0.context, &self.0.queue, len * size_of::<T>()) {
@@ -105,8 +105,8 @@ impl OpenCl {
             return Ok(PinnedVec { len, memory: HostMemory::Mapped { map, range, staging: staging.clone() } });
         }
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        let room = bytemuck::allocation::try_zeroed_slice_box(len);
-        let words = room.map_err(|()| Error::OutOfMemory { device: "this machine".into(), bytes })?;
+        let capacity = bytemuck::allocation::try_zeroed_slice_box(len);
+        let words = capacity.map_err(|()| Error::OutOfMemory { device: "this machine".into(), bytes })?;
         Ok(PinnedVec { len, memory: HostMemory::Plain(words) })
     }
 }

@@ -48,7 +48,7 @@ struct Shelf {
 }
 
 struct Kept {
-    room: usize,
+    capacity: usize,
     memory: Mem,
 }
 
@@ -59,38 +59,38 @@ impl Pool {
     }
 
     /// Cached memory of this capacity, if there is some.
-    fn take(&self, room: usize) -> Option<Mem> {
+    fn take(&self, capacity: usize) -> Option<Mem> {
         let shelf = &mut *lock(&self.shelf);
-        let kept = shelf.kept.remove(shelf.kept.iter().rposition(|kept| kept.room == room)?)?;
-        shelf.kept_bytes -= room as u64;
-        shelf.used_bytes += room as u64;
+        let kept = shelf.kept.remove(shelf.kept.iter().rposition(|kept| kept.capacity == capacity)?)?;
+        shelf.kept_bytes -= capacity as u64;
+        shelf.used_bytes += capacity as u64;
         Some(kept.memory)
     }
 
     /// Frees cached memory until this many more bytes fit, because drivers that allocate late do not report in time
     /// that they do not.
-    fn make_room(&self, bytes: u64) {
+    fn evict(&self, bytes: u64) {
         let Some(memory) = self.memory else { return };
         let shelf = &mut *lock(&self.shelf);
         while shelf.used_bytes + shelf.kept_bytes + bytes > memory - memory / 8 {
             let Some(oldest) = shelf.kept.pop_front() else { return };
-            shelf.kept_bytes -= oldest.room as u64;
+            shelf.kept_bytes -= oldest.capacity as u64;
         }
     }
 
     /// Returns memory that [`OpenCl::memory`] allocated; `keep` is whether it may be cached.
-    pub(in crate::opencl) fn put(&self, memory: &Mem, room: usize, keep: bool) {
-        let bytes = room as u64;
+    pub(in crate::opencl) fn put(&self, memory: &Mem, capacity: usize, keep: bool) {
+        let bytes = capacity as u64;
         let shelf = &mut *lock(&self.shelf);
         shelf.used_bytes = shelf.used_bytes.saturating_sub(bytes);
         if !keep || bytes > self.most {
             return;
         }
-        shelf.kept.push_back(Kept { room, memory: memory.clone() });
+        shelf.kept.push_back(Kept { capacity, memory: memory.clone() });
         shelf.kept_bytes += bytes;
         while shelf.kept_bytes > self.most || shelf.kept.len() > MOST_BUFFERS {
             let Some(oldest) = shelf.kept.pop_front() else { return };
-            shelf.kept_bytes -= oldest.room as u64;
+            shelf.kept_bytes -= oldest.capacity as u64;
         }
     }
 
@@ -112,15 +112,15 @@ impl OpenCl {
     /// number.
     pub(in crate::opencl) fn memory(&self, bytes: usize) -> ocl::Result<(Mem, usize)> {
         let pool = &self.0.pool;
-        let room = room(bytes, self.0.info.largest_buffer);
-        if let Some(memory) = pool.take(room) {
-            return Ok((memory, room));
+        let capacity = capacity(bytes, self.0.info.largest_buffer);
+        if let Some(memory) = pool.take(capacity) {
+            return Ok((memory, capacity));
         }
-        pool.make_room(room as u64);
-        let memory = self.with_room(|| create(&self.0.context, room))?;
-        self.0.ledger.allocation(room as u64);
-        lock(&pool.shelf).used_bytes += room as u64;
-        Ok((memory, room))
+        pool.evict(capacity as u64);
+        let memory = self.with_room(|| create(&self.0.context, capacity))?;
+        self.0.ledger.allocation(capacity as u64);
+        lock(&pool.shelf).used_bytes += capacity as u64;
+        Ok((memory, capacity))
     }
 
     /// Runs an operation that needs device memory. If there is none, frees all cached memory and retries.
@@ -159,7 +159,7 @@ fn lacks_memory(error: &ocl::Error) -> bool {
 }
 
 /// The capacity of memory for this many bytes: at most a sixteenth more, and at most the largest buffer.
-fn room(bytes: usize, largest_buffer: Option<u64>) -> usize {
+fn capacity(bytes: usize, largest_buffer: Option<u64>) -> usize {
     if bytes <= EXACT {
         return bytes;
     }
@@ -177,15 +177,15 @@ mod tests {
     #[test]
     fn room_is_exact_below_a_mebibyte_and_a_sixteenth_more_at_most_above() {
         for bytes in [4, 8, 4000, EXACT] {
-            assert_eq!(room(bytes, None), bytes);
+            assert_eq!(capacity(bytes, None), bytes);
         }
         for bytes in [EXACT + 8, 8_000_024, 8 << 20, (1 << 30) + 8, 987_654_312] {
-            let room = room(bytes, None);
-            assert!(room >= bytes && room - bytes <= bytes / 16, "{bytes} {room}");
-            assert_eq!(room % size_of::<u64>(), 0, "whole elements");
-            assert_eq!(self::room(room, None), room, "rounding again changes nothing");
-            assert_eq!(self::room(bytes, Some(bytes as u64)), bytes, "no more than a buffer can have");
+            let capacity = capacity(bytes, None);
+            assert!(capacity >= bytes && capacity - bytes <= bytes / 16, "{bytes} {capacity}");
+            assert_eq!(capacity % size_of::<u64>(), 0, "whole elements");
+            assert_eq!(self::capacity(capacity, None), capacity, "rounding again changes nothing");
+            assert_eq!(self::capacity(bytes, Some(bytes as u64)), bytes, "no more than a buffer can have");
         }
-        assert_eq!(room(usize::MAX - 7, None), usize::MAX - 7);
+        assert_eq!(capacity(usize::MAX - 7, None), usize::MAX - 7);
     }
 }

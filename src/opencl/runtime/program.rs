@@ -55,7 +55,7 @@ const BUCKET: Source = source!("bucketized.clh");
 const OFFER: Source = source!("offer.clh");
 const ORDER: Source = source!("order.clh");
 const PARTS_SPEC: Source = source!("parts.clh");
-const DEAL: Source = source!("deal.clh");
+const PARTITION: Source = source!("partition.clh");
 const PART: Source = source!("bucketized_part.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
@@ -102,7 +102,7 @@ pub(in crate::opencl) const BUCKETIZED_PARTS: Source =
     source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
 pub(in crate::opencl) const BUCKETIZED_INSERT: Source =
     source!("bucketized_insert.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
-pub(in crate::opencl) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, DEAL, PARTS_SPEC);
+pub(in crate::opencl) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, PARTITION, PARTS_SPEC);
 pub(in crate::opencl) const BUCKETIZED_LOOKUP: Source =
     source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(in crate::opencl) const BUCKETIZED_RUNS: Source =
@@ -119,13 +119,13 @@ pub(in crate::opencl) const BUCKETIZED_WIDE: Source = source!(
     LINES_OF_PAIRS,
     LINES_IN_PARTS
 );
-pub(in crate::opencl) const BUCKETIZED_WIDE_DEAL: Source = source!(
-    "bucketized_wide_deal.cl",
+pub(in crate::opencl) const BUCKETIZED_WIDE_PARTITION: Source = source!(
+    "bucketized_wide_partition.cl",
     FUNCTIONS,
     HEAVY,
     DIVISOR,
     PREFIX_SUMS,
-    DEAL,
+    PARTITION,
     BUCKET,
     WIDE,
     LINES_OF_PAIRS,

@@ -83,10 +83,10 @@ impl OpenCl {
         let mut to_words: Vec<_> = answers.words.into_iter().map(|to| to.chunks_mut(len)).collect();
         // These are dropped before the lanes, and wait until nothing is pending.
         let (mut up, mut down) = (Straight::new(&queues.up), Straight::new(&queues.down));
-        for (i, asked) in queries.chunks(len).enumerate() {
+        for (i, queried) in queries.chunks(len).enumerate() {
             let lane = &mut lanes[i % LANES];
-            let chunk = lane.chunk_for(self, i * len, asked.len())?;
-            lane.load(self, chunk, asked, &mut up).map_err(failed)?;
+            let chunk = lane.chunk_for(self, i * len, queried.len())?;
+            lane.load(self, chunk, queried, &mut up).map_err(failed)?;
             if let Some(chunk) = lane.chunk.take() {
                 lane.chunk.insert(pass(chunk)?).check(bits, words)?;
             }
@@ -159,7 +159,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         &mut self,
         device: &OpenCl,
         chunk: ChunkOf<OpenCl, Q, A>,
-        asked: &'a [Q],
+        queried: &'a [Q],
         up: &mut Straight<'a>,
     ) -> ocl::Result<()> {
         // After the pass that read the memory to be overwritten; in new memory, after everything that is queued.
@@ -170,10 +170,10 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         let to = &self.chunk.insert(chunk).queries;
         let there = match self.queries.as_mut().and_then(Slot::pinned) {
             Some(slot) => {
-                copy(asked, &mut slot.words()?[..asked.len()]);
-                up.send_pinned(slot, asked.len(), to, 0, &[after])?
+                copy(queried, &mut slot.words()?[..queried.len()]);
+                up.send_pinned(slot, queried.len(), to, 0, &[after])?
             }
-            None => up.send(asked, to, 0, &[after])?,
+            None => up.send(queried, to, 0, &[after])?,
         };
         core::enqueue_barrier_with_wait_list(device.0.queue.as_core(), Some(&there), None::<&mut Event>, None)?;
         Ok(())

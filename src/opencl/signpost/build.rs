@@ -74,8 +74,8 @@ impl OpenCl {
         let (mut placed, _) = tally.placed_with_stash(self, u64::MAX)?;
         let plan = plan.with_stash(placed.stash);
         let mut image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
-        let room = placed.stash as usize;
-        let stashed: Columns<L> = (Buffer::allocate(self, room)?, Buffer::allocate(self, room)?);
+        let capacity = placed.stash as usize;
+        let stashed: Columns<L> = (Buffer::allocate(self, capacity)?, Buffer::allocate(self, capacity)?);
         let launch = self.signpost_kernel(&program, &functions, "signpost_lines", &image)?;
         let launch = launch.buffer(&rows).buffer(&starts).buffer(&values).buffer(&tags).buffer(&entries).buffer(&kept);
         launch.buffer(&stashed.0).buffer(&stashed.1).buffer(tally.status()).over(buckets)?;

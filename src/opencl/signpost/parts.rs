@@ -14,7 +14,7 @@ use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Word as _}
 use crate::error::Result;
 use crate::opencl::bucketized::wide::DeviceKey;
 use crate::opencl::bucketized::wide::parts::{Escapes, Shares};
-use crate::opencl::passes::parts::Deal;
+use crate::opencl::passes::parts::Partitioning;
 use crate::opencl::passes::tally::Tally;
 use crate::opencl::runtime::program::SIGNPOST_PARTS;
 use crate::opencl::{Buffer, OpenCl};
@@ -79,16 +79,16 @@ impl OpenCl {
         if pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
             return Ok(None);
         }
-        let deal = Deal::new(pairs, plan.buckets(), L::PART_BITS);
-        self.if_there_is_room(&deal, u64::from(GROUP), local_bytes::<L>(), || {
-            self.placed_signposts(plan, &deal, keys, values)
+        let partitioning = Partitioning::new(pairs, plan.buckets(), L::PART_BITS);
+        self.if_memory_allows(&partitioning, u64::from(GROUP), local_bytes::<L>(), || {
+            self.placed_signposts(plan, &partitioning, keys, values)
         })
     }
 
     fn placed_signposts<L: Layout>(
         &self,
         plan: &SignpostPlan<L>,
-        deal: &Deal,
+        partitioning: &Partitioning,
         keys: &Buffer<L::Key>,
         values: &Buffer<L::Value>,
     ) -> Result<Option<Built<L>>>
@@ -96,29 +96,34 @@ impl OpenCl {
         L::Key: DeviceKey,
     {
         let functions = plan.functions();
-        let lines_each = deal.part.div_ceil(L::SLOTS as u64) as u32;
-        let lines = lines_each * deal.parts;
+        let lines_each = partitioning.part.div_ceil(L::SLOTS as u64) as u32;
+        let lines = lines_each * partitioning.parts;
         let rows: Buffer<u64> = Buffer::allocate(self, lines as usize * LINE_WORDS)?;
         let shares = Shares { of: &rows, lines_each, lines };
         // The list of rows that do not fit a share is not needed, because another strategy is used if there are any.
-        let partitioned =
-            self.deal_lines(functions.homes(), deal, (keys, values), &shares, &Escapes::<L>::new(self, 1)?)?;
+        let partitioned = self.partition_lines(
+            functions.homes(),
+            partitioning,
+            (keys, values),
+            &shares,
+            &Escapes::<L>::new(self, 1)?,
+        )?;
 
-        let room = deal.pairs / STASH_SHARE + 4096;
-        let stashed: Columns<L> = (Buffer::allocate(self, room)?, Buffer::allocate(self, room)?);
+        let capacity = partitioning.pairs / STASH_SHARE + 4096;
+        let stashed: Columns<L> = (Buffer::allocate(self, capacity)?, Buffer::allocate(self, capacity)?);
         let behind = if functions.posts == Posts::Behind { entry_words::<L>(functions.buckets) } else { 1 };
         let behind: Buffer<u64> = self.filled(behind, 0)?;
-        let image: Buffer<u64> = Buffer::allocate(self, plan.with_stash(room as u64).word_count()?)?;
+        let image: Buffer<u64> = Buffer::allocate(self, plan.with_stash(capacity as u64).word_count()?)?;
         let tally = Tally::new(self)?;
         let program = self.signposts_parts_program::<L>(functions.posts)?;
         let launch = self.signpost_kernel(&program, &functions, "signpost_parts", &image)?;
         let launch = launch.buffer(&rows).value(lines_each).buffer(&partitioned).buffer(&behind);
-        let launch = launch.buffer(&stashed.0).buffer(&stashed.1).value(room as u64).buffer(tally.status());
-        launch.over_groups_of(GROUP as usize, (deal.parts * GROUP) as usize, deal.pairs)?;
+        let launch = launch.buffer(&stashed.0).buffer(&stashed.1).value(capacity as u64).buffer(tally.status());
+        launch.over_groups_of(GROUP as usize, (partitioning.parts * GROUP) as usize, partitioning.pairs)?;
         drop((rows, partitioned));
 
-        let (mut placed, held_all) = tally.placed_with_stash(self, room as u64)?;
-        if !held_all {
+        let (mut placed, all_fit) = tally.placed_with_stash(self, capacity as u64)?;
+        if !all_fit {
             return Ok(None);
         }
         let plan = plan.with_stash(placed.stash);

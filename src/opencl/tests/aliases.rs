@@ -11,14 +11,14 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     let aliased = |result: Result<()>| assert!(matches!(result, Err(Error::Aliased)), "{result:?}");
     let theirs = ocl::Buffer::<u32>::builder().queue(cl.0.queue.clone()).len(2048).build().expect("a buffer");
     let (queries, mut values) = (given(cl, &theirs)?, given(cl, &theirs)?);
-    let (mut found, mut room) = (cl.filled(64, 0u32)?, cl.filled(2048, 0u32)?);
+    let (mut found, mut capacity) = (cl.filled(64, 0u32)?, cl.filled(2048, 0u32)?);
     let table = HashTable::builder(Cuckoo::default()).build(cl, &[5, 6], &[50, 60])?;
     cl.write(&mut values, 0, &[6; 2048])?;
     aliased(table.get_on_into(&queries, &mut values, &mut found));
     aliased(cl.copy(&queries, 0, &mut values, 1024, 10));
     // Nothing was written, and both handles are still usable.
-    table.get_on_into(&queries, &mut room, &mut found)?;
-    assert_eq!(cl.download(&room)?, [60; 2048]);
+    table.get_on_into(&queries, &mut capacity, &mut found)?;
+    assert_eq!(cl.download(&capacity)?, [60; 2048]);
     // The same buffer read twice is not an alias.
     assert!(cl.select_pairs(&found, true, &queries, &queries).is_ok());
 

@@ -195,9 +195,9 @@ fn every_scheme_builds_sound_tables_with_the_right_answers_in_all_shapes() -> Re
             shapes.iter().try_for_each(|cl| compare_lookups(cl, &plan, &image, &queries))?;
             // The same after every third pair was removed, some of them twice, with absent keys among the queries.
             let gone: Vec<u32> = keys.iter().copied().step_by(3).collect();
-            let mut asked = gone.repeat(2);
-            asked.extend((2_000_000_000..2_000_000_040).filter(|key| !keys.contains(key)));
-            let removed = remove(cl, &plan, &mut image, &asked)?;
+            let mut queried = gone.repeat(2);
+            queried.extend((2_000_000_000..2_000_000_040).filter(|key| !keys.contains(key)));
+            let removed = remove(cl, &plan, &mut image, &queried)?;
             assert_eq!(removed, Removed { pairs: gone.len() as u64, outside: false });
             let mut expected = words;
             assert_eq!(Bucketized::remove(&plan, &mut expected, &gone), gone.len() as u64);
@@ -228,7 +228,7 @@ fn lookups_of_every_length_in_all_shapes() -> Result<()> {
 }
 
 #[test]
-fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(300);
     for scheme in [Bucketized::canonical(8), Bucketized::canonical(4), Bucketized::classic(3, 8)] {
@@ -281,7 +281,7 @@ fn compacting_gives_the_image_of_what_is_left() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(300);
     // Two more pairs of one key, one more of two others: four duplicates, of which 17 is the least key.
@@ -304,7 +304,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
-fn copies_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> {
+fn duplicates_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(300);
     let (again, news) = (&keys[100..], &noise(8, 200));
@@ -334,7 +334,7 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
             let (home, remainder) = functions.home(key);
             let bucket = functions.bucket(functions.turn(age), home, remainder) as usize;
             let words = &mut image[bucket * bucket_slots as usize..][..bucket_slots as usize];
-            *words.iter_mut().find(|word| **word == slot::EMPTY).expect("room") = slot::word(age, remainder, value);
+            *words.iter_mut().find(|word| **word == slot::EMPTY).expect("memory") = slot::word(age, remainder, value);
         };
         // Ages of which all but the first are duplicates.
         [1, 1, 4].into_iter().for_each(|age| put(77, age, age));
@@ -349,7 +349,7 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
 }
 
 #[test]
-fn the_empty_markers_key_stands_outside() -> Result<()> {
+fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Bucketized::classic(3, 8), 100, 0);
     let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);

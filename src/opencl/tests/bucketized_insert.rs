@@ -79,7 +79,7 @@ fn images_are_those_of_one_build_word_for_word() -> Result<()> {
 }
 
 #[test]
-fn a_copy_of_a_key_is_told_whatever_its_age_in_the_table() -> Result<()> {
+fn a_copy_of_a_key_is_reported_whatever_its_age_in_the_table() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let slots = if small() { 1200 } else { 30_000 };
     for (bucket_slots, percent) in [(4, 97), (8, 98), (16, 99)] {
@@ -109,7 +109,7 @@ fn a_copy_of_a_key_is_told_whatever_its_age_in_the_table() -> Result<()> {
 }
 
 #[test]
-fn the_least_key_with_copies_is_told() -> Result<()> {
+fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
     for bucket_slots in [4, 8, 16] {

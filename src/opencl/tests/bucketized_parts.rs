@@ -52,7 +52,7 @@ fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
 }
 
 #[test]
-fn the_least_key_with_copies_is_told() -> Result<()> {
+fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
     for bucket_slots in [4, 8, 16] {

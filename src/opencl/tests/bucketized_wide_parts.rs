@@ -113,7 +113,7 @@ where
 }
 
 #[test]
-fn the_least_key_with_copies_is_told() -> Result<()> {
+fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(least_copies(cl, if small() { 700 } else { 30_000 }))
 }
@@ -159,7 +159,7 @@ fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
 
 /// Such tables also number the keys of columns with duplicates.
 #[test]
-fn of_copies_the_greatest_value_stays_and_rows_are_numbered_by_it() -> Result<()> {
+fn the_greatest_value_of_duplicates_stays_and_rows_are_numbered_by_it() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let parts = cl.with_group(64);
     parts.set_build_route(Some(BuildRoute::ByParts));

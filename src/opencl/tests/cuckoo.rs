@@ -176,7 +176,7 @@ fn lookups_of_no_keys_and_in_no_pairs() -> Result<()> {
 }
 
 #[test]
-fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for plan in [canonical(4, 300), plan(&Cuckoo::classic(4), 300, 80)] {
         let (keys, values) = pairs(300);
@@ -199,7 +199,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(300);
     // Two more pairs of one key, one more of two others: four duplicates, of which 17 is the least key.
@@ -233,7 +233,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
-fn the_empty_markers_key_stands_outside() -> Result<()> {
+fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Cuckoo::classic(3), 100, 50);
     let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);

@@ -176,7 +176,7 @@ fn lookups_and_columns_are_those_of_the_sequential_functions() -> Result<()> {
 }
 
 #[test]
-fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
         let (keys, values) = pairs(600);
@@ -199,7 +199,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(900);
     // Two more pairs of one key, one more of two others, three of the sentinel key: seven duplicates, of which 17 is

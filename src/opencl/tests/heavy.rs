@@ -103,7 +103,7 @@ where
 }
 
 #[test]
-fn every_scheme_counts_the_copies_of_heavy_keys() -> Result<()> {
+fn every_scheme_counts_the_duplicates_of_heavy_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let cpu = Cpu::with_threads(2)?;
     macro_rules! each_scheme {

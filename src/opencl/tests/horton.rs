@@ -123,7 +123,7 @@ fn compare_decoded(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>) -> Resul
 /// Keys, absent keys, and the sentinel key.
 fn queries(keys: &[u32], len: usize) -> Vec<u32> {
     let absent_keys = noise(77, len);
-    let mixed = keys.iter().rev().zip(absent_keys).flat_map(|(&key, stranger)| [key, stranger]);
+    let mixed = keys.iter().rev().zip(absent_keys).flat_map(|(&key, absent_key)| [key, absent_key]);
     [0, EMPTY_KEY].into_iter().chain(mixed).chain(std::iter::repeat(EMPTY_KEY)).take(len).collect()
 }
 
@@ -226,7 +226,7 @@ fn a_crowd_of_one_home_goes_to_the_stash_until_it_is_too_great() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (slots, load) in [(4, 50), (8, 80), (16, 90)] {
         let (mut keys, mut values) = pairs(300);
@@ -257,7 +257,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
-fn the_empty_markers_key_stands_outside() -> Result<()> {
+fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(&Horton::canonical(8), 100, 50);
     let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
@@ -325,8 +325,8 @@ fn classic_image(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Vec<u32>, 
             let (mine, others): (Vec<_>, Vec<_>) = homes[home].iter().partition(|item| item.0 == tag);
             let go = mine.len().min(homes[home].len() - (slots - 1));
             let lead = |i: &u32| functions.remap(home as u32, tag, *i) as usize;
-            let room = |i: &u32| !crowded[lead(i)] && homes[lead(i)].len() + go <= slots;
-            let (1.., Some(i)) = (go, (1..=functions.count).find(room)) else { continue };
+            let capacity = |i: &u32| !crowded[lead(i)] && homes[lead(i)].len() + go <= slots;
+            let (1.., Some(i)) = (go, (1..=functions.count).find(capacity)) else { continue };
             array = tokens::with_entry(array, tag, functions.bits, i);
             homes[lead(&i)].extend(&mine[..go]);
             homes[home] = others.into_iter().chain(mine[go..].iter().copied()).collect();
@@ -384,7 +384,7 @@ fn compare_assigned(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, key
 }
 
 #[test]
-fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, loads) in canonical() {
         let (keys, values) = pairs(600);

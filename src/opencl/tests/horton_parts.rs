@@ -99,7 +99,7 @@ fn a_part_of_crowded_homes_is_gone_through_again() -> Result<()> {
 }
 
 #[test]
-fn the_least_key_with_copies_is_told() -> Result<()> {
+fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
     for slots in [4, 8, 16] {
@@ -116,7 +116,7 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
 }
 
 #[test]
-fn the_empty_markers_key_stands_beside_the_image() -> Result<()> {
+fn the_empty_markers_key_is_stored_outside_of_the_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, values) = pairs(5000);
     let plan = plan(&Horton::canonical(8), keys.len(), 90);

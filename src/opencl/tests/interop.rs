@@ -54,7 +54,7 @@ fn references_to(context: &ocl::Context) -> u32 {
 }
 
 #[test]
-fn queues_and_memory_of_others_are_shared_and_strangers_are_refused() -> Result<()> {
+fn queues_and_memory_of_others_are_shared_and_foreign_ones_are_refused() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (context, queue) = theirs(cl);
     let guest = guest_of(&queue)?;
@@ -70,12 +70,12 @@ fn queues_and_memory_of_others_are_shared_and_strangers_are_refused() -> Result<
     memory.read(&mut seen[..]).enq().expect("a read in the same queue");
     assert_eq!(seen, [!1, !2, !3]);
 
-    let stranger = |result: Result<()>| assert!(matches!(result, Err(Error::WrongDevice)), "{result:?}");
-    stranger(given::<u32>(cl, &memory).map(drop));
-    stranger(cl.complement(&mut ours));
-    stranger(cl.read(&ours, 0, &mut seen));
-    stranger(cl.write(&mut ours, 0, &seen));
-    stranger(cl.clone_buffer(&ours).map(drop));
+    let absent_key = |result: Result<()>| assert!(matches!(result, Err(Error::WrongDevice)), "{result:?}");
+    absent_key(given::<u32>(cl, &memory).map(drop));
+    absent_key(cl.complement(&mut ours));
+    absent_key(cl.read(&ours, 0, &mut seen));
+    absent_key(cl.write(&mut ours, 0, &seen));
+    absent_key(cl.clone_buffer(&ours).map(drop));
 
     // A queue without profiling is timed by the host's clock, and an out-of-order queue is rejected.
     assert!(guest.timed(|| guest.complement(&mut ours))?.1.as_nanos() > 0);
@@ -94,9 +94,9 @@ fn tables_are_built_from_memory_of_others_and_answer_into_it() -> Result<()> {
     let len = if small() { 100 } else { 5000 };
     let keys: Vec<u32> = (0..len).map(|i| i * 7).collect();
     let set = HashSet::builder(CuckooSet::canonical(4)).build_on(&guest, &given(&guest, &filled(&queue, &keys))?)?;
-    let (asked, answers) = (filled(&queue, &(0..len).collect::<Vec<_>>()), filled(&queue, &vec![7; len as usize]));
+    let (queried, answers) = (filled(&queue, &(0..len).collect::<Vec<_>>()), filled(&queue, &vec![7; len as usize]));
     let mut found = given(&guest, &answers)?;
-    guest.copy(&set.contains_on(&given(&guest, &asked)?)?, 0, &mut found, 0, bitmap_words(len as usize))?;
+    guest.copy(&set.contains_on(&given(&guest, &queried)?)?, 0, &mut found, 0, bitmap_words(len as usize))?;
     let mut bits = vec![0; bitmap_words(len as usize)];
     answers.read(&mut bits).enq().expect("a read in the same queue");
     assert!((0..len).all(|i| (bits[i as usize / 32] >> (i % 32) & 1 == 1) == (i % 7 == 0)));

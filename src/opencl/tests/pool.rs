@@ -24,11 +24,11 @@ where
         Ok((table.digest()?.to_string(), table.get(keys)?))
     };
     let first = run(&keys)?;
-    let asked = cl.ledger().take_allocations();
-    assert!(asked.count > 0 && asked.bytes >= 8 * keys.len() as u64, "{}: {asked:?}", S::NAME);
+    let allocated = cl.ledger().take_allocations();
+    assert!(allocated.count > 0 && allocated.bytes >= 8 * keys.len() as u64, "{}: {allocated:?}", S::NAME);
     assert_eq!(run(&keys)?, first, "{}", S::NAME);
-    let asked = cl.ledger().take_allocations();
-    assert_eq!((asked.count, asked.bytes), (0, 0), "{}", S::NAME);
+    let allocated = cl.ledger().take_allocations();
+    assert_eq!((allocated.count, allocated.bytes), (0, 0), "{}", S::NAME);
     Ok(())
 }
 
@@ -42,26 +42,26 @@ fn a_second_build_of_the_same_size_allocates_nothing() -> Result<()> {
 }
 
 #[test]
-fn memory_comes_back_to_buffers_of_its_kind_and_room() -> Result<()> {
+fn memory_is_reused_for_buffers_of_its_kind_and_size() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let cl = cl.with_group(64);
-    let asked = || cl.ledger().take_allocations().count;
+    let allocated = || cl.ledger().take_allocations().count;
     drop(cl.filled(1000, 1u32)?);
-    assert_eq!(asked(), 1);
+    assert_eq!(allocated(), 1);
     let buffer = cl.filled(1000, 2u32)?;
-    assert_eq!((asked(), cl.download(&buffer)?), (0, vec![2; 1000]));
+    assert_eq!((allocated(), cl.download(&buffer)?), (0, vec![2; 1000]));
     let (other, wide) = (cl.filled(1000, 3u32)?, cl.filled(1000, 4u64)?);
-    assert_eq!(asked(), 2, "one in use is not given, nor one of other words");
+    assert_eq!(allocated(), 2, "one in use is not given, nor one of other words");
     drop((buffer, other, wide));
     drop(cl.upload(&[5u32; 999])?);
-    assert_eq!(asked(), 1, "nor one of another size");
+    assert_eq!(allocated(), 1, "nor one of another size");
     assert_eq!(cl.0.pool.kept_bytes(), 4 * (1000 + 1000 + 999) + 8 * 1000);
     // Long buffers of similar lengths.
     let len = 1 << 20;
     drop(cl.upload(&noise(1, len - 5))?);
     let data = noise(2, len);
     let buffer = cl.upload(&data)?;
-    assert_eq!((asked(), buffer.len(), cl.download(&buffer)?), (1, len, data));
+    assert_eq!((allocated(), buffer.len(), cl.download(&buffer)?), (1, len, data));
     Ok(())
 }
 
@@ -69,12 +69,12 @@ fn memory_comes_back_to_buffers_of_its_kind_and_room() -> Result<()> {
 fn memory_that_others_may_use_is_not_given_again() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (cl, other) = (cl.with_group(64), cl.with_group(64));
-    let asked = |cl: &OpenCl| cl.ledger().take_allocations().count;
+    let allocated = |cl: &OpenCl| cl.ledger().take_allocations().count;
     let buffer = cl.filled(77, 1u32)?;
     let theirs = taken(&buffer);
     drop(buffer);
     drop(cl.filled(77, 2u32)?);
-    assert_eq!(asked(&cl), 2);
+    assert_eq!(allocated(&cl), 2);
     let still = given::<u32>(&cl, &theirs)?;
     assert_eq!(cl.download(&still)?[..77], [1; 77], "what was lent is still what it was");
     // Nor memory used through another handle of the same context.
@@ -82,12 +82,12 @@ fn memory_that_others_may_use_is_not_given_again() -> Result<()> {
     other.complement(&mut buffer)?;
     drop(buffer);
     drop(cl.filled(78, 2u32)?);
-    assert_eq!((asked(&cl), other.0.pool.kept_bytes()), (2, 0));
+    assert_eq!((allocated(&cl), other.0.pool.kept_bytes()), (2, 0));
     // Nor imported memory.
     let made = ocl::Buffer::<u32>::builder().queue(cl.0.queue.clone()).len(79).build().expect("a buffer");
     drop(given::<u32>(&cl, &made)?);
     drop(cl.filled(79, 2u32)?);
-    assert_eq!(asked(&cl), 1);
+    assert_eq!(allocated(&cl), 1);
     Ok(())
 }
 

@@ -28,15 +28,15 @@ fn images_and_failures_are_those_of_the_sequential_rule() -> Result<()> {
                 let (plan, _) = plan(len, attempt);
                 let mut expected = vec![slot::EMPTY; plan.words() as usize];
                 let rule = Quadratic::place(&plan, &mut expected, &pairs);
-                let mut image = cl.filled(expected.len(), slot::EMPTY).expect("room");
+                let mut image = cl.filled(expected.len(), slot::EMPTY).expect("memory");
                 let placed =
                     Kernels::<Quadratic>::place(&cl, &plan, &mut image, &there, &values_there).expect("placed");
                 assert_eq!(placed.unplaced > 0, rule == Placing::Unplaced, "{len} pairs, attempt {attempt}");
                 placed.unplaced == 0 && {
                     assert_eq!(placed, Placed::default());
                     assert!(cl.download(&image).expect("readable") == expected, "{len} pairs in groups of {group}");
-                    let mut answers = cl.filled(len, 7).expect("room");
-                    let mut found = cl.filled(bitmap_words(len), 0).expect("room");
+                    let mut answers = cl.filled(len, 7).expect("memory");
+                    let mut found = cl.filled(bitmap_words(len), 0).expect("memory");
                     let looked_up = Kernels::<Quadratic>::lookup(&cl, &plan, &image, &there, &mut answers, &mut found);
                     looked_up.expect("looked up");
                     assert_eq!(cl.download(&answers).expect("readable"), values);

@@ -100,7 +100,7 @@ fn heavy_runs_and_hosts_of_empty_ones_are_expanded() -> Result<()> {
 
 /// Groups that share an entry, one of them heavy: the first one takes it, and the others must find their cells.
 #[test]
-fn groups_that_meet_in_an_entry_are_told_apart() -> Result<()> {
+fn groups_that_meet_in_an_entry_are_distinguished() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let rows = if small() { 600 } else { 300_000 };
     let groups = 7 * ENTRIES + 3;

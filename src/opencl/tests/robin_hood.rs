@@ -188,7 +188,7 @@ fn neither_groups_nor_batches_matter() -> Result<()> {
 }
 
 #[test]
-fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
         let (keys, values) = pairs(&scheme, if small() { 230 } else { 300 });
@@ -207,7 +207,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
         let (mut keys, mut values) = pairs(&scheme, if small() { 90 } else { 300 });

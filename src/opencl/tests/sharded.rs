@@ -32,9 +32,9 @@ fn a_table_over_cpu_and_devices_is_that_of_cpus() -> Result<()> {
         );
         table.insert(&keys[keys.len() / 2..], &values[keys.len() / 2..])?;
         assert_eq!(table.digest()?, whole.digest()?);
-        let asked: Vec<u32> = (0..len).map(|i| i * 5 + 1).collect();
-        assert_eq!(table.get(&asked)?, whole.get(&asked)?);
-        assert_eq!(table.contains(&asked)?, whole.contains(&asked)?);
+        let queried: Vec<u32> = (0..len).map(|i| i * 5 + 1).collect();
+        assert_eq!(table.get(&queried)?, whole.get(&queried)?);
+        assert_eq!(table.contains(&queried)?, whole.contains(&queried)?);
         assert_eq!(table.remove(&keys[..100])?, 100);
         table.audit()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -144,7 +144,7 @@ fn behind_buses() -> Result<Option<[OpenCl; 2]>> {
 }
 
 #[test]
-fn parts_of_buffers_come_from_other_devices() -> Result<()> {
+fn parts_of_buffers_are_from_other_devices() -> Result<()> {
     let Some([one, two]) = behind_buses()? else { return Ok(()) };
     let (narrow, wide) = (noise(1, 1500), noise(2, 700).into_iter().map(|x| u64::from(x) << 9).collect::<Vec<_>>());
     let (here, there) = (two.upload(&narrow)?, one.upload(&narrow[..300])?);
@@ -174,7 +174,7 @@ fn parts_of_buffers_come_from_other_devices() -> Result<()> {
 }
 
 #[test]
-fn columns_come_in_chunks_while_others_are_worked_on() -> Result<()> {
+fn columns_arrive_in_chunks_while_others_are_worked_on() -> Result<()> {
     let Some([one, _]) = behind_buses()? else { return Ok(()) };
     for len in [0, 1, 99, 100, 101, 1_000] {
         let (mut keys, mut values) = (one.pinned::<u32>(len)?, one.pinned::<u64>(len)?);
@@ -201,7 +201,7 @@ fn columns_come_in_chunks_while_others_are_worked_on() -> Result<()> {
 }
 
 #[test]
-fn devices_deal_columns_among_themselves() -> Result<()> {
+fn devices_partition_columns_among_themselves() -> Result<()> {
     let Some([one, two]) = behind_buses()? else { return Ok(()) };
     let Some([cpu, ..]) = devices()? else { return Ok(()) };
     let len = if small() { 600 } else { 20_011 };
@@ -256,7 +256,7 @@ fn devices_deal_columns_among_themselves() -> Result<()> {
 }
 
 #[test]
-fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
+fn devices_partition_queries_and_keys_among_themselves() -> Result<()> {
     let Some([one, two]) = behind_buses()? else { return Ok(()) };
     let len = if small() { 300 } else { 9_001 };
     let keys: Vec<u64> = (0..len as u64).map(|i| i << 33).collect();
@@ -295,8 +295,8 @@ fn devices_deal_queries_and_keys_among_themselves() -> Result<()> {
         let narrow: Vec<u32> = (0..len as u32).collect();
         let builder = Sharded::builder(Bucketized::canonical(8).of::<u32, u64>(), 2);
         let table = builder.build(&devices, &narrow, &keys)?;
-        let asked = noise(5, len).into_iter().map(|x| x % (2 * len as u32)).collect::<Vec<_>>();
-        assert_eq!(table.get(&asked)?, builder.build(&cpu, &narrow, &keys)?.get(&asked)?);
+        let queried = noise(5, len).into_iter().map(|x| x % (2 * len as u32)).collect::<Vec<_>>();
+        assert_eq!(table.get(&queried)?, builder.build(&cpu, &narrow, &keys)?.get(&queried)?);
         one.ledger().take();
         assert_eq!(set.build(&devices, &queries)?.digest()?, of_set.digest()?);
         assert!(did(&one, "shards"), "the devices did not partition");

@@ -64,7 +64,7 @@ fn images_and_answers_are_those_of_the_reference() -> Result<()> {
 }
 
 #[test]
-fn copies_are_counted_exactly_and_too_many_pairs_are_told() -> Result<()> {
+fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 300 } else { 30_000 };
     let (mut keys, _) = pairs(len);
@@ -141,7 +141,7 @@ fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
 }
 
 #[test]
-fn copies_of_64_bit_keys_are_counted_exactly() -> Result<()> {
+fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let keys: u64 = if small() { 60 } else { 30_000 };
     let column: Vec<u64> = (0..keys + keys / 2).map(|i| (i % keys) << 33 | 7).collect();

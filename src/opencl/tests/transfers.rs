@@ -87,8 +87,8 @@ fn rows() -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let keys: Vec<u32> = (0..queries() as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
     let values = noise(1, keys.len());
     let key = |x| keys[reduce(x, keys.len() as u32) as usize];
-    let asked = noise(2, queries()).into_iter().map(|x| if x & 1 == 0 { x } else { key(x) }).collect();
-    (keys, values, asked)
+    let queried = noise(2, queries()).into_iter().map(|x| if x & 1 == 0 { x } else { key(x) }).collect();
+    (keys, values, queried)
 }
 
 #[test]
@@ -96,22 +96,22 @@ fn chunks_that_overlap_are_answered_as_those_that_do_not() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let staged = cl.with_slots(SLOT);
     let plain = cl.with_group(64);
-    let (keys, values, asked) = rows();
+    let (keys, values, queried) = rows();
     let table = HashTable::builder(Bucketized::canonical(8)).build(&plain, &keys, &values)?;
     let same = table.to_backend(&staged)?;
     plain.ledger().take();
     staged.ledger().take();
-    let lengths = [0, 1, 255, 256, 257, 512, 513, 767, 768, 1025, asked.len()];
-    for len in lengths.into_iter().filter(|len| !small() || [1, 257, asked.len()].contains(len)) {
-        let asked = &asked[..len];
-        let answers = table.get(asked)?;
-        assert_eq!(same.get(asked)?, answers, "{len}");
-        assert_eq!(same.contains(asked)?, answers.iter().map(Option::is_some).collect::<Vec<_>>(), "{len}");
-        table.contains(asked)?;
+    let lengths = [0, 1, 255, 256, 257, 512, 513, 767, 768, 1025, queried.len()];
+    for len in lengths.into_iter().filter(|len| !small() || [1, 257, queried.len()].contains(len)) {
+        let queried = &queried[..len];
+        let answers = table.get(queried)?;
+        assert_eq!(same.get(queried)?, answers, "{len}");
+        assert_eq!(same.contains(queried)?, answers.iter().map(Option::is_some).collect::<Vec<_>>(), "{len}");
+        table.contains(queried)?;
         let (mut values, mut found) = (vec![0xdead; len], vec![0xdead; bitmap_words(len)]);
-        same.get_into(asked, &mut values, &mut found)?;
+        same.get_into(queried, &mut values, &mut found)?;
         let (mut plain_values, mut plain_found) = (vec![0xbeef; len], vec![0xbeef; bitmap_words(len)]);
-        table.get_into(asked, &mut plain_values, &mut plain_found)?;
+        table.get_into(queried, &mut plain_values, &mut plain_found)?;
         assert!(values == plain_values && found == plain_found, "{len}");
     }
     let counts = |cl: &OpenCl| cl.ledger().take().iter().map(|stage| (stage.name, stage.kernel)).collect::<Vec<_>>();
@@ -123,18 +123,18 @@ fn chunks_that_overlap_are_answered_as_those_that_do_not() -> Result<()> {
 }
 
 #[test]
-fn pinned_slices_are_answered_without_slots_and_others_beside_them() -> Result<()> {
+fn pinned_slices_need_no_slots() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let staged = cl.with_slots(SLOT);
-    let (keys, values, asked) = rows();
+    let (keys, values, queried) = rows();
     let table = HashTable::builder(Bucketized::canonical(8)).build(&staged, &keys, &values)?;
-    let (mut right, mut right_found) = (vec![0; asked.len()], vec![0; bitmap_words(asked.len())]);
-    table.to_backend(cl)?.get_into(&asked, &mut right, &mut right_found)?;
+    let (mut right, mut right_found) = (vec![0; queried.len()], vec![0; bitmap_words(queried.len())]);
+    table.to_backend(cl)?.get_into(&queried, &mut right, &mut right_found)?;
 
-    let mut queries = staged.pinned(asked.len())?;
-    let (mut to, mut found) = (staged.pinned(asked.len())?, staged.pinned(bitmap_words(asked.len()))?);
+    let mut queries = staged.pinned(queried.len())?;
+    let (mut to, mut found) = (staged.pinned(queried.len())?, staged.pinned(bitmap_words(queried.len()))?);
     assert!(queries.is_pinned() && queries.iter().all(|&word: &u32| word == 0));
-    queries.copy_from_slice(&asked);
+    queries.copy_from_slice(&queried);
     drop(staged.slots(1));
     let made = staged.0.staging.slots_made();
     table.get_into(&queries, &mut to, &mut found)?;
@@ -144,9 +144,9 @@ fn pinned_slices_are_answered_without_slots_and_others_beside_them() -> Result<(
     // Pinned and ordinary memory, mixed; and a part of pinned memory.
     to.fill(7);
     let mut bits = vec![7; found.len()];
-    table.get_into(&asked, &mut to, &mut bits)?;
+    table.get_into(&queried, &mut to, &mut bits)?;
     assert!(to[..] == right && bits == right_found);
-    let (from, mut plain) = (asked.len() / 2 / 32 * 32, vec![7; asked.len()]);
+    let (from, mut plain) = (queried.len() / 2 / 32 * 32, vec![7; queried.len()]);
     found.fill(7);
     table.get_into(&queries[from..], &mut plain[from..], &mut found[from / 32..])?;
     assert!(plain[from..] == right[from..] && found[from / 32..] == right_found[from / 32..]);
@@ -155,7 +155,7 @@ fn pinned_slices_are_answered_without_slots_and_others_beside_them() -> Result<(
     // Pinned memory that was freed is ordinary again.
     let address = queries.as_ptr_range();
     drop(queries);
-    assert!(!staged.0.staging.is_pinned(&asked) && address.start != address.end);
+    assert!(!staged.0.staging.is_pinned(&queried) && address.start != address.end);
     Ok(())
 }
 
@@ -163,13 +163,13 @@ fn pinned_slices_are_answered_without_slots_and_others_beside_them() -> Result<(
 fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (staged, plain) = (cl.with_slots(SLOT), cl.with_group(64));
-    let (keys, _, asked) = rows();
+    let (keys, _, queried) = rows();
     let again: Vec<u32> = keys.iter().chain(&keys[..keys.len() / 2]).copied().collect();
     let numbers: Vec<u32> = (0..again.len() as u32).collect();
     let many = MultiTable::builder(Cuckoo::canonical(4));
     let (there, here) = (many.build(&staged, &again, &numbers)?, many.build(&plain, &again, &numbers)?);
-    assert_eq!(there.get(&asked)?, here.get(&asked)?);
-    assert_eq!(there.count(&asked)?, here.count(&asked)?);
+    assert_eq!(there.get(&queried)?, here.get(&queried)?);
+    assert_eq!(there.count(&queried)?, here.count(&queried)?);
 
     let ids = CompactingTable::builder(Cuckoo::canonical(4)).build(&staged, &again)?;
     let inverse = ids.inverse(&again)?;
@@ -179,11 +179,11 @@ fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
     // An absent key in the middle of a later chunk, and again after it.
     let mut wrong = again.clone();
     let at = wrong.len() - 300;
-    let stranger = *asked.iter().find(|key| !keys.contains(key)).expect("a query that misses");
-    (wrong[at], wrong[at + 280]) = (stranger, stranger);
+    let absent_key = *queried.iter().find(|key| !keys.contains(key)).expect("a query that misses");
+    (wrong[at], wrong[at + 280]) = (absent_key, absent_key);
     let error = ids.inverse(&wrong).expect_err("a stranger");
     assert!(
-        matches!(error, Error::UnknownKey { key, position } if key == u64::from(stranger) && position == at as u64),
+        matches!(error, Error::UnknownKey { key, position } if key == u64::from(absent_key) && position == at as u64),
         "{error}"
     );
     assert_eq!(ids.inverse(&again)?, inverse, "the device works on after an error in the middle");
@@ -194,22 +194,22 @@ fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
 fn columns_of_the_wrong_length_are_refused() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for cl in [cl.with_slots(SLOT), cl.with_group(64)] {
-        let asked = noise(1, 2_000);
+        let queried = noise(1, 2_000);
         let mut to = vec![0; 2_000];
         let refused = |done: Result<()>| assert!(matches!(done, Err(Error::LengthMismatch { .. })), "{done:?}");
-        refused(cl.in_chunks(&asked, Answers::words([&mut to[1..]]), Ok));
-        refused(cl.in_chunks(&asked, Answers::words([&mut to[..]]), Ok));
+        refused(cl.in_chunks(&queried, Answers::words([&mut to[1..]]), Ok));
+        refused(cl.in_chunks(&queried, Answers::words([&mut to[..]]), Ok));
         let short = |mut chunk: ChunkOf<OpenCl, u32, u32>| {
             chunk.words = vec![cl.filled(chunk.queries.len() - 1, 0)?];
             Ok(chunk)
         };
-        refused(cl.in_chunks(&asked, Answers::words([&mut to[..]]), short));
+        refused(cl.in_chunks(&queried, Answers::words([&mut to[..]]), short));
         let echo = |mut chunk: ChunkOf<OpenCl, u32, u32>| {
             chunk.words = vec![cl.clone_buffer(&chunk.queries)?];
             Ok(chunk)
         };
-        cl.in_chunks(&asked, Answers::words([&mut to[..]]), echo)?;
-        assert_eq!(to, asked);
+        cl.in_chunks(&queried, Answers::words([&mut to[..]]), echo)?;
+        assert_eq!(to, queried);
     }
     Ok(())
 }

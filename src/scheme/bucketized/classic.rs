@@ -68,7 +68,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ne
     }
     let room = match candidate(plan, functions, image, new) {
         Some(bucket) => Some(bucket),
-        None => make_room(plan, functions, image, new),
+        None => free_slot(plan, functions, image, new),
     };
     let Some(bucket) = room else { return Placing::Unplaced };
     match plan.bucket_mut(image, bucket).iter_mut().find(|word| **word == EMPTY) {
@@ -81,7 +81,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ne
 }
 
 /// Frees a slot in a candidate of the key by moving other pairs along a shortest path.
-fn make_room(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key_in: u32) -> Option<u32> {
+fn free_slot(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key_in: u32) -> Option<u32> {
     let slots = u64::from(plan.bucket_slots);
     let free = |image: &[u64], bucket: u32| plan.bucket(image, bucket).iter().position(|&word| word == EMPTY);
     let mut steps: Vec<Step> = functions.locations(key_in).map(|bucket| Step { bucket, from: None }).collect();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_finds_no_room_ends() {
+    fn a_search_that_finds_no_slot_ends() {
         let (_, _, placing) = built(&Bucketized::classic(2, 4).reach(64), 4001, 1.0001);
         assert_eq!(placing, Placing::Unplaced);
     }

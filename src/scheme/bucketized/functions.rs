@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_comes_back_from_each_of_its_buckets() {
+    fn every_key_is_restored_from_each_of_its_buckets() {
         // Widths of the last part: a whole one, one bucket, and between.
         for (bucket_slots, buckets) in [(4, 16), (8, 257), (8, 512), (16, 128 * 3 + 77), (4, 1 << 20), (8, 0x0fff_ffff)]
         {

@@ -108,7 +108,7 @@ impl Scheme for Bucketized {
         if buckets > MOST_BUCKETS {
             return Err(Error::TooLarge {
                 what: "slots of a bucketized table",
-                asked: request.slots,
+                requested: request.slots,
                 most: MOST_BUCKETS * u64::from(self.bucket_slots),
             });
         }

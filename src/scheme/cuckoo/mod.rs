@@ -131,14 +131,14 @@ impl Scheme for Cuckoo {
         };
         let slots = u32::try_from(request.slots).map_err(|_| Error::TooLarge {
             what: "slots of a cuckoo table",
-            asked: request.slots,
+            requested: request.slots,
             most: u64::from(u32::MAX),
         })?;
         let slots = slots.max(least);
         if self.family != HashFamily::Mixer && slots > ALCANTARA_PRIME {
             return Err(Error::TooLarge {
                 what: "slots with the families modulo p (take the family `mixer`)",
-                asked: u64::from(slots),
+                requested: u64::from(slots),
                 most: u64::from(ALCANTARA_PRIME),
             });
         }

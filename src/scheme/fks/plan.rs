@@ -63,7 +63,7 @@ impl Plan for FksPlan {
     fn slots(&self) -> u64 {
         u64::from(self.buckets) * u64::from(BUCKET_SLOTS)
     }
-    fn room(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         u64::from(self.buckets) * u64::from(BUCKET_PAIRS)
     }
     fn words(&self) -> u64 {

@@ -24,7 +24,7 @@ fn check_shares(pairs: u64, buckets: u32) -> Result<()> {
     let most = u64::from(MOST_ON_AVERAGE) * u64::from(SAHU_PRIME) / u64::from(share);
     if greater >= MANY && pairs > most && pairs <= u64::from(MOST_ON_AVERAGE) * u64::from(buckets) {
         let what = "pairs for this number of buckets with Sahu's functions modulo p (use the family `mixer`)";
-        return Err(Error::TooLarge { what, asked: pairs, most });
+        return Err(Error::TooLarge { what, requested: pairs, most });
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ impl Scheme for Fks {
         let buckets = request.slots.div_ceil(BUCKET_SLOTS.into()).max(1);
         let buckets = u32::try_from(buckets).ok().filter(|&buckets| buckets <= most).ok_or(Error::TooLarge {
             what,
-            asked: request.slots,
+            requested: request.slots,
             most: u64::from(most) * u64::from(BUCKET_SLOTS),
         })?;
         if self.family == FksFamily::Sahu {

@@ -66,8 +66,8 @@ fn sahus_shares_are_refused_where_they_overfill_buckets() {
     let slots = sahu.default_load().slots_for(1 << 29);
     let refused = plan(&sahu, 1 << 29, slots);
     let most = 468 * u64::from(SAHU_PRIME) / 2;
-    let Err(Error::TooLarge { asked, most: told, what }) = refused else { panic!("{refused:?}") };
-    assert_eq!((asked, told), (1 << 29, most));
+    let Err(Error::TooLarge { requested, most: reported, what }) = refused else { panic!("{refused:?}") };
+    assert_eq!((requested, reported), (1 << 29, most));
     assert!(what.contains("mixer"), "{what}");
     assert!(plan(&sahu, most, slots).is_ok() && plan(&sahu, most + 1, slots).is_err());
     // Mixers work for this number of buckets. An unknown number of pairs is not checked, and neither is a load that
@@ -84,7 +84,7 @@ fn sahus_shares_are_refused_where_they_overfill_buckets() {
 }
 
 #[test]
-fn sizes_are_whole_buckets_and_their_seed_numbers_stand_behind_them() {
+fn sizes_are_whole_buckets_and_their_seed_numbers_follow_them() {
     for (slots, buckets, words) in [(0, 1, 577), (576, 1, 577), (577, 2, 1153), (8 * 576, 8, 4609), (9 * 576, 9, 5186)]
     {
         let plan = plan_of(&Fks::canonical(), slots, 1);
@@ -236,7 +236,7 @@ fn full_buckets_are_built_and_their_seed_numbers_are_the_least() {
 }
 
 #[test]
-fn of_copies_one_stays_and_the_least_key_is_told() {
+fn one_duplicate_stays_and_the_least_key_is_reported() {
     let mut pairs = distinct(400);
     let (a, b) = (pairs[10].0, pairs[300].0);
     pairs.extend([(a, 5), (b, u32::MAX), (a, 7), (a, 6), (b, 1)]);

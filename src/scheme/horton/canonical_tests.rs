@@ -102,7 +102,7 @@ fn every_key_and_value_is_legal_and_tiny_tables_are_sound() {
 }
 
 #[test]
-fn the_empty_markers_key_stands_in_the_plan() {
+fn the_empty_markers_key_is_in_the_plan() {
     let plan = plan_at(&Horton::canonical(8), 10, 0.5, 1);
     let (placing, image) = built(&plan, &[(u32::MAX, 7), (3, 4)]);
     assert_eq!(placing, Placing::Copy(u32::MAX), "the image cannot hold it");
@@ -114,7 +114,7 @@ fn the_empty_markers_key_stands_in_the_plan() {
 }
 
 #[test]
-fn of_copies_the_greatest_value_stays_and_the_least_key_is_told() {
+fn the_greatest_value_of_duplicates_stays_and_the_least_key_is_reported() {
     let plan = plan_at(&Horton::canonical(8), 10, 0.5, 1);
     for order in [[(9, 1), (7, 3), (9, 5), (7, 2), (9, 0)], [(9, 5), (9, 0), (7, 2), (9, 1), (7, 3)]] {
         let (placing, image) = built(&plan, &order);

@@ -158,7 +158,7 @@ fn a_hundred_rounds_of_removals_and_insertions_leave_lookups_as_cheap_as_in_a_fr
 }
 
 #[test]
-fn the_audit_sees_a_crowded_bucket_that_need_not_be_one_and_a_stranger_in_it() {
+fn the_audit_sees_a_crowded_bucket_that_need_not_be_one_and_a_foreign_key_in_it() {
     let plan = plan_of(&Horton::classic(8), 1024, 2);
     let functions = plan.functions();
     let mut image = empty(&plan);

@@ -125,8 +125,8 @@ mod tests {
     fn a_canonical_table_is_as_the_model_says() {
         for (slots, load) in [(4, 0.85), (8, 0.9), (16, 0.93)] {
             let pairs = distinct_pairs(100_000, 1);
-            let asked = Load::new(load).expect("a load").slots_for(100_000);
-            let request = Request { slots: asked, pairs: 100_000, seed: 1, attempt: 0 };
+            let requested = Load::new(load).expect("a load").slots_for(100_000);
+            let request = Request { slots: requested, pairs: 100_000, seed: 1, attempt: 0 };
             let plan = Horton::canonical(slots).plan(request).expect("a plan");
             let functions = plan.functions();
             let mut image = vec![plan.empty_word(); plan.words() as usize];

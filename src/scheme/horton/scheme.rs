@@ -97,7 +97,7 @@ impl Scheme for Horton {
         if buckets > u64::from(MAX_BUCKETS) {
             return Err(Error::TooLarge {
                 what: "slots of a Horton table",
-                asked: request.slots,
+                requested: request.slots,
                 most: u64::from(MAX_BUCKETS) * u64::from(self.bucket_slots),
             });
         }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_whole_buckets_and_the_stash_stands_behind_them() {
+    fn sizes_are_whole_buckets_and_the_stash_follows_them() {
         let plan = plan_of(&Horton::canonical(8), 1001);
         assert_eq!((plan.slots(), plan.buckets(), plan.bucket_slots()), (1008, 126, 8));
         assert_eq!(plan.words(), 1008 + u64::from(plan.stash_buckets()) * 8);

@@ -202,7 +202,7 @@ mod tests {
             entry(changed, tag, 3) == code && (other == tag || entry(changed, other, 3) == entry(array, other, 3))
         }
 
-        fn each_tag_has_one_token_and_its_first_age_is_told(mask: u32, tokens: u32) -> bool {
+        fn each_tag_has_one_token_and_its_first_age_is_reported(mask: u32, tokens: u32) -> bool {
             let mask = mask | 1;
             let tokens = tokens % mask.count_ones() + 1;
             let tags = (0..32).filter(|tag| mask >> tag & 1 == 1);

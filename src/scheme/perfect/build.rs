@@ -50,7 +50,7 @@ pub(crate) fn place(
 ) -> Result<Placed> {
     if keys.len() as u64 > MOST_PAIRS {
         let what = "pairs of a perfect spatial hash";
-        return Err(Error::TooLarge { what, asked: keys.len() as u64, most: MOST_PAIRS });
+        return Err(Error::TooLarge { what, requested: keys.len() as u64, most: MOST_PAIRS });
     }
     let mut placed = Placed::default();
     let pairs = keys.iter().copied().zip(values.iter().copied());

@@ -57,7 +57,7 @@ impl Scheme for Perfect {
         self.check()?;
         if request.slots > MOST_SLOTS {
             let what = "slots of a perfect spatial hash";
-            return Err(Error::TooLarge { what, asked: request.slots, most: MOST_SLOTS });
+            return Err(Error::TooLarge { what, requested: request.slots, most: MOST_SLOTS });
         }
         let axes = self.axes();
         let side = side_for(request.slots, axes);

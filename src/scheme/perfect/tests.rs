@@ -152,7 +152,7 @@ fn attempts_of_every_set_end_in_a_table() {
 }
 
 #[test]
-fn copies_are_counted_exactly_and_the_greatest_value_stays() {
+fn duplicates_are_counted_exactly_and_the_greatest_value_stays() {
     let keys = Workload::new(400, 8).keys();
     let plan = plan(Perfect::default(), 900, 7);
     let mut pairs: Vec<_> = keys.iter().map(|&key| (key, 5)).collect();
@@ -315,7 +315,7 @@ fn a_stored_plan_gives_its_parameters_back_and_others_are_refused() {
             let plan = plan(scheme, slots, attempt);
             assert_eq!(Perfect::from_plan(&plan), scheme);
             assert!(plan.checked().is_ok() && plan.with_outside(Some(7)).checked().is_ok());
-            let again = Request { slots: plan.asked_slots(), pairs: 5, seed: 9, attempt };
+            let again = Request { slots: plan.requested_slots(), pairs: 5, seed: 9, attempt };
             assert_eq!(scheme.plan(again).expect("a plan"), plan, "the requested slots give the same plan");
         }
     }

@@ -44,15 +44,15 @@ const ATTEMPTS: u32 = 1024;
 
 /// The number of slots of attempt 0, and that of the requested attempt. Both are primes.
 fn sizes(request: &Request) -> Result<(u32, u32)> {
-    let Request { slots: asked, attempt, .. } = *request;
-    let too_large = || Error::TooLarge { what: "slots of a Robin Hood table", asked, most: MOST_SLOTS };
-    if asked > MOST_SLOTS {
+    let Request { slots: requested, attempt, .. } = *request;
+    let too_large = || Error::TooLarge { what: "slots of a Robin Hood table", requested, most: MOST_SLOTS };
+    if requested > MOST_SLOTS {
         return Err(too_large());
     }
     if attempt >= ATTEMPTS {
         return Err(Error::parameter("attempt", attempt, "there are 1024, counted from 0"));
     }
-    let base = prime::prime_from((asked as u32).max(cell::LEAST_SLOTS), 0).ok_or_else(too_large)?;
+    let base = prime::prime_from((requested as u32).max(cell::LEAST_SLOTS), 0).ok_or_else(too_large)?;
     Ok((base, prime::prime_from(base, attempt).ok_or_else(too_large)?))
 }
 
@@ -258,14 +258,14 @@ mod tests {
 
     /// Every attempt has a different prime, and requests between two primes have the same plan.
     #[test]
-    fn the_slots_are_the_primes_from_those_asked() {
-        for (asked, expected) in
+    fn the_slots_are_the_primes_from_those_requested() {
+        for (requested, expected) in
             [(0, [67, 71, 73]), (67, [67, 71, 73]), (1000, [1009, 1013, 1019]), (1009, [1009, 1013, 1019])]
         {
             for (attempt, slots) in (0..).zip(expected) {
-                let plan = plan_of(&RobinHood::canonical(), asked, attempt);
-                assert_eq!((plan.slots(), plan.asked_slots()), (slots, u64::from(expected[0] as u32)));
-                assert_eq!(plan_of(&RobinHood::canonical(), plan.asked_slots(), attempt), plan);
+                let plan = plan_of(&RobinHood::canonical(), requested, attempt);
+                assert_eq!((plan.slots(), plan.requested_slots()), (slots, u64::from(expected[0] as u32)));
+                assert_eq!(plan_of(&RobinHood::canonical(), plan.requested_slots(), attempt), plan);
             }
         }
         assert_eq!(plan_of(&RobinHood::canonical(), 100, 3), plan_of(&RobinHood::canonical(), 101, 3));

@@ -86,7 +86,7 @@ impl Plan for RobinHoodPlan {
     fn slots(&self) -> u64 {
         u64::from(self.slots)
     }
-    fn asked_slots(&self) -> u64 {
+    fn requested_slots(&self) -> u64 {
         u64::from(self.base)
     }
     fn words(&self) -> u64 {

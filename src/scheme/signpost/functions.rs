@@ -122,7 +122,7 @@ mod tests {
     use crate::backend::Word;
     use quickcheck::quickcheck;
 
-    fn comes_back<L: Layout>(key: u64, buckets: u32, function: u32) -> bool {
+    fn round_trips<L: Layout>(key: u64, buckets: u32, function: u32) -> bool {
         let functions = SignpostPlan::<L>::new(buckets, 7, 0).functions();
         let key = L::Key::low(key);
         let (home, remainder) = functions.home(key);
@@ -138,15 +138,15 @@ mod tests {
     }
 
     quickcheck! {
-        fn keys_come_back_from_homes_and_guest_buckets(key: u64, buckets: u32, function: u32, small: bool) -> bool {
+        fn keys_are_restored_from_homes_and_guest_buckets(key: u64, buckets: u32, function: u32, small: bool) -> bool {
             let buckets = 16 + if small { buckets % 6000 } else { buckets % (1 << 26) };
             let function = 1 + function % FUNCTIONS;
-            comes_back::<(u64, u64)>(key, buckets, function)
-                && comes_back::<(u64, u32)>(key, buckets, function)
-                && comes_back::<(u32, u64)>(key, buckets, function)
-                && comes_back::<(u64, ())>(key, buckets, function)
-                && comes_back::<Narrow>(key, buckets, function)
-                && comes_back::<NarrowSet>(key, buckets, function)
+            round_trips::<(u64, u64)>(key, buckets, function)
+                && round_trips::<(u64, u32)>(key, buckets, function)
+                && round_trips::<(u32, u64)>(key, buckets, function)
+                && round_trips::<(u64, ())>(key, buckets, function)
+                && round_trips::<Narrow>(key, buckets, function)
+                && round_trips::<NarrowSet>(key, buckets, function)
         }
     }
 }

@@ -188,7 +188,7 @@ where
         let buckets = request.slots.div_ceil(slots).max(MIN_BUCKETS.into());
         if buckets > MOST_BUCKETS {
             let what = "slots of a signpost table";
-            return Err(Error::TooLarge { what, asked: request.slots, most: MOST_BUCKETS * slots });
+            return Err(Error::TooLarge { what, requested: request.slots, most: MOST_BUCKETS * slots });
         }
         Ok(SignpostPlan::new(buckets as u32, request.seed, request.attempt))
     }

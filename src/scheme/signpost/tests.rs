@@ -31,7 +31,7 @@ fn random<L: Layout>(count: usize, bits: u32, seed: u64) -> Pairs<L> {
 
 /// Checks lookups of all queries, that each pair is in exactly one cell, the audit, and that other orders give equal
 /// bytes.
-fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, asked: impl Iterator<Item = L::Key>) -> u64 {
+fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, queried: impl Iterator<Item = L::Key>) -> u64 {
     let (plan, image, placing) = built::<L>(buckets, seed, pairs);
     let mut held: BTreeMap<L::Key, L::Value> = BTreeMap::new();
     let mut copy = None;
@@ -43,7 +43,7 @@ fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, asked: impl Itera
         *kept = value.max(*kept);
     }
     assert_eq!(placing, copy.map_or(Placing::Placed, Placing::Copy));
-    for key in asked.chain(held.keys().copied()) {
+    for key in queried.chain(held.keys().copied()) {
         assert_eq!(find::<L>(&plan, &image, key), held.get(&key).copied(), "{key} of {buckets}");
     }
     let reader = Reader::new(&plan, &image);
@@ -154,7 +154,7 @@ fn reads_and_stash_are_those_of_the_model() {
 }
 
 #[test]
-fn plans_come_back_and_others_are_refused() {
+fn plans_round_trip_and_others_are_refused() {
     let plan = SignpostPlan::<Narrow>::new(4096, 1 << 40 | 5, 3).with_stash(100);
     let stored = plan.stored().to_vec();
     assert_eq!(SignpostPlan::<Narrow>::of_stored(SignpostPlan::<Narrow>::ID, &stored), Ok(plan));

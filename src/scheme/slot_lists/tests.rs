@@ -40,7 +40,7 @@ pub(in crate::scheme) fn holds<S: Scheme>(scheme: &S, sizes: &[(usize, f64)], mo
         let (plan, image) = built(scheme, &pairs, (count as f64 / load) as u64);
         let mut backwards = pairs.clone();
         backwards.reverse();
-        assert_eq!(built(scheme, &backwards, plan.asked_slots()).1, image, "any order gives one image");
+        assert_eq!(built(scheme, &backwards, plan.requested_slots()).1, image, "any order gives one image");
         let audit = S::audit(&plan, &image, 0..plan.cells()).expect("a sound image");
         assert_eq!((audit.pairs, audit.tombstones), (pairs.len() as u64, 0));
         assert!(pairs.iter().all(|&(key, value)| S::find(&plan, &image, key) == Some(value)));

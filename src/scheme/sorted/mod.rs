@@ -75,7 +75,7 @@ impl Scheme for Sorted {
     fn plan(&self, request: Request) -> Result<SortedPlan> {
         let slots = u32::try_from(request.slots).map_err(|_| Error::TooLarge {
             what: "slots of a sorted table",
-            asked: request.slots,
+            requested: request.slots,
             most: u64::from(u32::MAX),
         })?;
         let slots = slots.max(1);

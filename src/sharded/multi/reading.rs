@@ -1,7 +1,7 @@
 //! Lookups: queries are partitioned, each shard looks up its own, and answers are gathered in the order of the queries.
 
-use super::super::deal::{MOST_ROWS, Partitioned};
 use super::super::devices::map_shards;
+use super::super::host_partition::{MOST_ROWS, Partitioned};
 use super::super::reading::of_shard;
 use super::ShardedMulti;
 use crate::backend::Runs;

@@ -21,31 +21,31 @@ where
     // Key 0, which is also the padding, is in the table; half of the queries are hits.
     let keys: Vec<K> = (0..900_u64).map(|i| K::low(i * 77)).collect();
     let values: Vec<V> = (0..900_u64).map(|i| V::low(!i)).collect();
-    let asked: Vec<K> = (0..queries).map(|_| K::low(stream.next_u64() % 1800 * 77)).collect();
+    let queried: Vec<K> = (0..queries).map(|_| K::low(stream.next_u64() % 1800 * 77)).collect();
     let scheme = Signpost::new().of::<K, V>();
     let one = HashTable::builder(scheme.clone()).build(&Cpu::with_threads(1)?, &keys, &values)?;
     let number = devices;
     let devices = (0..number).map(|_| Cpu::with_threads(1)).collect::<Result<Vec<_>>>()?;
     let table = Sharded::builder(scheme, shards).build(&devices, &keys, &values)?;
     let (mut expected, mut bits) = (vec![V::low(7); queries], vec![7; bitmap_words(queries)]);
-    one.get_into(&asked, &mut expected, &mut bits)?;
+    one.get_into(&queried, &mut expected, &mut bits)?;
     let there = |shard: usize| Ok(Shard::There(&table.shards()[shard]));
     let fetched = |shard: usize| Ok(Shard::Fetched(table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
     let ways: [&TableOf<'_, _, _>; 2] = [&there, &fetched];
     for (of_shard, at_once) in ways.into_iter().zip([64, 1 << 9]) {
         let device_lookup = Shards { which: &table.which, devices: &devices, at_once, table: of_shard };
         let (mut values, mut found) = (vec![V::low(9); queries], vec![9; bitmap_words(queries)]);
-        device_lookup.answer(&asked, Some(&mut values), &mut found)?;
+        device_lookup.answer(&queried, Some(&mut values), &mut found)?;
         assert_eq!((values, &found), (expected.clone(), &bits), "{queries} queries of {shards} on {number}");
         found.fill(9);
-        device_lookup.answer(&asked, None, &mut found)?;
+        device_lookup.answer(&queried, None, &mut found)?;
         assert_eq!(found, bits);
     }
     Ok(())
 }
 
 #[test]
-fn answers_come_back_in_the_order_of_queries() -> Result<()> {
+fn answers_are_in_the_order_of_queries() -> Result<()> {
     // No queries; fewer than a word; fewer parts than devices; rounds, the last one short; devices without shards.
     for (queries, shards, devices) in [
         (0, 3, 2),

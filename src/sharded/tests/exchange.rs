@@ -26,7 +26,7 @@ fn columns_are_those_of_the_host<K: Key, V: Key>(keys: &[K], shards: usize, devi
 }
 
 #[test]
-fn columns_are_dealt_as_the_host_deals_them() -> Result<()> {
+fn devices_partition_columns_as_the_host_does() -> Result<()> {
     for (rows, shards, devices) in [(0, 3, 2), (1, 1, 3), (2, 5, 3), (700, 256, 2), (3_001, 7, 1), (3_001, 7, 4)] {
         let mut stream = SplitMix64::new(rows as u64);
         let wide: Vec<u64> = (0..rows).map(|_| (stream.next_u64() % 500) << 40).collect();
@@ -52,7 +52,7 @@ fn devices_in_this_memory_leave_it_to_the_host() -> Result<()> {
 }
 
 #[test]
-fn what_is_dealt_is_built_by_threads_of_a_pool_too() -> Result<()> {
+fn what_is_partitioned_is_built_by_threads_of_a_pool_too() -> Result<()> {
     let which = ShardOf::new(6, 7)?;
     let keys: Vec<u64> = (0..3_000).collect();
     let devices = [Cpu::with_threads(1)?, Cpu::with_threads(2)?];

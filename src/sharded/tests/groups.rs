@@ -43,7 +43,7 @@ fn groups_over_devices_are_those_of_one() -> Result<()> {
 }
 
 #[test]
-fn the_first_sum_that_does_not_fit_is_told() -> Result<()> {
+fn the_first_sum_that_does_not_fit_is_reported() -> Result<()> {
     // 200 keys, most of whose sums overflow.
     let keys: Vec<u64> = (0..2000).map(|row| (row * 7919 % 200) << 20 | 5).collect();
     let values: Vec<u64> = keys.iter().map(|key| if key % 3 == 0 { 1 } else { u64::MAX / 3 }).collect();

@@ -76,7 +76,7 @@ fn joins_by_left_rows_have_the_rows_of_one() -> Result<()> {
 }
 
 #[test]
-fn long_results_come_in_pieces() -> Result<()> {
+fn long_results_arrive_in_pieces() -> Result<()> {
     // 3,000 x 20,000 rows of one key, and others between.
     let right: Vec<u32> = (0..24_000).map(|row| if row % 6 == 5 { row } else { 7 }).collect();
     let left: Vec<u32> = (0..4_000).map(|row| if row % 4 == 3 { 1_000_000 + row } else { 7 }).collect();

@@ -57,11 +57,11 @@ where
         expected.sort_unstable();
         assert_eq!(pairs, expected);
         // Queries in another order, with misses between.
-        let asked: Vec<u32> =
+        let queried: Vec<u32> =
             (0..50_000).map(|i| if i % 3 == 0 { i } else { keys[(i * 7919) as usize % keys.len()] }).collect();
         let one = HashTable::builder(scheme.clone()).build(&devices[0], &keys, &values)?;
-        assert_eq!(table.get(&asked)?, one.get(&asked)?);
-        assert_eq!(table.contains(&asked)?, one.contains(&asked)?);
+        assert_eq!(table.get(&queried)?, one.get(&queried)?);
+        assert_eq!(table.contains(&queried)?, one.contains(&queried)?);
         assert_eq!(table.get(&[])?, []);
         digests.push(table.digest()?);
     }
@@ -228,10 +228,10 @@ fn replicas_share_out_queries() -> Result<()> {
         let both = Replicated::of(&table, &devices)?;
         assert_eq!((both.replicas().len(), both.digest()?), (devices.len(), table.digest()?));
         for count in [0, 1, 31, 32, 33, 95, 96, 97, 3000] {
-            let asked: Vec<u32> =
+            let queried: Vec<u32> =
                 (0..count).map(|i| if i % 3 == 0 { i } else { keys[i as usize * 7 % keys.len()] }).collect();
-            assert_eq!(both.get(&asked)?, table.get(&asked)?, "{count}");
-            assert_eq!(both.contains(&asked)?, table.contains(&asked)?, "{count}");
+            assert_eq!(both.get(&queried)?, table.get(&queried)?, "{count}");
+            assert_eq!(both.contains(&queried)?, table.contains(&queried)?, "{count}");
         }
     }
     let none: [Cpu; 0] = [];
@@ -399,7 +399,7 @@ fn a_spilled_build_that_fails_leaves_the_old_file() -> Result<()> {
 }
 
 #[test]
-fn columns_may_come_dealt() -> Result<()> {
+fn columns_may_be_partitioned_before() -> Result<()> {
     let keys = keys(5000, 2);
     let builder = Sharded::builder(Bucketized::canonical(8), 6);
     let shard_of = builder.shard_of()?;
@@ -413,8 +413,11 @@ fn columns_may_come_dealt() -> Result<()> {
         let of_shards = table.shards().iter().map(HashTable::digest).collect::<Result<Vec<_>>>()?;
         assert_eq!(builder.digest_of(&of_shards)?, table.digest()?);
         assert!(matches!(builder.digest_of(&of_shards[1..]), Err(Error::LengthMismatch { .. })));
-        let strange = builder.build_partitioned(&devices, |shard| Ok(of(if shard == 4 { 5 } else { shard })));
-        assert!(matches!(strange, Err(Error::InvalidParameter { what: "a key of another shard", .. })), "{strange:?}");
+        let mismatched = builder.build_partitioned(&devices, |shard| Ok(of(if shard == 4 { 5 } else { shard })));
+        assert!(
+            matches!(mismatched, Err(Error::InvalidParameter { what: "a key of another shard", .. })),
+            "{mismatched:?}"
+        );
         let failed = builder.build_partitioned(&devices, |_| Err::<(Vec<u32>, Vec<u32>), _>(Error::WrongDevice));
         assert!(matches!(failed, Err(Error::WrongDevice)));
     }
@@ -422,16 +425,16 @@ fn columns_may_come_dealt() -> Result<()> {
 }
 
 #[test]
-fn a_table_that_rests_here_is_asked_by_devices() -> Result<()> {
+fn devices_query_a_host_resident_table() -> Result<()> {
     let keys = keys(9000, 6);
     let table = Sharded::builder(Signpost::new(), 7).build(&cpus()[0], &keys, &keys)?;
-    let asked: Vec<u32> = (0..20_000).map(|i| if i % 2 == 0 { i } else { keys[i as usize % keys.len()] }).collect();
+    let queried: Vec<u32> = (0..20_000).map(|i| if i % 2 == 0 { i } else { keys[i as usize % keys.len()] }).collect();
     for devices in cpus() {
         let by_devices = table.host_resident(&devices)?;
-        assert_eq!(by_devices.get(&asked)?, table.get(&asked)?);
+        assert_eq!(by_devices.get(&queried)?, table.get(&queried)?);
         // Queries of one shard, and no queries.
         assert_eq!((by_devices.get(&keys[3..4])?, by_devices.get(&[])?), (vec![Some(keys[3])], vec![]));
-        assert!(matches!(by_devices.get_into(&asked, &mut [0; 3], &mut [0; 1]), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(by_devices.get_into(&queried, &mut [0; 3], &mut [0; 1]), Err(Error::LengthMismatch { .. })));
     }
     assert!(matches!(table.host_resident::<Cpu>(&[]), Err(Error::InvalidParameter { .. })));
     Ok(())

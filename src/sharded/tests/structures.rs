@@ -37,8 +37,8 @@ where
         assert_eq!(found, grown.to_keys()?);
         found.sort_unstable();
         assert!(found.iter().eq(&model));
-        let asked = keys(4000, 9).into_iter().chain(all[..4000].iter().copied()).collect::<Vec<_>>();
-        assert!(set.contains(&asked)?.into_iter().eq(asked.iter().map(|key| model.contains(key))));
+        let queried = keys(4000, 9).into_iter().chain(all[..4000].iter().copied()).collect::<Vec<_>>();
+        assert!(set.contains(&queried)?.into_iter().eq(queried.iter().map(|key| model.contains(key))));
         set.audit()?;
         // The result is the set of the remaining keys, also if there was nothing to remove.
         let gone: Vec<u32> = model.iter().copied().step_by(3).collect();
@@ -109,14 +109,14 @@ fn multivalue_tables_in_shards_are_one_table() -> Result<()> {
     all.iter().zip(&values).for_each(|(&key, &value)| model.entry(key).or_default().push(value));
     let builder = ShardedMulti::builder(Cuckoo::canonical(4), 6).values::<u64>().seed(3);
     let one = MultiTable::builder(Cuckoo::canonical(4)).values::<u64>().build(&Cpu::new(), &all, &values)?;
-    let asked: Vec<u32> = keys(3000, 8).into_iter().chain(rows(9000, 5000, 4)).collect();
+    let queried: Vec<u32> = keys(3000, 8).into_iter().chain(rows(9000, 5000, 4)).collect();
     let mut digests = Vec::new();
     for devices in cpus() {
         let table = builder.build(&devices, &all, &values)?;
         assert_eq!((table.len(), table.keys_len(), table.shards().len()), (all.len(), model.len(), 6));
-        assert_eq!(table.retrieve(&asked)?, one.retrieve(&asked)?);
-        assert_eq!(table.count(&asked)?, one.count(&asked)?);
-        assert_eq!(table.contains(&asked)?, asked.iter().map(|key| model.contains_key(key)).collect::<Vec<_>>());
+        assert_eq!(table.retrieve(&queried)?, one.retrieve(&queried)?);
+        assert_eq!(table.count(&queried)?, one.count(&queried)?);
+        assert_eq!(table.contains(&queried)?, queried.iter().map(|key| model.contains_key(key)).collect::<Vec<_>>());
         assert_eq!((table.retrieve(&[])?.offsets, table.count(&[])?), (vec![0], vec![]));
         let mut pairs = table.to_pairs()?;
         pairs.sort_by_key(|pair| pair.0);
@@ -137,7 +137,7 @@ fn multivalue_tables_in_shards_are_one_table() -> Result<()> {
         let digest = table.save(&path)?;
         let opened = ShardedMulti::<Cpu, Cuckoo, u64>::open(&[Cpu::new()], &path)?;
         assert_eq!((opened.digest()?, digest), (table.digest()?, table.digest()?));
-        assert_eq!(opened.retrieve(&asked)?, table.retrieve(&asked)?);
+        assert_eq!(opened.retrieve(&queried)?, table.retrieve(&queried)?);
         digests.push(digest);
     }
     assert!(digests.iter().all(|digest| *digest == digests[0]));

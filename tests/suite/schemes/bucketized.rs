@@ -61,7 +61,7 @@ fn reads_at_load_nine_tenths() {
 
 /// Enough duplicates of a few keys to fill all of their buckets, and pairs of duplicates that end in different ones.
 #[test]
-fn copies_are_found_wherever_they_end_up() {
+fn duplicates_are_found_wherever_they_end_up() {
     for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
         let load = Workload::new(size(20_000, 300), 6);
         let (mut keys, mut values) = (load.keys(), load.values());

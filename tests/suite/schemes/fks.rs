@@ -217,7 +217,7 @@ fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
             let keys: Vec<u32> = (0..room + outside + 1).collect();
             let builder = HashTable::builder(scheme.clone()).slots(slots as usize);
             match builder.build(&device, &keys, &keys) {
-                Err(Error::TooFull { attempts: 0, unplaced: 1, slots: told, .. }) => assert_eq!(told, slots),
+                Err(Error::TooFull { attempts: 0, unplaced: 1, slots: reported, .. }) => assert_eq!(reported, slots),
                 other => panic!("{scheme:?}: {other:?}"),
             }
             let duplicates = [&keys[1..], &[7]].concat();

@@ -80,7 +80,7 @@ fn a_lookup_is_two_reads() {
 /// the reason why the offsets of neighbours are tried first. With random offsets there are no such cells (0.000 for
 /// this disc).
 #[test]
-fn neighbouring_pixels_stand_in_neighbouring_slots() {
+fn neighbouring_pixels_are_in_neighbouring_slots() {
     let width = size(1024, 128);
     let keys = disc(width, width / 3);
     let table = holds(Perfect::plane(width), 0.9, &keys);
@@ -125,7 +125,7 @@ fn tiny_tables_always_build() {
 
 /// Keys that are congruent modulo both sides, at every attempt: a typed error names them, and nothing is lost.
 #[test]
-fn keys_that_no_offset_tells_apart_are_named() {
+fn keys_that_no_offset_distinguishes_are_named() {
     // In a volume all keys are in one row, far more than M R cells long.
     let line: Vec<u32> = (0..5000).map(|i| 800 * i).collect();
     let scheme = Perfect::volume(1 << 31, 1);
@@ -160,7 +160,7 @@ fn the_slots_are_a_power_and_the_bytes_depend_on_no_more() {
     assert_eq!((build(101).slots(), build(121).slots()), (121, 121));
     assert_eq!(build(101).digest().unwrap(), build(121).digest().unwrap());
     assert_ne!(build(100).digest().unwrap(), build(121).digest().unwrap());
-    assert_eq!(build(110).plan().asked_slots(), 121);
+    assert_eq!(build(110).plan().requested_slots(), 121);
 }
 
 #[test]

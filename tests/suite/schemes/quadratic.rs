@@ -29,7 +29,7 @@ fn it_reaches_its_limit_and_no_further() {
     let load = Workload::new(4097, 3);
     let mut keys = load.keys();
     let refused = HashTable::builder(Quadratic).build(&one_thread(), &keys, &keys);
-    assert!(matches!(refused, Err(Error::TooLarge { asked: 4097, most: 4096, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::TooLarge { requested: 4097, most: 4096, .. })), "{refused:?}");
     keys[4096] = keys[0];
     let refused = HashTable::builder(Quadratic).build(&one_thread(), &keys, &keys);
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == u64::from(keys[0])), "{refused:?}");
@@ -39,7 +39,7 @@ fn it_reaches_its_limit_and_no_further() {
 
 /// At load 0.5 the slots for 3,000 distinct keys are too many, but those for one key are not.
 #[test]
-fn copies_are_found_before_a_size_is_refused() {
+fn duplicates_are_found_before_a_size_is_refused() {
     let (keys, values): (Vec<u32>, Vec<u32>) = (vec![7; 3000], (0..3000).collect());
     let distinct = Workload::new(3000, 3).keys();
     for device in devices_for_schemes() {
@@ -52,9 +52,9 @@ fn copies_are_found_before_a_size_is_refused() {
         let refused = table.insert(&keys, &values);
         assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
         let refused = builder.build(&device, &distinct, &distinct);
-        assert!(matches!(refused, Err(Error::TooLarge { asked: 6000, most: 4096, .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::TooLarge { requested: 6000, most: 4096, .. })), "{refused:?}");
         let refused = table.insert(&distinct, &distinct);
-        assert!(matches!(refused, Err(Error::TooLarge { asked: 6000, most: 4096, .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::TooLarge { requested: 6000, most: 4096, .. })), "{refused:?}");
     }
 }
 
@@ -91,7 +91,7 @@ fn restarts_are_as_frequent_as_the_birthday_says() {
 
 /// A tombstone keeps its slot: if its key is added again, the slot is occupied, and the table is rebuilt.
 #[test]
-fn a_key_that_comes_back_builds_the_table_again() {
+fn reinserting_a_removed_key_rebuilds_the_table() {
     for device in devices_for_schemes() {
         let build = |keys: &[u32]| HashTable::builder(Quadratic).slots(20).build(&device, keys, keys).unwrap();
         let mut table = build(&[1, 2, 3]);

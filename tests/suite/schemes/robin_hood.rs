@@ -218,7 +218,7 @@ fn what_is_too_wide_for_a_cell_is_refused() {
 }
 
 #[test]
-fn keys_stand_alone_in_four_bytes() {
+fn keys_alone_take_four_bytes() {
     let n = sizes(100_000, 20_000, 600);
     let keys: Vec<u32> = Workload::new(n, 3)
         .keys()
@@ -339,7 +339,7 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
 
 /// The requested slots are rounded up to a prime, and the bytes do not depend on the requested number.
 #[test]
-fn slots_asked_for_below_the_same_prime_give_the_same_bytes() {
+fn slots_requested_below_the_same_prime_give_the_same_bytes() {
     let device = &devices_for_schemes()[0];
     let build = |slots: u64| {
         HashTable::builder(RobinHood::canonical()).slots(slots as usize).build(device, &[1, 2], &[3, 4]).unwrap()

@@ -141,9 +141,9 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
                 }
                 table.audit().unwrap();
                 assert_eq!(table.iter().unwrap().collect::<BTreeMap<_, _>>(), model, "round {round}");
-                let asked: Vec<u64> = (0..160).map(key).collect();
-                let expected: Vec<_> = asked.iter().map(|key| model.get(key).copied()).collect();
-                assert_eq!(table.get(&asked).unwrap(), expected, "round {round}");
+                let queried: Vec<u64> = (0..160).map(key).collect();
+                let expected: Vec<_> = queried.iter().map(|key| model.get(key).copied()).collect();
+                assert_eq!(table.get(&queried).unwrap(), expected, "round {round}");
             }
             table.compact().unwrap();
             let (keys, values): (Vec<u64>, Vec<u64>) = model.into_iter().unzip();
@@ -154,7 +154,7 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
 }
 
 #[test]
-fn structures_stand_on_it_on_every_device() {
+fn structures_use_it_on_every_device() {
     let keys: Vec<u64> = (0..400u64).map(|i| (i % 130) << 40 | 3).collect();
     let rows: Vec<u32> = (0..400).collect();
     for device in devices_for_schemes() {
@@ -170,7 +170,7 @@ fn structures_stand_on_it_on_every_device() {
 
 /// Queries on a builder before the table is built.
 #[test]
-fn memory_is_told_and_parameters_are_refused() {
+fn memory_is_reported_and_parameters_are_refused() {
     let builder = |scheme: RobinHood| HashTable::builder(scheme.of::<u64, u64>());
     for refused in [RobinHood::classic(), RobinHood::canonical().max_ages(3)] {
         let built = builder(refused).build(&Cpu::new(), &[1], &[1]);

@@ -32,7 +32,7 @@ fn column(others: impl Fn(&[u32]) -> Vec<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn chosen_keys_are_told_apart() {
+fn chosen_keys_are_distinguished() {
     let with_copies = column(|keys| (0..ROWS - keys.len()).map(|i| keys[7 * i + 3]).rev().collect());
     let distinct = column(|keys| (0..(ROWS - keys.len()) as u32).map(|i| u32::MAX - i).collect());
     for column in [&with_copies, &distinct] {

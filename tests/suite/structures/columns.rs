@@ -151,7 +151,7 @@ fn what_does_not_belong_together_is_refused() {
         let mut matched = index.matched().unwrap();
         for kind in [JoinKind::Inner, JoinKind::Right, JoinKind::Full] {
             let rows = index.probe(&[7; 70_000], kind, &mut matched);
-            assert!(matches!(rows, Err(Error::TooLarge { asked: 4_900_000_000, .. })), "{kind}");
+            assert!(matches!(rows, Err(Error::TooLarge { requested: 4_900_000_000, .. })), "{kind}");
         }
         assert_eq!(index.unmatched(&matched).unwrap().len(), 70_000);
         let piece = found.chunk(4_900_000_000 - 70_001, 2).unwrap();

@@ -46,11 +46,11 @@ where
     assert!(backend.download(table.unique_on()).unwrap() == unique, "{at}: the list on the device");
     let ids: Vec<u32> = (0..unique.len() as u32).collect();
     assert!(table.ids(unique).unwrap() == ids.iter().copied().map(Some).collect::<Vec<_>>(), "{at}: ids");
-    let mut asked = ids.clone();
-    asked.extend([unique.len() as u32, u32::MAX]);
+    let mut queried = ids.clone();
+    queried.extend([unique.len() as u32, u32::MAX]);
     let mut keys: Vec<_> = unique.iter().copied().map(Some).collect();
     keys.extend([None, None]);
-    assert!(table.keys(&asked).unwrap() == keys, "{at}: keys");
+    assert!(table.keys(&queried).unwrap() == keys, "{at}: keys");
     let known: HashMap<u32, u32> = unique.iter().copied().zip(0..).collect();
     let absent: Vec<u32> = unique.iter().flat_map(|k| [!k, k ^ 1]).filter(|key| !known.contains_key(key)).collect();
     assert!(table.ids(&absent).unwrap().iter().all(Option::is_none), "{at}: no ids");
@@ -343,7 +343,7 @@ impl Check for TooMany {
 }
 
 #[test]
-fn ids_that_have_no_room_are_refused() {
+fn ids_that_do_not_fit_are_refused() {
     for_every_kind(&TooMany);
 }
 

@@ -127,7 +127,7 @@ fn sums_pass_32_bits_and_are_exact() {
 
 /// Each set of aggregates fills its columns, and no others.
 #[test]
-fn only_what_is_asked_for_is_answered() {
+fn only_what_is_requested_is_answered() {
     let keys = groups_of(20, 5);
     let values = values_of(&keys);
     for device in devices() {

@@ -247,7 +247,7 @@ fn sums<V: Number>(device: &Any, keys: &[u64], values: &[V], order: IdOrder) -> 
 }
 
 fn too_large<T: Debug>(sums: koel::Result<T>, key: u64) {
-    assert!(matches!(sums, Err(Error::SumTooLarge { key: told }) if told == key), "{sums:?}");
+    assert!(matches!(sums, Err(Error::SumTooLarge { key: reported }) if reported == key), "{sums:?}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn integer_sums_are_exact_or_refused_with_the_first_such_key() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_answered() {
+fn only_what_is_requested_is_answered() {
     let (keys, values) = (shuffled(&[3, 1, 20, 40]), noise(5, 64));
     let doubles: Vec<f64> = values.iter().copied().map(Plain::of).collect();
     for device in devices() {

@@ -321,7 +321,7 @@ fn results_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces()
             let join = index.join(&left, how).unwrap();
             assert_eq!(join.len(), total);
             let refused = join.collect();
-            assert!(matches!(refused, Err(Error::TooLarge { asked, .. }) if asked == total), "{refused:?}");
+            assert!(matches!(refused, Err(Error::TooLarge { requested, .. }) if requested == total), "{refused:?}");
             let before = u64::from(lone) * u64::from(n);
             let row = |at: u64| match at.checked_sub(before) {
                 None => (at / u64::from(n), at % u64::from(n)),

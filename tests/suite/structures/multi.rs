@@ -337,9 +337,9 @@ fn totals_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces() 
     for device in devices() {
         let table = MultiTable::builder(Cuckoo::default()).build(&device, &keys, &values).unwrap();
         let refused = table.retrieve(&keys);
-        assert!(matches!(refused, Err(Error::TooLarge { asked, .. }) if asked == total), "{refused:?}");
+        assert!(matches!(refused, Err(Error::TooLarge { requested, .. }) if requested == total), "{refused:?}");
         let refused = table.retrieve_on(&device.upload(&keys).unwrap());
-        assert!(matches!(refused, Err(Error::TooLarge { asked, .. }) if asked == total), "{refused:?}");
+        assert!(matches!(refused, Err(Error::TooLarge { requested, .. }) if requested == total), "{refused:?}");
         let (mut offsets, mut room) = (vec![5; keys.len() + 1], [6; 100]);
         let refused = table.retrieve_into(&keys, &mut offsets, &mut room);
         assert!(matches!(refused, Err(Error::TooShort { given: 100, needed, .. }) if needed == total), "{refused:?}");
@@ -441,6 +441,6 @@ impl Check for Inserts {
 }
 
 #[test]
-fn inserted_pairs_come_behind_those_that_are_there() {
+fn inserted_pairs_follow_those_that_are_there() {
     for_every_kind(&Inserts);
 }

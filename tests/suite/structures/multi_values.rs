@@ -213,7 +213,7 @@ where
 }
 
 #[test]
-fn files_of_every_width_come_back_and_are_opened_as_no_other() {
+fn files_of_every_width_round_trip_and_are_opened_as_no_other() {
     let folder = tempfile::tempdir().unwrap();
     for_every_width!(files(folder.path()));
 }

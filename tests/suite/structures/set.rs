@@ -65,7 +65,7 @@ impl Check for Builds {
 }
 
 #[test]
-fn columns_with_copies_build_the_set_of_their_keys() {
+fn columns_with_duplicates_build_the_set_of_their_keys() {
     for_every_kind(&Builds);
 }
 

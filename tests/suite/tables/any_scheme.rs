@@ -31,16 +31,16 @@ where
         let mut own = HashTable::builder(own)
             .slots(size as usize)
             .build(&device, &keys[..first], &values[..first])
-            .expect("room");
+            .expect("memory");
         let builder = HashTable::builder(scheme.clone()).slots(size as usize);
-        let mut any = builder.build(&device, &keys[..first], &values[..first]).expect("room");
+        let mut any = builder.build(&device, &keys[..first], &values[..first]).expect("memory");
         assert_eq!((any.scheme().name(), any.plan().stored()), (S::NAME, own.plan().stored()), "{at}");
-        own.insert(later, &values[first..]).expect("room");
-        any.insert(later, &values[first..]).expect("room");
+        own.insert(later, &values[first..]).expect("memory");
+        any.insert(later, &values[first..]).expect("memory");
         own.remove(&later[..9]).expect("removed");
         any.remove(&later[..9]).expect("removed");
-        own.upsert(&keys[..5], &values[1..6]).expect("room");
-        any.upsert(&keys[..5], &values[1..6]).expect("room");
+        own.upsert(&keys[..5], &values[1..6]).expect("memory");
+        any.upsert(&keys[..5], &values[1..6]).expect("memory");
         let mut model: BTreeMap<u32, u32> = keys.iter().copied().zip(values.iter().copied()).collect();
         model.retain(|key, _| !later[..9].contains(key));
         model.extend(keys[..5].iter().copied().zip(values[1..6].iter().copied()));

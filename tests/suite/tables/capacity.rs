@@ -77,13 +77,13 @@ impl Check for Room {
                     Some(load) => (builder.load_factor(load), Load::new(load).unwrap()),
                 };
                 let mut table = builder.build(&device, &[], &[]).unwrap();
-                let empty = table.plan().asked_slots();
+                let empty = table.plan().requested_slots();
                 let plan = scheme
                     .plan(Request { slots: slots.slots_for(keys.len() as u64), pairs: 0, seed: 0, attempt: 0 })
                     .unwrap();
-                assert_eq!(empty, plan.asked_slots(), "{at}, {load:?}");
+                assert_eq!(empty, plan.requested_slots(), "{at}, {load:?}");
                 table.insert(&keys, &values).unwrap();
-                assert_eq!((table.plan().asked_slots(), table.len()), (empty, keys.len()), "{at}, {load:?}");
+                assert_eq!((table.plan().requested_slots(), table.len()), (empty, keys.len()), "{at}, {load:?}");
             }
             // The later of the two settings applies, and a load in addition to slots is rejected.
             let table = HashTable::builder(scheme.clone()).capacity(10).slots(500).build(&device, &[], &[]).unwrap();

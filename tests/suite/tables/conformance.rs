@@ -159,7 +159,7 @@ impl Check for OneKey {
 }
 
 #[test]
-fn n_copies_of_one_key_are_one_pair() {
+fn n_duplicates_of_one_key_are_one_pair() {
     for_every_kind(&OneKey);
 }
 

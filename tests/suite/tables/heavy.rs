@@ -48,7 +48,7 @@ fn two_rows_alike_among_many_are_found() {
 
 /// The sample of a batch is not sufficient: the least duplicate may be one because the table already contains it.
 #[test]
-fn a_batch_names_the_least_key_that_comes_again_in_it_or_in_the_table() {
+fn a_batch_reports_its_least_duplicate_key() {
     let mut batch: Vec<u32> = (10..10 + rows()).collect();
     (batch[0], batch[1], batch[200]) = (9, 9, 5);
     for device in devices() {

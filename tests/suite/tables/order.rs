@@ -79,7 +79,7 @@ fn order_batches_threads_and_devices_do_not_matter() {
 }
 
 #[test]
-fn values_play_no_part_in_where_keys_stand() {
+fn places_do_not_depend_on_values() {
     let load = Workload::new(1000, 2);
     let builder = || HashTable::builder(Cuckoo::canonical(4));
     let one = builder().build(&Cpu::new(), &load.keys(), &load.values()).unwrap();

@@ -143,8 +143,8 @@ fn rounds_of_removing_and_inserting_leave_what_a_map_holds() {
     for_every_kind(&Rounds);
 }
 
-struct WornEverywhere;
-impl Check for WornEverywhere {
+struct TombstonesEverywhere;
+impl Check for TombstonesEverywhere {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
         if kind != Kind::Canonical {
@@ -173,8 +173,8 @@ impl Check for WornEverywhere {
 }
 
 #[test]
-fn worn_tables_are_alike_on_every_device_and_in_files() {
-    for_every_kind(&WornEverywhere);
+fn tables_with_tombstones_are_alike_on_every_device_and_in_files() {
+    for_every_kind(&TombstonesEverywhere);
 }
 
 struct Refills;
@@ -199,7 +199,7 @@ impl Check for Refills {
 }
 
 #[test]
-fn a_worn_table_takes_batches_that_only_fit_without_its_tombstones() {
+fn a_table_with_tombstones_takes_batches_that_only_fit_without_its_tombstones() {
     for_every_kind(&Refills);
 }
 
@@ -232,7 +232,7 @@ impl Check for Refuses {
                 // Alone, and together with a new key.
                 let batch = &[key, new][..1 + i % 2];
                 let refused = table.insert(batch, &[0, 0][..batch.len()]);
-                let right = matches!(refused, Err(Error::DuplicateKey { key: told }) if told == u64::from(key));
+                let right = matches!(refused, Err(Error::DuplicateKey { key: reported }) if reported == u64::from(key));
                 assert!(right, "{at}: {key}: {refused:?}");
             }
             let refused = table.insert(&stay, &vec![0; stay.len()]);
@@ -247,7 +247,7 @@ impl Check for Refuses {
 }
 
 #[test]
-fn copies_of_what_stands_in_a_worn_table_are_refused_wherever_it_stands() {
+fn duplicates_of_pairs_in_a_table_with_tombstones_are_errors() {
     for_every_kind(&Refuses);
 }
 

@@ -48,14 +48,14 @@ pub(super) fn buffer_or_partition<E: From<Error> + Send>(
     let mut collected = Collected::Buffered(Buffered::default());
     side.numbered(table, limit, rows, &mut |batch| {
         match &mut collected {
-            Collected::Partitioned(parts) => parts.deal(side, &batch, hashing)?,
+            Collected::Partitioned(parts) => parts.partition(side, &batch, hashing)?,
             Collected::Buffered(buffered) => {
                 buffered.push(batch)?;
                 if !limit.fits(buffered.rows, buffered.bytes) {
-                    watch(Stage::Dealing);
+                    watch(Stage::Partitioning);
                     let mut parts = Parts::new(limit)?;
                     for batch in std::mem::take(buffered).batches {
-                        parts.deal(side, &batch, hashing)?;
+                        parts.partition(side, &batch, hashing)?;
                     }
                     collected = Collected::Partitioned(parts);
                 }

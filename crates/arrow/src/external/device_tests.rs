@@ -209,11 +209,11 @@ fn threads_of_a_pool_may_call() -> Result<()> {
 }
 
 #[test]
-fn no_device_is_refused_and_stages_are_told() -> Result<()> {
+fn no_device_is_refused_and_stages_are_reported() -> Result<()> {
     let (limit, table) = (Limit::new(60_000), table(18, 5000, 900, 0));
     let (on, how, nulls) = (&[(0, 0)][..], JoinKind::Semi, NullEquality::NothingEquals);
-    let told = std::cell::RefCell::new(Vec::new());
-    let watch = |stage| told.borrow_mut().push(stage);
+    let reported = std::cell::RefCell::new(Vec::new());
+    let watch = |stage| reported.borrow_mut().push(stage);
     let join = Join { devices: &[], on, how, nulls, columns: &[Output::Left(0)], limit: &limit, watch: &watch };
     let refused = join.run(batches(&table, 100), batches(&table, 100), |_| Ok::<_, Error>(())).expect_err("refused");
     assert_eq!(refused.to_string(), "the number of devices 0 is not valid: use one or more");
@@ -221,12 +221,12 @@ fn no_device_is_refused_and_stages_are_told() -> Result<()> {
     let of = GroupBy { devices: &[], by, aggregates: &[], order, nulls, limit: &limit, watch: &watch };
     let refused = of.run(batches(&table, 100), |_| Ok::<_, Error>(())).expect_err("refused");
     assert!(matches!(refused, Error::Koel(koel::Error::InvalidParameter { .. })), "{refused}");
-    assert!(of.schema(&table.schema()).is_err() && told.borrow().is_empty());
+    assert!(of.schema(&table.schema()).is_err() && reported.borrow().is_empty());
     let devices = cpus(3);
     grouped(&GroupBy { devices: &devices, ..of }, batches(&table, 100))?;
     let parts = (1..=32).map(|part| Stage::Part(part, 32));
-    let all: Vec<Stage> = [Stage::Dealing].into_iter().chain(parts).chain([Stage::Merging]).collect();
-    assert_eq!(told.into_inner(), all);
+    let all: Vec<Stage> = [Stage::Partitioning].into_iter().chain(parts).chain([Stage::Merging]).collect();
+    assert_eq!(reported.into_inner(), all);
     Ok(())
 }
 

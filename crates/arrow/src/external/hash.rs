@@ -6,8 +6,8 @@
 //!
 //! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; decimals and moments are
 //! taken at the finer scale of both tables; of text the value is a hash of its bytes. A null has a value of its own;
-//! where nulls equal nothing, rows with a null are partitioned by their numbers, because they match nothing and would fill
-//! one partition.
+//! where nulls equal nothing, rows with a null are partitioned by their numbers, because they match nothing and would
+//! fill one partition.
 //!
 //! What it is not: a proof of equality. Two keys may share a hash, and are in one part then.
 
@@ -50,7 +50,7 @@ impl Hashing {
         }
         if self.nulls == NullEquality::NothingEquals {
             for leaf in &leaves {
-                deal_nulls(leaf, first, &mut hashes);
+                partition_nulls(leaf, first, &mut hashes);
             }
         }
         let mask = u64::MAX >> (64 - hash_bits());
@@ -89,7 +89,7 @@ impl Hashing {
 }
 
 /// Other hashes of the rows that have a null.
-fn deal_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
+fn partition_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
     let mut start = 0;
     for piece in &leaf.pieces {
         if let Some(nulls) = &piece.nulls {
@@ -101,9 +101,9 @@ fn deal_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
     }
 }
 
-/// Mixes in a value of any width. Equal values of two types have equal hashes, so how often it mixes depends on the value
-/// and not on its type. The halves are mixed in one after the other: a value made of both, such as their exclusive or, is
-/// one for many keys, whatever the seed.
+/// Mixes in a value of any width. Equal values of two types have equal hashes, so how often it mixes depends on the
+/// value and not on its type. The halves are mixed in one after the other: a value made of both, such as their
+/// exclusive or, is one for many keys, whatever the seed.
 #[inline]
 fn mix_wide<T: Fixed>(hash: u64, value: T) -> u64 {
     let wide = T::widen(value.whole());

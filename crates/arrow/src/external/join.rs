@@ -73,8 +73,8 @@ pub enum Output {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Join<'a> {
-    /// Where keys are looked up: one device or more, also one twice. The result is the same. Where the right table fits, its
-    /// index is on each of them.
+    /// Where keys are looked up: one device or more, also one twice. The result is the same. Where the right table
+    /// fits, its index is on each of them.
     pub devices: &'a [Any],
     /// The key columns, left and right, by their places.
     pub on: &'a [(usize, usize)],
@@ -131,18 +131,18 @@ impl Join<'_> {
     }
 
     /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This
-    /// thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run morsels and look
-    /// up rows; on other devices, this thread runs the morsels of the left table if the right one fits in memory, and
-    /// those of one GPU or more are looked up several at a time.
+    /// thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run morsels and
+    /// look up rows; on other devices, this thread runs the morsels of the left table if the right one fits in memory,
+    /// and those of one GPU or more are looked up several at a time.
     ///
-    /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows at a time. Otherwise each
-    /// row of both tables, and each row of the result, is written to a temporary file and read back: once, and once more
-    /// for each factor of 32 between the right table and the limit. If the rows of one right key do not fit, the left
-    /// rows of that key are read again for each piece of them.
+    /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows at a time. Otherwise
+    /// each row of both tables, and each row of the result, is written to a temporary file and read back: once, and
+    /// once more for each factor of 32 between the right table and the limit. If the rows of one right key do not fit,
+    /// the left rows of that key are read again for each piece of them.
     ///
     /// # Errors
-    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the
-    /// tables and of `take`, after which nothing more is done. Temporary files are gone then.
+    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those
+    /// of the tables and of `take`, after which nothing more is done. Temporary files are gone then.
     pub fn run<E: From<Error> + Send>(
         &self,
         left: Batches<'_, E>,
@@ -199,7 +199,7 @@ impl Join<'_> {
             Collected::Partitioned(right_parts) => {
                 let mut left_parts = Parts::new(&pairing.limit)?;
                 left_side.numbered(left, &whole, &mut sizes.left, &mut |batch| {
-                    Ok(left_parts.deal(&left_side, &batch, hashing)?)
+                    Ok(left_parts.partition(&left_side, &batch, hashing)?)
                 })?;
                 let (files, mut runs) = (pairing.files()?, Runs::default());
                 let on_each = Work {

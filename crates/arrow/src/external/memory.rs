@@ -9,9 +9,9 @@ use crate::error::Result;
 /// # Errors
 /// [`koel::Error::OutOfMemory`].
 pub(super) fn check(bytes: u64) -> Result<()> {
-    room::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX)).map(|room| {
+    reserved::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX)).map(|reserved| {
         // The compiler may remove an allocation whose result is not used.
-        std::hint::black_box(room);
+        std::hint::black_box(reserved);
     })
 }
 
@@ -19,10 +19,10 @@ pub(super) fn check(bytes: u64) -> Result<()> {
 ///
 /// # Errors
 /// [`koel::Error::OutOfMemory`].
-pub(super) fn room<T>(len: usize) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    match room.try_reserve_exact(len) {
-        Ok(()) => Ok(room),
+pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>> {
+    let mut reserved = Vec::new();
+    match reserved.try_reserve_exact(len) {
+        Ok(()) => Ok(reserved),
         Err(_) => {
             let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
             Err(koel::Error::OutOfMemory { device: "this machine".into(), bytes }.into())

@@ -84,8 +84,9 @@ pub use spool::Spooled;
 
 pub use crate::sizes::{row_bytes, rows_within};
 
-/// A part of a table that is not read yet: a function that calls another one with its batches, in the order of their rows. It
-/// returns the error of that function, if there is one. Threads run morsels in parallel, so reading and decoding belong here.
+/// A part of a table that is not read yet: a function that calls another one with its batches, in the order of their
+/// rows. It returns the error of that function, if there is one. Threads run morsels in parallel, so reading and
+/// decoding belong here.
 pub type Morsel<'a, E> = Box<
     dyn FnOnce(&mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a,
 >;
@@ -113,8 +114,8 @@ impl<'a, E> Batches<'a, E> {
         Self::of_morsels(schema, morsels)
     }
 
-    /// A table of morsels whose batches have this schema. The calling thread calls the iterator, and any thread runs morsels.
-    /// Some are in memory at a time for each thread, so a morsel should have 2^16 to 2^18 rows.
+    /// A table of morsels whose batches have this schema. The calling thread calls the iterator, and any thread runs
+    /// morsels. Some are in memory at a time for each thread, so a morsel should have 2^16 to 2^18 rows.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -175,7 +176,7 @@ impl<E> std::fmt::Debug for Batches<'_, E> {
 #[non_exhaustive]
 pub enum Stage {
     /// Rows do not fit, and are partitioned into temporary files.
-    Dealing,
+    Partitioning,
     /// The number of the part, from 1, and the number of parts.
     Part(usize, usize),
     /// Results are put in order, and handed on.
@@ -219,8 +220,8 @@ impl Side {
         Ok(side)
     }
 
-    /// The batches of a table in pieces of about `bytes`, with row numbers that begin at 0 in each batch. This thread runs the
-    /// morsels. A piece has at least one row.
+    /// The batches of a table in pieces of about `bytes`, with row numbers that begin at 0 in each batch. This thread
+    /// runs the morsels. A piece has at least one row.
     fn pieces<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
@@ -239,8 +240,8 @@ impl Side {
         })
     }
 
-    /// The same, with consecutive pieces in one batch as long as it has at most `at_once` bytes: devices are faster with
-    /// large batches, and morsels are small.
+    /// The same, with consecutive pieces in one batch as long as it has at most `at_once` bytes: devices are faster
+    /// with large batches, and morsels are small.
     fn gathered<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
@@ -268,8 +269,8 @@ impl Side {
         })
     }
 
-    /// Calls `take` with the same pieces, but with the numbers of their rows, which are counted in `rows`. All threads run
-    /// morsels and cut batches; this one calls `take`.
+    /// Calls `take` with the same pieces, but with the numbers of their rows, which are counted in `rows`. All threads
+    /// run morsels and cut batches; this one calls `take`.
     fn numbered<E: From<Error> + Send>(
         &self,
         mut table: Batches<'_, E>,

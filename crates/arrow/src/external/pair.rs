@@ -147,8 +147,8 @@ impl<'a> Pairing<'a> {
         }
         let pieces = self.pieces(&right.parts[part]);
         let how = self.how;
-        let are_told = how.keeps_left() || matches!(how, JoinKind::Semi | JoinKind::Anti);
-        let mut matched = Matched(are_told.then(|| bits(left.parts[part].rows as usize)));
+        let is_tracked = how.keeps_left() || matches!(how, JoinKind::Semi | JoinKind::Anti);
+        let mut matched = Matched(is_tracked.then(|| bits(left.parts[part].rows as usize)));
         for (number, piece) in pieces.iter().enumerate() {
             let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
             let rows = RightRows::new(right_side, batches, &self.shown(false))?;

@@ -8,8 +8,8 @@
 //! Equal keys are in one part, and the rows of a part keep their order, because batches arrive in order and blocks keep
 //! it. Each row carries its number in a last column, by which results are put in order again (merge.rs).
 //!
-//! What it is not: a promise that parts are small. A key that half of all rows have makes a part of half of all rows, at
-//! every level. Such keys get parts of their own ([`Parts::heavy`]), and who works on parts has a way for these.
+//! What it is not: a promise that parts are small. A key that half of all rows have makes a part of half of all rows,
+//! at every level. Such keys get parts of their own ([`Parts::heavy`]), and who works on parts has a way for these.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Parts {
     }
 
     /// Partitions the rows of a numbered batch.
-    pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
+    pub(super) fn partition(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
         // Of the rows by parts, encoded, and of those that are encoded at a time once more.
         memory::check(3 * row_bytes(batch) as u64)?;
@@ -123,7 +123,7 @@ impl Parts {
         // As many at a time as a batch may have, so that blocks do not become ever smaller.
         for blocks in self.parts[part].blocks.chunk_by(batched(limit.batch_bytes())) {
             let batches = blocks.iter().map(|block| self.spill.read(block)).collect::<Result<Vec<_>>>()?;
-            parts.deal(side, &concat_batches(&side.schema, &batches)?, hashing)?;
+            parts.partition(side, &concat_batches(&side.schema, &batches)?, hashing)?;
         }
         Ok(parts)
     }
@@ -171,8 +171,8 @@ pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(flat).chain([number]).collect::<Vec<_>>()))
 }
 
-/// Cuts a batch by the bytes that its rows take without dictionaries, and puts the numbers of its rows behind them, from
-/// `first` on. Each piece is made when it is taken, so one of them at a time is in memory.
+/// Cuts a batch by the bytes that its rows take without dictionaries, and puts the numbers of its rows behind them,
+/// from `first` on. Each piece is made when it is taken, so one of them at a time is in memory.
 pub(super) fn numbered(
     schema: SchemaRef,
     batch: RecordBatch,

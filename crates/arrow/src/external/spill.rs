@@ -67,7 +67,7 @@ impl Encoded {
         let bytes = row_bytes(batch);
         memory::check(2 * bytes as u64)?;
         let batch = compact(batch)?;
-        let mut writer = StreamWriter::try_new(memory::room(bytes + bytes / 8)?, &batch.schema())?;
+        let mut writer = StreamWriter::try_new(memory::reserved(bytes + bytes / 8)?, &batch.schema())?;
         let start = writer.get_ref().len();
         writer.write(&batch)?;
         Ok(Encoded { bytes: writer.into_inner()?, start, rows: batch.num_rows() })
@@ -103,7 +103,7 @@ impl Spill {
     pub(super) fn read(&self, block: &Block) -> Result<RecordBatch> {
         // Aligned, so that columns need not be copied once more.
         let words = block.length.div_ceil(size_of::<u128>());
-        let mut bytes = memory::room::<u128>(words)?;
+        let mut bytes = memory::reserved::<u128>(words)?;
         bytes.resize(words, 0);
         let read = &mut bytemuck::cast_slice_mut(&mut bytes)[..block.length];
         read_at(&self.file, read, block.start).map_err(|error| self.failed(error))?;

@@ -60,12 +60,12 @@ pub(super) enum Target {
     /// Things a second.
     Rate(f64),
     /// A multiple of something that is measured in the same run.
-    Times(f64, Beside),
+    Times(f64, Reference),
 }
 
 /// What a rate is a multiple of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
+pub(super) enum Reference {
     /// The row's limit.
     Limit,
     /// The same of another table on the host, by its name in `koel-bench`.
@@ -126,8 +126,8 @@ pub(super) const fn usual_n(class: Class) -> u32 {
 }
 
 /// Whether some goal is a multiple of what this other table does.
-pub(super) fn asks_peer(name: &str, what: &str) -> bool {
-    let is_it = |target: Target| matches!(target, Target::Times(_, Beside::Peer(peer)) if peer == name);
+pub(super) fn needs_peer(name: &str, what: &str) -> bool {
+    let is_it = |target: Target| matches!(target, Target::Times(_, Reference::Peer(peer)) if peer == name);
     let has_it = |goal: &Goal| is_it(goal.reach) || goal.stretch.is_some_and(is_it);
     ROWS.iter().any(|row| matches!(row.how, How::Bench(_, of) if of == what) && row.goals.iter().any(has_it))
 }
@@ -180,46 +180,52 @@ const fn giga(reach: f64, stretch: f64) -> Goal {
     Goal { reach: Target::Rate(reach * 1e9), stretch: Some(Target::Rate(stretch * 1e9)) }
 }
 
-const fn times(factor: f64, beside: Beside) -> Goal {
-    goal(Target::Times(factor, beside))
+const fn times(factor: f64, bucketized_goals: Reference) -> Goal {
+    goal(Target::Times(factor, bucketized_goals))
 }
 
 const HORTON_REACH: [Goal; 2] = {
-    let stretch = Some(Target::Times(0.97, Beside::Limit));
+    let stretch = Some(Target::Times(0.97, Reference::Limit));
     [Goal { reach: Target::Rate(34e9), stretch }, Goal { reach: Target::Rate(36e9), stretch }]
 };
-const AS_FAST_AS_SMALLER: [Goal; 1] = [times(0.75, Beside::Pairs(GPU_N))];
+const AS_FAST_AS_SMALLER: [Goal; 1] = [times(0.75, Reference::Pairs(GPU_N))];
 const OF_THE_BUS: [Goal; 1] =
-    [Goal { reach: Target::Times(0.85, Beside::Limit), stretch: Some(Target::Times(0.95, Beside::Limit)) }];
-const NEAR_CPU_BACKEND: [Goal; 1] =
-    [Goal { reach: Target::Times(0.2, Beside::CpuBackend), stretch: Some(Target::Times(0.5, Beside::CpuBackend)) }];
+    [Goal { reach: Target::Times(0.85, Reference::Limit), stretch: Some(Target::Times(0.95, Reference::Limit)) }];
+const NEAR_CPU_BACKEND: [Goal; 1] = [Goal {
+    reach: Target::Times(0.2, Reference::CpuBackend),
+    stretch: Some(Target::Times(0.5, Reference::CpuBackend)),
+}];
 const BUILD_AT_2_24: [Goal; 4] = [
-    times(4.0, Beside::Peer("hashbrown")),
-    times(1.0, Beside::Peer("sorted by rdst")),
-    times(10.0, Beside::Peer("ptr_hash")),
-    times(10.0, Beside::Peer("ptr_hash+parts")),
+    times(4.0, Reference::Peer("hashbrown")),
+    times(1.0, Reference::Peer("sorted by rdst")),
+    times(10.0, Reference::Peer("ptr_hash")),
+    times(10.0, Reference::Peer("ptr_hash+parts")),
 ];
 const BUILD_AT_2_26: [Goal; 4] = [
-    times(2.0, Beside::Peer("hashbrown")),
-    times(1.0, Beside::Peer("sorted by rdst")),
-    times(10.0, Beside::Peer("ptr_hash")),
-    times(10.0, Beside::Peer("ptr_hash+parts")),
+    times(2.0, Reference::Peer("hashbrown")),
+    times(1.0, Reference::Peer("sorted by rdst")),
+    times(10.0, Reference::Peer("ptr_hash")),
+    times(10.0, Reference::Peer("ptr_hash+parts")),
 ];
-const HORTON_BESIDE: [Goal; 2] = [times(1.0, Beside::Peer("ptr_hash")), times(0.8, Beside::Limit)];
+const HORTON_GOALS: [Goal; 2] = [times(1.0, Reference::Peer("ptr_hash")), times(0.8, Reference::Limit)];
 
 /// The goals of signpost lookups on a CPU relative to others: multiples of ptr_hash, and their share of random reads.
 /// The shares are 0.85 of what reads of 1.10, 1.07 and 1.045 lines allow.
-const fn signposts_beside(stretch: f64, share: f64) -> [Goal; 2] {
-    let ptr_hash = Beside::Peer("ptr_hash");
+const fn signpost_goals(stretch: f64, share: f64) -> [Goal; 2] {
+    let ptr_hash = Reference::Peer("ptr_hash");
     [
         Goal { reach: Target::Times(2.0, ptr_hash), stretch: Some(Target::Times(stretch, ptr_hash)) },
-        times(share, Beside::Limit),
+        times(share, Reference::Limit),
     ]
 }
 
 /// The goals of bucketized lookups on a CPU relative to others; `hashbrown` is the factor over a hash map.
-const fn beside(hashbrown: f64) -> [Goal; 3] {
-    [times(1.15, Beside::Peer("ptr_hash")), times(hashbrown, Beside::Peer("hashbrown+fx")), times(0.8, Beside::Limit)]
+const fn bucketized_goals(hashbrown: f64) -> [Goal; 3] {
+    [
+        times(1.15, Reference::Peer("ptr_hash")),
+        times(hashbrown, Reference::Peer("hashbrown+fx")),
+        times(0.8, Reference::Limit),
+    ]
 }
 
 const HORTON: &str = "--scheme horton --kind canonical --load 0.9";
@@ -320,7 +326,7 @@ pub(super) const ROWS: &[Row] = &[
         "Robin Hood, all pixels in row order",
         PICTURE,
         "lookup",
-        &[Goal { reach: Target::Rate(60e9), stretch: Some(Target::Times(1.0, Beside::Limit)) }],
+        &[Goal { reach: Target::Rate(60e9), stretch: Some(Target::Times(1.0, Reference::Limit)) }],
     )
     .of(Limit::Copy),
     Row::gpu("two-level build", TWO_LEVEL, "build", &[giga(7.2, 20.0)]).of(Limit::Updates),
@@ -349,25 +355,37 @@ pub(super) const ROWS: &[Row] = &[
         .whole()
         .hits(100)
         .of(Limit::Lines),
-    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(4.0)).hits(100).of(Limit::Lines),
-    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(3.0)).hits(50).of(Limit::Lines),
-    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(2.5)).hits(0).of(Limit::Lines),
-    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(100).of(Limit::Lines),
-    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(50).of(Limit::Lines),
-    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(0).of(Limit::Lines),
-    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signposts_beside(3.0, 0.77)).hits(100).of(Limit::Lines),
-    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signposts_beside(3.0, 0.79)).hits(50).of(Limit::Lines),
-    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signposts_beside(2.5, 0.81)).hits(0).of(Limit::Lines),
-    Row::cpu("signpost build", SIGNPOST, "build", &[times(3.0, Beside::Peer("hashbrown"))]).of(Limit::Passes),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &bucketized_goals(4.0)).hits(100).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &bucketized_goals(3.0)).hits(50).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &bucketized_goals(2.5)).hits(0).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_GOALS).hits(100).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_GOALS).hits(50).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_GOALS).hits(0).of(Limit::Lines),
+    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signpost_goals(3.0, 0.77)).hits(100).of(Limit::Lines),
+    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signpost_goals(3.0, 0.79)).hits(50).of(Limit::Lines),
+    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signpost_goals(2.5, 0.81)).hits(0).of(Limit::Lines),
+    Row::cpu("signpost build", SIGNPOST, "build", &[times(3.0, Reference::Peer("hashbrown"))]).of(Limit::Passes),
     Row::cpu("bucketized build", BUCKETIZED, "build", &BUILD_AT_2_24).of(Limit::Passes),
-    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(4.0)).at(1 << 26).whole().hits(100).of(Limit::Lines),
-    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(3.0)).at(1 << 26).whole().hits(50).of(Limit::Lines),
-    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(2.5)).at(1 << 26).whole().hits(0).of(Limit::Lines),
-    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).at(1 << 26).whole().hits(100).of(Limit::Lines),
-    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).at(1 << 26).whole().hits(50).of(Limit::Lines),
-    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).at(1 << 26).whole().hits(0).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &bucketized_goals(4.0))
+        .at(1 << 26)
+        .whole()
+        .hits(100)
+        .of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &bucketized_goals(3.0))
+        .at(1 << 26)
+        .whole()
+        .hits(50)
+        .of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &bucketized_goals(2.5))
+        .at(1 << 26)
+        .whole()
+        .hits(0)
+        .of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_GOALS).at(1 << 26).whole().hits(100).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_GOALS).at(1 << 26).whole().hits(50).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_GOALS).at(1 << 26).whole().hits(0).of(Limit::Lines),
     Row::cpu("bucketized build", BUCKETIZED, "build", &BUILD_AT_2_26).at(1 << 26).whole().of(Limit::Passes),
-    Row::cpu("bucketized lookup on 2 threads", BUCKETIZED, "lookup", &[times(1.8, Beside::OneThread)])
+    Row::cpu("bucketized lookup on 2 threads", BUCKETIZED, "lookup", &[times(1.8, Reference::OneThread)])
         .on_threads(2)
         .hits(100),
     Row::new(

@@ -2,7 +2,7 @@
 
 use koel::device::{Any, choose};
 
-use super::goals::{Beside, Class, Goal, Limit, Row, Target, usual_n};
+use super::goals::{Class, Goal, Limit, Reference, Row, Target, usual_n};
 use super::{Bench, class_of};
 use crate::limits::{COPIED, Limits};
 use koel_cli::failure::Result;
@@ -29,7 +29,7 @@ impl Aim {
     fn unknown(row: &Row, target: Target) -> Aim {
         let text = match target {
             Target::Rate(rate) => text::rate(rate),
-            Target::Times(factor, beside) => format!("{factor}x {}", name(beside, row)),
+            Target::Times(factor, reference) => format!("{factor}x {}", name(reference, row)),
         };
         Aim { text, rate: None }
     }
@@ -93,7 +93,7 @@ pub(super) fn judge(
     let mut aim = |target: Target| -> Result<(Aim, Option<String>)> {
         match target {
             Target::Rate(rate) => Ok((Aim { rate: Some(rate), ..Aim::unknown(row, target) }, None)),
-            Target::Times(factor, beside) => match base(bench, row, beside, device, n, limit)? {
+            Target::Times(factor, reference) => match base(bench, row, reference, device, n, limit)? {
                 Ok(base) => Ok((Aim { rate: Some(factor * base), ..Aim::unknown(row, target) }, None)),
                 Err(reason) => Ok((Aim::unknown(row, target), Some(reason))),
             },
@@ -104,13 +104,13 @@ pub(super) fn judge(
     Ok(Judged { reach, stretch, unjudged: unjudged.or(unknown), of_others })
 }
 
-fn name(beside: Beside, row: &Row) -> String {
-    match beside {
-        Beside::Limit => row.limit.map_or("the limit", Limit::name).into(),
-        Beside::Peer(name) => name.into(),
-        Beside::OneThread => "one thread".into(),
-        Beside::CpuBackend => "the CPU backend".into(),
-        Beside::Pairs(pairs) => format!("that at n = {}", text::grouped(pairs.into())),
+fn name(reference: Reference, row: &Row) -> String {
+    match reference {
+        Reference::Limit => row.limit.map_or("the limit", Limit::name).into(),
+        Reference::Peer(name) => name.into(),
+        Reference::OneThread => "one thread".into(),
+        Reference::CpuBackend => "the CPU backend".into(),
+        Reference::Pairs(pairs) => format!("that at n = {}", text::grouped(pairs.into())),
     }
 }
 
@@ -118,7 +118,7 @@ fn name(beside: Beside, row: &Row) -> String {
 fn base(
     bench: &mut Bench<'_>,
     row: &Row,
-    beside: Beside,
+    reference: Reference,
     device: &Any,
     n: u32,
     limit: Option<f64>,
@@ -127,15 +127,15 @@ fn base(
         let measured = bench.rate(row, n, device, threads)?;
         Ok(measured.map(|row| row.rate))
     };
-    match beside {
-        Beside::Limit => Ok(limit.ok_or_else(|| "it has no limit".into())),
-        Beside::OneThread => rate(n, device, Some(1)),
-        Beside::Pairs(pairs) => rate(pairs, device, None),
-        Beside::CpuBackend => match choose("cpu", None)?.first() {
+    match reference {
+        Reference::Limit => Ok(limit.ok_or_else(|| "it has no limit".into())),
+        Reference::OneThread => rate(n, device, Some(1)),
+        Reference::Pairs(pairs) => rate(pairs, device, None),
+        Reference::CpuBackend => match choose("cpu", None)?.first() {
             Some(cpu) => rate(n, cpu, None),
             None => Ok(Err("there is no CPU backend".into())),
         },
-        Beside::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
+        Reference::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
             _ if bench.args.no_peers => format!("{name} was not measured: omit --no-peers"),
             _ => format!("{name} was not measured: build koel with --features bench-peers, if it has this peer"),
         })),

@@ -30,7 +30,7 @@ use super::limits::Limits;
 use super::measure::{Row as Measured, Setup};
 use super::plots::Plots;
 use super::report::Findings;
-use super::{Args, Told, peers};
+use super::{Args, Rendered, peers};
 use goals::{Class, How, Limit, ROWS, Row};
 use judge::{Judged, judge};
 use koel_cli::failure::{Failure, Result, Verdict};
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let bound = bound(args)?;
     let rows = choice::chosen(&args.rows)?;
     let devices = choose(&args.device, None)?;
-    let plots = Plots::asked(args)?;
+    let plots = Plots::requested(args)?;
     let progress = Progress::line();
     let mut bench =
         Bench { args, progress: &progress, bound, done: HashMap::new(), peers: HashMap::new(), allowed: Vec::new() };
@@ -117,12 +117,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     let allowed = bench.allowed;
     drop(progress);
-    let told = if args.json {
-        Told::Json(report::json(&lines, &allowed, &devices, args))
+    let rendered = if args.json {
+        Rendered::Json(report::json(&lines, &allowed, &devices, args))
     } else {
-        Told::Text(report::text(&lines, &allowed, &devices, args))
+        Rendered::Text(report::text(&lines, &allowed, &devices, args))
     };
-    told.with(plots.as_ref(), || Ok(vec![chart::draw(&lines, &devices, args)?]))
+    rendered.with(plots.as_ref(), || Ok(vec![chart::draw(&lines, &devices, args)?]))
 }
 
 /// `--n`, of which there is one at most.
@@ -306,7 +306,7 @@ impl Bench<'_> {
             None => {
                 let args = self.parse(&options("", n))?;
                 let setup = Setup::new(args.data.make(n, koel::scheme::Limits::NONE)?, n, &args);
-                let rows = Rc::new(peers::measure(&setup, &goals::asks_peer, self.progress)?);
+                let rows = Rc::new(peers::measure(&setup, &goals::needs_peer, self.progress)?);
                 self.peers.insert(n, Rc::clone(&rows));
                 rows
             }
@@ -369,7 +369,7 @@ mod tests {
             let options = options(of, row.n);
             let words = ["bench"].into_iter().chain(options.split_whitespace());
             let args = Alone::try_parse_from(words).unwrap_or_else(|error| panic!("{}: {error}", row.name)).args;
-            assert!(crate::tables::asked(&args).is_ok(), "{options}");
+            assert!(crate::tables::requested(&args).is_ok(), "{options}");
             if !args.wide.is_empty() {
                 assert!(args.scheme.iter().all(|name| crate::wide::SCHEMES.contains(&name.as_str())), "{options}");
                 continue;

@@ -87,16 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_is_asked_once_and_the_defined_ones_are_there() {
+    fn every_cell_is_queried_once_and_the_defined_ones_are_there() {
         for order in [Order::Row, Order::Morton, Order::Bitrev, Order::Sorted, Order::Shuffled] {
             let cells = cells(order);
             let (defined, all) = (cells.keys(true), cells.keys(false));
             assert_eq!((defined.len(), all.len()), (400, 50 * 33));
-            let asked: BTreeMap<u32, Option<u32>> = all.iter().map(|&key| (key, cells.answer(key))).collect();
-            assert_eq!(asked.len(), all.len(), "a key for each cell");
-            assert!(defined.iter().all(|key| asked[key].is_some()));
-            assert_eq!(asked.values().flatten().count(), 400);
-            assert!(asked.values().flatten().all(|&value| value < 1 << 28));
+            let queried: BTreeMap<u32, Option<u32>> = all.iter().map(|&key| (key, cells.answer(key))).collect();
+            assert_eq!(queried.len(), all.len(), "a key for each cell");
+            assert!(defined.iter().all(|key| queried[key].is_some()));
+            assert_eq!(queried.values().flatten().count(), 400);
+            assert!(queried.values().flatten().all(|&value| value < 1 << 28));
         }
     }
 

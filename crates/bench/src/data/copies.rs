@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_as_often_as_asked() {
+    fn keys_occur_as_often_as_requested() {
         for (n, multiplicity, heavy, distinct, most) in [
             (1000, 1, 0.0, 1000, 1),
             (1000, 8, 0.0, 125, 8),
@@ -149,17 +149,17 @@ mod tests {
     }
 
     #[test]
-    fn queries_hit_as_often_as_asked_and_by_the_rows_of_each_key() {
+    fn queries_hit_as_often_as_requested_and_by_the_rows_of_each_key() {
         let columns = copies(4000, 5, 0.5);
         let hits = |queries: &[u32]| queries.iter().filter(|&&query| columns.find(query).is_some()).count();
         for percent in [0, 30, 100] {
             assert_eq!(hits(&columns.queries(4000, percent)), 40 * percent as usize);
         }
-        let (mut asked, mut column) = (columns.queries(4000, 100), columns.keys.clone());
-        assert_ne!(asked, column);
-        asked.sort_unstable();
+        let (mut queried, mut column) = (columns.queries(4000, 100), columns.keys.clone());
+        assert_ne!(queried, column);
+        queried.sort_unstable();
         column.sort_unstable();
-        assert_eq!(asked, column);
+        assert_eq!(queried, column);
         assert_eq!((columns.each_once(true).len(), hits(&columns.each_once(true))), (802, 401));
         assert_eq!(hits(&columns.each_once(false)), 401);
         assert_eq!(copies(0, 1, 0.0).queries(10, 100).len(), 10);

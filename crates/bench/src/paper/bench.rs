@@ -212,11 +212,11 @@ impl<'a> Bench<'a> {
     where
         Any: Runs<S>,
     {
-        self.ask(table, pairs, &pairs.queries(hits))
+        self.time_lookups(table, pairs, &pairs.queries(hits))
     }
 
     /// How long lookups of these queries take.
-    pub(super) fn ask<S: Scheme<Key = u32, Value = u32>>(
+    pub(super) fn time_lookups<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,
         pairs: &Pairs,

@@ -262,9 +262,9 @@ fn over_load(
     let (x, y) = axes("construction time");
     let mut built = bench.figure(construction, &title("construction"), x, y);
     let (x, y) = axes("access time");
-    let mut asked = bench.figure(access, &title("access to all cells"), x, y);
+    let mut queried = bench.figure(access, &title("access to all cells"), x, y);
     for load in LOADS {
-        let mut both = Both { bench, pairs: domain, left: &mut built, right: &mut asked };
+        let mut both = Both { bench, pairs: domain, left: &mut built, right: &mut queried };
         for (label, sequence) in SEQUENCES {
             both.times(label, load, RobinHood::classic().sequence(sequence))?;
         }
@@ -275,7 +275,7 @@ fn over_load(
         }
     }
     built.note("Alcantara 2009 is built up to load 0.7, Alcantara 2011 while its functions find places");
-    Ok(vec![built, asked])
+    Ok(vec![built, queried])
 }
 
 impl Both<'_, Domain> {
@@ -286,7 +286,7 @@ impl Both<'_, Domain> {
         match self.bench.build(scheme, Some(load), &self.pairs.pairs)? {
             Ok(built) => {
                 self.left.point(label, load, milliseconds(built.time));
-                let time = self.bench.ask(&built.table, &self.pairs.pairs, &self.pairs.cells)?;
+                let time = self.bench.time_lookups(&built.table, &self.pairs.pairs, &self.pairs.cells)?;
                 self.right.point(label, load, milliseconds(time));
             }
             Err(reason) => self.left.note(format!("{label}, load {load}: {reason}")),
@@ -309,7 +309,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         for (label, sequence) in SEQUENCES {
             match bench.table(RobinHood::classic().sequence(sequence), Some(0.85), &domain.pairs)? {
                 Ok(table) => {
-                    let time = bench.ask(&table, &domain.pairs, &domain.cells)?;
+                    let time = bench.time_lookups(&table, &domain.pairs, &domain.cells)?;
                     figure.point(label, at as f64, milliseconds(time));
                 }
                 Err(reason) => figure.note(format!("{label}, {}: {reason}", names[at])),

@@ -24,7 +24,7 @@ use koel::device::Any;
 
 use super::figure::Figure;
 use super::plots::{self, Named, Plots};
-use super::{Args, Told};
+use super::{Args, Rendered};
 use bench::Bench;
 use koel_cli::devices;
 use koel_cli::failure::{Failure, Result, Verdict};
@@ -100,13 +100,13 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
         _ => return Err(Failure::Input("with --paper --n is one number: the size of the largest table".into())),
     };
     let experiments = paper.experiments();
-    let wanted = |figure: &str| args.figure.is_empty() || args.figure.iter().any(|asked| is_of(figure, asked));
+    let wanted = |figure: &str| args.figure.is_empty() || args.figure.iter().any(|requested| is_of(figure, requested));
     let known: Vec<&str> = experiments.iter().flat_map(|experiment| experiment.figures).copied().collect();
-    if let Some(other) = args.figure.iter().find(|asked| !known.iter().any(|figure| is_of(figure, asked))) {
+    if let Some(other) = args.figure.iter().find(|requested| !known.iter().any(|figure| is_of(figure, requested))) {
         let (name, known) = (paper.name(), known.join(", "));
         return Err(Failure::Input(format!("there is no figure {other} of {name}: there are {known}")));
     }
-    let plots = Plots::asked(args)?;
+    let plots = Plots::requested(args)?;
     let mut figures = Vec::new();
     for experiment in experiments.iter().filter(|experiment| experiment.figures.iter().any(|id| wanted(id))) {
         for device in &devices[..if experiment.here { devices.len().min(1) } else { devices.len() }] {
@@ -116,12 +116,12 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
         }
     }
     drop(progress);
-    let told = if args.json {
-        Told::Json(json(args, paper, n, devices, &figures))
+    let rendered = if args.json {
+        Rendered::Json(json(args, paper, n, devices, &figures))
     } else {
-        Told::Text(text(args, devices, &figures))
+        Rendered::Text(text(args, devices, &figures))
     };
-    told.with(plots.as_ref(), || {
+    rendered.with(plots.as_ref(), || {
         let paper = Named { name: &paper.name(), cited: paper.cited() };
         plots::of_figures(paper, &figures, devices, &plots::how(args))
     })
@@ -149,10 +149,10 @@ fn text(args: &Args, devices: &[Any], figures: &[Figure]) -> String {
 }
 
 /// Whether a figure is the requested one, or a part of it: `4.4-insertion` is of `4.4`, `12a` of `12`.
-fn is_of(figure: &str, asked: &str) -> bool {
-    let is_number = asked.ends_with(|c: char| c.is_ascii_digit());
+fn is_of(figure: &str, requested: &str) -> bool {
+    let is_number = requested.ends_with(|c: char| c.is_ascii_digit());
     let goes_on = |next: char| next == '-' || is_number && next.is_ascii_lowercase();
-    figure.strip_prefix(asked).is_some_and(|rest| rest.chars().next().is_none_or(goes_on))
+    figure.strip_prefix(requested).is_some_and(|rest| rest.chars().next().is_none_or(goes_on))
 }
 
 #[cfg(test)]
@@ -161,12 +161,15 @@ mod tests {
 
     #[test]
     fn parts_of_figures_are_theirs() {
-        for (figure, asked) in [("4.4-insertion", "4.4"), ("12a", "12"), ("12a", "12a"), ("3-maximum", "3"), ("8", "8")]
+        for (figure, requested) in
+            [("4.4-insertion", "4.4"), ("12a", "12"), ("12a", "12a"), ("3-maximum", "3"), ("8", "8")]
         {
-            assert!(is_of(figure, asked), "{asked}");
+            assert!(is_of(figure, requested), "{requested}");
         }
-        for (figure, asked) in [("12a", "1"), ("4.4-insertion", "4"), ("stages", "s"), ("3", "3-maximum"), ("8", "")] {
-            assert!(!is_of(figure, asked), "{asked}");
+        for (figure, requested) in
+            [("12a", "1"), ("4.4-insertion", "4"), ("stages", "s"), ("3", "3-maximum"), ("8", "")]
+        {
+            assert!(!is_of(figure, requested), "{requested}");
         }
     }
 

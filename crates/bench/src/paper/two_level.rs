@@ -135,7 +135,7 @@ impl Curves<'_> {
         };
         match table {
             Ok(table) => {
-                let time = bench.ask(&table, self.pairs, &self.pairs.each_once())?;
+                let time = bench.time_lookups(&table, self.pairs, &self.pairs.each_once())?;
                 self.figure.point(retrieval, n, milliseconds(time));
             }
             Err(reason) => self.figure.note(format!("{retrieval}, {n} voxels: {reason}")),

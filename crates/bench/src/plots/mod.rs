@@ -54,7 +54,7 @@ impl Plots {
     ///
     /// # Errors
     /// Why no file can be written there, which is better known before an hour of measurements than after it.
-    pub(super) fn asked(args: &Args) -> Result<Option<Plots>> {
+    pub(super) fn requested(args: &Args) -> Result<Option<Plots>> {
         args.plots.as_deref().map(Plots::at).transpose()
     }
 

@@ -136,9 +136,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_told_to_three_digits() {
-        let told = [30.15, 77.05, 48.0, 6.305, 516.5, 1590.0].map(three_digits);
-        assert_eq!(told, ["30.2", "77.1", "48", "6.3", "517", "1590"]);
+    fn rates_are_printed_with_three_digits() {
+        let rendered = [30.15, 77.05, 48.0, 6.305, 516.5, 1590.0].map(three_digits);
+        assert_eq!(rendered, ["30.2", "77.1", "48", "6.3", "517", "1590"]);
     }
 
     /// The plots in documents are those of the rates in the same folder.

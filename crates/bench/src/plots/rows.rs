@@ -56,7 +56,7 @@ impl Over {
     fn of(self, row: &Row) -> Option<f64> {
         match self {
             Over::Pairs => Some(row.n.into()),
-            Over::Load => row.asked_load,
+            Over::Load => row.requested_load,
             Over::Hits => row.hits.map(f64::from),
             Over::Copies => row.copies.map(f64::from),
         }
@@ -310,7 +310,7 @@ mod tests {
         for (n, load, hits) in [(1 << 20, 0.5, 100), (1 << 22, 0.5, 100), (1 << 22, 0.8, 100), (1 << 22, 0.8, 0)] {
             for device in ["cpu", "opencl:0"] {
                 let lookup = row(device, "cuckoo", "lookup", "device");
-                rows.push(Row { n, asked_load: Some(load), load: Some(load - 0.001), hits: Some(hits), ..lookup });
+                rows.push(Row { n, requested_load: Some(load), load: Some(load - 0.001), hits: Some(hits), ..lookup });
             }
             rows.push(Row { n, hits: Some(hits), ..row("host", "hashbrown", "lookup", "host") });
         }

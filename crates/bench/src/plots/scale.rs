@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_told_as_such() {
+    fn powers_of_two_are_printed_as_such() {
         let size = |power| 2f64.powi(power);
         assert_eq!(labels(&LOG, &[size(20), size(22), size(24)], Ends::Data), "2^20 2^21 2^22 2^23 2^24");
         assert_eq!(labels(&LOG, &[1.0, 8.0, 64.0], Ends::Data), "1 2 4 8 16 32 64");

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_come_again_only_after_all() {
+    fn styles_repeat_only_after_all() {
         let looks = |at| (Style(at).colour().rgb(), Style(at).marker());
         let mut seen: Vec<_> = (0..COLOURS.len() * MARKERS).map(looks).collect();
         seen.sort_unstable();

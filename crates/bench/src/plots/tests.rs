@@ -151,7 +151,7 @@ fn plot(panels: Vec<Vec<Series>>) -> Plot {
 }
 
 #[test]
-fn every_curve_is_named_beside_the_curves_and_nothing_is_over_anything() {
+fn every_curve_has_a_label_and_nothing_overlaps() {
     let labels: Vec<String> =
         (0..12).map(|at| format!("a scheme with a long name, canonical, load 0.{at:02}")).collect();
     for count in 1..=5 {
@@ -227,7 +227,7 @@ fn devices_have_the_same_axes() {
 }
 
 #[test]
-fn things_have_bars_that_stand_on_the_ground() {
+fn bars_begin_at_the_axis() {
     let mut plot = plot(vec![vec![series("a", false, &[(0.0, 40.0), (1.0, 20.0)]), series("b", true, &[(1.0, 30.0)])]]);
     plot.x = Axis::named("order", &["row", "random"]);
     let picture = check(&plot.svg());

@@ -89,8 +89,8 @@ impl Peer<'_> {
         let (count, hits) = self.args.data.lookups(columns.keys.len() as u32);
         for &hits in hits {
             let queries = columns.queries(count, hits);
-            let ask = || queries.par_iter().map(|key| set.contains(key)).collect::<Vec<bool>>();
-            self.time(("contains", Some(hits), count), ask, |got| {
+            let run_queries = || queries.par_iter().map(|key| set.contains(key)).collect::<Vec<bool>>();
+            self.time(("contains", Some(hits), count), run_queries, |got| {
                 all_right("contains", (got.len(), count), &|i| got[i] == columns.find(queries[i]).is_some())
             })?;
         }
@@ -106,8 +106,8 @@ impl Peer<'_> {
         let (count, hits) = self.args.data.lookups(columns.keys.len() as u32);
         for &hits in hits {
             let queries = columns.queries(count, hits);
-            let ask = || queries.par_iter().map(|key| map.get(key).copied()).collect::<Vec<Option<u32>>>();
-            self.time(("ids", Some(hits), count), ask, |got| {
+            let run_queries = || queries.par_iter().map(|key| map.get(key).copied()).collect::<Vec<Option<u32>>>();
+            self.time(("ids", Some(hits), count), run_queries, |got| {
                 let key = |id: u32| unique.get(id as usize).copied();
                 all_right("ids", (got.len(), count), &|i| match got[i] {
                     Some(id) => key(id) == Some(queries[i]),
@@ -134,9 +134,9 @@ impl Peer<'_> {
         for &hits in hits {
             let queries = columns.queries(count, hits);
             let get = |key| map.get(key).map_or(&[][..], Vec::as_slice);
-            let ask = || queries.par_iter().map(get).collect::<Vec<&[u32]>>();
+            let run_queries = || queries.par_iter().map(get).collect::<Vec<&[u32]>>();
             // The lists themselves were compared when they were made.
-            self.time(("get", Some(hits), count), ask, |got| {
+            self.time(("get", Some(hits), count), run_queries, |got| {
                 let len = |i: usize| columns.find(queries[i]).map_or(0, |number| columns.rows_of(number).len());
                 all_right("get", (got.len(), count), &|i| got[i].len() == len(i))
             })?;

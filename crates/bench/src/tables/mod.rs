@@ -81,7 +81,7 @@ impl Table {
 ///
 /// # Errors
 /// Which option is for another table.
-pub(super) fn asked(args: &Args) -> Result<bool> {
+pub(super) fn requested(args: &Args) -> Result<bool> {
     let refuse = |what: &str| Err(Failure::Input(what.into()));
     if args.table == Table::Map && !args.data.has_copies() {
         return if args.duplicates == Duplicates::Error {
@@ -160,7 +160,7 @@ pub(super) fn measure(
             }
         }
     }
-    beside_uniform(&mut findings.rows);
+    relative_to_uniform(&mut findings.rows);
     Ok(())
 }
 
@@ -170,14 +170,14 @@ fn describe(row: &mut Row, args: &Args, (copies, heavy): (u32, Option<f64>)) {
 }
 
 /// Sets each time with a heavy key relative to that without it.
-fn beside_uniform(rows: &mut [Row]) {
+fn relative_to_uniform(rows: &mut [Row]) {
     let uniform: Vec<Row> = rows.iter().filter(|row| row.heavy.is_none()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.heavy.is_some()) {
         let of = |row: &Row| {
             (row.device.clone(), row.scheme.clone(), row.kind, row.n, row.copies, row.what, row.place, row.hits)
         };
         let other = uniform.iter().find(|other| of(other) == of(row));
-        row.beside_uniform = other.map(|other| other.rate / row.rate);
+        row.relative_to_uniform = other.map(|other| other.rate / row.rate);
     }
 }
 

@@ -208,8 +208,8 @@ impl<'a> Timing<'a> {
             return Ok(());
         }
         let row = Row::new(id, self.scheme, self.columns.keys.len() as u32, doing.what, place);
-        let asked_load = self.args.at_load;
-        let row = Row { kind: self.kind, asked_load, load: self.load, hits: doing.hits, host_built, ..row };
+        let requested_load = self.args.at_load;
+        let row = Row { kind: self.kind, requested_load, load: self.load, hits: doing.hits, host_built, ..row };
         let row = row.timed(doing.count, median(times));
         if self.args.stages && place == "device" {
             let mut runs = Vec::new();

@@ -1,8 +1,8 @@
 //! Columns: multivalue tables and sorts. Of n rows every key has four.
 //!
 //! ```text
-//! row i has key number i * STRIDE mod m, of m = n / 4 numbers: prime to each other, so rows i, i + m, i + 2m, .. have one
-//! key, and the keys of rows 0 to m are distinct
+//! row i has key number i * STRIDE mod m, of m = n / 4 numbers: prime to each other, so rows i, i + m, i + 2m, .. have
+//! one key, and the keys of rows 0 to m are distinct
 //! ```
 
 use koel::backend::{HashBackend, Relational, Runs};
@@ -35,13 +35,14 @@ impl Case<'_> {
         let (n, device, m) = (self.n, self.device, self.distinct());
         let keys = self.keys();
         let values: Vec<V> = (0..n).map(|row| value(row, true)).collect();
-        let (there, brought) = (device.upload(&keys)?, device.upload(&values)?);
+        let (there, values_on_device) = (device.upload(&keys)?, device.upload(&values)?);
 
         let scheme = Bucketized::default().of::<u64, u32>();
         let load = self.load.unwrap_or(scheme.default_load().get());
         let builder = MultiTable::builder(scheme).values::<V>().load_factor(load);
         let said = ("", Some(load), None);
-        let (table, build) = self.timed("multi, build", n, said, || builder.build_on(device, &there, &brought))?;
+        let (table, build) =
+            self.timed("multi, build", n, said, || builder.build_on(device, &there, &values_on_device))?;
         // Each key once, in the order in which they first come.
         let queries = device.upload(&keys[..m as usize])?;
         let (got, retrieve) =
@@ -60,11 +61,12 @@ impl Case<'_> {
         }
 
         // Row numbers are the values: they show the origin of each key.
-        drop((there, brought));
+        drop((there, values_on_device));
         let distinct: Vec<u64> = (0..n).map(key).collect();
         let rows: Vec<V> = (0..n).map(V::low).collect();
-        let (there, brought) = (device.upload(&distinct)?, device.upload(&rows)?);
-        let (sorted, sort) = self.timed("sort", n, ("", None, None), || device.sort_pairs(&there, &brought))?;
+        let (there, values_on_device) = (device.upload(&distinct)?, device.upload(&rows)?);
+        let (sorted, sort) =
+            self.timed("sort", n, ("", None, None), || device.sort_pairs(&there, &values_on_device))?;
         let (sorted, from) = (device.download(&sorted.0)?, device.download(&sorted.1)?);
         let is_of_row = |(&key, &row): (&u64, &V)| distinct.get(Into::<u64>::into(row) as usize) == Some(&key);
         if !sorted.is_sorted() || !sorted.iter().zip(&from).all(is_of_row) || sorted.len() as u64 != n {

@@ -134,17 +134,18 @@ fn rows(args: &Args, devices: &[Any], progress: &Progress) -> Result<Vec<Row>> {
                     progress.say(format!("{columns}, {n} pairs, {}", device.info().id));
                     Case { args, device, n: n.into(), load, columns }
                 };
-                let is_asked = |part: &str| args.wide.iter().any(|asked| asked == part || asked == "all");
-                if is_asked("u64-u64") {
+                let is_requested =
+                    |part: &str| args.wide.iter().any(|requested| requested == part || requested == "all");
+                if is_requested("u64-u64") {
                     rows.extend(case("u64, u64").pairs::<u64, u64>()?);
                 }
-                if is_asked("u64-u32") {
+                if is_requested("u64-u32") {
                     rows.extend(case("u64, u32").pairs::<u64, u32>()?);
                 }
-                if is_asked("u32-u64") {
+                if is_requested("u32-u64") {
                     rows.extend(case("u32, u64").pairs::<u32, u64>()?);
                 }
-                if is_asked("sets") {
+                if is_requested("sets") {
                     rows.extend(
                         case("u64 alone")
                             .of_both(&Bucketized::default().of::<u64, ()>(), &Signpost::new().of::<u64, ()>())?,
@@ -153,11 +154,11 @@ fn rows(args: &Args, devices: &[Any], progress: &Progress) -> Result<Vec<Row>> {
                         rows.extend(case("u32 alone").table(&Signpost::new().of::<u32, ()>())?);
                     }
                 }
-                if is_asked("columns") {
+                if is_requested("columns") {
                     rows.extend(case("u64, u64").columns::<u64>()?);
                     rows.extend(case("u64, u32").columns::<u32>()?);
                 }
-                if is_asked("sums") {
+                if is_requested("sums") {
                     rows.extend(case("u64, f64").sums()?);
                 }
             }

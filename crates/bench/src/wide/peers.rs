@@ -54,9 +54,9 @@ impl Case<'_> {
         }
         drop(pairs);
         let mut rows = vec![row("build", n, None, times)];
-        let asked = self.asked();
+        let queried = self.queried();
         for hits in HITS {
-            let queries: Vec<K> = (0..asked).map(|i| key(number(i, n, hits))).collect();
+            let queries: Vec<K> = (0..queried).map(|i| key(number(i, n, hits))).collect();
             let (mut values, mut found) = (vec![V::low(1); queries.len()], vec![1u32; queries.len().div_ceil(32)]);
             let mut times = Vec::new();
             for _ in 0..repeats {
@@ -70,14 +70,14 @@ impl Case<'_> {
                 })?;
                 times.push(time);
             }
-            for i in 0..asked {
+            for i in 0..queried {
                 let (at, number) = (i as usize, number(i, n, hits));
                 let right = if number < n { value(number, true) } else { V::low(0) };
                 if found[at / 32] >> (at % 32) & 1 != u32::from(number < n) || values[at] != right {
                     return Err(wrong(name, format!("query {i} has another answer")));
                 }
             }
-            rows.push(row("lookup", asked, Some(hits), times));
+            rows.push(row("lookup", queried, Some(hits), times));
         }
         Ok(rows)
     }

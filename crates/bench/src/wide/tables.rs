@@ -25,7 +25,7 @@ pub(super) fn number(i: u64, n: u64, hits: u64) -> u64 {
 
 impl Case<'_> {
     /// The number of queries.
-    pub(super) fn asked(&self) -> u64 {
+    pub(super) fn queried(&self) -> u64 {
         self.args.data.lookups(self.n as u32).0 as u64
     }
 
@@ -62,31 +62,31 @@ impl Case<'_> {
         let load = self.load.unwrap_or(scheme.default_load().get());
         let keys: Vec<S::Key> = (0..n).map(key).collect();
         let values: Vec<S::Value> = (0..n).map(|number| value(number, has_values)).collect();
-        let (on_device, brought) = (device.upload(&keys)?, device.upload(&values)?);
+        let (on_device, values_on_device) = (device.upload(&keys)?, device.upload(&values)?);
         drop((keys, values));
         let builder = HashTable::builder(scheme.clone()).load_factor(load);
         let said = (S::NAME, Some(load), None);
-        let (table, row) = self.timed("build", n, said, || builder.build_on(device, &on_device, &brought))?;
+        let (table, row) = self.timed("build", n, said, || builder.build_on(device, &on_device, &values_on_device))?;
         let mut rows = vec![row];
         if !has_values {
             let builder = HashSet::builder(scheme.clone()).load_factor(load);
             rows.push(self.timed("set, insert", n, said, || builder.build_on(device, &on_device))?.1);
         }
-        drop((on_device, brought));
-        let asked = self.asked();
+        drop((on_device, values_on_device));
+        let queried = self.queried();
         for hits in HITS {
             let number = |i| number(i, n, hits);
-            let queries: Vec<S::Key> = (0..asked).map(|i| key(number(i))).collect();
+            let queries: Vec<S::Key> = (0..queried).map(|i| key(number(i))).collect();
             let queries = device.upload(&queries)?;
-            let mut found = device.filled(bitmap_words(asked as usize), 0x5555_5555u32)?;
-            let mut answers = device.filled(asked as usize, Word::low(0x5555_5555))?;
+            let mut found = device.filled(bitmap_words(queried as usize), 0x5555_5555u32)?;
+            let mut answers = device.filled(queried as usize, Word::low(0x5555_5555))?;
             let said = (S::NAME, Some(load), Some(hits));
-            rows.push(self.timed("lookup", asked, said, || table.get_on_into(&queries, &mut answers, &mut found))?.1);
-            let (bits, row) = self.timed("contains", asked, said, || table.contains_on(&queries))?;
+            rows.push(self.timed("lookup", queried, said, || table.get_on_into(&queries, &mut answers, &mut found))?.1);
+            let (bits, row) = self.timed("contains", queried, said, || table.contains_on(&queries))?;
             rows.push(row);
             let bits = device.download(&bits)?;
             let (answers, found) = (device.download(&answers)?, device.download(&found)?);
-            for i in 0..asked {
+            for i in 0..queried {
                 let at = i as usize;
                 let there = number(i) < n;
                 let right = if there { value::<S::Value>(number(i), has_values) } else { Word::low(0) };

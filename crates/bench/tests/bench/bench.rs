@@ -44,7 +44,7 @@ fn bench_measures_what_it_says() {
 
 /// All cells of a picture are queried, in every layout; the command itself checks the answers.
 #[test]
-fn bench_takes_pictures_and_orders_and_tells_stages() {
+fn bench_takes_pictures_and_orders_and_reports_stages() {
     let folder = Folder::new();
     let bench = "--scheme all --repeats 1 --device cpu --no-peers --json --stages";
     for (order, picture) in
@@ -64,8 +64,8 @@ fn bench_takes_pictures_and_orders_and_tells_stages() {
         }
     }
     let sorted = "--n 2000 --queries 3000 --hits 40 --order sorted --repeats 1 --device cpu --no-peers --stages";
-    let told = folder.ok(sorted);
-    assert!(told.contains("random keys, sorted") && told.contains("ns a pair"), "{told}");
+    let printed = folder.ok(sorted);
+    assert!(printed.contains("random keys, sorted") && printed.contains("ns a pair"), "{printed}");
 }
 
 /// A perfect hash has the picture's extent where keys are its cells row by row, and is left out where they are not.
@@ -104,8 +104,8 @@ fn bench_names_the_stages_and_the_parameters_of_a_build() {
         let sum: f64 = list(table, "stages").iter().map(|stage| stage["seconds"].as_f64().unwrap()).sum();
         let all = table["seconds"].as_f64().unwrap();
         assert!((sum - all).abs() < 1e-6 + all * 1e-6, "of one run the parts are the whole: {table}");
-        let told = folder.ok(&bench.replace(" --json", ""));
-        assert!(told.contains(&format!("hash {hash}")) && told.contains("restarts"), "{told}");
+        let printed = folder.ok(&bench.replace(" --json", ""));
+        assert!(printed.contains(&format!("hash {hash}")) && printed.contains("restarts"), "{printed}");
     }
 }
 
@@ -186,12 +186,12 @@ fn bench_measures_what_is_made_of_tables() {
         };
         assert_eq!(of("cpu"), 2 * 2 * schemes * each, "{table}");
         assert!(of("host") > 0, "{table} beside the host's own");
-        let told = folder.ok(&format!("{bench} --device cpu --no-peers --stages"));
+        let printed = folder.ok(&format!("{bench} --device cpu --no-peers --stages"));
         assert!(
-            told.contains("stages of a build")
-                && told.contains("n = 3,000, 8 rows a key")
-                && told.contains("of uniform"),
-            "{told}"
+            printed.contains("stages of a build")
+                && printed.contains("n = 3,000, 8 rows a key")
+                && printed.contains("of uniform"),
+            "{printed}"
         );
     }
 }
@@ -207,7 +207,7 @@ fn bench_makes_compacting_tables_of_sets() {
 }
 
 #[test]
-fn bench_takes_maps_of_keys_that_come_again() {
+fn bench_takes_maps_of_keys_with_duplicates() {
     let folder = Folder::new();
     for (rule, what) in [("first", "build, the first stays"), ("last", "build, the last stays")] {
         let bench = format!("--n 2000 --multiplicity 1..4 --heavy 0.5 --duplicates {rule} --scheme all --hits 50");
@@ -299,7 +299,7 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
         let share = row["rate"].as_f64().zip(row["limit"].as_f64()).map(|(rate, limit)| rate / limit);
         assert_eq!(share.is_some(), !row["limited_by"].is_null(), "{row}");
         // Numbers in JSON are read to the last digit but one.
-        let near = row["of_limit"].as_f64().zip(share).map(|(told, share)| (told / share - 1.0).abs() < 1e-9);
+        let near = row["of_limit"].as_f64().zip(share).map(|(printed, share)| (printed / share - 1.0).abs() < 1e-9);
         assert_eq!((near.unwrap_or(true), row["of_limit"].is_null()), (true, share.is_none()), "{row}");
     }
     for row in rows {
@@ -336,9 +336,9 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
         assert_eq!(row["device"].is_null(), other, "{row}");
         assert!(!other || row["not_measured"].as_str().is_some_and(|reason| !reason.is_empty()), "{row}");
     }
-    let told = folder.ok(&format!("{bench} --no-peers"));
+    let printed = folder.ok(&format!("{bench} --no-peers"));
     for part in ["64-byte reads", "not measured", "34.00 G/s", "0.97x 64-byte reads", "the goal is at n = 16,777,216"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
 }
 
@@ -378,8 +378,8 @@ fn bench_of_all_measures_chosen_rows_alone() {
     assert!(rows[0]["not_measured"].as_str().unwrap().contains("--n 2147483648"), "{found}");
     assert!(rows[2]["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "beside one thread: {found}");
     assert_eq!(found["chosen"], serde_json::json!(["THREADS", "2^31"]));
-    let told = folder.ok(&format!("{bench} portable"));
-    assert!(told.contains("portable in their names") && !told.contains("lookup"), "{told}");
+    let printed = folder.ok(&format!("{bench} portable"));
+    assert!(printed.contains("portable in their names") && !printed.contains("lookup"), "{printed}");
 }
 
 /// A batch into a table with room for it, where the scheme can; the answers are checked by the command itself.

@@ -246,9 +246,9 @@ fn some_figures_on_every_device() {
     assert_eq!(found.len(), 2 * devices().len());
     let on = |id: &str| found.iter().filter(|figure| figure["device"] == id).count();
     assert!(devices().iter().all(|device| on(device) == 2));
-    let told = Folder::new().ok("--paper breslow --device cpu --n 2000 --repeats 1 --figure 8,14");
-    assert!(told.contains("8-0.95: homes of 2000 keys"), "{told}");
-    assert!(told.contains("14b: ") && told.contains("[Equation 7]") && !told.contains("13a: "), "{told}");
+    let printed = Folder::new().ok("--paper breslow --device cpu --n 2000 --repeats 1 --figure 8,14");
+    assert!(printed.contains("8-0.95: homes of 2000 keys"), "{printed}");
+    assert!(printed.contains("14b: ") && printed.contains("[Equation 7]") && !printed.contains("13a: "), "{printed}");
 }
 
 #[test]

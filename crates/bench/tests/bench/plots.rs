@@ -87,18 +87,18 @@ fn rows_are_drawn_over_each_axis_that_they_have() {
     // Reported on stderr; the old files are replaced, and there is no JSON.
     let output = folder.koel(&format!("{bench} --no-peers --plots new/plots"));
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("n = 2,000"));
-    let told = stderr(&output);
-    let named: Vec<_> = told.lines().filter_map(|line| line.strip_suffix(": drawn")).collect();
+    let printed = stderr(&output);
+    let named: Vec<_> = printed.lines().filter_map(|line| line.strip_suffix(": drawn")).collect();
     assert!(
         named.contains(&"new/plots/build-over-n.svg") && named.iter().all(|file| folder.path(file).is_file()),
-        "{told}"
+        "{printed}"
     );
     let replaced = read(&folder, "new/plots/build-over-n.svg");
     assert!(!replaced.texts.iter().any(|text| text.starts_with("hashbrown")));
 }
 
 #[test]
-fn devices_stand_side_by_side() {
+fn devices_are_drawn_next_to_each_other() {
     let folder = Folder::new();
     let bench = "--n 1000,2000 --scheme cuckoo --kind canonical --hits 50 --queries 500 --repeats 1 --device all";
     let found = folder.json(&format!("{bench} --no-peers --plots plots --json"));
@@ -113,7 +113,7 @@ fn devices_stand_side_by_side() {
 }
 
 #[test]
-fn tables_of_rows_that_come_again_are_drawn_over_the_rows_of_a_key() {
+fn tables_of_rows_with_duplicates_are_drawn_over_the_rows_of_a_key() {
     let folder = Folder::new();
     let bench = format!("--table multi --n 2000 --multiplicity 1,4 --heavy 0.5 --scheme cuckoo --hits 50 {QUICK}");
     let found = folder.json(&format!("{bench} --kind canonical --plots plots --json"));
@@ -157,7 +157,7 @@ fn each_figure_of_a_paper_is_a_file() {
 }
 
 #[test]
-fn all_that_has_a_goal_is_drawn_beside_it() {
+fn rates_are_drawn_with_their_goals() {
     let folder = Folder::new();
     let found = folder.json("--all --n 2^10 --repeats 1 --device cpu --json --plots plots");
     assert_eq!(drawn(&folder, &found, "plots"), ["plots/all.svg"]);
@@ -173,7 +173,7 @@ fn all_that_has_a_goal_is_drawn_beside_it() {
 }
 
 #[test]
-fn rates_of_a_file_are_drawn_beside_each_other() {
+fn rates_of_a_file_are_drawn_next_to_each_other() {
     let rate = |by: &str, rate: &str| {
         format!(r#"{{"of": "build", "by": "{by}", "rate": {rate}, "date": "2026-11-23", "source": "a.md"}}"#)
     };
@@ -190,7 +190,7 @@ fn rates_of_a_file_are_drawn_beside_each_other() {
     for text in
         ["build", "koel", "another", "20.5", "41", "a device, 4 threads; 2026-11-23", "rate (G keys or pairs a second)"]
     {
-        assert!(drawing.texts.iter().any(|told| told == text), "{text}: {:?}", drawing.texts);
+        assert!(drawing.texts.iter().any(|printed| printed == text), "{text}: {:?}", drawing.texts);
     }
     for (wrong, part) in [("0", "0 is not a rate"), ("\"41\"", "wrong.json"), ("1, \"raet\": 2", "raet")] {
         folder.file("wrong.json", file(wrong));

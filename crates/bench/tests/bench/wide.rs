@@ -12,7 +12,7 @@ fn rows(folder: &Folder, arguments: &str) -> Vec<Value> {
 }
 
 #[test]
-fn wide_tables_are_asked_as_often_as_is_said_and_stand_beside_maps() {
+fn wide_tables_are_queried_as_requested_and_compared_with_maps() {
     let folder = Folder::new();
     let rows = rows(&folder, "--wide=u64-u64,u32-u64,sets --n 2000 --queries 5000 --load 0.9");
     let count = |device: &str, what: &str, count: u64| {
@@ -29,7 +29,7 @@ fn wide_tables_are_asked_as_often_as_is_said_and_stand_beside_maps() {
 }
 
 #[test]
-fn columns_and_sums_are_measured_where_they_are_asked_for() {
+fn columns_and_sums_are_measured_where_they_are_requested() {
     let folder = Folder::new();
     let rows = rows(&folder, "--wide=columns,sums --n 2000 --no-peers");
     let mut said: Vec<_> = rows.iter().map(|row| row["what"].as_str().unwrap()).collect();

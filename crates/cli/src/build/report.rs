@@ -38,11 +38,11 @@ impl Build<'_> {
         let start = Instant::now();
         let digest = structure.save(&self.args.output)?;
         let save_seconds = start.elapsed().as_secs_f64();
-        self.tell(About::of(&structure), digest, [build_seconds, save_seconds])
+        self.print_report(About::of(&structure), digest, [build_seconds, save_seconds])
     }
 
     /// Says what was built, and in how many seconds it was built and saved.
-    pub(super) fn tell(&mut self, about: About, digest: Digest, seconds: [f64; 2]) -> Result<Verdict> {
+    pub(super) fn print_report(&mut self, about: About, digest: Digest, seconds: [f64; 2]) -> Result<Verdict> {
         let [build_seconds, save_seconds] = seconds;
         let built = Built { about, digest, build_seconds, save_seconds };
         // Clears the line before anything is printed there.

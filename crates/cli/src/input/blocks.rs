@@ -14,7 +14,8 @@ const PIECE: usize = 256 << 10;
 const PIECES: usize = 4;
 const THREADS: usize = 64;
 
-/// Bytes of text in which a row ends, or is too long: in quotes there may be twice as many as in the row, and separators.
+/// Bytes of text in which a row ends, or is too long: in quotes there may be twice as many as in the row, and
+/// separators.
 const LONGEST: usize = 4 * ROW;
 
 /// Cuts what a reader gives.
@@ -94,8 +95,8 @@ impl<R: BufRead> Blocks<R> {
     fn read(&mut self) {
         let wanted = self.size as u64;
         // One byte more, which tells that there is no more to be read without asking for memory for it.
-        let room = self.text.try_reserve(self.size + 1).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory));
-        match room.and_then(|()| self.reader.by_ref().take(wanted).read_to_end(&mut self.text)) {
+        let buffer = self.text.try_reserve(self.size + 1).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory));
+        match buffer.and_then(|()| self.reader.by_ref().take(wanted).read_to_end(&mut self.text)) {
             Ok(read) => self.is_at_end = (read as u64) < wanted,
             // What was read in front of it is there.
             Err(error) => (self.is_at_end, self.error) = (true, Some(error)),

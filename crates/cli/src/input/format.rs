@@ -84,7 +84,7 @@ mod tests {
     use super::super::tests::pairs;
 
     #[test]
-    fn formats_are_told_apart() {
+    fn formats_are_distinguished() {
         assert_eq!(pairs("x", b">r\nACGT\n", Some(2)), Ok(vec![(1, 0), (6, 1), (11, 2)]));
         assert_eq!(pairs("x", b"\n@r\nACGT\n+\nIIII\n", Some(2)), Ok(vec![(1, 0), (6, 1), (11, 2)]));
         assert_eq!(pairs("x", b"1\t2\n", None), Ok(vec![(1, 2)]));

@@ -1,8 +1,8 @@
 //! Files compressed by gzip, detected by their first two bytes, whatever their names.
 //!
 //! A file may have several members one behind the other, as `cat a.gz b.gz` and bgzip write them. What is unpacked is a
-//! stream like any other: damage is an error of the system's kind, which ends the reading where it is found. The line of
-//! progress counts the packed bytes, because only their number is known.
+//! stream like any other: damage is an error of the system's kind, which ends the reading where it is found. The line
+//! of progress counts the packed bytes, because only their number is known.
 
 use std::cell::Cell;
 use std::io::{self, BufReader, Read};
@@ -34,10 +34,10 @@ pub(super) fn unpacked<R: Read>(packed: R) -> (Unpacked<R>, Position) {
 pub(super) struct Unpacked<R>(MultiGzDecoder<BufReader<Counted<R>>>);
 
 impl<R: Read> Read for Unpacked<R> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // These are the decoder's kinds. Other errors are the file's own.
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-        self.0.read(room).map_err(|error| match error.kind() {
+        self.0.read(buffer).map_err(|error| match error.kind() {
             UnexpectedEof => {
                 io::Error::new(InvalidData, "its gzip data end too early: is the file cut short? `gzip -t` checks it")
             }
@@ -57,8 +57,8 @@ struct Counted<R> {
 }
 
 impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(room)?;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
         self.position.set(self.position.get() + read as u64);
         Ok(read)
     }

@@ -1,10 +1,10 @@
 //! Reads keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables. The format is detected by the first
 //! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip, and tables by zstd.
 //!
-//! Everything is streamed: what is held of a file is a buffer of 64 KiB, of text a block of 1 MiB a thread (`blocks.rs`) with
-//! its numbers, up to eight times as much, and the numbers that the caller keeps. Tables, of which columns are named
-//! (`table.rs`), are the exception: they are read as wholes. Readers check each number against its column's type, or against
-//! those that came before it, because they know where it stands.
+//! Everything is streamed: what is held of a file is a buffer of 64 KiB, of text a block of 1 MiB a thread
+//! (`blocks.rs`) with its numbers, up to eight times as much, and the numbers that the caller keeps. Tables, of which
+//! columns are named (`table.rs`), are the exception: they are read as wholes. Readers check each number against its
+//! column's type, or against those that came before it, because they know where it stands.
 
 mod batch;
 mod blocks;
@@ -189,7 +189,7 @@ impl<'a> Input<'a> {
                 let Input { name, format, reader, .. } = self;
                 let mut windows = Windows::new(&name, options, want, batch)?;
                 records_of(format, reader, &name, &mut windows)?;
-                Ok(windows.told())
+                Ok(windows.report())
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Rows of CSV and TSV, each of them bounded.
 //!
-//! `csv_core` tells where fields end; what is held of a file is one row. A row longer than [`ROW`], as an endless line or
-//! a quote that nothing closes would be, is an error and not a large allocation. A byte order mark is no part of the first
-//! field.
+//! `csv_core` tells where fields end; what is held of a file is one row. A row longer than [`ROW`], as an endless line
+//! or a quote that nothing closes would be, is an error and not a large allocation. A byte order mark is no part of the
+//! first field.
 
 use std::io::{self, BufRead};
 
@@ -41,11 +41,13 @@ pub(super) struct Record<'a> {
 }
 
 /// Makes room for four times as many, or for `most`; or says that memory is not enough.
-fn grow<T: Copy + Default>(room: &mut Vec<T>, most: usize) -> Result<()> {
-    let len = most.min(4 * room.len().max(ROOM / 4));
+fn grow<T: Copy + Default>(buffer: &mut Vec<T>, most: usize) -> Result<()> {
+    let len = most.min(4 * buffer.len().max(ROOM / 4));
     let bytes = (len * size_of::<T>()) as u64;
-    room.try_reserve_exact(len - room.len()).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
-    room.resize(len, T::default());
+    buffer
+        .try_reserve_exact(len - buffer.len())
+        .map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
+    buffer.resize(len, T::default());
     Ok(())
 }
 
@@ -73,8 +75,8 @@ impl<R: BufRead> Records<R> {
         self.core.line()
     }
 
-    /// The number, or the two numbers, of the next row, where it is a line of nothing else and is at hand. [`Records::pass`]
-    /// steps over it; until then it is the next one.
+    /// The number, or the two numbers, of the next row, where it is a line of nothing else and is at hand.
+    /// [`Records::pass`] steps over it; until then it is the next one.
     #[inline]
     pub(super) fn plain(&mut self, columns: usize) -> io::Result<Option<Plain>> {
         let text = self.reader.fill_buf()?;

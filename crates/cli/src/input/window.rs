@@ -46,7 +46,7 @@ impl<'a, 's> Windows<'a, 's> {
     }
 
     /// A sentence on what was skipped.
-    pub(super) fn told(self) -> Option<String> {
+    pub(super) fn report(self) -> Option<String> {
         let letters = (0..=u8::MAX).zip(&self.skipped).filter(|&(_, &times)| times > 0);
         let letters: Vec<_> = letters.map(|(letter, times)| format!("{times} {}", letter.escape_ascii())).collect();
         if self.records == 0 {

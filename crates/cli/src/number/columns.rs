@@ -1,7 +1,7 @@
 //! Columns of numbers in memory, each as narrow as its numbers are.
 //!
-//! Text says what its numbers are only at its end, and may be a pipe, which is read once. So a column begins with words of
-//! 32 bits, and the first number that does not fit makes it one of 64: it is copied once, and nothing is read again.
+//! Text says what its numbers are only at its end, and may be a pipe, which is read once. So a column begins with words
+//! of 32 bits, and the first number that does not fit makes it one of 64: it is copied once, and nothing is read again.
 
 use koel::scheme::{Key, Value};
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_widen_where_a_number_asks_for_it() {
+    fn columns_widen_where_a_number_needs_it() {
         let most = Number::from(u64::MAX);
         for (batches, kind) in [
             (&[&[][..]][..], Type::U32),

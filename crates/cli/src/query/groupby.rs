@@ -25,13 +25,13 @@ use crate::text;
 
 /// An aggregate as the user writes it: `count`, `sum`, `sum:price`, `total=sum:price`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct AggregateSpec {
     pub(crate) function: Function,
     pub(crate) column: Option<String>,
     pub(crate) name: Option<String>,
 }
 
-impl Asked {
+impl AggregateSpec {
     /// Whether it is the number of rows.
     fn is_rows(&self) -> bool {
         self.function == Function::Count && self.column.is_none()
@@ -48,11 +48,11 @@ impl Asked {
 }
 
 /// Takes `--agg` apart.
-pub(crate) fn asked(text: &str) -> std::result::Result<names::List<Asked>, String> {
+pub(crate) fn requested(text: &str) -> std::result::Result<names::List<AggregateSpec>, String> {
     names::items(text, &['=', ':'], aggregate)
 }
 
-fn aggregate(text: &str) -> std::result::Result<Asked, String> {
+fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
     let (name, rest) = match names::split_once(text, '=', &[':'])? {
         Some((name, rest)) => (Some(name), rest),
         None => (None, text),
@@ -78,7 +78,7 @@ fn aggregate(text: &str) -> std::result::Result<Asked, String> {
         return Err(format!("`{function}` is not an aggregate: give one of {all}{comma}"));
     };
     let unquoted = |name: Option<&str>| name.map(names::name).transpose();
-    Ok(Asked { function, column: unquoted(column)?, name: unquoted(name)? })
+    Ok(AggregateSpec { function, column: unquoted(column)?, name: unquoted(name)? })
 }
 
 /// Which columns make the key.
@@ -113,7 +113,7 @@ impl Options {
 /// What `koel groupby` does.
 pub(crate) struct Job<'a> {
     pub(crate) table: KeyedTable<'a>,
-    pub(crate) aggregates: &'a [Asked],
+    pub(crate) aggregates: &'a [AggregateSpec],
     pub(crate) min_count: u32,
     pub(crate) options: &'a Options,
 }
@@ -124,11 +124,11 @@ impl Job<'_> {
         check_distinct("--by", by)?;
         check_names(by, self.aggregates)?;
         let mut of: Vec<String> = Vec::new();
-        for asked in self.aggregates {
-            match &asked.column {
+        for requested in self.aggregates {
+            match &requested.column {
                 Some(column) if !of.contains(column) => of.push(column.clone()),
-                None if asked.function != Function::Count => {
-                    let name = asked.function.name();
+                None if requested.function != Function::Count => {
+                    let name = requested.function.name();
                     return Err(Failure::Input(format!("--agg {name} of which column? Write {name}:COLUMN")));
                 }
                 _ => (),
@@ -144,19 +144,19 @@ impl Job<'_> {
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
-        let aggregation = |asked: &Asked| {
-            let whole = match &asked.column {
+        let aggregation = |requested: &AggregateSpec| {
+            let whole = match &requested.column {
                 Some(name) => {
                     let column = table.column(name)?;
                     // Text without values determines no type, and a sum without numbers is null.
                     let is_open =
-                        is_text && !column.has_values() && matches!(asked.function, Function::Sum | Function::Mean);
+                        is_text && !column.has_values() && matches!(requested.function, Function::Sum | Function::Mean);
                     let nulls = || Column::new(name, new_null_array(&DataType::Int64, column.len()));
-                    Aggregation::new(asked.function, if is_open { nulls() } else { column })
+                    Aggregation::new(requested.function, if is_open { nulls() } else { column })
                 }
                 None => Aggregation::rows(),
             };
-            Ok(whole.named(asked.shown()))
+            Ok(whole.named(requested.shown()))
         };
         let aggregations = self.computed().iter().map(aggregation).collect::<Result<Vec<_>>>()?;
         let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys());
@@ -167,7 +167,7 @@ impl Job<'_> {
                     Err(failure) => failure,
                 }
             }
-            error => told(error, is_text),
+            error => to_failure(error, is_text),
         })?;
         let groups = self.kept(groups)?;
         let rows = groups.num_rows();
@@ -203,14 +203,14 @@ impl Job<'_> {
 
     /// The names of the aggregates in the result.
     pub(super) fn names(&self) -> Vec<String> {
-        self.aggregates.iter().map(Asked::shown).collect()
+        self.aggregates.iter().map(AggregateSpec::shown).collect()
     }
 
     /// The aggregates that are computed: those of the result, and the number of rows if only --min-count needs it.
-    pub(super) fn computed(&self) -> Vec<Asked> {
+    pub(super) fn computed(&self) -> Vec<AggregateSpec> {
         let mut all = self.aggregates.to_vec();
-        if self.min_count > 1 && !all.iter().any(Asked::is_rows) {
-            all.push(Asked { function: Function::Count, column: None, name: None });
+        if self.min_count > 1 && !all.iter().any(AggregateSpec::is_rows) {
+            all.push(AggregateSpec { function: Function::Count, column: None, name: None });
         }
         all
     }
@@ -218,7 +218,8 @@ impl Job<'_> {
     /// The groups that have enough rows, with the columns of the result.
     pub(super) fn kept(&self, groups: RecordBatch) -> koel_arrow::Result<RecordBatch> {
         let by = self.table.by.len();
-        let Some(counts) = self.computed().iter().position(Asked::is_rows).filter(|_| self.min_count > 1) else {
+        let Some(counts) = self.computed().iter().position(AggregateSpec::is_rows).filter(|_| self.min_count > 1)
+        else {
             return Ok(groups);
         };
         let counts = groups.column(by + counts).as_primitive::<Int64Type>();
@@ -247,18 +248,18 @@ pub(super) fn sum_too_large(what: &str) -> Failure {
 }
 
 /// Refuses a result of which two columns would have one name.
-fn check_names(by: &[String], aggregates: &[Asked]) -> Result<()> {
+fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result<()> {
     let mut taken = by.to_vec();
-    for asked in aggregates {
-        let name = asked.shown();
+    for requested in aggregates {
+        let name = requested.shown();
         if taken.contains(&name) {
             let free = (2..).map(|i| format!("{name}_{i}")).find(|free| !taken.contains(free)).unwrap_or_default();
-            let (free, of) = (names::quoted(&free), asked.column.as_deref().map(names::quoted));
+            let (free, of) = (names::quoted(&free), requested.column.as_deref().map(names::quoted));
             let of = of.map_or(String::new(), |column| format!(":{column}"));
             return Err(Failure::Input(format!(
                 "two columns of the result would be called `{name}`: give the aggregate another name, as in --agg \
                  {free}={}{of}",
-                asked.function.name()
+                requested.function.name()
             )));
         }
         taken.push(name);
@@ -267,7 +268,7 @@ fn check_names(by: &[String], aggregates: &[Asked]) -> Result<()> {
 }
 
 /// The error, with what helps on the command line: text can be read as other types.
-pub(super) fn told(error: Error, is_text: bool) -> Failure {
+pub(super) fn to_failure(error: Error, is_text: bool) -> Failure {
     match &error {
         Error::UnsupportedValue { column, .. } if is_text => {
             let column = text::name(column);
@@ -291,20 +292,20 @@ mod tests {
     #[test]
     fn aggregates_are_taken_apart() {
         let of = |name: Option<&str>, function, column: Option<&str>| {
-            Ok(vec![Asked { function, column: column.map(String::from), name: name.map(String::from) }])
+            Ok(vec![AggregateSpec { function, column: column.map(String::from), name: name.map(String::from) }])
         };
-        assert_eq!(asked("count"), of(None, Function::Count, None));
-        assert_eq!(asked("sum:a b"), of(None, Function::Sum, Some("a b")));
-        assert_eq!(asked("total=nunique:x"), of(Some("total"), Function::DistinctCount, Some("x")));
-        assert_eq!(asked("avg:x"), of(None, Function::Mean, Some("x")));
-        assert_eq!(asked("count_distinct:x"), of(None, Function::DistinctCount, Some("x")));
-        assert_eq!(asked("sum:\"a, b=c\""), of(None, Function::Sum, Some("a, b=c")));
-        assert_eq!(asked("\"a:b, c\"=max:d:e"), of(Some("a:b, c"), Function::Max, Some("d:e")));
-        assert_eq!(asked("count,sum:x").map(|all| all.len()), Ok(2));
+        assert_eq!(requested("count"), of(None, Function::Count, None));
+        assert_eq!(requested("sum:a b"), of(None, Function::Sum, Some("a b")));
+        assert_eq!(requested("total=nunique:x"), of(Some("total"), Function::DistinctCount, Some("x")));
+        assert_eq!(requested("avg:x"), of(None, Function::Mean, Some("x")));
+        assert_eq!(requested("count_distinct:x"), of(None, Function::DistinctCount, Some("x")));
+        assert_eq!(requested("sum:\"a, b=c\""), of(None, Function::Sum, Some("a, b=c")));
+        assert_eq!(requested("\"a:b, c\"=max:d:e"), of(Some("a:b, c"), Function::Max, Some("d:e")));
+        assert_eq!(requested("count,sum:x").map(|all| all.len()), Ok(2));
         for (text, part) in
             [("median:x", "not an aggregate: give one of count, sum"), ("sum:", "no name"), ("=sum:x", "no name")]
         {
-            assert!(asked(text).is_err_and(|error| error.contains(part)), "{text}");
+            assert!(requested(text).is_err_and(|error| error.contains(part)), "{text}");
         }
     }
 }

@@ -151,8 +151,8 @@ impl Job<'_> {
         let sources = [&left_source, &right_source];
         self.reading.check(&sources)?;
         super::check_on(self.on, sources)?;
-        if let Some(asked) = self.options.columns() {
-            check_distinct("--columns", &asked)?;
+        if let Some(requested) = self.options.columns() {
+            check_distinct("--columns", &requested)?;
         }
         // Which keys have two types is known when text has been read: until then all may, or none.
         let progress = Progress::line();
@@ -233,24 +233,24 @@ impl Job<'_> {
 
     /// The requested columns, in that order, or all.
     pub(super) fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
-        let asked = self.options.columns();
-        let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
-        pieces::check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), "give another --suffix")?;
-        let Some(asked) = asked else { return Ok(outs) };
+        let requested = self.options.columns();
+        let is_requested = |out: &&Out| requested.as_ref().is_none_or(|requested| requested.contains(&out.name));
+        pieces::check_names(outs.iter().filter(is_requested).map(|out| out.name.as_str()), "give another --suffix")?;
+        let Some(requested) = requested else { return Ok(outs) };
         let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
         let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
             Some(at) => Ok(outs.swap_remove(at)),
             None => Err(koel_arrow::Error::MissingColumn { column: name.clone(), there: there.clone() }.into()),
         };
-        asked.iter().map(take).collect()
+        requested.iter().map(take).collect()
     }
 
     /// The columns of each file that are read: its keys, and what may come out.
     pub(super) fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
-        let asked = self.options.columns();
+        let requested = self.options.columns();
         let mut shown = [Vec::new(), Vec::new()];
         for out in self.columns(sources, |_| true) {
-            if asked.as_ref().is_none_or(|asked| asked.contains(&out.name)) {
+            if requested.as_ref().is_none_or(|requested| requested.contains(&out.name)) {
                 match out.from {
                     From::Left(name) => shown[0].push(name),
                     From::Right(name) => shown[1].push(name),
@@ -347,7 +347,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn options_of_rows_are_refused_beside_those_of_columns() {
+    fn options_of_rows_and_columns_conflict() {
         // What both have, and what columns alone have.
         const OTHERS: [&str; 20] = [
             "left",

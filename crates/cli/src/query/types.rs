@@ -37,12 +37,12 @@ pub(super) fn both_keys(
     let left_names: Vec<String> = on.iter().map(|on| on.left.clone()).collect();
     let right_names: Vec<String> = on.iter().map(|on| on.right.clone()).collect();
     let (left, right) = (left.keys(&left_names)?, right.keys(&right_names)?);
-    check_types(&left, &right).map_err(|error| told(error, sources))?;
+    check_types(&left, &right).map_err(|error| to_failure(error, sources))?;
     Ok((left, right))
 }
 
 /// The error, with what helps on the command line: text can be read as other types.
-pub(super) fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
+pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
     let sides = [(left_source, left), (right_source, right)];
     let wider = cast.as_ref().map(|cast| (usize::from(!cast.is_left), &cast.to));

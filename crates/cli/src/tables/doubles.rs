@@ -1,7 +1,7 @@
 //! Which decimal numbers a double holds: those that it returns with the digits that were written.
 //!
-//! A double holds any 15 significant digits. With more digits, the nearest double, rounded to as many, must have the same
-//! digits. All numbers that programs print for doubles are held, at any precision: `0.30000000000000004`, or
+//! A double holds any 15 significant digits. With more digits, the nearest double, rounded to as many, must have the
+//! same digits. All numbers that programs print for doubles are held, at any precision: `0.30000000000000004`, or
 //! `1.000000000000000056e-01` by NumPy's `savetxt`. `12345678901234567890.12`, `1e400` and `1e-400` are not.
 
 use std::io::Write;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_held_that_come_out_as_they_went_in() {
+    fn numbers_are_kept_if_they_print_unchanged() {
         for text in [
             "0",
             "0.0",
@@ -146,7 +146,7 @@ mod tests {
 
     /// Whatever a double prints is held, and is the same double again.
     #[test]
-    fn what_doubles_print_is_held() {
+    fn printed_doubles_are_kept() {
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         for round in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

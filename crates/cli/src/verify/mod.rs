@@ -201,19 +201,19 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         wanted.push(Wanted { name, kind, options });
     }
     let devices = device::chosen(&args.device)?;
-    let asked = |which| args.table.iter().any(|&table| table == which || table == Which::All);
-    let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| asked(which)).collect();
+    let requested = |which| args.table.iter().any(|&table| table == which || table == Which::All);
+    let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| requested(which)).collect();
     let progress = Progress::steps(0);
     progress.say("compiling kernels");
     let Args { shards, memory, ref size, seed, .. } = *args;
     let lines = report::Lines::new(&devices, shards.is_some(), args.json);
     let run =
         Run { wanted: &wanted, devices: &devices, shards, memory, size, seed, progress: &progress, lines: &lines };
-    let maps = if asked(Which::Map) { map::steps(&run) } else { 0 };
+    let maps = if requested(Which::Map) { map::steps(&run) } else { 0 };
     let others = tables.iter().map(|&(table, _)| tables::steps(table, &run)).sum::<usize>();
     progress.expect(maps + others);
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
-    if asked(Which::Map) {
+    if requested(Which::Map) {
         rows.extend(map::verify(&run, args.n.unwrap_or(DEFAULT_PAIRS))?);
     }
     for &(table, _) in &tables {
@@ -225,7 +225,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
 
     let refused = refused_devices();
-    let pairs = asked(Which::Map).then(|| args.n.unwrap_or(DEFAULT_PAIRS));
+    let pairs = requested(Which::Map).then(|| args.n.unwrap_or(DEFAULT_PAIRS));
     let rows_of_tables = (!tables.is_empty()).then(|| args.n.unwrap_or(DEFAULT_ROWS));
     let findings =
         Findings { pairs, rows_of_tables, shards, seed, rows, left_out, devices, refused, opencl: opencl_status() };

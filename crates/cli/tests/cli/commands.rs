@@ -122,7 +122,7 @@ fn bad_rows_are_named() {
 }
 
 #[test]
-fn kmers_that_come_again_follow_the_rule() {
+fn duplicate_kmers_follow_the_rule() {
     let folder = Folder::new();
     folder.file("g.fa", ">one\nACG\nTTac\n");
     folder.refused("build g.fa -o t.koel --kmer 33", "33");

@@ -124,7 +124,7 @@ fn rows_without_names_give_the_bytes_of_one_device() {
 }
 
 #[test]
-fn sums_that_do_not_fit_are_told_on_several_devices_too() {
+fn sums_that_do_not_fit_are_reported_on_several_devices_too() {
     let folder = Folder::new();
     folder.file("sums.csv", format!("1,5\n7,{0}\n7,{0}\n", i64::MAX));
     for device in ["cpu", "cpu,cpu"] {

@@ -236,7 +236,7 @@ fn a_stdout_that_cannot_be_written_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_table_or_rows_to_stdout_stand_there_alone() {
+fn stdout_has_only_the_table_or_the_rows() {
     let folder = with_inputs();
     let table = fs::read(folder.path("t.koel")).unwrap();
     for name in ["/dev/stdout", "/dev/fd/1"] {

@@ -313,7 +313,7 @@ fn old_timestamps_beyond_nanoseconds_are_read() {
 /// pyarrow 26 wrote `files/encrypted.parquet`: its footer is plain, and a column is encrypted with a key of its own.
 #[cfg(feature = "parquet")]
 #[test]
-fn encrypted_columns_are_told_from_damage() {
+fn encrypted_columns_are_distinguished_from_damage() {
     let folder = Folder::new();
     folder.file("e.parquet", include_bytes!("files/encrypted.parquet"));
     folder.refused("convert e.parquet -", "are encrypted");

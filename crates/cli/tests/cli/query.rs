@@ -60,7 +60,7 @@ fn keys_of_two_types_are_two_columns() {
 }
 
 #[test]
-fn groups_and_distinct_rows_are_told() {
+fn groups_and_distinct_rows_are_reported() {
     let folder = folder();
     let wanted = "count,ages=count:age,sum:age,mean:age,min:name,max:name,nunique:age,first:name,last:name";
     let found = folder.ok(&format!("groupby people.csv --by city --agg {wanted}"));

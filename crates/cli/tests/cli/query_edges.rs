@@ -1,5 +1,5 @@
-//! Tables of named columns that are seldom so: columns without values, dictionaries that do not go into one, types of all
-//! kinds as text, readers that leave, and options that would be passed over.
+//! Tables of named columns that are seldom so: columns without values, dictionaries that do not go into one, types of
+//! all kinds as text, readers that leave, and options that would be passed over.
 
 use std::fs;
 use std::fs::File;
@@ -47,7 +47,7 @@ fn columns_without_values_are_of_any_type() {
 }
 
 #[test]
-fn types_that_files_tell_stay_without_values() {
+fn types_from_files_are_kept_without_values() {
     let folder = Folder::new();
     let of = |name: &str, column: ArrayRef| {
         arrow(&folder, name, vec![Field::new("k", column.data_type().clone(), true)], vec![vec![column]]);
@@ -89,7 +89,7 @@ fn rows_that_are_dropped_are_not_written() {
 }
 
 #[test]
-fn types_that_do_not_match_are_told_with_the_option_that_helps() {
+fn types_that_do_not_match_are_reported_with_the_option_that_helps() {
     let folder = Folder::new();
     folder.file("text.csv", "k,x\n007,a\n8,b\n");
     folder.file("whole.csv", "k,y\n7,c\n8,d\n");

@@ -68,10 +68,10 @@ fn compacting_tables_number_their_keys() {
     for (order, keys) in [("first", first_seen(&rows)), ("ascending", ascending(&rows))] {
         let ids: HashMap<u32, u32> = keys.iter().zip(0..).map(|(&key, id)| (key, id)).collect();
         let absent = (0..).find(|key| !ids.contains_key(key)).unwrap();
-        let asked: Vec<Row> = rows[..100].iter().copied().chain([(absent, 0)]).collect();
-        write(&folder, "q", &asked);
+        let queried: Vec<Row> = rows[..100].iter().copied().chain([(absent, 0)]).collect();
+        write(&folder, "q", &queried);
         let answer = |&(key, _): &Row| [key].into_iter().chain(ids.get(&key).copied()).map(i128::from).collect();
-        let forward = Expected::new(&[KEY, ("id", "?found")], asked.iter().map(answer));
+        let forward = Expected::new(&[KEY, ("id", "?found")], queried.iter().map(answer));
         let numbers: Vec<u32> = (0..=keys.len() as u32).rev().chain([u32::MAX]).collect();
         folder.file("ids.npy", npy(&format!("({},)", numbers.len()), &numbers));
         let key_of = |&id: &u32| [id].into_iter().chain(keys.get(id as usize).copied()).map(i128::from).collect();
@@ -98,19 +98,19 @@ fn multivalue_tables_give_all_values_in_the_order_of_rows() {
     write(&folder, "a", &rows);
     // Misses first, last and between; duplicate keys.
     let absent: Vec<u32> = (1..).filter(|key| !values.contains_key(key)).take(5).collect();
-    let mut asked = vec![absent[0], absent[1]];
-    asked.extend(values.keys().flat_map(|&key| [key, absent[2], key]));
-    asked.extend([absent[3], absent[4]]);
-    write(&folder, "q", &asked.iter().map(|&key| (key, 9)).collect::<Vec<_>>());
+    let mut queried = vec![absent[0], absent[1]];
+    queried.extend(values.keys().flat_map(|&key| [key, absent[2], key]));
+    queried.extend([absent[3], absent[4]]);
+    write(&folder, "q", &queried.iter().map(|&key| (key, 9)).collect::<Vec<_>>());
     let of = |key: &u32| values.get(key).map_or(&[][..], Vec::as_slice);
     let all = Expected::new(
         &[KEY, ("value", "?found")],
-        asked.iter().flat_map(|key| match of(key) {
+        queried.iter().flat_map(|key| match of(key) {
             [] => vec![cells([*key])],
             values => values.iter().map(|&value| cells([*key, value])).collect(),
         }),
     );
-    let counts = Expected::new(&[KEY, ("count", "<u4")], asked.iter().map(|key| cells([*key, of(key).len() as u32])));
+    let counts = Expected::new(&[KEY, ("count", "<u4")], queried.iter().map(|key| cells([*key, of(key).len() as u32])));
     let mut files = Vec::new();
     for device in devices() {
         for input in ["a.csv", "a.npy"] {
@@ -132,7 +132,7 @@ fn multivalue_tables_give_all_values_in_the_order_of_rows() {
     let strict = folder.koel("lookup t.koel q.csv --strict --device cpu");
     assert_eq!(strict.status.code(), Some(1));
     let missed = 4 + values.len();
-    assert!(stderr(&strict).contains(&format!("{missed} of {} queries", asked.len())), "{}", stderr(&strict));
+    assert!(stderr(&strict).contains(&format!("{missed} of {} queries", queried.len())), "{}", stderr(&strict));
     let said = folder.koel("lookup t.koel q.csv -o out.csv --device cpu");
     assert!(stderr(&said).contains(&format!("{missed} missed")), "{}", stderr(&said));
 }
@@ -144,8 +144,8 @@ fn values_are_retrieved_in_pieces() {
     write(&folder, "a", &(0..all).map(|i| (7, i)).collect::<Vec<_>>());
     folder.ok("build a.npy -o t.koel --table multi --device cpu");
     // 1.2 million values, of which a piece ends within a run, and misses on both sides of each run.
-    let asked: Vec<Row> = (0..400).flat_map(|i| [(7, i), (8, i)]).collect();
-    write(&folder, "q", &asked);
+    let queried: Vec<Row> = (0..400).flat_map(|i| [(7, i), (8, i)]).collect();
+    write(&folder, "q", &queried);
     let said = folder.ok("lookup t.koel q.csv --device cpu");
     let mut lines = said.lines().skip(1);
     for _ in 0..400 {

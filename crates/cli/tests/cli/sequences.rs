@@ -60,7 +60,7 @@ fn damaged_gzip_leaves_no_output() {
 }
 
 #[test]
-fn both_strands_are_one_where_that_is_asked_for() {
+fn both_strands_are_equal_if_requested() {
     let folder = Folder::new();
     // AAAC = 1 is the lesser of it and GTTT = 191; ACGT = 27 is its own other strand.
     folder.file("g.fa", ">g\nGTTTNACGT\n");

@@ -146,7 +146,7 @@ fn quotes_can_be_text_like_any_other() {
 }
 
 #[test]
-fn texts_that_stand_for_nulls_are_nulls() {
+fn null_texts_are_nulls() {
     let folder = Folder::new();
     folder.file("n.csv", "NA,v\n1,5\n1,\nNA,NULL\n,-999\n\"NA\",\"NULL\"\n");
     let nulls = ["--null-value", "NULL", "--null-value", "NA", "--null-value", "-999"];

@@ -124,8 +124,11 @@ fn sets_and_lists_in_shards_are_one_file_and_have_the_answers_of_one() {
                 assert_eq!(found, *expected, "{table} {rest} {count} on {place}");
             }
         }
-        let told = folder.json("info t.koel --json");
-        assert_eq!((&told["table"], &told["pairs"], &told["keys"]), (&one["table"], &one["pairs"], &one["keys"]));
+        let printed = folder.json("info t.koel --json");
+        assert_eq!(
+            (&printed["table"], &printed["pairs"], &printed["keys"]),
+            (&one["table"], &one["pairs"], &one["keys"])
+        );
         folder.refused("lookup t.koel queries.csv --memory 1G", "--memory is for maps in shards");
         folder.refused("lookup t.koel queries.csv --mapped", "--mapped is for tables that are not in shards");
     }
@@ -160,7 +163,7 @@ fn sets_and_ids_are_looked_up_on_several_devices() {
 }
 
 #[test]
-fn info_tells_of_all_shards() {
+fn info_shows_all_shards() {
     let folder = Folder::new();
     pairs(&folder, 4000);
     let built = folder.json("build pairs.csv -o shards.koel --scheme horton --shards 7 --json");
@@ -361,7 +364,7 @@ fn verify_builds_shards_on_each_device_and_on_all() {
 }
 
 #[test]
-fn arrays_of_many_rows_come_back_in_order() {
+fn arrays_of_many_rows_keep_their_order() {
     let folder = Folder::new();
     let rows = 200_000;
     folder.file("p.npy", npy(&format!("({rows}, 2)"), &(0..rows).flat_map(|i| [key(i), i]).collect::<Vec<_>>()));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::folder::Folder;
 
 #[test]
-fn info_tells_what_is_in_a_file() {
+fn info_reports_what_is_in_a_file() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..1000).map(|key| format!("{key},{key}")).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -29,7 +29,7 @@ fn info_tells_what_is_in_a_file() {
 }
 
 #[test]
-fn info_tells_the_costs_of_tables_with_buckets() {
+fn info_reports_the_costs_of_tables_with_buckets() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..40_000u32).map(|i| format!("{},{i}", i.wrapping_mul(0x9e37_79b9))).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -53,7 +53,7 @@ fn info_tells_the_costs_of_tables_with_buckets() {
 }
 
 #[test]
-fn info_tells_the_domain_and_the_sides_of_a_perfect_hash() {
+fn info_reports_the_domain_and_the_sides_of_a_perfect_hash() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..4000).map(|i| format!("{},{i}", i % 50 + 2048 * (i / 50))).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -96,7 +96,7 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
 
 /// Alcantara 2011, Section 4.4: ids in table order, into the slots of a set.
 #[test]
-fn a_set_is_numbered_as_it_stands() {
+fn a_set_is_numbered_in_table_order() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..3000u32).map(|row| (row % 700).wrapping_mul(0x0505_0505).to_string()).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -132,7 +132,7 @@ fn what_cannot_be_is_refused_before_any_row_is_read() {
 
 /// A random seed differs each time, is reported, and is stored in the file: with it the table can be built again.
 #[test]
-fn a_random_seed_is_told_and_builds_the_table_again() {
+fn a_random_seed_is_reported_and_builds_the_table_again() {
     let folder = Folder::new();
     folder.file("t.csv", "1,2\n3,4\n5,6");
     let build =
@@ -143,9 +143,9 @@ fn a_random_seed_is_told_and_builds_the_table_again() {
     let seed = first["seed"].as_u64().unwrap();
     assert_eq!(folder.json("info a.koel --json")["seed"].as_u64(), Some(seed));
     assert_eq!(build("c.koel", &seed.to_string())["digest"], first["digest"]);
-    let told = folder.ok("build t.csv -o d.koel --seed random --device cpu");
+    let printed = folder.ok("build t.csv -o d.koel --seed random --device cpu");
     let stored = folder.json("info d.koel --json")["seed"].as_u64().unwrap();
-    assert!(told.contains(&format!("seed      {stored}\n")), "{told}");
+    assert!(printed.contains(&format!("seed      {stored}\n")), "{printed}");
     folder.refused("build t.csv -o e.koel --seed rand", "`rand` is not a seed");
 }
 

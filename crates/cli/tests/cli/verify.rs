@@ -100,8 +100,10 @@ fn what_cannot_be_held_is_left_out_and_said_so() {
     let left_out = found["left_out"].as_array().unwrap();
     assert!(left_out.len() == 3 && left_out.iter().all(|line| line.as_str().unwrap().starts_with("multi, robin_hood")));
     assert!(rows(&found).len() == 3 && rows(&found).iter().all(|row| text(row, "cut").contains("28 bits")), "{found}");
-    let told = folder.ok(&format!("{alone} --table set,multi"));
-    assert!(told.contains("left out: multi, robin_hood classic") && told.lines().next().unwrap().starts_with("table"));
+    let printed = folder.ok(&format!("{alone} --table set,multi"));
+    assert!(
+        printed.contains("left out: multi, robin_hood classic") && printed.lines().next().unwrap().starts_with("table")
+    );
 }
 
 /// Maps of wide keys and values: each of the four tables, also keys with equal halves, a reference and the devices.
@@ -120,11 +122,11 @@ fn wide_maps_are_verified_where_their_schemes_are() {
             let digests: BTreeSet<_> = rows.iter().map(|row| text(row, "digest")).collect();
             assert_eq!(digests.len(), sets, "{types}");
         }
-        let told = folder.ok(&format!("{verify} --n 500 --device cpu"));
-        assert!(told.contains("u64, u64  random") && told.contains("u64       halves"), "{told}");
+        let printed = folder.ok(&format!("{verify} --n 500 --device cpu"));
+        assert!(printed.contains("u64, u64  random") && printed.contains("u64       halves"), "{printed}");
     }
-    let told = folder.ok("verify --scheme robin_hood --kind canonical --sequence random --n 500 --device cpu");
-    assert!(told.contains("u64, u64"), "{told}");
+    let printed = folder.ok("verify --scheme robin_hood --kind canonical --sequence random --n 500 --device cpu");
+    assert!(printed.contains("u64, u64"), "{printed}");
     for narrow in ["bucketized --bucket-slots 16", "robin_hood --max-ages 4"] {
         let narrow = folder.ok(&format!("verify --scheme {narrow} --kind canonical --n 500 --device cpu"));
         assert!(!narrow.contains("u64"), "parameters are those of tables of 32 bits: {narrow}");
@@ -144,7 +146,7 @@ fn without_a_table_it_verifies_maps() {
 }
 
 #[test]
-fn images_that_nothing_was_compared_with_are_told_of() {
+fn images_that_nothing_was_compared_with_are_reported() {
     let folder = Folder::new();
     for (table, kind, is_told) in [("set", "canonical", true), ("set", "classic", false), ("join", "canonical", false)]
     {

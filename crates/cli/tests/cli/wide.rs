@@ -1,5 +1,5 @@
-//! The command on numbers of 64 bits and numbers below zero, against plain maps and loops: from text and from arrays, to
-//! text and to arrays, and the same bytes on every device.
+//! The command on numbers of 64 bits and numbers below zero, against plain maps and loops: from text and from arrays,
+//! to text and to arrays, and the same bytes on every device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -83,7 +83,7 @@ fn distinct_numbers_are_those_of_numpy() {
 }
 
 #[test]
-fn distinct_numbers_of_every_type_come_in_their_order() {
+fn distinct_numbers_of_every_type_keep_their_order() {
     let folder = Folder::new();
     let all = numbers(3000, 1);
     let of = |keep: fn(&i128) -> bool| all.iter().copied().filter(keep).collect::<Vec<_>>();
@@ -269,11 +269,11 @@ fn maps_of_every_type_give_back_what_they_were_given() {
             let (held, absent): (Vec<_>, Vec<_>) = rows.iter().enumerate().partition(|(i, _)| i % 3 != 2);
             let held: Vec<_> = held.into_iter().map(|(_, &row)| row).collect();
             folder.file("p.csv", held.iter().map(|(key, value)| format!("{key},{value}\n")).collect::<String>());
-            let asked = held.iter().copied().map(|(key, value)| (key, Some(value)));
-            let asked = asked.chain(absent.into_iter().map(|(_, row)| (row.0, None))).collect::<Vec<_>>();
-            folder.file("q.csv", asked.iter().map(|(key, _)| format!("{key}\n")).collect::<String>());
+            let queried = held.iter().copied().map(|(key, value)| (key, Some(value)));
+            let queried = queried.chain(absent.into_iter().map(|(_, row)| (row.0, None))).collect::<Vec<_>>();
+            folder.file("q.csv", queried.iter().map(|(key, _)| format!("{key}\n")).collect::<String>());
             let shown = |value: &Option<i128>| value.map_or(String::new(), |value| value.to_string());
-            let expected = asked.iter().map(|(key, value)| format!("{key},{}\n", shown(value))).collect::<String>();
+            let expected = queried.iter().map(|(key, value)| format!("{key},{}\n", shown(value))).collect::<String>();
             let mut digests = BTreeSet::new();
             for device in devices() {
                 let build = format!("build p.csv -o t.koel --keys {keys} --values {values} --device {device} --json");
@@ -296,7 +296,7 @@ fn maps_of_every_type_give_back_what_they_were_given() {
 }
 
 #[test]
-fn tables_of_one_type_are_asked_with_others() {
+fn tables_of_one_type_are_queried_with_others() {
     let folder = Folder::new();
     folder.file("u.csv", "5,1\n4294967295,2\n0,3\n");
     folder.file("s.csv", "5,1\n-1,2\n-9223372036854775808,3\n");
@@ -318,17 +318,17 @@ fn tables_of_one_type_are_asked_with_others() {
         ("w", "signed", "-1,\n5,1\n4294967295,\n-9223372036854775808,\n-1,\n"),
         ("w", "wide", "18446744073709551615,2\n5,1\n9223372036854775808,3\n0,\n"),
     ] {
-        let asked = |table: &str, more: &str| folder.ok(&format!("lookup {table} {queries}.csv --device cpu {more}"));
-        assert_eq!(asked(&format!("{table}.koel"), ""), format!("key,value\n{rows}"));
-        assert_eq!(asked(&format!("{table}.multi"), ""), format!("key,value\n{rows}"));
+        let queried = |table: &str, more: &str| folder.ok(&format!("lookup {table} {queries}.csv --device cpu {more}"));
+        assert_eq!(queried(&format!("{table}.koel"), ""), format!("key,value\n{rows}"));
+        assert_eq!(queried(&format!("{table}.multi"), ""), format!("key,value\n{rows}"));
         let flags = |yes: &str, no: &str| -> String {
             let flag = |row: &str| row.split_once(',').map(|(key, value)| (key.to_owned(), value.is_empty())).unwrap();
             let line = |(key, missed)| format!("{key},{}\n", if missed { no } else { yes });
             rows.lines().map(flag).map(line).collect()
         };
-        assert_eq!(asked(&format!("{table}.set"), ""), format!("key,found\n{}", flags("1", "0")));
-        assert_eq!(asked(&format!("{table}.multi"), "--count"), format!("key,count\n{}", flags("1", "0")));
-        let ids = asked(&format!("{table}.compact"), "");
+        assert_eq!(queried(&format!("{table}.set"), ""), format!("key,found\n{}", flags("1", "0")));
+        assert_eq!(queried(&format!("{table}.multi"), "--count"), format!("key,count\n{}", flags("1", "0")));
+        let ids = queried(&format!("{table}.compact"), "");
         let hits = |text: &str| text.lines().filter(|line| !line.ends_with(',')).count();
         assert_eq!(hits(&ids), hits(&format!("key,id\n{rows}")), "{ids}");
         let strict = folder.koel(&format!("lookup {table}.koel {queries}.csv --strict --device cpu"));
@@ -364,11 +364,11 @@ fn ids_ascend_as_numbers_do() {
         let key = |id: &i128| [Some(*id), unique.get(*id as usize).copied()].to_vec();
         let reverse = Expected::new(&[("id", "<u4"), ("key", "?found <i8")], ids.iter().map(key));
         let id = |number: &i128| unique.iter().position(|other| other == number).map(|id| id as i128);
-        let asked: Vec<i128> = keys[..200].iter().flat_map(|&key| [key, key ^ 1 << 20]).collect();
-        column(&folder, "q", "<i8", &asked);
+        let queried: Vec<i128> = keys[..200].iter().flat_map(|&key| [key, key ^ 1 << 20]).collect();
+        column(&folder, "q", "<i8", &queried);
         let forward = Expected::new(
             &[("key", "<i8"), ("id", "?found")],
-            asked.iter().map(|number| vec![Some(*number), id(number)]),
+            queried.iter().map(|number| vec![Some(*number), id(number)]),
         );
         for device in devices() {
             folder.ok(&format!("build k.npy -o t.koel --table compact --ids {order} --device {device}"));
@@ -387,15 +387,15 @@ fn all_values_of_wide_keys_keep_their_order() {
     let keys = numbers(1500, 8);
     let rows: Vec<(i128, i128)> = keys.iter().zip(0..).map(|(&key, i)| (key, (700 - i) << 33)).collect();
     pairs(&folder, "m", "<i8", &rows);
-    let mut asked = vec![3 << 33, 9 << 33];
-    asked.extend(ascending(&keys).iter().take(60).flat_map(|&key| [key, 11 << 33]));
-    column(&folder, "q", "<i8", &asked);
+    let mut queried = vec![3 << 33, 9 << 33];
+    queried.extend(ascending(&keys).iter().take(60).flat_map(|&key| [key, 11 << 33]));
+    column(&folder, "q", "<i8", &queried);
     let of = |key: i128| rows.iter().filter(move |row| row.0 == key).map(|row| row.1);
     let row = |&key: &i128| match of(key).count() {
         0 => vec![vec![Some(key)]],
         _ => of(key).map(|value| vec![Some(key), Some(value)]).collect(),
     };
-    let all = Expected::new(&[("key", "<i8"), ("value", "?found <i8")], asked.iter().flat_map(row));
+    let all = Expected::new(&[("key", "<i8"), ("value", "?found <i8")], queried.iter().flat_map(row));
     let mut files = BTreeSet::new();
     for device in devices() {
         for input in ["m.npy", "m.csv"] {
@@ -423,14 +423,14 @@ fn all_values_of_wide_keys_keep_their_order() {
 }
 
 #[test]
-fn text_that_asks_for_more_than_32_bits_is_told_of() {
+fn text_that_needs_more_than_32_bits_is_reported() {
     let folder = Folder::new();
     folder.file("narrow.csv", "1,4294967295\n");
     folder.file("wide.csv", "key,value\n4294967296,-5\n");
     let said = |arguments: &str| stderr(&folder.koel(arguments));
     assert_eq!(said("unique narrow.csv --device cpu"), "");
-    let told = "wide.csv: keys are u64, values are i32, the narrowest type that holds them\n";
-    assert_eq!(said("build wide.csv -o t.koel --device cpu"), told);
+    let printed = "wide.csv: keys are u64, values are i32, the narrowest type that holds them\n";
+    assert_eq!(said("build wide.csv -o t.koel --device cpu"), printed);
     assert_eq!(said("build wide.csv -o t.koel --keys u64 --values i64 --device cpu"), "");
     assert_eq!(said("-q build wide.csv -o t.koel --device cpu"), "");
     assert_eq!(said("unique wide.csv --device cpu"), "wide.csv: keys are u64, the narrowest type that holds them\n");
@@ -474,8 +474,8 @@ fn what_wide_tables_do_not_have_is_refused() {
         folder.ok(&format!("build w.csv -o t {size} --device cpu"));
         assert_eq!(folder.ok("lookup t w.csv --device cpu"), "key,value\n4294967296,1\n-3,2\n", "{size}");
     }
-    let told = folder.ok("info t");
-    assert!(told.contains("robin_hood") && told.contains("sequence random"), "{told}");
+    let printed = folder.ok("info t");
+    assert!(printed.contains("robin_hood") && printed.contains("sequence random"), "{printed}");
     folder.file("twice.csv", "-5,1\n-7,2\n-5,3\n-7,4\n4294967296,5\n");
     folder
         .refused("-q build twice.csv -o t --device cpu", "key -7 occurs more than once (it is the smallest such key)");

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_decimals_are_told() {
+    fn wide_decimals_are_reported() {
         let column = |last: Option<i128>| -> ArrayRef { Arc::new(Decimal128Array::from(vec![Some(-1), None, last])) };
         let mut numbers = vec![];
         assert!(number(&column(Some(i64::MAX.into())), &mut numbers));

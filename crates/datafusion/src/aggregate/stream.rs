@@ -227,9 +227,9 @@ impl Aggregator {
             let Some(batch) = self.batch().await? else { break };
             rows += batch.num_rows();
             // The operator that processes a batch accounts for it; more batches need a reservation.
-            let has_room = wanted == 1 || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
+            let fits = wanted == 1 || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
             batches.push(batch);
-            if !has_room {
+            if !fits {
                 break;
             }
         }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_told() {
+    fn too_many_are_reported() {
         let column = |texts: usize| -> ArrayRef {
             Arc::new((0..texts).map(|i| Some(format!("the long text number {i}"))).collect::<StringViewArray>())
         };

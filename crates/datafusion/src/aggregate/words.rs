@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_too_wide_are_told() {
+    fn keys_that_are_too_wide_are_reported() {
         let mut words = words(&[DataType::Int64]);
         let mut numbers = vec![];
         let mut fits =

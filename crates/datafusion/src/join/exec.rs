@@ -233,8 +233,8 @@ fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
             return Err(format!("keys {left} of {build} and {right} of {probe} are compared by a cast"));
         }
     }
-    let strange = join.filter().into_iter().flat_map(|filter| filter.column_indices());
-    if strange.into_iter().any(|column| column.side == JoinSide::None) {
+    let misplaced = join.filter().into_iter().flat_map(|filter| filter.column_indices());
+    if misplaced.into_iter().any(|column| column.side == JoinSide::None) {
         return Err("its filter has a column of neither side".into());
     }
     Ok(())

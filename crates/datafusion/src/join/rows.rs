@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lonely_rows_stand_in_order_wherever_slices_end() {
+    fn lonely_rows_are_in_order_wherever_slices_end() {
         // Of 6 rows, row 1 matches 7 and 8, and row 4 matches 9.
         let pairs = [(1, 7), (1, 8), (4, 9)];
         let whole = [(0, NO_ROW), (1, 7), (1, 8), (2, NO_ROW), (3, NO_ROW), (4, 9), (5, NO_ROW)];

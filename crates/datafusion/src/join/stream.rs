@@ -113,14 +113,14 @@ impl Prober {
         let (spec, build, time) = (Arc::clone(&self.spec), Arc::clone(&self.build), self.metrics.probe.clone());
         if spec.wants_pairs() {
             let at_once = self.at_once();
-            let pairs = self.asked(move || {
+            let pairs = self.look_up(move || {
                 let _timed = time.timer();
                 let probe = build.index.probe(&spec.probe_keys(&batches)?, spec.listed(), at_once)?;
                 Ok(Pairs::new(batches, probe, at_once))
             });
             return Ok(State::Pairs(pairs.await?, Open::default()));
         }
-        let found = self.asked(move || {
+        let found = self.look_up(move || {
             let _timed = time.timer();
             let first_occurrences = build.index.first_occurrences(&spec.probe_keys(&batches)?)?;
             Ok((batches, first_occurrences))
@@ -155,9 +155,9 @@ impl Prober {
             }
             rows += batch.num_rows();
             // The operator that processes a batch accounts for it; more batches need a reservation.
-            let has_room = !is_remote || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
+            let fits = !is_remote || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
             batches.push(batch);
-            if !has_room {
+            if !fits {
                 break;
             }
         }
@@ -165,7 +165,7 @@ impl Prober {
     }
 
     /// Runs work that may block on a device, on a blocking thread if the index is on one.
-    async fn asked<T: Send + 'static>(&mut self, question: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    async fn look_up<T: Send + 'static>(&mut self, question: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         if !self.build.index.is_remote() {
             return question();
         }
@@ -178,7 +178,7 @@ impl Prober {
         if pairs.is_short() {
             let (build, time) = (Arc::clone(&self.build), self.metrics.probe.clone());
             pairs = self
-                .asked(move || {
+                .look_up(move || {
                     let _timed = time.timer();
                     pairs.load(&build.index)?;
                     Ok(pairs)

@@ -24,7 +24,8 @@ use crate::common::{KEYS, Table, listed, rows, sorted};
 use crate::devices::has_opencl;
 use crate::rule::{answer, context};
 
-/// A plan for SQL over a table `t`, without koel: `one` partition, partial and final ones (`final`), or final ones by hash (`hash`).
+/// A plan for SQL over a table `t`, without koel: `one` partition, partial and final ones (`final`), or final ones by
+/// hash (`hash`).
 async fn stock(table: &Table, sql: &str, shape: &str) -> Arc<dyn ExecutionPlan> {
     let partitions = if shape == "one" { 1 } else { 3 };
     let config = SessionConfig::new().with_target_partitions(partitions).with_repartition_aggregations(shape == "hash");
@@ -308,7 +309,7 @@ async fn devices_give_the_groups_of_the_cpu_in_its_order() {
 
 /// Many rows of one group and an input that never ends its batches: who cannot be stopped is found out.
 #[tokio::test(flavor = "current_thread")]
-async fn whoever_stops_listening_stops_the_work() {
+async fn a_dropped_stream_stops_the_work() {
     let table = Table::random(10, "t", &["int32"], &[&[8000; 25]], 1, 0.0);
     let context = context(KoelOptions::default().device("cpu"));
     let of = MemTable::try_new(Arc::clone(&table.schema), table.partitions.clone()).expect("a table");
@@ -364,7 +365,7 @@ async fn aggregates_are_taken_and_say_where_they_ran() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn ordered_groups_come_by_first_appearance() {
+async fn ordered_groups_are_by_first_appearance() {
     let table = Table::random(11, "t", &["utf8view", "int64", "float"], &[&[500, 300], &[700], &[100, 200]], 200, 0.1);
     let config = SessionConfig::new().with_target_partitions(3).with_batch_size(64);
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);

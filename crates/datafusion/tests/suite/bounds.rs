@@ -73,7 +73,7 @@ async fn bounds_of_other_types_leave_in_what_is_wanted() {
 
 /// A table in memory reads none.
 #[tokio::test]
-async fn bounds_that_nobody_reads_are_not_computed() {
+async fn bounds_that_no_one_reads_are_not_computed() {
     let context = context(KoelOptions::default());
     answer(&context, "create table few as select value as id from generate_series(5, 9)").await;
     answer(&context, "create table many as select value as id from generate_series(1, 90)").await;

@@ -53,7 +53,7 @@ async fn check_merged(join: &Join<'_>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn joins_without_room_are_merged_on_disk() {
+async fn joins_without_memory_are_merged_on_disk() {
     let of = |seed, key| {
         let left = Table::random(seed, "l", &[key], &[&[900; 90], &[500; 90]], 120_000, 0.02);
         let right = Table::random(50 + seed, "r", &[key], &[&[100; 20], &[1], &[80; 5]], 120_000, 0.02);
@@ -78,7 +78,7 @@ async fn joins_without_room_are_merged_on_disk() {
 
 /// koel needs more memory in addition to the rows than HashJoinExec, which has enough here.
 #[tokio::test]
-async fn joins_without_room_for_koel_and_without_a_disk_are_hashed() {
+async fn joins_without_memory_for_koel_and_without_a_disk_are_hashed() {
     for (seed, key) in (0..).zip(KEYS.into_iter().filter(|key| *key != "boolean")) {
         let left = Table::random(seed, "l", &[key], &[&[1000; 8]], 20_000, 0.1);
         let right = Table::random(50 + seed, "r", &[key], &[&[700; 2], &[400]], 20_000, 0.1);
@@ -96,20 +96,20 @@ async fn joins_without_room_for_koel_and_without_a_disk_are_hashed() {
 }
 
 #[tokio::test]
-async fn where_nobody_has_room_the_error_says_so() {
+async fn without_any_memory_the_error_says_so() {
     let left = Table::random(7, "l", &["int64"], &[&[5000, 5000]], 1000, 0.0);
     let right = Table::random(8, "r", &["int64"], &[&[100]], 1000, 0.0);
     let (how, nulls, mode) = (JoinType::Inner, NullEquality::NullEqualsNothing, PartitionMode::CollectLeft);
     let plan = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None }.koel();
     let small = |disk| runtime(200_000, disk);
     let error =
-        run(&plan, context(small(DiskManagerMode::Disabled), KoelOptions::default())).await.expect_err("no room");
+        run(&plan, context(small(DiskManagerMode::Disabled), KoelOptions::default())).await.expect_err("out of memory");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
     // In one order there is koel alone.
     let stock = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None }.stock();
     let options = KoelOptions::default().ordered(true);
     let plan = KoelRule::new(options.clone()).optimize(stock, &ConfigOptions::default()).expect("a plan");
-    let error = run(&plan, context(small(DiskManagerMode::OsTmpDirectory), options)).await.expect_err("no room");
+    let error = run(&plan, context(small(DiskManagerMode::OsTmpDirectory), options)).await.expect_err("out of memory");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
     assert!(error.to_string().contains("koel.ordered = false"), "{error}");
 }

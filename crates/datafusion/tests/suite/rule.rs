@@ -125,7 +125,7 @@ async fn options_are_set_by_sql_and_checked() {
 
 /// Operators that require an order of their input.
 #[tokio::test]
-async fn merges_are_taken_where_nobody_counts_on_their_order() {
+async fn merges_are_taken_where_no_one_relies_on_their_order() {
     let context = with_tables().await;
     answer(&context, "set datafusion.optimizer.prefer_hash_join = false").await;
     let joined = "select l.id, r.b from l join r on l.id = r.id";

@@ -108,7 +108,7 @@ async fn times_are_told() {
 
 /// 2,000,000 probe rows with 4,000 matches each: the test detects operators that work ahead, or that cannot be stopped.
 #[tokio::test(flavor = "current_thread")]
-async fn whoever_stops_listening_stops_the_work() {
+async fn a_dropped_stream_stops_the_work() {
     let left = Table::random(11, "l", &["int32"], &[&[4000]], 1, 0.0);
     let right = Table::random(12, "r", &["int32"], &[&[8000; 25]], 1, 0.0);
     let never = filter(&left, &right, -1);

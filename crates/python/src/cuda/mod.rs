@@ -38,8 +38,8 @@ pub(crate) use voxels::{neighbours, voxelize};
 ///
 /// # Errors
 /// TypeError if the arrays or the requested device are different ones; DeviceError without a driver.
-pub(crate) fn device_of(asked: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
-    device::begin_on_gpu(asked)?;
+pub(crate) fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
+    device::begin_on_gpu(requested)?;
     let mut first: Option<(&str, i32)> = None;
     for array in arrays {
         let Some(ordinal) = array.ordinal()? else { continue };
@@ -56,11 +56,11 @@ pub(crate) fn device_of(asked: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, An
     let cuda = Cuda::nth(ordinal)?;
     let device = Any::OpenCl(cuda.device().clone());
     let id = device::shown(&device);
-    if asked != "auto" && asked != id {
-        let is_same = device::device(asked, usize::MAX)?.is(&id);
+    if requested != "auto" && requested != id {
+        let is_same = device::device(requested, usize::MAX)?.is(&id);
         if !is_same {
             let text = format!(
-                "{name} is on CUDA device {ordinal}, which is {id}, and the device of this call is {asked}: leave out device="
+                "{name} is on CUDA device {ordinal}, which is {id}, and the device of this call is {requested}: leave out device="
             );
             return Err(PyTypeError::new_err(text).into());
         }
@@ -99,13 +99,13 @@ pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
 /// kept for later calls was freed.
 pub(crate) fn on_gpu(
     py: Python<'_>,
-    asked: &str,
+    requested: &str,
     arrays: &[&(dyn Placed + Sync)],
     work: impl Fn(&Cuda, &Any) -> Result<Vec<Array>> + Send + Sync,
 ) -> PyResult<Vec<Array>> {
     Ok(py.detach(|| {
         let arrays: Vec<&dyn Placed> = arrays.iter().map(|&array| array as &dyn Placed).collect();
-        let (cuda, device) = device_of(asked, &arrays)?;
+        let (cuda, device) = device_of(requested, &arrays)?;
         in_pool(|_| {
             let results = match work(&cuda, &device) {
                 Err(Failure::Koel(koel::Error::OutOfMemory { .. })) => {

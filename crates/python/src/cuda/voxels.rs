@@ -76,7 +76,7 @@ pub(crate) fn neighbours(places: &Bound<'_, PyAny>, kernel: u32, device: &str) -
 fn map<W: Word>(cuda: &Cuda, places: &GpuMatrix, kernel: u32) -> Result<Vec<Array>> {
     let (rows, columns) = (places.shape[0], kernel.pow(3) as usize);
     if rows > i32::MAX as usize {
-        return Err(koel::Error::TooLarge { what: "voxels", asked: rows as u64, most: i32::MAX as u64 }.into());
+        return Err(koel::Error::TooLarge { what: "voxels", requested: rows as u64, most: i32::MAX as u64 }.into());
     }
     let memory = imported(cuda, places)?;
     let items = memory.buffer::<W>(memory.bytes() / size_of::<W>())?;

@@ -82,16 +82,16 @@ pub(crate) fn join_stream(
     let (how, is_exchanged) = kind(how)?;
     let on = key_names(on, left_on, right_on)?;
     let limit = memory::limit(memory_limit, temp_dir)?;
-    let asked = columns.map(|columns| names("columns", columns)).transpose()?;
+    let requested = columns.map(|columns| names("columns", columns)).transpose()?;
     let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
     let (left, right) = (Table::of("left", left)?, Table::of("right", right)?);
     let rows = left.many().max(right.many());
     let place = |(own, other): &(String, String)| Ok((left.place(own)?, right.place(other)?));
     let on = on.iter().map(place).collect::<Result<Vec<_>>>()?;
 
-    let asking = Asking { left: &left, right: &right, on: &on, how, is_exchanged, suffix };
-    let outs = chosen(asking.outs(), asked)?;
-    let mut picks = [asking.keys(|key| key.0), asking.keys(|key| key.1)];
+    let join_columns = JoinColumns { left: &left, right: &right, on: &on, how, is_exchanged, suffix };
+    let outs = chosen(join_columns.outs(), requested)?;
+    let mut picks = [join_columns.keys(|key| key.0), join_columns.keys(|key| key.1)];
     let columns: Vec<Output> = outs.iter().map(|out| out.from.output(&on, is_exchanged, &mut picks)).collect();
     let place = |side: usize, at: usize| picks[side].iter().position(|pick| pick.0 == at).unwrap_or_default();
     let mut on: Vec<(usize, usize)> = on.iter().map(|&(own, other)| (place(0, own), place(1, other))).collect();
@@ -186,7 +186,7 @@ impl From {
     }
 }
 
-struct Asking<'a> {
+struct JoinColumns<'a> {
     left: &'a Table,
     right: &'a Table,
     on: &'a [(usize, usize)],
@@ -195,7 +195,7 @@ struct Asking<'a> {
     suffix: &'a str,
 }
 
-impl Asking<'_> {
+impl JoinColumns<'_> {
     /// The types of a key on both sides: one that has nothing but nulls is of the other one's.
     fn types(&self, (own, other): (usize, usize)) -> (DataType, DataType) {
         let (own, other) = (self.left.type_of(own), self.right.type_of(other));
@@ -251,11 +251,11 @@ impl Asking<'_> {
 }
 
 /// The requested columns, in that order, or all.
-fn chosen(mut outs: Vec<Out>, asked: Option<Vec<String>>) -> Result<Vec<Out>> {
-    let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
+fn chosen(mut outs: Vec<Out>, requested: Option<Vec<String>>) -> Result<Vec<Out>> {
+    let is_requested = |out: &&Out| requested.as_ref().is_none_or(|requested| requested.contains(&out.name));
     // A suffix is only added to names of the right table that the left one has too.
     let mut sides = HashMap::new();
-    let are_of_one_side = outs.iter().filter(is_asked).any(|out| {
+    let are_of_one_side = outs.iter().filter(is_requested).any(|out| {
         let is_left = matches!(out.from, From::Left(_));
         sides.insert(out.name.as_str(), is_left) == Some(is_left)
     });
@@ -264,15 +264,15 @@ fn chosen(mut outs: Vec<Out>, asked: Option<Vec<String>>) -> Result<Vec<Out>> {
     } else {
         "rename one of them, give another suffix, or leave both out with columns=[..]"
     };
-    check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), advice)?;
-    let Some(asked) = asked else { return Ok(outs) };
-    check_names(asked.iter().map(String::as_str), "name each once")?;
+    check_names(outs.iter().filter(is_requested).map(|out| out.name.as_str()), advice)?;
+    let Some(requested) = requested else { return Ok(outs) };
+    check_names(requested.iter().map(String::as_str), "name each once")?;
     let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
     let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
         Some(at) => Ok(outs.swap_remove(at)),
         None => Err(koel_arrow::Error::MissingColumn { column: name.clone(), there: there.clone() }.into()),
     };
-    asked.iter().map(take).collect()
+    requested.iter().map(take).collect()
 }
 
 /// Refuses keys that cannot be compared, before any row is read.

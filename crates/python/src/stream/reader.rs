@@ -190,7 +190,7 @@ impl Iterator for Batches {
             return None;
         }
         // The caller may hold the lock, and the work may need it.
-        let next = Python::try_attach(|py| py.detach(|| self.work.next()).map_err(|error| told(py, &error)));
+        let next = Python::try_attach(|py| py.detach(|| self.work.next()).map_err(|error| to_python(py, &error)));
         let next = next.unwrap_or_else(|| Err(ArrowError::ExternalError(gone().to_string().into())));
         // An error is returned again by the next call: a caller must not take it for the end of the rows.
         self.is_done = matches!(next, Ok(None));
@@ -199,7 +199,7 @@ impl Iterator for Batches {
 }
 
 /// An error as Arrow's, which has kinds and a text.
-fn told(py: Python<'_>, error: &PyErr) -> ArrowError {
+fn to_python(py: Python<'_>, error: &PyErr) -> ArrowError {
     // The text of a C string has no zeros.
     let text = error.to_string().replace('\0', " ");
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {

@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::integers::{Integers, Role, Type, dtype, integers, queried, words};
-use super::{check_load, info, told, with_settings};
+use super::{check_load, info, to_error, with_settings};
 use crate::device::shown;
 use crate::error::Result;
 use crate::join::{self, check_result};
 use crate::output::{array, found};
 use crate::run::{PIECE, Stop, detached, detached_on};
 
-enum Held {
+enum AnyWidth {
     Narrow(JoinIndex<Any, AnyScheme>),
     Wide(JoinIndex<Any, BucketizedOf<u64, u32>>),
 }
@@ -38,7 +38,7 @@ enum Held {
 /// (array([0, 2, 2]), array([1, 0, 2]))
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct Index {
-    held: Held,
+    any_width: AnyWidth,
     keys: Type,
     device: String,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Index {
 impl Index {
     /// The rows of a join; a long result piece by piece.
     fn rows(&self, left: &koel_arrow::Column, how: JoinKind, stop: &Stop) -> Result<JoinRows> {
-        with_keys!(&self.held, |index, K| {
+        with_keys!(&self.any_width, |index, K| {
             let left = queried::<K>(left, self.keys, |keys| Ok(index.table().contains(keys)?))?;
             let joined = index.join(&left, how)?;
             check_result(joined.len())?;
@@ -69,7 +69,7 @@ impl Index {
     pub(crate) fn indexer<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let Integers { column, .. } = integers("keys", keys)?;
         let rows = detached(py, |stop| {
-            if with_keys!(&self.held, |index, K| index.keys_len() < index.len()) {
+            if with_keys!(&self.any_width, |index, K| index.keys_len() < index.len()) {
                 let text = "the index has a key more than once: use its join, which returns all rows of a key";
                 return Err(PyValueError::new_err(text).into());
             }
@@ -93,21 +93,21 @@ impl Index {
         check_load(load_factor)?;
         let Integers { column, of, .. } = integers("keys", keys)?;
         let open = || crate::device::device(device, column.len());
-        let (held, device) = detached_on(py, open, |device, _| {
-            let (scheme, told) = (Bucketized::canonical(8), |error: koel::Error| told(error.into(), of));
-            let held = match of.bits {
+        let (any_width, device) = detached_on(py, open, |device, _| {
+            let (scheme, to_error) = (Bucketized::canonical(8), |error: koel::Error| to_error(error.into(), of));
+            let any_width = match of.bits {
                 32 => {
                     let builder = with_settings!(JoinIndex::builder(AnyScheme::from(scheme)), load_factor, seed, of);
-                    Held::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
+                    AnyWidth::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
                 }
                 _ => {
                     let builder = with_settings!(JoinIndex::builder(scheme.of::<u64, u32>()), load_factor, seed, of);
-                    Held::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
+                    AnyWidth::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
                 }
             };
-            Ok((held, shown(&device)))
+            Ok((any_width, shown(&device)))
         })?;
-        Ok(Index { held, keys: of, device })
+        Ok(Index { any_width, keys: of, device })
     }
 
     /// Opens a file and checks all of its contents.
@@ -128,11 +128,11 @@ impl Index {
             || crate::device::device(device, usize::MAX),
             |device, _| {
                 let (info, keys) = info(&path, Contents::Multi, "koel.Index")?;
-                let held = match info.key_bits {
-                    32 => Held::Narrow(JoinIndex::open(&device, &path)?),
-                    _ => Held::Wide(JoinIndex::open(&device, &path)?),
+                let any_width = match info.key_bits {
+                    32 => AnyWidth::Narrow(JoinIndex::open(&device, &path)?),
+                    _ => AnyWidth::Wide(JoinIndex::open(&device, &path)?),
                 };
-                Ok(Index { held, keys, device: shown(&device) })
+                Ok(Index { any_width, keys, device: shown(&device) })
             },
         )
     }
@@ -170,7 +170,7 @@ impl Index {
     /// ...     index.save(os.path.join(folder, "index.koel")) == index.digest()
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, |_| with_keys!(&self.held, |index, K| Ok(index.save(&path)?.to_string())))
+        detached(py, |_| with_keys!(&self.any_width, |index, K| Ok(index.save(&path)?.to_string())))
     }
 
     /// A checksum of the contents: equal indices have the same one on every device.
@@ -179,7 +179,7 @@ impl Index {
     /// >>> koel.Index([30, 10]).digest() == koel.Index([30, 10]).digest()
     /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, |_| with_keys!(&self.held, |index, K| Ok(index.digest()?.to_string())))
+        detached(py, |_| with_keys!(&self.any_width, |index, K| Ok(index.digest()?.to_string())))
     }
 
     /// The device: "cpu", "opencl:0", ..
@@ -197,11 +197,11 @@ impl Index {
     /// Whether there are no duplicate keys.
     #[getter]
     fn is_unique(&self) -> bool {
-        with_keys!(&self.held, |index, K| index.keys_len() == index.len())
+        with_keys!(&self.any_width, |index, K| index.keys_len() == index.len())
     }
 
     fn __len__(&self) -> usize {
-        with_keys!(&self.held, |index, K| index.len())
+        with_keys!(&self.any_width, |index, K| index.len())
     }
 
     fn __repr__(&self) -> String {

@@ -250,7 +250,7 @@ pub(super) fn each_piece<K: Width>(
 
 /// The word for keys in CUDA memory that a table's type does not hold: one that the table does not have, by `has`.
 #[cfg(feature = "opencl")]
-pub(super) fn stand_in<K: Width>(from: Type, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
+pub(super) fn replacement<K: Width>(from: Type, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
     if to.holds(from) { Ok(K::default()) } else { absent_word(has) }
 }
 

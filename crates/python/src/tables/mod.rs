@@ -11,12 +11,12 @@
 
 /// The body with the structure inside, whose keys are `$K`.
 macro_rules! with_keys {
-    ($held:expr, |$inner:ident, $K:ident| $body:expr) => {
-        with_keys!(@ $held, $inner, $K, $body, (Narrow, u32), (Wide, u64))
+    ($any_width:expr, |$inner:ident, $K:ident| $body:expr) => {
+        with_keys!(@ $any_width, $inner, $K, $body, (Narrow, u32), (Wide, u64))
     };
-    (@ $held:expr, $inner:ident, $K:ident, $body:expr, $(($variant:ident, $key:ty)),*) => {
-        match $held {
-            $(Held::$variant($inner) => {
+    (@ $any_width:expr, $inner:ident, $K:ident, $body:expr, $(($variant:ident, $key:ty)),*) => {
+        match $any_width {
+            $(AnyWidth::$variant($inner) => {
                 #[allow(dead_code, reason = "not all that is done with keys names their type")]
                 type $K = $key;
                 $body
@@ -27,15 +27,15 @@ macro_rules! with_keys {
 
 /// The same of a table whose values are `$V`.
 macro_rules! with_table {
-    ($held:expr, |$inner:ident, $K:ident, $V:ident| $body:expr) => {
+    ($any_width:expr, |$inner:ident, $K:ident, $V:ident| $body:expr) => {
         with_table!(
-            @ $held, $inner, $K, $V, $body,
+            @ $any_width, $inner, $K, $V, $body,
             (Narrow, u32, u32), (NarrowToWide, u32, u64), (WideToNarrow, u64, u32), (Wide, u64, u64)
         )
     };
-    (@ $held:expr, $inner:ident, $K:ident, $V:ident, $body:expr, $(($variant:ident, $key:ty, $value:ty)),*) => {
-        match $held {
-            $(Held::$variant($inner) => {
+    (@ $any_width:expr, $inner:ident, $K:ident, $V:ident, $body:expr, $(($variant:ident, $key:ty, $value:ty)),*) => {
+        match $any_width {
+            $(AnyWidth::$variant($inner) => {
                 #[allow(dead_code, reason = "not all that is done with pairs names their types")]
                 type $K = $key;
                 #[allow(dead_code, reason = "not all that is done with pairs names their types")]
@@ -84,16 +84,16 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl<T: Send + Sync> Shared<T> {
-    fn new(held: T) -> Self {
-        Shared { lock: RwLock::new(held), process: process::id() }
+    fn new(any_width: T) -> Self {
+        Shared { lock: RwLock::new(any_width), process: process::id() }
     }
 
     /// Has work done that reads.
     fn read<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T, &Stop) -> Result<R> + Send) -> PyResult<R> {
         Ok(py.detach(|| {
-            let held = self.reader()?;
-            let held: &T = &held;
-            in_pool(|stop| work(held, stop))
+            let any_width = self.reader()?;
+            let any_width: &T = &any_width;
+            in_pool(|stop| work(any_width, stop))
         })?)
     }
 
@@ -109,9 +109,9 @@ impl<T: Send + Sync> Shared<T> {
             // same lock would wait for a change that waits for it.
             let first_is_mine = std::ptr::from_ref(self) <= std::ptr::from_ref(other);
             let (first, second) = if first_is_mine { (self, other) } else { (other, self) };
-            let first_held = first.reader()?;
-            let second_held = if std::ptr::eq(first, second) { None } else { Some(second.reader()?) };
-            let (first, second): (&T, &T) = (&first_held, second_held.as_deref().unwrap_or(&first_held));
+            let first_table = first.reader()?;
+            let second_table = if std::ptr::eq(first, second) { None } else { Some(second.reader()?) };
+            let (first, second): (&T, &T) = (&first_table, second_table.as_deref().unwrap_or(&first_table));
             let (mine, theirs) = if first_is_mine { (first, second) } else { (second, first) };
             in_pool(|_| work(mine, theirs))
         })?)
@@ -120,9 +120,9 @@ impl<T: Send + Sync> Shared<T> {
     /// Has work done that changes.
     fn write<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T, &Stop) -> Result<R> + Send) -> PyResult<R> {
         Ok(py.detach(|| {
-            let mut held = self.taken(|| self.lock.write(), || self.lock.try_write())?;
-            let held: &mut T = &mut held;
-            in_pool(|stop| work(held, stop))
+            let mut any_width = self.taken(|| self.lock.write(), || self.lock.try_write())?;
+            let any_width: &mut T = &mut any_width;
+            in_pool(|stop| work(any_width, stop))
         })?)
     }
 
@@ -137,8 +137,8 @@ impl<T: Send + Sync> Shared<T> {
         }
         for _ in 0..TRIES {
             match attempt() {
-                Ok(held) => return Ok(held),
-                Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+                Ok(any_width) => return Ok(any_width),
+                Err(TryLockError::Poisoned(any_width)) => return Ok(any_width.into_inner()),
                 Err(TryLockError::WouldBlock) => sleep(PAUSE),
             }
         }
@@ -176,7 +176,7 @@ fn check_load(load_factor: Option<f64>) -> PyResult<()> {
 }
 
 /// What went wrong in a build, in the words of those who gave the keys.
-fn told(failure: Failure, keys: Type) -> Failure {
+fn to_error(failure: Failure, keys: Type) -> Failure {
     match failure {
         Failure::Koel(Error::DuplicateKey { key }) => PyValueError::new_err(format!(
             "key {} occurs more than once: remove the duplicates, or set duplicates=\"first\" or \"last\"",

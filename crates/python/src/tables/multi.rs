@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::integers::{Integers, Role, Type, Width as _, dtype, integers, queried, words};
-use super::{check_load, info, told, with_settings};
+use super::{check_load, info, to_error, with_settings};
 use crate::device::shown;
 use crate::output::{array, flags};
 use crate::run::{detached, detached_on};
 
-enum Held {
+enum AnyWidth {
     Narrow(Multi<Any, AnyScheme, u32>),
     NarrowToWide(Multi<Any, AnyScheme, u64>),
     WideToNarrow(Multi<Any, BucketizedOf<u64, u32>, u32>),
@@ -37,7 +37,7 @@ enum Held {
 /// (array([0, 1, 1, 3]), array([2, 1, 3]))
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct MultiTable {
-    held: Held,
+    any_width: AnyWidth,
     keys: Type,
     values: Type,
     device: String,
@@ -53,7 +53,7 @@ impl MultiTable {
     ) -> PyResult<T> {
         let Integers { column, .. } = integers("keys", keys)?;
         detached(py, |_| {
-            with_table!(&self.held, |table, K, V| {
+            with_table!(&self.any_width, |table, K, V| {
                 let keys = queried::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
                 Ok(of(table.count(&keys)?))
             })
@@ -77,7 +77,7 @@ impl MultiTable {
         let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
         let (of_keys, of_values) = (keys.of, values.of);
         let open = || crate::device::device(device, keys.column.len());
-        let (held, device) = detached_on(py, open, |device, _| {
+        let (any_width, device) = detached_on(py, open, |device, _| {
             macro_rules! built {
                 ($variant:ident, $scheme:expr, $K:ty, $V:ty) => {{
                     let keys = words::<$K>(&keys.column, of_keys, Role::Key)?;
@@ -85,19 +85,19 @@ impl MultiTable {
                     let builder = with_settings!(Multi::builder($scheme), load_factor, seed, of_keys);
                     let builder = builder.values::<$V>().value_type(of_values.value_type());
                     let table = builder.build(&device, &keys, &values);
-                    Held::$variant(table.map_err(|error| told(error.into(), of_keys))?)
+                    AnyWidth::$variant(table.map_err(|error| to_error(error.into(), of_keys))?)
                 }};
             }
             let scheme = Bucketized::canonical(8);
-            let held = match (of_keys.bits, of_values.bits) {
+            let any_width = match (of_keys.bits, of_values.bits) {
                 (32, 32) => built!(Narrow, AnyScheme::from(scheme), u32, u32),
                 (32, _) => built!(NarrowToWide, AnyScheme::from(scheme), u32, u64),
                 (_, 32) => built!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
                 _ => built!(Wide, scheme.of::<u64, u32>(), u64, u64),
             };
-            Ok((held, shown(&device)))
+            Ok((any_width, shown(&device)))
         })?;
-        Ok(MultiTable { held, keys: of_keys, values: of_values, device })
+        Ok(MultiTable { any_width, keys: of_keys, values: of_values, device })
     }
 
     /// Opens a file and checks all of its contents.
@@ -119,13 +119,13 @@ impl MultiTable {
             |device, _| {
                 let (info, keys) = info(&path, Contents::Multi, "koel.MultiTable")?;
                 let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
-                let held = match (info.key_bits, info.value_bits) {
-                    (32, 32) => Held::Narrow(Multi::open(&device, &path)?),
-                    (32, _) => Held::NarrowToWide(Multi::open(&device, &path)?),
-                    (_, 32) => Held::WideToNarrow(Multi::open(&device, &path)?),
-                    _ => Held::Wide(Multi::open(&device, &path)?),
+                let any_width = match (info.key_bits, info.value_bits) {
+                    (32, 32) => AnyWidth::Narrow(Multi::open(&device, &path)?),
+                    (32, _) => AnyWidth::NarrowToWide(Multi::open(&device, &path)?),
+                    (_, 32) => AnyWidth::WideToNarrow(Multi::open(&device, &path)?),
+                    _ => AnyWidth::Wide(Multi::open(&device, &path)?),
                 };
-                Ok(MultiTable { held, keys, values, device: shown(&device) })
+                Ok(MultiTable { any_width, keys, values, device: shown(&device) })
             },
         )
     }
@@ -141,7 +141,7 @@ impl MultiTable {
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
         let (offsets, values) = detached(py, |_| {
-            with_table!(&self.held, |table, K, V| {
+            with_table!(&self.any_width, |table, K, V| {
                 let keys = queried::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
                 let found = table.retrieve(&keys)?;
                 let offsets: Vec<i64> = found.offsets.into_iter().map(|offset| offset as i64).collect();
@@ -179,7 +179,7 @@ impl MultiTable {
     /// (array([5, 7, 7]), array([2, 1, 3]))
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let (keys, values) = detached(py, |_| {
-            with_table!(&self.held, |table, K, V| {
+            with_table!(&self.any_width, |table, K, V| {
                 let (keys, values): (Vec<K>, Vec<V>) = table.to_pairs()?.into_iter().unzip();
                 Ok((K::column(keys), V::column(values)))
             })
@@ -196,7 +196,7 @@ impl MultiTable {
     /// ...     table.save(os.path.join(folder, "multi.koel")) == table.digest()
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, |_| with_table!(&self.held, |table, K, V| Ok(table.save(&path)?.to_string())))
+        detached(py, |_| with_table!(&self.any_width, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
     /// A checksum of the contents: equal tables have the same one on every device.
@@ -205,7 +205,7 @@ impl MultiTable {
     /// >>> koel.MultiTable([7, 5], [1, 2]).digest() == koel.MultiTable([5, 7], [2, 1]).digest()
     /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, |_| with_table!(&self.held, |table, K, V| Ok(table.digest()?.to_string())))
+        detached(py, |_| with_table!(&self.any_width, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
     /// The device: "cpu", "opencl:0", ..
@@ -227,7 +227,7 @@ impl MultiTable {
     }
 
     fn __len__(&self) -> usize {
-        with_table!(&self.held, |table, K, V| table.len())
+        with_table!(&self.any_width, |table, K, V| table.len())
     }
 
     fn __repr__(&self) -> String {

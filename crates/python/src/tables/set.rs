@@ -10,9 +10,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 #[cfg(feature = "opencl")]
-use super::integers::stand_in;
+use super::integers::replacement;
 use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
-use super::{Shared, check_load, info, told, with_settings};
+use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Imported};
 use crate::device::shown;
@@ -21,7 +21,7 @@ use crate::run::detached_on;
 #[cfg(feature = "opencl")]
 use crate::run::in_pool;
 
-enum Held {
+enum AnyWidth {
     Narrow(HashSet<Any, AnyScheme>),
     Wide(HashSet<Any, BucketizedOf<u64, ()>>),
 }
@@ -42,7 +42,7 @@ enum Held {
 /// 2
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct Set {
-    held: Shared<Held>,
+    any_width: Shared<AnyWidth>,
     keys: Type,
     device: String,
 }
@@ -75,12 +75,12 @@ impl Set {
                 }
             };
         }
-        let held = self.held.read_both(py, &other.held, |mine, theirs| match (mine, theirs) {
-            (Held::Narrow(a), Held::Narrow(b)) => Ok(Held::Narrow(combined!(a, b))),
-            (Held::Wide(a), Held::Wide(b)) => Ok(Held::Wide(combined!(a, b))),
+        let any_width = self.any_width.read_both(py, &other.any_width, |mine, theirs| match (mine, theirs) {
+            (AnyWidth::Narrow(a), AnyWidth::Narrow(b)) => Ok(AnyWidth::Narrow(combined!(a, b))),
+            (AnyWidth::Wide(a), AnyWidth::Wide(b)) => Ok(AnyWidth::Wide(combined!(a, b))),
             _ => Err(PyTypeError::new_err("the sets have keys of two widths").into()),
         })?;
-        Ok(Set { held: Shared::new(held), keys: self.keys, device: self.device.clone() })
+        Ok(Set { any_width: Shared::new(any_width), keys: self.keys, device: self.device.clone() })
     }
 }
 
@@ -99,48 +99,50 @@ impl Set {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
             let of = keys.of;
-            let (held, device) = py.detach(|| {
+            let (any_width, device) = py.detach(|| {
                 let (cuda, device) = cuda::device_of(device, &[&keys])?;
                 in_pool(|_| {
                     let keys = Imported::of(&cuda, &keys)?;
-                    let held = match of.bits {
+                    let any_width = match of.bits {
                         32 => {
                             let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
                             let builder = with_settings!(builder, load_factor, seed, of);
-                            Held::Narrow(
-                                builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| told(e.into(), of))?,
+                            AnyWidth::Narrow(
+                                builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| to_error(e.into(), of))?,
                             )
                         }
                         _ => {
                             let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
                             let builder = with_settings!(builder, load_factor, seed, of);
-                            Held::Wide(builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| told(e.into(), of))?)
+                            AnyWidth::Wide(
+                                builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| to_error(e.into(), of))?,
+                            )
                         }
                     };
-                    Ok((held, shown(&device)))
+                    Ok((any_width, shown(&device)))
                 })
             })?;
-            return Ok(Set { held: Shared::new(held), keys: of, device });
+            return Ok(Set { any_width: Shared::new(any_width), keys: of, device });
         }
         let Integers { column, of, .. } = integers("keys", keys)?;
         let open = || crate::device::device(device, column.len());
-        let (held, device) = detached_on(py, open, |device, _| {
-            let told = |error: koel::Error| told(error.into(), of);
-            let held = match of.bits {
+        let (any_width, device) = detached_on(py, open, |device, _| {
+            let to_error = |error: koel::Error| to_error(error.into(), of);
+            let any_width = match of.bits {
                 32 => {
                     let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
                     let builder = with_settings!(builder, load_factor, seed, of);
-                    Held::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
+                    AnyWidth::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
                 }
                 _ => {
                     let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
                     let builder = with_settings!(builder, load_factor, seed, of);
-                    Held::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
+                    AnyWidth::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
                 }
             };
-            Ok((held, shown(&device)))
+            Ok((any_width, shown(&device)))
         })?;
-        Ok(Set { held: Shared::new(held), keys: of, device })
+        Ok(Set { any_width: Shared::new(any_width), keys: of, device })
     }
 
     /// Opens a file and checks all of its contents.
@@ -161,11 +163,11 @@ impl Set {
             || crate::device::device(device, usize::MAX),
             |device, _| {
                 let (info, keys) = info(&path, Contents::Set, "koel.Set")?;
-                let held = match info.key_bits {
-                    32 => Held::Narrow(HashSet::open(&device, &path)?),
-                    _ => Held::Wide(HashSet::open(&device, &path)?),
+                let any_width = match info.key_bits {
+                    32 => AnyWidth::Narrow(HashSet::open(&device, &path)?),
+                    _ => AnyWidth::Wide(HashSet::open(&device, &path)?),
                 };
-                Ok(Set { held: Shared::new(held), keys, device: shown(&device) })
+                Ok(Set { any_width: Shared::new(any_width), keys, device: shown(&device) })
             },
         )
     }
@@ -181,10 +183,10 @@ impl Set {
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            let (_, flags) = self.held.read(py, |held, _| {
-                with_keys!(held, |set, K| {
+            let (_, flags) = self.any_width.read(py, |any_width, _| {
+                with_keys!(any_width, |set, K| {
                     let cuda = cuda::beside(set.backend(), &keys)?;
-                    let absent = stand_in::<K>(keys.of, self.keys, |keys| Ok(set.contains(keys)?))?;
+                    let absent = replacement::<K>(keys.of, self.keys, |keys| Ok(set.contains(keys)?))?;
                     let queries = Imported::of(&cuda, &keys)?.words::<K>(self.keys, absent)?;
                     cuda::publish(&cuda, None, &set.contains_on(&queries)?, keys.len)
                 })
@@ -194,8 +196,8 @@ impl Set {
         let Integers { column, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         let found = flags.slice()?;
-        self.held.read(py, |held, stop| {
-            with_keys!(held, |set, K| {
+        self.any_width.read(py, |any_width, stop| {
+            with_keys!(any_width, |set, K| {
                 let has = |keys: &[K]| Ok(set.contains(keys)?);
                 each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
                     found[first..first + keys.len()].copy_from_slice(&set.contains(keys)?);
@@ -214,10 +216,10 @@ impl Set {
     /// 1
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let keys = integers("keys", keys)?.column;
-        self.held.write(py, |held, _| {
-            with_keys!(held, |set, K| {
+        self.any_width.write(py, |any_width, _| {
+            with_keys!(any_width, |set, K| {
                 let keys = words::<K>(&keys, self.keys, Role::Key)?;
-                set.insert(&keys).map_err(|error| told(error.into(), self.keys))
+                set.insert(&keys).map_err(|error| to_error(error.into(), self.keys))
             })
         })
     }
@@ -230,8 +232,8 @@ impl Set {
     /// 1
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let keys = integers("keys", keys)?.column;
-        self.held.write(py, |held, _| {
-            with_keys!(held, |set, K| {
+        self.any_width.write(py, |any_width, _| {
+            with_keys!(any_width, |set, K| {
                 let keys = queried::<K>(&keys, self.keys, |keys| Ok(set.contains(keys)?))?;
                 Ok(set.remove(&keys)?)
             })
@@ -245,7 +247,8 @@ impl Set {
     /// >>> np.sort(primes.keys())
     /// array([2, 3, 5])
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let keys = self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(K::column(set.to_keys()?))))?;
+        let keys =
+            self.any_width.read(py, |any_width, _| with_keys!(any_width, |set, K| Ok(K::column(set.to_keys()?))))?;
         keys.into_python(py, self.keys, Role::Key, false)
     }
 
@@ -273,7 +276,7 @@ impl Set {
     /// >>> digest == koel.Set([3, 2]).digest()
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(set.save(&path)?.to_string())))
+        self.any_width.read(py, |any_width, _| with_keys!(any_width, |set, K| Ok(set.save(&path)?.to_string())))
     }
 
     /// A checksum of the contents: equal sets have the same one on every device.
@@ -282,7 +285,7 @@ impl Set {
     /// >>> koel.Set([2, 3]).digest() == koel.Set([3, 2, 3]).digest()
     /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(set.digest()?.to_string())))
+        self.any_width.read(py, |any_width, _| with_keys!(any_width, |set, K| Ok(set.digest()?.to_string())))
     }
 
     /// The device: "cpu", "opencl:0", ..
@@ -298,7 +301,7 @@ impl Set {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.held.read(py, |held, _| Ok(with_keys!(held, |set, K| set.len())))
+        self.any_width.read(py, |any_width, _| Ok(with_keys!(any_width, |set, K| set.len())))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 #[cfg(feature = "opencl")]
-use super::integers::stand_in;
+use super::integers::replacement;
 use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
-use super::{Shared, check_load, info, told, with_settings};
+use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, GpuColumn, Imported};
 use crate::device::shown;
@@ -26,7 +26,7 @@ use crate::run::detached_on;
 #[cfg(feature = "opencl")]
 use crate::run::in_pool;
 
-enum Held {
+enum AnyWidth {
     Narrow(HashTable<Any, AnyScheme>),
     NarrowToWide(HashTable<Any, BucketizedOf<u32, u64>>),
     WideToNarrow(HashTable<Any, BucketizedOf<u64, u32>>),
@@ -51,7 +51,7 @@ enum Held {
 /// (array([2, 0]), array([ True, False]))
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct Table {
-    held: Shared<Held>,
+    any_width: Shared<AnyWidth>,
     keys: Type,
     values: Type,
     device: String,
@@ -61,10 +61,10 @@ pub(crate) struct Table {
 impl Table {
     /// The values of keys in CUDA memory if they are wanted, and for each key whether it is there.
     fn lookup_on_gpu(&self, py: Python<'_>, keys: &GpuColumn, values: bool) -> PyResult<(Option<Array>, Array)> {
-        self.held.read(py, |held, _| {
-            with_table!(held, |table, K, V| {
+        self.any_width.read(py, |any_width, _| {
+            with_table!(any_width, |table, K, V| {
                 let cuda = cuda::beside(table.backend(), keys)?;
-                let absent = stand_in::<K>(keys.of, self.keys, |keys| Ok(table.contains(keys)?))?;
+                let absent = replacement::<K>(keys.of, self.keys, |keys| Ok(table.contains(keys)?))?;
                 let queries = Imported::of(&cuda, keys)?.words::<K>(self.keys, absent)?;
                 if !values {
                     return cuda::publish(&cuda, None, &table.contains_on(&queries)?, keys.len);
@@ -111,23 +111,23 @@ impl Table {
                         type $V = $value;
                         let builder = with_settings!(HashTable::builder($scheme), load_factor, seed, $of_keys);
                         let $builder = builder.value_type($of_values.value_type()).duplicates(rule);
-                        Held::$variant($build.map_err(|error| told(error.into(), $of_keys))?)
+                        AnyWidth::$variant($build.map_err(|error| to_error(error.into(), $of_keys))?)
                     }};
                 }
                 let scheme = Bucketized::canonical(8);
-                let held = match ($of_keys.bits, $of_values.bits) {
+                let any_width = match ($of_keys.bits, $of_values.bits) {
                     (32, 32) => of_width!(Narrow, AnyScheme::from(scheme), u32, u32),
                     (32, _) => of_width!(NarrowToWide, scheme.of::<u32, u64>(), u32, u64),
                     (_, 32) => of_width!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
                     _ => of_width!(Wide, scheme.of::<u64, u64>(), u64, u64),
                 };
-                Ok((held, shown(&$device)))
+                Ok((any_width, shown(&$device)))
             }};
         }
         #[cfg(feature = "opencl")]
         if let Some(((keys, _keys_owner), (values, _values_owner))) = cuda::pair(("keys", keys), ("values", values))? {
             let (of_keys, of_values) = (keys.of, values.of);
-            let (held, device) = py.detach(|| {
+            let (any_width, device) = py.detach(|| {
                 let (cuda, device) = cuda::device_of(device, &[&keys, &values])?;
                 in_pool(|_| {
                     let (keys, values) = (Imported::of(&cuda, &keys)?, Imported::of(&cuda, &values)?);
@@ -138,19 +138,19 @@ impl Table {
                     ))
                 })
             })?;
-            return Ok(Table { held: Shared::new(held), keys: of_keys, values: of_values, device });
+            return Ok(Table { any_width: Shared::new(any_width), keys: of_keys, values: of_values, device });
         }
         let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
         let (of_keys, of_values) = (keys.of, values.of);
         let open = || crate::device::device(device, keys.column.len());
-        let (held, device) = detached_on(py, open, |device, _| {
+        let (any_width, device) = detached_on(py, open, |device, _| {
             built!(device, of_keys, of_values, |builder, K, V| builder.build(
                 &device,
                 &words::<K>(&keys.column, of_keys, Role::Key)?,
                 &words::<V>(&values.column, of_values, Role::Value)?
             ))
         })?;
-        Ok(Table { held: Shared::new(held), keys: of_keys, values: of_values, device })
+        Ok(Table { any_width: Shared::new(any_width), keys: of_keys, values: of_values, device })
     }
 
     /// Opens a file and checks all of its contents.
@@ -172,13 +172,13 @@ impl Table {
             |device, _| {
                 let (info, keys) = info(&path, Contents::Map, "koel.Table")?;
                 let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
-                let held = match (info.key_bits, info.value_bits) {
-                    (32, 32) => Held::Narrow(HashTable::open(&device, &path)?),
-                    (32, _) => Held::NarrowToWide(HashTable::open(&device, &path)?),
-                    (_, 32) => Held::WideToNarrow(HashTable::open(&device, &path)?),
-                    _ => Held::Wide(HashTable::open(&device, &path)?),
+                let any_width = match (info.key_bits, info.value_bits) {
+                    (32, 32) => AnyWidth::Narrow(HashTable::open(&device, &path)?),
+                    (32, _) => AnyWidth::NarrowToWide(HashTable::open(&device, &path)?),
+                    (_, 32) => AnyWidth::WideToNarrow(HashTable::open(&device, &path)?),
+                    _ => AnyWidth::Wide(HashTable::open(&device, &path)?),
                 };
-                Ok(Table { held: Shared::new(held), keys, values, device: shown(&device) })
+                Ok(Table { any_width: Shared::new(any_width), keys, values, device: shown(&device) })
             },
         )
     }
@@ -202,8 +202,8 @@ impl Table {
         // Words of either width.
         let mut bytes = Fresh::<u8>::zeros(py, column.len() * self.values.bytes())?;
         let (found, values) = (flags.slice()?, bytes.slice()?);
-        self.held.read(py, |held, stop| {
-            with_table!(held, |table, K, V| {
+        self.any_width.read(py, |any_width, stop| {
+            with_table!(any_width, |table, K, V| {
                 // An empty array need not be aligned.
                 let values: &mut [V] = if values.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(values) };
                 let mut bits = Vec::new();
@@ -238,8 +238,8 @@ impl Table {
         let Integers { column, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         let found = flags.slice()?;
-        self.held.read(py, |held, stop| {
-            with_table!(held, |table, K, V| {
+        self.any_width.read(py, |any_width, stop| {
+            with_table!(any_width, |table, K, V| {
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
                 each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
                     found[first..first + keys.len()].copy_from_slice(&table.contains(keys)?);
@@ -259,11 +259,11 @@ impl Table {
     /// array([1, 7, 8])
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let (keys, values) = (integers("keys", keys)?.column, integers("values", values)?.column);
-        self.held.write(py, |held, _| {
-            with_table!(held, |table, K, V| {
+        self.any_width.write(py, |any_width, _| {
+            with_table!(any_width, |table, K, V| {
                 let keys = words::<K>(&keys, self.keys, Role::Key)?;
                 let values = words::<V>(&values, self.values, Role::Value)?;
-                table.upsert(&keys, &values).map_err(|error| told(error.into(), self.keys))?;
+                table.upsert(&keys, &values).map_err(|error| to_error(error.into(), self.keys))?;
                 Ok(())
             })
         })
@@ -277,8 +277,8 @@ impl Table {
     /// 1
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let keys = integers("keys", keys)?.column;
-        self.held.write(py, |held, _| {
-            with_table!(held, |table, K, V| {
+        self.any_width.write(py, |any_width, _| {
+            with_table!(any_width, |table, K, V| {
                 let keys = queried::<K>(&keys, self.keys, |keys| Ok(table.contains(keys)?))?;
                 Ok(table.remove(&keys)?)
             })
@@ -293,8 +293,8 @@ impl Table {
     /// >>> dict(zip(keys.tolist(), values.tolist())) == {10: 1, 20: 2}
     /// True
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (keys, values) = self.held.read(py, |held, _| {
-            with_table!(held, |table, K, V| {
+        let (keys, values) = self.any_width.read(py, |any_width, _| {
+            with_table!(any_width, |table, K, V| {
                 let (keys, values): (Vec<K>, Vec<V>) = table.to_pairs()?.into_iter().unzip();
                 Ok((K::column(keys), V::column(values)))
             })
@@ -311,7 +311,7 @@ impl Table {
     /// >>> digest == koel.Table([20, 10], [2, 1]).digest()
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        self.held.read(py, |held, _| with_table!(held, |table, K, V| Ok(table.save(&path)?.to_string())))
+        self.any_width.read(py, |any_width, _| with_table!(any_width, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
     /// A checksum of the contents: equal tables have the same one on every device.
@@ -320,7 +320,7 @@ impl Table {
     /// >>> koel.Table([10, 20], [1, 2]).digest() == koel.Table([20, 10], [2, 1]).digest()
     /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        self.held.read(py, |held, _| with_table!(held, |table, K, V| Ok(table.digest()?.to_string())))
+        self.any_width.read(py, |any_width, _| with_table!(any_width, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
     /// The device: "cpu", "opencl:0", ..
@@ -342,7 +342,7 @@ impl Table {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.held.read(py, |held, _| Ok(with_table!(held, |table, K, V| table.len())))
+        self.any_width.read(py, |any_width, _| Ok(with_table!(any_width, |table, K, V| table.len())))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -53,7 +53,7 @@ fn batches_with_duplicates() -> Vec<(&'static str, Pairs)> {
 }
 
 #[test]
-fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
+fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
     let cpus = [1, 2, 3, 8].map(|threads| Cpu::with_threads(threads).expect("threads"));
     for (name, pairs) in batches_with_duplicates() {
         let mut times: HashMap<u32, u64> = HashMap::new();
@@ -78,7 +78,7 @@ fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_million_copies_of_one_key_are_no_trouble() {
+fn a_million_duplicates_of_one_key_are_no_trouble() {
     let pairs: Pairs = (0..1_000_000).map(|i| (3, i)).collect();
     let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
     for cpu in cpus() {
@@ -91,7 +91,7 @@ fn a_million_copies_of_one_key_are_no_trouble() {
 /// With few buckets, a remainder is nearly the whole key, and two are rarely equal. This test constructs keys with
 /// equal remainders, at all ages.
 #[test]
-fn words_with_one_remainder_are_told_apart() {
+fn words_with_one_remainder_are_distinguished() {
     let plan = Bucketized::canonical(8).plan(Request { slots: 512, pairs: 400, seed: 1, attempt: 0 }).expect("a plan");
     let functions = plan.functions();
     for remainder in [0, 1, 77, u32::MAX >> slot::AGE_BITS] {
@@ -108,7 +108,7 @@ fn words_with_one_remainder_are_told_apart() {
         for &(key, home) in pairs.iter().filter(|(_, home)| home % 3 != 0) {
             let age = home * 5 % slot::MAX_AGE + 1;
             let bucket = functions.bucket(functions.turn(age), home, remainder) as usize;
-            let free = image[8 * bucket..][..8].iter_mut().find(|word| **word == slot::TOMBSTONE).expect("room");
+            let free = image[8 * bucket..][..8].iter_mut().find(|word| **word == slot::TOMBSTONE).expect("memory");
             *free = slot::word(age, remainder, age * 100 + home);
             held.insert(key, age * 100 + home);
         }
@@ -134,7 +134,7 @@ fn lifting_and_placing_again_gives_the_image_of_what_remains() {
             let mut with_tombstones = image.clone();
             Bucketized::remove(&plan, &mut with_tombstones, &gone);
             for cpu in cpus() {
-                let mut memory = cpu.upload(&with_tombstones).expect("room");
+                let mut memory = cpu.upload(&with_tombstones).expect("memory");
                 let lifted = Kernels::<Bucketized>::lift(&cpu, &plan, &mut memory).expect("lifted");
                 assert!(memory.words().iter().all(|&word| slot::age(word) <= 1));
                 let again: Pairs = (0..image.len())
@@ -160,9 +160,10 @@ fn pairs_can_be_placed_among_tombstones() {
         Bucketized::remove(&plan, &mut expected, &gone);
         assert_eq!(Bucketized::place(&plan, &mut expected, second), Placing::Placed);
         for cpu in cpus() {
-            let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+            let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
             placed(&cpu, &plan, &mut image, first);
-            Kernels::<Bucketized>::remove(&cpu, &plan, &mut image, &cpu.upload(&gone).expect("room")).expect("removed");
+            Kernels::<Bucketized>::remove(&cpu, &plan, &mut image, &cpu.upload(&gone).expect("memory"))
+                .expect("removed");
             assert_eq!(placed(&cpu, &plan, &mut image, second), Placed::default());
             assert!(image.words() == in_order(&plan, expected.clone()));
         }

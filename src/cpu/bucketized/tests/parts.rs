@@ -66,7 +66,7 @@ fn crowds_that_leave_their_parts_are_placed_by_all_threads() {
 }
 
 #[test]
-fn copies_are_counted_exactly_on_any_number_of_threads() {
+fn duplicates_are_counted_exactly_on_any_number_of_threads() {
     let pairs = distinct(120_000);
     for every in [1, 2, 3, 50, 9_999] {
         let (batch, counted) = with_copies(&pairs, every);
@@ -85,7 +85,7 @@ fn copies_are_counted_exactly_on_any_number_of_threads() {
 }
 
 #[test]
-fn copies_where_there_is_room_for_all_of_them_stay_in_the_parts() {
+fn duplicates_that_fit_stay_in_their_parts() {
     let pairs = distinct(40_000);
     for times in [2, 3, 9] {
         let batch: Pairs = pairs.iter().flat_map(|&(key, value)| (0..times).map(move |i| (key, value ^ i))).collect();
@@ -108,7 +108,7 @@ fn copies_where_there_is_room_for_all_of_them_stay_in_the_parts() {
 
 /// A few thousand duplicates of one key are within the limit for escapes; with more, the table is built directly.
 #[test]
-fn crowds_of_one_key_are_told_whichever_way_is_taken() {
+fn crowds_of_one_key_are_reported_by_every_strategy() {
     let pairs = distinct(100_000);
     for (crowd, by_parts) in [(2, true), (300, true), (4_000, true), (30_000, false), (1_000_000, false)] {
         let batch: Pairs = pairs.iter().copied().chain((0..crowd).map(|i| (pairs[77].0, i))).collect();
@@ -123,7 +123,7 @@ fn crowds_of_one_key_are_told_whichever_way_is_taken() {
 }
 
 #[test]
-fn how_many_pairs_have_no_place_does_not_depend_on_the_way() {
+fn how_many_pairs_have_no_place_does_not_depend_on_the_strategy() {
     let pairs = distinct(70_000);
     for bucket_slots in [4, 8, 16] {
         for slots in [70_000, 69_600, 66_000, 35_000] {
@@ -140,7 +140,7 @@ fn how_many_pairs_have_no_place_does_not_depend_on_the_way() {
 }
 
 #[test]
-fn the_way_is_chosen_by_size_unless_it_is_said() -> Result<()> {
+fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
     if std::env::var_os(BuildRoute::VARIABLE).is_some() {
         return Ok(());
     }

@@ -135,7 +135,7 @@ fn turn<L: Layout, const TURN: usize>(
     const { assert!(CHUNK <= 1 << u16::BITS && TURN < TURNS) }
     let ages = ages(TURN);
     let (mut flying, mut next) = (&mut Aimed::<L::Key>::new(), &mut Aimed::new());
-    let mut asked = [L::Key::low(0); BLOCK];
+    let mut queried = [L::Key::low(0); BLOCK];
     let mut left = 0;
     // One extra iteration resolves the last block.
     for start in (0..len + BLOCK).step_by(BLOCK) {
@@ -145,8 +145,8 @@ fn turn<L: Layout, const TURN: usize>(
             next.aim(functions, TURN, keys[start.min(len)..][..coming].iter().copied());
         } else {
             let numbers = unresolved[start % CHUNK..].iter().take(coming);
-            asked.iter_mut().zip(numbers).for_each(|(key, &number)| *key = keys[usize::from(number)]);
-            next.aim(functions, TURN, asked[..coming].iter().copied());
+            queried.iter_mut().zip(numbers).for_each(|(key, &number)| *key = keys[usize::from(number)]);
+            next.aim(functions, TURN, queried[..coming].iter().copied());
         }
         if here == 0 {
             next.lines[..coming].iter().for_each(|&line| prefetch(lines, line as usize));

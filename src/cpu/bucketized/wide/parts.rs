@@ -35,7 +35,7 @@ use super::place::count_copy;
 use crate::backend::{Placed, Word};
 use crate::cpu::block::sum;
 use crate::cpu::lanes::at_best;
-use crate::cpu::parts::{Batch, Partitioned, Slices, array, deal, with_room};
+use crate::cpu::parts::{Batch, Partitioned, Slices, array, partition, try_with_capacity};
 use crate::parallel::threads;
 use crate::scheme::bucketized::wide::{
     LINE_WORDS, Layout, Line, LineFunctions, SlotKey, lines, lines_mut, pair, put, slot,
@@ -163,7 +163,7 @@ pub(super) fn partitioned<'a, L: Layout>(
     const { assert!(PART_BITS >= L::PART_BITS, "parts are whole ones of the plan") }
     let slices = Slices::new(image.len(), PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
     let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.steps.buckets, keys, values };
-    let partitioned = deal(rows, image, slices, most_escapes(keys.len()))?;
+    let partitioned = partition(rows, image, slices, most_escapes(keys.len()))?;
     Some(Parts { functions, slices, pairs: keys.len(), partitioned })
 }
 
@@ -173,26 +173,26 @@ impl<L: Layout> Parts<'_, L> {
         let Parts { functions, slices, pairs, partitioned } = self;
         // The scratch space of all threads must fit in three quarters of an image; memory estimates include a second
         // image.
-        let threads = threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
+        let threads = threads().min(size_of_val(image) / 4 * 3 / Scratch::<L>::BYTES).max(1);
         let leaving = AtomicUsize::new(partitioned.escapes.len());
-        let room = || Some((Room::<L>::new()?, Found::default()));
-        let of_slice = |(room, found): &mut (Room<L>, Found<L>), number: usize, slice: &mut [u64], count| {
+        let scratch = || Some((Scratch::<L>::new()?, Found::default()));
+        let of_slice = |(scratch, found): &mut (Scratch<L>, Found<L>), number: usize, slice: &mut [u64], count| {
             let before = found.open.len();
             let start = (number << PART_BITS) as u32;
             at_best(
                 #[inline(always)]
                 || {
-                    let late = arrive(functions, start, room, slices.partitioned(number, slice, count));
+                    let late = arrive(functions, start, scratch, slices.partitioned(number, slice, count));
                     let mut part = Part::<L> { functions, start, lines: lines_mut(slice), found };
-                    part.order(room);
-                    part.settle(room, late)
+                    part.order(scratch);
+                    part.settle(scratch, late)
                 },
             )?;
             let leave = found.open.len() - before;
             (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
         };
-        let rooms = slices.each(image, &partitioned.counts, threads, room, of_slice)?;
-        let mut open = with_room(leaving.into_inner())?;
+        let rooms = slices.each(image, &partitioned.counts, threads, scratch, of_slice)?;
+        let mut open = try_with_capacity(leaving.into_inner())?;
         open.extend(partitioned.escapes.into_iter().map(|(mixed, value)| {
             let (home, remainder) = mixed.split(functions.steps.buckets);
             Open { home, age: 1, remainder, value }
@@ -220,7 +220,7 @@ impl<L: Layout> Default for Found<L> {
 }
 
 /// The scratch space of a thread.
-struct Room<L: Layout> {
+struct Scratch<L: Layout> {
     /// The part's pairs in order of arrival, and a line for those beyond the last slot. Between parts all other lines
     /// are empty.
     table: Box<[Line; PART_LINES + 1]>,
@@ -233,12 +233,12 @@ struct Room<L: Layout> {
     lost_in: Box<[u16; MOST_PAIRS]>,
 }
 
-impl<L: Layout> Room<L> {
+impl<L: Layout> Scratch<L> {
     /// The approximate size in bytes.
     const BYTES: usize = 65 * PART_LINES + (10 + size_of::<L::Value>()) * MOST_PAIRS;
 
     fn new() -> Option<Self> {
-        Some(Room { table: array()?, counts: array()?, words: array()?, values: array()?, lost_in: array()? })
+        Some(Scratch { table: array()?, counts: array()?, words: array()?, values: array()?, lost_in: array()? })
     }
 
     #[inline(always)]
@@ -264,16 +264,16 @@ impl<L: Layout> Room<L> {
 fn arrive<L: Layout>(
     functions: &LineFunctions<L::Key>,
     start: u32,
-    room: &mut Room<L>,
+    scratch: &mut Scratch<L>,
     partitioned: [(&[u64], usize); 2],
 ) -> usize {
-    room.counts.fill(0);
+    scratch.counts.fill(0);
     let mut late = 0;
     Rows::<L>::each_of(
         partitioned,
         &[],
         #[inline(always)]
-        |row| late += take(functions, start, room, row, late),
+        |row| late += take(functions, start, scratch, row, late),
     );
     late
 }
@@ -283,18 +283,18 @@ fn arrive<L: Layout>(
 fn take<L: Layout>(
     functions: &LineFunctions<L::Key>,
     start: u32,
-    room: &mut Room<L>,
+    scratch: &mut Scratch<L>,
     (mixed, value): (L::Key, L::Value),
     late: usize,
 ) -> usize {
     let (home, remainder) = mixed.split(functions.steps.buckets);
     let line = home.wrapping_sub(start) as usize % PART_LINES;
     let mine = (slot::word(1, remainder), value);
-    let rank = usize::from(room.counts[line]);
+    let rank = usize::from(scratch.counts[line]);
     let full = rank >= L::SLOTS;
-    put::<L>(&mut room.table[if full { PART_LINES } else { line }], rank.min(L::SLOTS - 1), mine);
-    room.counts[line] = (rank + usize::from(!full)) as u8;
-    room.queue(late, mine, line);
+    put::<L>(&mut scratch.table[if full { PART_LINES } else { line }], rank.min(L::SLOTS - 1), mine);
+    scratch.counts[line] = (rank + usize::from(!full)) as u8;
+    scratch.queue(late, mine, line);
     usize::from(full)
 }
 
@@ -310,9 +310,9 @@ struct Part<'a, L: Layout> {
 impl<L: Layout> Part<'_, L> {
     /// Writes the lines to the slice, sorted, and clears the copy.
     #[inline(always)]
-    fn order(&mut self, room: &mut Room<L>) {
+    fn order(&mut self, scratch: &mut Scratch<L>) {
         for at in 0..self.lines.len().min(PART_LINES) {
-            let mut line = std::mem::take(&mut room.table[at]);
+            let mut line = std::mem::take(&mut scratch.table[at]);
             let same = sort::<L>(&mut line);
             self.lines[at] = line;
             if same {
@@ -341,10 +341,10 @@ impl<L: Layout> Part<'_, L> {
     /// line 2. All are in one queue: offers are independent of each other, so the processor works on several at once.
     /// `None` if there is no memory for the pairs that leave.
     #[inline(always)]
-    fn settle(&mut self, room: &mut Room<L>, late: usize) -> Option<()> {
+    fn settle(&mut self, scratch: &mut Scratch<L>, late: usize) -> Option<()> {
         let mut end = 0;
         for i in 0..late {
-            let (mine, at) = room.queued(i);
+            let (mine, at) = scratch.queued(i);
             let Some(line) = self.lines.get_mut(at) else {
                 // This cannot happen; if it did, the lost pair would be reported.
                 self.found.placed.unplaced += 1;
@@ -353,7 +353,7 @@ impl<L: Layout> Part<'_, L> {
             match offer::<L>(line, mine) {
                 Offered::Copy => self.count_copy(at as u32, mine.0),
                 Offered::Out(pair) => {
-                    room.queue(end, pair, at);
+                    scratch.queue(end, pair, at);
                     // A duplicate may have left an empty place.
                     end += usize::from(pair.0 != EMPTY);
                 }
@@ -365,7 +365,7 @@ impl<L: Layout> Part<'_, L> {
             let len = AT_ONCE.min(end - first);
             self.found.open.try_reserve(len).ok()?;
             for i in 0..len {
-                let ((lost, _), home) = room.queued(first + i);
+                let ((lost, _), home) = scratch.queued(first + i);
                 (at[i], folded[i]) = (self.start + home as u32, slot::remainder::<L::Key>(lost).folded());
             }
             // Elements past the end are leftovers.
@@ -375,7 +375,7 @@ impl<L: Layout> Part<'_, L> {
                 *at = self.functions.steps.bucket(1, u32x8::new(*at), u32x8::new(*folded)).to_array();
             }
             for (queued, &at) in (first..).zip(&at[..len]) {
-                end = self.second(room, queued, at.wrapping_sub(self.start), end);
+                end = self.second(scratch, queued, at.wrapping_sub(self.start), end);
             }
             first += len;
         }
@@ -384,8 +384,8 @@ impl<L: Layout> Part<'_, L> {
 
     /// Offers a queued pair to its line 2. Returns the new end of the queue.
     #[inline(always)]
-    fn second(&mut self, room: &mut Room<L>, queued: usize, at: u32, end: usize) -> usize {
-        let ((lost, value), _) = room.queued(queued);
+    fn second(&mut self, scratch: &mut Scratch<L>, queued: usize, at: u32, end: usize) -> usize {
+        let ((lost, value), _) = scratch.queued(queued);
         let mine = (slot::word::<L::Key>(2, slot::remainder(lost)), value);
         let Some(line) = self.lines.get_mut(at as usize) else {
             self.found.placed.unplaced += 1;
@@ -398,7 +398,7 @@ impl<L: Layout> Part<'_, L> {
             }
             Offered::Out(pair) => {
                 let age = slot::age::<L::Key>(pair.0);
-                room.queue(end, pair, at as usize);
+                scratch.queue(end, pair, at as usize);
                 if age > 1 {
                     self.found.open.push(next(self.functions, self.start + at, pair));
                 }

@@ -127,7 +127,7 @@ where
             *offer = Offer { home, age: 1, remainder };
         }
         // Each offer displaces at most one pair.
-        self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<L::Key>>(self.open.len() + BLOCK))?;
+        self.open.try_reserve(BLOCK).map_err(|_| memory::out_of_memory::<Offer<L::Key>>(self.open.len() + BLOCK))?;
         Ok(fresh.len())
     }
 

@@ -54,7 +54,7 @@ fn far_key<K: Key>() -> Result<()> {
 
 #[test]
 #[cfg_attr(miri, ignore = "keys are looked for among many")]
-fn a_far_key_that_comes_again_is_no_reason_to_give_up() -> Result<()> {
+fn a_far_duplicate_does_not_end_the_attempt() -> Result<()> {
     far_key::<u32>()?;
     far_key::<u64>()
 }
@@ -78,14 +78,14 @@ fn reach<K: Key>() -> Result<()> {
 
 #[test]
 #[cfg_attr(miri, ignore = "keys are looked for among many")]
-fn no_key_stands_beyond_reach() -> Result<()> {
+fn no_key_is_stored_beyond_reach() -> Result<()> {
     reach::<u32>()?;
     reach::<u64>()
 }
 
 /// A wrong estimate is corrected before memory is allocated for rows.
 #[test]
-fn the_second_attempt_has_room_for_twice_the_keys() -> Result<()> {
+fn the_second_attempt_fits_twice_the_keys() -> Result<()> {
     let keys: Vec<u64> = (0..80_000).map(|i| (i % 10_000 + 1_u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let cpu = Cpu::with_threads(1)?;
     let lines = |attempt| -> Result<usize> {

@@ -67,7 +67,7 @@ fn the_greatest_loads_are_the_reference_word_for_word() {
 
 /// Every part but one is empty, and that one has more pairs than slots.
 #[test]
-fn pairs_that_find_no_room_in_the_slice_of_their_part_are_placed() {
+fn pairs_that_do_not_fit_in_the_slice_of_their_part_are_placed() {
     for slots in [4, 8, 16] {
         let plan = planned(&Horton::canonical(slots), 75_000, 0.5, 0);
         let functions = plan.functions();
@@ -116,7 +116,7 @@ fn crowds_of_any_part_are_built_and_when_too_great_refused() {
 
 /// Duplicates with equal and with different values: of keys of normal and of crowded homes, and of the marker's key.
 #[test]
-fn copies_of_any_part_are_counted_exactly() {
+fn duplicates_of_any_part_are_counted_exactly() {
     for slots in [4, 8, 16] {
         let all = distinct(90_000);
         let plan = planned(&Horton::canonical(slots), all.len(), 0.85, 0);

@@ -136,7 +136,7 @@ impl OpenCl {
             if let Some(old) = old {
                 kernel("lines_carry")?.buffer(old).over(cells)?;
             }
-            kernel("lines_bring")?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
+            kernel("lines_fetch")?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
         }
         tally.placed_wide(self)
     }

@@ -1,4 +1,4 @@
-//! Builds of tables of lines one partition at a time: the host side of cl/bucketized_wide_deal.cl and
+//! Builds of tables of lines one partition at a time: the host side of cl/bucketized_wide_partition.cl and
 //! cl/bucketized_wide_parts.cl.
 //!
 //! ```text
@@ -13,10 +13,10 @@ use ocl::core::Program;
 use super::{DeviceKey, parameters};
 use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
 use crate::error::Result;
-use crate::opencl::passes::parts::Deal;
+use crate::opencl::passes::parts::Partitioning;
 use crate::opencl::passes::tally::Tally;
 use crate::opencl::runtime::launch::Launch;
-use crate::opencl::runtime::program::{BUCKETIZED_WIDE_DEAL, BUCKETIZED_WIDE_PARTS};
+use crate::opencl::runtime::program::{BUCKETIZED_WIDE_PARTITION, BUCKETIZED_WIDE_PARTS};
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Plan as _;
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, LineFunctions, LinePlan};
@@ -63,13 +63,13 @@ pub(in crate::opencl) struct Escapes<L: Layout> {
 }
 
 impl<L: Layout> Escapes<L> {
-    pub(in crate::opencl) fn new(device: &OpenCl, room: usize) -> Result<Escapes<L>> {
-        let (words, homes) = (Buffer::allocate(device, room)?, Buffer::allocate(device, room)?);
-        let values = Buffer::allocate(device, if L::VALUES.is_some() { room } else { 1 })?;
+    pub(in crate::opencl) fn new(device: &OpenCl, capacity: usize) -> Result<Escapes<L>> {
+        let (words, homes) = (Buffer::allocate(device, capacity)?, Buffer::allocate(device, capacity)?);
+        let values = Buffer::allocate(device, if L::VALUES.is_some() { capacity } else { 1 })?;
         Ok(Escapes { words, homes, values, tally: Tally::new(device)? })
     }
 
-    fn room(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         self.words.len() as u64
     }
 
@@ -79,7 +79,7 @@ impl<L: Layout> Escapes<L> {
             .buffer(&self.words)
             .buffer(&self.homes)
             .buffer(&self.values)
-            .value(self.room())
+            .value(self.capacity())
             .buffer(self.tally.status())
     }
 }
@@ -103,16 +103,16 @@ impl OpenCl {
         if pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
             return Ok(None);
         }
-        let deal = Deal::new(pairs, plan.buckets(), L::PART_BITS);
-        self.if_there_is_room(&deal, u64::from(group::<L>()), LOCAL_BYTES, || {
-            self.placed_lines(plan, &deal, keys, values)
+        let partitioning = Partitioning::new(pairs, plan.buckets(), L::PART_BITS);
+        self.if_memory_allows(&partitioning, u64::from(group::<L>()), LOCAL_BYTES, || {
+            self.placed_lines(plan, &partitioning, keys, values)
         })
     }
 
     fn placed_lines<L: Layout>(
         &self,
         plan: &LinePlan<L>,
-        deal: &Deal,
+        partitioning: &Partitioning,
         keys: &Buffer<L::Key>,
         values: &Buffer<L::Value>,
     ) -> Result<Results<L>>
@@ -121,50 +121,54 @@ impl OpenCl {
     {
         // All of it is written later, so it need not be filled first.
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
-        let is_full = deal.pairs as u64 > plan.cells() / 25 * 23;
-        let room = if is_full { deal.pairs } else { deal.pairs / ESCAPES_SHARE };
-        let escapes: Escapes<L> = Escapes::new(self, room + 4096)?;
+        let is_full = partitioning.pairs as u64 > plan.cells() / 25 * 23;
+        let capacity = if is_full { partitioning.pairs } else { partitioning.pairs / ESCAPES_SHARE };
+        let escapes: Escapes<L> = Escapes::new(self, capacity + 4096)?;
         let shares = Shares { of: &image, lines_each: 1 << L::PART_BITS, lines: plan.buckets() };
-        let partitioned = self.deal_lines(plan.functions(), deal, (keys, values), &shares, &escapes)?;
+        let partitioned = self.partition_lines(plan.functions(), partitioning, (keys, values), &shares, &escapes)?;
 
         let group = group::<L>() as usize;
         let program = self.program(BUCKETIZED_WIDE_PARTS, &parameters::<L>(group))?;
         let launch = self.lines_kernel(&program, plan.functions(), "lines_parts", &image)?.buffer(&partitioned);
-        let items = deal.parts as usize * group;
-        escapes.give(launch).over_groups_of(group, items, deal.pairs)?;
+        let items = partitioning.parts as usize * group;
+        escapes.give(launch).over_groups_of(group, items, partitioning.pairs)?;
         drop(partitioned);
 
         let program = self.lines_program::<L>()?;
         let kernel = |name| self.lines_kernel(&program, plan.functions(), name, &image);
-        let (lines, items) = (plan.buckets() as usize, escapes.room().min(MOST_ITEMS) as usize);
+        let (lines, items) = (plan.buckets() as usize, escapes.capacity().min(MOST_ITEMS) as usize);
         let touched = lines / 32 + 1;
         let claimed = if L::VALUES.is_some() { plan.cells().div_ceil(32) as usize } else { 0 };
         let account: Buffer<u32> = self.filled((SECTIONS * SECTION_STRIDE) as usize + touched + claimed, 0)?;
         escapes.give(kernel("lines_escapes")?.buffer(&account)).over(items)?;
-        kernel("lines_mend")?.buffer(&account).over(touched)?;
+        kernel("lines_restore_order")?.buffer(&account).over(touched)?;
         escapes.give(kernel("lines_recheck")?).over(items)?;
         if L::VALUES.is_some() {
             escapes.give(kernel("lines_settle")?.buffer(&account)).over(items)?;
         }
-        let (placed, held_all) = escapes.tally.built_wide(self, escapes.room())?;
-        if !held_all {
+        let (placed, all_fit) = escapes.tally.built_wide(self, escapes.capacity())?;
+        if !all_fit {
             return Ok(None);
         }
         if placed.duplicates > 0 && L::VALUES.is_some() {
             // In parts each row has a separate place for its value. Duplicates share one, which keeps the greatest.
             kernel("lines_copies")?.buffer(escapes.tally.status()).over(plan.cells() as usize)?;
             kernel("lines_clear")?.over(lines)?;
-            kernel("lines_bring")?.buffer(keys).buffer(values).value(deal.pairs as u64).over(deal.pairs)?;
+            kernel("lines_fetch")?
+                .buffer(keys)
+                .buffer(values)
+                .value(partitioning.pairs as u64)
+                .over(partitioning.pairs)?;
         }
         Ok(Some((image, placed)))
     }
 
     /// Partitions the pairs into the shares of their parts. The returned buffer begins with the number of pairs of each
     /// part.
-    pub(in crate::opencl) fn deal_lines<L: Layout>(
+    pub(in crate::opencl) fn partition_lines<L: Layout>(
         &self,
         functions: LineFunctions<L::Key>,
-        deal: &Deal,
+        partitioning: &Partitioning,
         (keys, values): (&Buffer<L::Key>, &Buffer<L::Value>),
         shares: &Shares<'_>,
         escapes: &Escapes<L>,
@@ -172,39 +176,41 @@ impl OpenCl {
     where
         L::Key: DeviceKey,
     {
-        let program = self.deal_lines_program::<L>(deal)?;
-        let region_lines = deal.region.div_ceil(L::SLOTS as u64);
-        let all_lines = region_lines * u64::from(deal.coarse);
-        let cursors: Buffer<u32> = self.filled((deal.parts + deal.coarse) as usize, 0)?;
+        let program = self.partition_lines_program::<L>(partitioning)?;
+        let region_lines = partitioning.region.div_ceil(L::SLOTS as u64);
+        let all_lines = region_lines * u64::from(partitioning.coarse);
+        let cursors: Buffer<u32> = self.filled((partitioning.parts + partitioning.coarse) as usize, 0)?;
         let regions: Buffer<u64> = Buffer::allocate(self, all_lines as usize * LINE_WORDS)?;
 
-        let launch = self.lines_kernel(&program, functions, "lines_deal_columns", &regions)?.value(deal.fine_bits);
+        let launch =
+            self.lines_kernel(&program, functions, "lines_partition_columns", &regions)?.value(partitioning.fine_bits);
         let launch = launch.value(region_lines as u32).value(all_lines as u32).buffer(keys).buffer(values);
-        let launch = launch.value(deal.pairs as u64).buffer(&cursors);
-        let (group, tile) = (Deal::GROUP as usize, Deal::TILE);
-        let groups = (deal.pairs as u64).div_ceil(tile) as usize;
-        escapes.give(launch).over_groups_of(group, groups * group, deal.pairs)?;
+        let launch = launch.value(partitioning.pairs as u64).buffer(&cursors);
+        let (group, tile) = (Partitioning::GROUP as usize, Partitioning::TILE);
+        let groups = (partitioning.pairs as u64).div_ceil(tile) as usize;
+        escapes.give(launch).over_groups_of(group, groups * group, partitioning.pairs)?;
 
         let tiles = (region_lines * L::SLOTS as u64).div_ceil(tile);
-        let launch = self.lines_kernel(&program, functions, "lines_deal_regions", shares.of)?.value(deal.fine_bits);
+        let launch =
+            self.lines_kernel(&program, functions, "lines_partition_regions", shares.of)?.value(partitioning.fine_bits);
         let launch = launch.value(shares.lines_each).value(shares.lines).value(tiles as u32);
         let launch = launch.buffer(&regions).value(region_lines as u32).value(all_lines as u32).buffer(&cursors);
-        let groups = (tiles * u64::from(deal.coarse)) as usize;
-        escapes.give(launch).over_groups_of(group, groups * group, deal.pairs)?;
+        let groups = (tiles * u64::from(partitioning.coarse)) as usize;
+        escapes.give(launch).over_groups_of(group, groups * group, partitioning.pairs)?;
         Ok(cursors)
     }
 
-    fn deal_lines_program<L: Layout>(&self, deal: &Deal) -> Result<Program> {
-        let mut parameters = parameters::<L>(Deal::GROUP as usize);
-        parameters.extend(deal.parameters());
-        self.program(BUCKETIZED_WIDE_DEAL, &parameters)
+    fn partition_lines_program<L: Layout>(&self, partitioning: &Partitioning) -> Result<Program> {
+        let mut parameters = parameters::<L>(Partitioning::GROUP as usize);
+        parameters.extend(partitioning.parameters());
+        self.program(BUCKETIZED_WIDE_PARTITION, &parameters)
     }
 
     /// All programs that are used only here.
     #[cfg(test)]
     pub(in crate::opencl) fn lines_parts_programs<L: Layout>(&self) -> Result<[Program; 2]> {
-        let deal = Deal::new(1000, 1000, L::PART_BITS);
+        let partitioning = Partitioning::new(1000, 1000, L::PART_BITS);
         let parts = self.program(BUCKETIZED_WIDE_PARTS, &parameters::<L>(group::<L>() as usize))?;
-        Ok([self.deal_lines_program::<L>(&deal)?, parts])
+        Ok([self.partition_lines_program::<L>(&partitioning)?, parts])
     }
 }

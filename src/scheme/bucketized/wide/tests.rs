@@ -95,7 +95,7 @@ fn the_greatest_duplicate_stays() {
 }
 
 #[test]
-fn keys_that_agree_in_one_half_are_told_apart() {
+fn keys_that_agree_in_one_half_are_distinguished() {
     let pairs: Vec<(u64, u64)> = (0..2000).map(|i| (if i % 2 == 0 { i << 32 } else { i }, !i)).collect();
     let (plan, image) = built::<u64, u64>(&pairs, 2200);
     assert!(pairs.iter().all(|&(key, value)| BucketizedOf::<u64, u64>::find(&plan, &image, key) == Some(value)));
@@ -161,7 +161,7 @@ fn hostile_bytes_make_no_plan() {
 }
 
 #[test]
-fn every_key_comes_back_from_each_of_its_buckets() {
+fn every_key_is_restored_from_each_of_its_buckets() {
     for buckets in [16u64, 257, 512, 3 * 512 + 77, 1 << 20, 1 << 30] {
         let request = Request { slots: 4 * buckets, pairs: 1, seed: 5, attempt: 0 };
         let plan = Bucketized::default().of::<u64, u64>().plan(request).expect("a plan");

@@ -108,7 +108,7 @@ where
         self.check()?;
         let slots = u32::try_from(request.slots).map_err(|_| Error::TooLarge {
             what: "slots of a cuckoo table",
-            asked: request.slots,
+            requested: request.slots,
             most: u64::from(u32::MAX),
         })?;
         let slots = slots.max(MIN_BUCKETS);

@@ -28,7 +28,7 @@ fn a_set_has_the_words_of_its_keys() {
 
 /// The smallest size without loss, and one below it.
 #[test]
-fn every_key_comes_back_from_each_of_its_slots() {
+fn every_key_is_restored_from_each_of_its_slots() {
     for slots in [16u64, 17, 257, 1 << 20, (1 << 32) - 1] {
         let request = Request { slots, pairs: 1, seed: 5, attempt: 0 };
         let plan = Cuckoo::canonical(5).of::<u64, u64>().plan(request).expect("a plan");

@@ -87,7 +87,7 @@ impl<L: Layout> Plan for RobinHoodLinePlan<L> {
         }
         Ok(RobinHoodLinePlan::new(Sequence::ALL[sequence as usize], base, slots, &request))
     }
-    fn asked_slots(&self) -> u64 {
+    fn requested_slots(&self) -> u64 {
         self.numbers.base.into()
     }
     plan_of_slot_lists!();

@@ -52,7 +52,7 @@ fn a_quotient_has_room_from_64_slots_on_and_not_below() {
     assert_eq!(RobinHood::canonical().of::<u64, u64>().plan(request).expect("a plan").slots(), 67);
 }
 
-fn comes_back<K: Column, V: Column>()
+fn round_trips<K: Column, V: Column>()
 where
     (K, V): Layout,
 {
@@ -80,14 +80,14 @@ where
 
 /// Every age, for the smallest size, the greatest and one in between.
 #[test]
-fn every_key_comes_back_from_each_of_its_places() {
-    comes_back::<u64, u64>();
-    comes_back::<u32, u64>();
+fn every_key_is_restored_from_each_of_its_places() {
+    round_trips::<u64, u64>();
+    round_trips::<u32, u64>();
 }
 
 /// `u32` keys have the places of 32-bit tables.
 #[test]
-fn keys_of_32_bits_stand_where_they_always_did() {
+fn keys_of_32_bits_keep_their_places() {
     for sequence in Sequence::ALL {
         let request = Request { slots: 1000, pairs: 1, seed: 5, attempt: 2 };
         let wide = scheme(sequence).of::<u32, u64>().plan(request).expect("a plan").functions();

@@ -49,8 +49,8 @@ fn over_multiplicity(
     let ((x, y), what) = (axes("construction time"), if table == Table::Multi { "multivalue" } else { "compacting" });
     let mut built = bench.figure(left, &format!("construction of {what} tables, {n} rows"), x, y);
     let (x, y) = axes("retrieval time");
-    let mut asked = bench.figure(right, &format!("retrieval from {what} tables, {n} rows"), x, y);
-    asked.note("each key is queried as often as it occurs");
+    let mut queried = bench.figure(right, &format!("retrieval from {what} tables, {n} rows"), x, y);
+    queried.note("each key is queried as often as it occurs");
     for copies in (0..=11).map(|power| 1u32 << power) {
         let columns = args.data.copies(n, (copies, None), Limits::NONE)?;
         for &(label, scheme, kind, build) in curves {
@@ -61,10 +61,10 @@ fn over_multiplicity(
                 built.point(label, copies.into(), time);
             }
             if let Some(time) = time(&|row| row.what == retrieval && row.hits == Some(100)) {
-                asked.point(label, copies.into(), time);
+                queried.point(label, copies.into(), time);
             }
             found.left_out.into_iter().for_each(|reason| built.note(reason));
         }
     }
-    Ok(vec![built, asked])
+    Ok(vec![built, queried])
 }

@@ -77,13 +77,13 @@ pub(super) fn in_order(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         let orders = [("at random", &random), ("ascending", &ascending)];
         if let Ok(built) = bench.build(Cuckoo::classic(4), Some(0.8), &pairs)? {
             for (order, queries) in orders {
-                let time = bench.ask(&built.table, &pairs, queries)?;
+                let time = bench.time_lookups(&built.table, &pairs, queries)?;
                 figure.point(format!("cuckoo, {order}"), n.into(), millions(queries.len(), time));
             }
         }
         if let Ok(built) = bench.build(Sorted, None, &pairs)? {
             for (order, queries) in orders {
-                let time = bench.ask(&built.table, &pairs, queries)?;
+                let time = bench.time_lookups(&built.table, &pairs, queries)?;
                 figure.point(format!("sorted array, {order}"), n.into(), millions(queries.len(), time));
             }
         }

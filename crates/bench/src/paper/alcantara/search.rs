@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_stand_in_slots_of_theirs() {
+    fn every_key_is_in_one_of_its_slots() {
         let keys: Vec<u32> = (0..10_000).map(|i| mix(i, MixKeys::default())).collect();
         for (functions, slots) in [(2, 21_500), (3, 11_200), (4, 10_400), (5, 10_200)] {
             let plan = plan(functions, 10_000, slots);

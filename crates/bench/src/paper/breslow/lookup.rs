@@ -84,7 +84,7 @@ impl Both<'_> {
         };
         let queries = self.pairs.drawn(self.pairs.keys.len().max(QUERIES), self.hits);
         self.bench.progress.say(format!("lookups of {label}, {} bytes, {}", self.bytes, self.bench.device.info().id));
-        let time = self.bench.ask(&table, self.pairs, &queries)?;
+        let time = self.bench.time_lookups(&table, self.pairs, &queries)?;
         self.rates.point(label, self.bytes, millions(queries.len(), time));
         let stats = table.stats()?;
         let reads = if self.hits == 0 { stats.reads_per_miss } else { stats.reads_per_hit };

@@ -98,10 +98,10 @@ pub(super) fn figures(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             if image.len() < SMALL_TABLE {
                 hits.note("tables less than ten times as large as a cache: random reads hit as well");
             }
-            let asked = Queries::new(table.plan(), &image, &domain.cells);
+            let queried = Queries::new(table.plan(), &image, &domain.cells);
             for (size, cache) in CACHES {
                 bench.progress.say(format!("{label}, load {load}: a cache of {size}"));
-                let requests = Machine { cache, ..GTX_480 }.replay(&asked);
+                let requests = Machine { cache, ..GTX_480 }.replay(&queried);
                 let label = format!("{label}, {size}");
                 hits.point(&label, load, 100.0 * requests.share());
                 misses.point(&label, load, requests.misses as f64 / queries.max(1) as f64);
@@ -132,11 +132,11 @@ mod tests {
             let plan = scheme.plan(request).unwrap_or_else(|error| panic!("{error}"));
             let mut image = vec![plan.empty_word(); plan.words() as usize];
             RobinHood::place(&plan, &mut image, &pairs);
-            let asked = Queries::new(&plan, &image, &keys);
+            let queried = Queries::new(&plan, &image, &keys);
             let (mut hits, mut steps) = (0, 0);
             for (query, &key) in keys.iter().enumerate() {
-                let path = asked.begin(query);
-                let read: Vec<u64> = (1..=path.steps).map(|step| asked.address(path, step) / 8).collect();
+                let path = queried.begin(query);
+                let read: Vec<u64> = (1..=path.steps).map(|step| queried.address(path, step) / 8).collect();
                 let holds = |&at: &u64| RobinHood::pair(&plan, &image, at).is_some_and(|pair| pair.0 == key);
                 let there = RobinHood::find(&plan, &image, key).is_some();
                 assert_eq!(read.iter().position(holds), there.then(|| read.len() - 1), "{sequence:?}, {key}");

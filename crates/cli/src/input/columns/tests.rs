@@ -72,7 +72,7 @@ fn a_header_is_one_where_rows_follow_or_the_user_says_so() {
 }
 
 #[test]
-fn doubles_are_values_where_they_are_asked_for() {
+fn doubles_are_values_where_they_are_requested() {
     let read = |text: &str, values| {
         let mut sink = Pairs::default();
         let options = ReadOptions::default().with_any_values(values);
@@ -188,7 +188,7 @@ fn pieces_are_read_as_the_whole_is() {
 }
 
 #[test]
-fn an_error_of_the_file_comes_behind_the_rows_in_front_of_it() {
+fn an_error_of_the_file_follows_the_rows_in_front_of_it() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::super::Shape;
 use super::super::columns::{schema_of, wanted_columns};
-use super::super::groupby::{Asked, Job, sum_too_large, told};
+use super::super::groupby::{AggregateSpec, Job, sum_too_large, to_failure};
 use super::watched::Watched;
 use super::{Stop, keeps_types, place, with_nulls};
 use crate::failure::{Result, Verdict};
@@ -35,9 +35,9 @@ pub(in super::super) fn run(
     let nulls = stream.schema().fields().len();
     let (by, mut aggregates) = parts(job, stream.schema())?;
     // Text without values determines no type, and a sum without numbers is null.
-    for (of, asked) in aggregates.iter_mut().zip(job.computed()) {
-        let is_summed = matches!(asked.function, Function::Sum | Function::Mean);
-        if is_summed && asked.column.is_some_and(|column| stream.is_untyped(&column)) {
+    for (of, requested) in aggregates.iter_mut().zip(job.computed()) {
+        let is_summed = matches!(requested.function, Function::Sum | Function::Mean);
+        if is_summed && requested.column.is_some_and(|column| stream.is_untyped(&column)) {
             of.column = Some(nulls);
         }
     }
@@ -50,13 +50,13 @@ pub(in super::super) fn run(
         order: table.order,
         nulls: job.options.nulls.keys(),
         limit,
-        watch: &|stage| watched.tell(stage),
+        watch: &|stage| watched.show(stage),
     };
-    let told = |error| match error {
+    let to_failure = |error| match error {
         Error::Overflow { .. } if job.is_unnamed() => sum_too_large("a sum of values of one key"),
-        error => told(error, source.is_text()),
+        error => to_failure(error, source.is_text()),
     };
-    let groups = group_by.schema(rows.schema()).map_err(told)?;
+    let groups = group_by.schema(rows.schema()).map_err(to_failure)?;
     // Of key columns the file may say more than their type.
     let mut fields: Vec<Field> = groups.fields().iter().map(|field| field.as_ref().clone()).collect();
     for (field, &key) in fields.iter_mut().zip(&by) {
@@ -67,7 +67,7 @@ pub(in super::super) fn run(
     let schema = schema_of(fields);
     let mut results = watched.results(&shape.schema(&schema), limit)?;
     let found = group_by.run(rows, |groups| Ok(results.write(&shape.batch(job.kept(groups)?)?)?));
-    let found = found.map_err(|stop: Stop| stop.told(told))?;
+    let found = found.map_err(|stop: Stop| stop.to_failure(to_failure))?;
     let total = results.finish()?;
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(total, "group")), || {
@@ -83,9 +83,9 @@ pub(in super::super) fn run(
 /// The places of the key columns, and the aggregates of columns by their places.
 fn parts(job: &Job<'_>, schema: &SchemaRef) -> Result<(Vec<usize>, Vec<Of>)> {
     let by = job.table.by.iter().map(|name| place(schema, name)).collect::<Result<_>>()?;
-    let aggregate = |asked: Asked| {
-        let column = asked.column.as_deref().map(|column| place(schema, column)).transpose()?;
-        Ok(Of { function: asked.function, column, name: asked.shown() })
+    let aggregate = |requested: AggregateSpec| {
+        let column = requested.column.as_deref().map(|column| place(schema, column)).transpose()?;
+        Ok(Of { function: requested.function, column, name: requested.shown() })
     };
     Ok((by, job.computed().into_iter().map(aggregate).collect::<Result<_>>()?))
 }
@@ -93,8 +93,8 @@ fn parts(job: &Job<'_>, schema: &SchemaRef) -> Result<(Vec<usize>, Vec<Of>)> {
 /// Rows of a sample that shows how many groups there are.
 const SAMPLE: usize = 1 << 16;
 
-/// Whether a table is grouped as it is read, without a limit too: if threads can read parts of it, and its first rows have
-/// few groups. Columns of dictionaries would become their values.
+/// Whether a table is grouped as it is read, without a limit too: if threads can read parts of it, and its first rows
+/// have few groups. Columns of dictionaries would become their values.
 pub(in super::super) fn pays(job: &Job<'_>, of: &[String], devices: &[Any], source: &Source) -> Result<bool> {
     let columns = wanted_columns(of, job.table.by);
     if !source.has_parts() || !keeps_types(source, &columns)? {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::super::columns::schema_of;
 use super::super::join::{From, Job};
-use super::super::types::told;
+use super::super::types::to_failure;
 use super::watched::Watched;
 use super::{Stop, batches, keeps_types, place};
 use crate::failure::{Result, Verdict};
@@ -51,7 +51,7 @@ pub(in super::super) fn run(
     // All of them are among the columns that are needed.
     let columns: Vec<Output> = outs.iter().filter_map(|out| output(&out.from)).collect();
     let watched = Watched::new(progress, job.output, "joining");
-    let watch = |stage| watched.tell(stage);
+    let watch = |stage| watched.show(stage);
     let nulls = job.options.nulls.equality();
     let join = Join { devices, on: &on, how: job.how, nulls, columns: &columns, limit, watch: &watch };
     let schema = join.schema(left.schema(), right.schema())?;
@@ -59,7 +59,7 @@ pub(in super::super) fn run(
     let schema = schema_of(schema.fields().iter().zip(outs.iter().map(|out| &out.name)).map(named).collect());
     let mut results = watched.results(&schema, limit)?;
     let rows = join.run(left, right, |rows| Ok(results.write(&rows)?));
-    let rows = rows.map_err(|stop: Stop| stop.told(|error| told(error, sources)))?;
+    let rows = rows.map_err(|stop: Stop| stop.to_failure(|error| to_failure(error, sources)))?;
     let total = results.finish()?;
     let sides = [("left row", rows.left), ("right row", rows.right)];
     let sides = sides.map(|(what, rows)| text::counted(rows, what)).join(" and ");
@@ -73,8 +73,8 @@ pub(in super::super) fn run(
     Ok(Verdict::Fine)
 }
 
-/// Whether left rows are looked up as they are read, without a limit too: on a CPU, if threads can read parts of the left table.
-/// Columns of dictionaries would become their values.
+/// Whether left rows are looked up as they are read, without a limit too: on a CPU, if threads can read parts of the
+/// left table. Columns of dictionaries would become their values.
 pub(in super::super) fn pays(job: &Job<'_>, devices: &[Any], sources: [&Source; 2]) -> Result<bool> {
     let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
     let [left, right] = job.needed(sources);

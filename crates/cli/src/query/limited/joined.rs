@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Stop;
 use super::watched::{Lines, Watched};
-use super::words::{Beside, batches, numbers};
+use super::words::{Payload, batches, numbers};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input::Spooled;
 use crate::number::Type;
@@ -35,8 +35,8 @@ pub(crate) struct Joined<'a> {
 }
 
 impl Joined<'_> {
-    /// Joins rows whose keys are compared as numbers of this type; `columns` are those of the result, of keys and values that
-    /// are such numbers.
+    /// Joins rows whose keys are compared as numbers of this type; `columns` are those of the result, of keys and
+    /// values that are such numbers.
     pub(crate) fn run(
         &self,
         [left, right]: [Spooled; 2],
@@ -49,15 +49,15 @@ impl Joined<'_> {
         progress.say(format!("joining {}", sizes.map(|rows| text::counted(rows, "row")).join(" with ")));
         let value = |of: &Spooled| if self.rows { Type::of_count(of.len()) } else { of.types().1 };
         let columns = columns(self.output.shown(keys, self.k), value(&left), value(&right));
-        let beside = || if self.rows { Beside::Rows } else { Beside::Values };
-        let of_right = if self.how.has_right() { beside() } else { Beside::Nothing };
+        let payload = || if self.rows { Payload::Rows } else { Payload::Values };
+        let of_right = if self.how.has_right() { payload() } else { Payload::Nothing };
         let outs: &[Output] = match (self.how.has_right(), self.how.keeps_right()) {
             (false, _) => &[Output::Left(0), Output::Left(1)],
             (true, false) => &[Output::Left(0), Output::Left(1), Output::Right(1)],
             (true, true) => &[Output::Key(0), Output::Left(1), Output::Right(1)],
         };
         let watched = Watched::new(progress, self.output, "joining");
-        let watch = |stage| watched.tell(stage);
+        let watch = |stage| watched.show(stage);
         let join = Join {
             devices: self.devices,
             on: &[(0, 0)],
@@ -69,7 +69,7 @@ impl Joined<'_> {
         };
         let mut lines = Lines::open(&watched, columns)?;
         let mut cells = Vec::with_capacity(outs.len());
-        let rows = join.run(batches(&left, keys, beside())?, batches(&right, keys, of_right)?, |piece| {
+        let rows = join.run(batches(&left, keys, payload())?, batches(&right, keys, of_right)?, |piece| {
             let out = lines.rows()?;
             let all: Vec<_> = piece.columns().iter().map(numbers).collect();
             for row in 0..piece.num_rows() {
@@ -79,7 +79,7 @@ impl Joined<'_> {
             }
             Ok::<_, Stop>(())
         });
-        let rows = rows.map_err(|stop| stop.told(Failure::from))?;
+        let rows = rows.map_err(|stop| stop.to_failure(Failure::from))?;
         lines.finish()?;
         drop(watched);
         let sides = [("left row", rows.left), ("right row", rows.right)];

@@ -1,5 +1,5 @@
-//! Commands on tables with --memory: files are read batch by batch, and what does not fit is in temporary files meanwhile. And
-//! those on several devices, with or without a limit.
+//! Commands on tables with --memory: files are read batch by batch, and what does not fit is in temporary files
+//! meanwhile. And those on several devices, with or without a limit.
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     one command each: how it uses koel_arrow::external
@@ -85,10 +85,10 @@ impl From<koel_arrow::Error> for Stop {
 }
 
 impl Stop {
-    fn told(self, tell: impl FnOnce(koel_arrow::Error) -> Failure) -> Failure {
+    fn to_failure(self, show: impl FnOnce(koel_arrow::Error) -> Failure) -> Failure {
         match self {
             Stop::Failure(failure) => failure,
-            Stop::Arrow(error) => tell(error),
+            Stop::Arrow(error) => show(error),
         }
     }
 }
@@ -118,7 +118,8 @@ fn with_nulls<'a>(stream: Stream<'a>, limit: &Limit) -> Batches<'a, Stop> {
     })
 }
 
-/// The batches of a file as `put` changes them: all threads read its parts if some of them fit in memory for each thread.
+/// The batches of a file as `put` changes them: all threads read its parts if some of them fit in memory for each
+/// thread.
 fn read_as<'a>(
     stream: Stream<'a>,
     schema: SchemaRef,

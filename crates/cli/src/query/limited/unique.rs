@@ -61,7 +61,7 @@ pub(in super::super) fn run(
     fields.extend(job.counts.then(|| Field::new("count", DataType::Int64, false)));
     let schema = schema_of(fields);
     let watched = Watched::new(progress, table.output, "finding keys of");
-    let watch = |stage| watched.tell(stage);
+    let watch = |stage| watched.show(stage);
     let nulls = job.options.nulls.keys();
     let group_by =
         GroupBy { devices, by: &by, aggregates: &aggregates, order: table.order, nulls, limit, watch: &watch };
@@ -86,7 +86,7 @@ pub(in super::super) fn run(
                 };
                 Ok(results.write(&shape.batch(rows)?)?)
             });
-            (found.map_err(told)?, results.finish()?)
+            (found.map_err(to_failure)?, results.finish()?)
         }
         Some(path) => {
             let spooled_schema = with_ids(&group_by.schema(rows.schema())?);
@@ -98,7 +98,7 @@ pub(in super::super) fn run(
                 let columns = [groups.columns(), &[Arc::new(ids)]].concat();
                 Ok::<_, Stop>(spooled.push(&batch(&spooled_schema, columns, groups.num_rows())?)?)
             });
-            let found = found.map_err(told)?;
+            let found = found.map_err(to_failure)?;
             let inverse = Inverse { devices, source, by: table.by, nulls, limit, watched: &watched };
             let mut inverse = Some(inverse.write(path, &mut spooled, &spooled_schema, found.groups)?);
             // The reader of stdout may close it; by then the numbers are written.
@@ -127,8 +127,8 @@ pub(in super::super) fn run(
     Ok(Verdict::Fine)
 }
 
-fn told(stop: Stop) -> Failure {
-    stop.told(Failure::from)
+fn to_failure(stop: Stop) -> Failure {
+    stop.to_failure(Failure::from)
 }
 
 /// Groups, and the id of each behind them.
@@ -154,7 +154,7 @@ impl Inverse<'_> {
         let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
         let drops = self.nulls == NullKeys::Drop;
         let nulls = if drops { NullEquality::NothingEquals } else { NullEquality::NullEquals };
-        let (columns, watch) = ([Output::Right(schema.fields().len() - 1)], |stage| self.watched.tell(stage));
+        let (columns, watch) = ([Output::Right(schema.fields().len() - 1)], |stage| self.watched.show(stage));
         let join = Join {
             devices: self.devices,
             on: &on,
@@ -176,7 +176,7 @@ impl Inverse<'_> {
             };
             Ok::<_, Stop>(results.write(&batch(&ids, vec![column], rows.num_rows())?)?)
         });
-        written.map_err(told)?;
+        written.map_err(to_failure)?;
         results.flush()
     }
 }

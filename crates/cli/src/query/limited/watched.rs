@@ -26,9 +26,9 @@ impl<'a> Watched<'a> {
         Watched { progress: RefCell::new(Some(progress)), output, doing }
     }
 
-    pub(super) fn tell(&self, stage: Stage) {
+    pub(super) fn show(&self, stage: Stage) {
         let what = match stage {
-            Stage::Dealing => "writing temporary files".into(),
+            Stage::Partitioning => "writing temporary files".into(),
             Stage::Part(part, parts) => format!("{} part {part} of {parts}", self.doing),
             _ => "putting rows in order".into(),
         };
@@ -53,7 +53,7 @@ impl<'a> Watched<'a> {
     pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
         // On a terminal nothing comes before the first row, in case that there is none for an error.
         let sink = path.map(|path| Sink::within(limit.bytes(), Some(path), schema)).transpose()?;
-        Ok(Results { progress: &self.progress, sink, schema: SchemaRef::clone(schema), room: limit.bytes() })
+        Ok(Results { progress: &self.progress, sink, schema: SchemaRef::clone(schema), memory: limit.bytes() })
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Results<'a> {
     /// That of stdout comes with the first rows.
     sink: Option<Sink>,
     schema: SchemaRef,
-    room: u64,
+    memory: u64,
 }
 
 impl Results<'_> {
@@ -81,7 +81,7 @@ impl Results<'_> {
         self.sink.take().map_or_else(
             || {
                 self.progress.take();
-                Sink::within(self.room, None, &self.schema)
+                Sink::within(self.memory, None, &self.schema)
             },
             Ok,
         )
@@ -98,7 +98,8 @@ impl Results<'_> {
     }
 }
 
-/// Rows of numbers on their way out. Nothing goes to stdout before the first of them, in case that there is none for an error.
+/// Rows of numbers on their way out. Nothing goes to stdout before the first of them, in case that there is none for an
+/// error.
 pub(super) struct Lines<'a> {
     watched: &'a Watched<'a>,
     columns: Vec<Column>,

@@ -16,7 +16,7 @@ use crate::number::{Number, Type};
 use crate::tables::read::rows::{column, type_of};
 
 /// What accompanies the keys.
-pub(super) enum Beside {
+pub(super) enum Payload {
     Nothing,
     Values,
     /// Numbers of rows, from 0.
@@ -24,11 +24,11 @@ pub(super) enum Beside {
 }
 
 /// Rows as the columns `key` and, if requested, `value`; keys are numbers of this type, which all of them fit.
-pub(super) fn batches<'a>(rows: &'a Spooled, keys: Type, beside: Beside) -> Result<Batches<'a, Stop>> {
-    let values = match beside {
-        Beside::Nothing => None,
-        Beside::Values => Some(rows.types().1),
-        Beside::Rows => Some(Type::U64),
+pub(super) fn batches<'a>(rows: &'a Spooled, keys: Type, payload: Payload) -> Result<Batches<'a, Stop>> {
+    let values = match payload {
+        Payload::Nothing => None,
+        Payload::Values => Some(rows.types().1),
+        Payload::Rows => Some(Type::U64),
     };
     let of_values = values.map(|values| Field::new("value", type_of(values), false));
     let schema = schema_of([Field::new("key", type_of(keys), false)].into_iter().chain(of_values).collect());
@@ -38,10 +38,10 @@ pub(super) fn batches<'a>(rows: &'a Spooled, keys: Type, beside: Beside) -> Resu
         let (first, rows) = (next, of_keys.len());
         next += rows as u64;
         let mut columns = vec![column(of_keys.into_kind(keys)?)?];
-        match beside {
-            Beside::Nothing => {}
-            Beside::Values => columns.push(column(of_values)?),
-            Beside::Rows => columns.push(Arc::new(UInt64Array::from_iter_values(first..next))),
+        match payload {
+            Payload::Nothing => {}
+            Payload::Values => columns.push(column(of_values)?),
+            Payload::Rows => columns.push(Arc::new(UInt64Array::from_iter_values(first..next))),
         }
         Ok(batch(&schema, columns, rows)?)
     });

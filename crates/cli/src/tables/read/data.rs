@@ -19,10 +19,10 @@ const PIECE: usize = 4 << 20;
 
 /// The bytes of an input. Copies are of one file.
 #[derive(Clone)]
-pub(super) struct Data(Held);
+pub(super) struct Data(Storage);
 
 #[derive(Clone)]
-enum Held {
+enum Storage {
     /// As long as it was when it was opened, and changed last then.
     File {
         file: Arc<File>,
@@ -46,7 +46,7 @@ impl Data {
     pub(super) fn of_file(file: File) -> io::Result<Data> {
         let about = file.metadata()?;
         let changed = about.modified().ok();
-        Ok(Data(Held::File { file: file.into(), length: about.len(), changed }))
+        Ok(Data(Storage::File { file: file.into(), length: about.len(), changed }))
     }
 
     /// All that a reader gives, which gives it once.
@@ -62,8 +62,8 @@ impl Data {
 
     pub(super) fn length(&self) -> u64 {
         match &self.0 {
-            Held::File { length, .. } => *length,
-            Held::Memory(bytes) => bytes.len() as u64,
+            Storage::File { length, .. } => *length,
+            Storage::Memory(bytes) => bytes.len() as u64,
         }
     }
 
@@ -76,34 +76,34 @@ impl Data {
     pub(super) fn range(&self, start: u64, length: usize) -> io::Result<Bytes> {
         self.check(start, length)?;
         match &self.0 {
-            Held::File { file, .. } => {
+            Storage::File { file, .. } => {
                 let mut bytes = vec![0; length];
                 read_at(file, &mut bytes, start)?;
                 Ok(bytes.into())
             }
             // Both are within the length of memory.
-            Held::Memory(bytes) => Ok(bytes.slice(start as usize..start as usize + length)),
+            Storage::Memory(bytes) => Ok(bytes.slice(start as usize..start as usize + length)),
         }
     }
 
-    /// The same, without memory of its own: those of a file are read into `room`, which grows where it must.
-    pub(super) fn range_in<'a>(&'a self, start: u64, length: usize, room: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+    /// The same, without memory of its own: those of a file are read into `buffer`, which grows where it must.
+    pub(super) fn range_in<'a>(&'a self, start: u64, length: usize, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
         self.check(start, length)?;
         match &self.0 {
-            Held::File { file, .. } => {
-                if room.len() < length {
-                    room.resize(length, 0);
+            Storage::File { file, .. } => {
+                if buffer.len() < length {
+                    buffer.resize(length, 0);
                 }
-                read_at(file, &mut room[..length], start)?;
-                Ok(&room[..length])
+                read_at(file, &mut buffer[..length], start)?;
+                Ok(&buffer[..length])
             }
-            Held::Memory(bytes) => Ok(&bytes[start as usize..start as usize + length]),
+            Storage::Memory(bytes) => Ok(&bytes[start as usize..start as usize + length]),
         }
     }
 
     /// That a file is what it was when it was opened. Parts of it that are read twice would not go together otherwise.
     pub(super) fn check_unchanged(&self) -> io::Result<()> {
-        let Held::File { file, length, changed: before } = &self.0 else { return Ok(()) };
+        let Storage::File { file, length, changed: before } = &self.0 else { return Ok(()) };
         let about = file.metadata()?;
         if about.len() == *length && about.modified().ok() == *before {
             return Ok(());
@@ -129,7 +129,7 @@ impl Data {
 
     /// All bytes, read by all threads; the line of progress counts them.
     pub(super) fn whole(&self) -> io::Result<Bytes> {
-        let Held::File { file, length, .. } = &self.0 else { return self.range(0, self.length() as usize) };
+        let Storage::File { file, length, .. } = &self.0 else { return self.range(0, self.length() as usize) };
         let length = usize::try_from(*length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut bytes = vec![0; length];
         bytes.par_chunks_mut(PIECE).enumerate().try_for_each(|(i, piece)| {
@@ -143,7 +143,7 @@ impl Data {
 
 impl From<Vec<u8>> for Data {
     fn from(bytes: Vec<u8>) -> Data {
-        Data(Held::Memory(bytes.into()))
+        Data(Storage::Memory(bytes.into()))
     }
 }
 
@@ -154,16 +154,16 @@ pub(super) struct DataReader {
 }
 
 impl Read for DataReader {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.data.length().saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let length = left.min(room.len());
-        let room = &mut room[..length];
+        let length = left.min(buffer.len());
+        let buffer = &mut buffer[..length];
         match &self.data.0 {
-            Held::File { file, .. } => read_at(file, room, self.at)?,
-            Held::Memory(bytes) => room.copy_from_slice(&bytes[self.at as usize..][..room.len()]),
+            Storage::File { file, .. } => read_at(file, buffer, self.at)?,
+            Storage::Memory(bytes) => buffer.copy_from_slice(&bytes[self.at as usize..][..buffer.len()]),
         }
-        self.at += room.len() as u64;
-        Ok(room.len())
+        self.at += buffer.len() as u64;
+        Ok(buffer.len())
     }
 }
 

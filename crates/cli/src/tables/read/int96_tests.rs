@@ -25,12 +25,12 @@ const DAY: i64 = 86_400_000_000;
 /// Arrow schema of the file names.
 fn write(path: &Path, field: &str, hint: Option<DataType>, groups: &[&[(i64, u64)]]) {
     let schema = parse_message_type(&format!("message m {{ {field} }}")).expect("a schema");
-    let file = File::create(path).expect("room");
+    let file = File::create(path).expect("memory");
     let mut properties = WriterProperties::builder().build();
     if let Some(hint) = hint {
         add_encoded_arrow_schema_to_metadata(&Schema::new(vec![Field::new("t", hint, true)]), &mut properties);
     }
-    let mut writer = SerializedFileWriter::new(file, schema.into(), Arc::new(properties)).expect("room");
+    let mut writer = SerializedFileWriter::new(file, schema.into(), Arc::new(properties)).expect("memory");
     for values in groups {
         let of = |&(day, nanos): &(i64, u64)| {
             let mut value = Int96::new();
@@ -43,14 +43,14 @@ fn write(path: &Path, field: &str, hint: Option<DataType>, groups: &[&[(i64, u64
             false => ([&[0][..], &vec![1; values.len()]].concat(), None),
             true => (vec![1; values.len()], Some([&[0][..], &vec![1; values.len() - 1]].concat())),
         };
-        let mut group = writer.next_row_group().expect("room");
-        let mut column = group.next_column().expect("room").expect("a column");
+        let mut group = writer.next_row_group().expect("memory");
+        let mut column = group.next_column().expect("memory").expect("a column");
         let typed = column.typed::<Int96Type>();
-        typed.write_batch(&values, Some(&definitions), repetitions.as_deref()).expect("room");
-        column.close().expect("room");
-        group.close().expect("room");
+        typed.write_batch(&values, Some(&definitions), repetitions.as_deref()).expect("memory");
+        column.close().expect("memory");
+        group.close().expect("memory");
     }
-    writer.close().expect("room");
+    writer.close().expect("memory");
 }
 
 /// What INT96 holds is read as nanoseconds, microseconds or not at all. Nulls and lists do not matter.

@@ -1,5 +1,5 @@
-//! Refuses text with a line longer than the longest row while it is decompressed or read from a pipe: otherwise all of it
-//! would be in memory or in a temporary file first.
+//! Refuses text with a line longer than the longest row while it is decompressed or read from a pipe: otherwise all of
+//! it would be in memory or in a temporary file first.
 
 use std::io::{self, Read};
 
@@ -22,9 +22,9 @@ impl<R: Read> Lines<R> {
 }
 
 impl<R: Read> Read for Lines<R> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let length = self.reader.read(room)?;
-        let bytes = &room[..length];
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(buffer)?;
+        let bytes = &buffer[..length];
         // A read of a pipe may return fewer bytes than show the format.
         if self.head.len() < SIGNATURE {
             let missing = SIGNATURE - self.head.len();

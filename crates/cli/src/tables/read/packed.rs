@@ -55,15 +55,15 @@ impl Packing {
     }
 }
 
-/// The members of a gzip file, one after the other. Zeros may follow them, as blocks of tapes and some file systems leave
-/// them: `gzip` ignores them too.
+/// The members of a gzip file, one after the other. Zeros may follow them, as blocks of tapes and some file systems
+/// leave them: `gzip` ignores them too.
 struct Members(GzDecoder<Box<dyn BufRead>>);
 
 impl Read for Members {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let length = self.0.read(room)?;
-            if length > 0 || room.is_empty() {
+            let length = self.0.read(buffer)?;
+            if length > 0 || buffer.is_empty() {
                 return Ok(length);
             }
             let packed = self.0.get_mut();

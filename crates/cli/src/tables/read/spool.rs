@@ -1,5 +1,5 @@
-//! What can be read once, like stdin and what is unpacked, in a temporary file, to be read anywhere and again. It has no
-//! name where the system allows that, so that it is gone however the process ends.
+//! What can be read once, like stdin and what is unpacked, in a temporary file, to be read anywhere and again. It has
+//! no name where the system allows that, so that it is gone however the process ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,11 +23,11 @@ pub(super) fn spooled(reader: &mut dyn Read) -> io::Result<Data> {
 }
 
 fn copied(reader: &mut dyn Read, mut file: File, folder: &Path) -> io::Result<Data> {
-    let mut room = vec![0; PIECE];
+    let mut buffer = vec![0; PIECE];
     loop {
-        match reader.read(&mut room) {
+        match reader.read(&mut buffer) {
             Ok(0) => return Data::of_file(file),
-            Ok(length) => file.write_all(&room[..length]).map_err(|error| unwritten(folder, &error))?,
+            Ok(length) => file.write_all(&buffer[..length]).map_err(|error| unwritten(folder, &error))?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn what_was_spooled_is_read_anywhere() {
         let bytes: Vec<u8> = (0..3 * PIECE + 5).map(|i| (i % 251) as u8).collect();
-        let data = spooled(&mut &bytes[..]).expect("room");
+        let data = spooled(&mut &bytes[..]).expect("memory");
         assert_eq!(data.length(), bytes.len() as u64);
         assert_eq!(data.whole().expect("a file"), bytes);
         assert_eq!(data.range(PIECE as u64 - 1, 10).expect("a file"), bytes[PIECE - 1..PIECE + 9]);
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_named() {
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
-        let error = copied(&mut &[1, 2, 3][..], full, Path::new("/somewhere")).err().expect("no room");
+        let error = copied(&mut &[1, 2, 3][..], full, Path::new("/somewhere")).err().expect("out of memory");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let said = error.to_string();
         assert!(said.contains("/somewhere") && said.contains("No space left") && said.contains("TMPDIR"), "{said}");

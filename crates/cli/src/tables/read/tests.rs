@@ -111,7 +111,7 @@ fn arrays_are_streamed_as_they_are_read() {
     bytes.extend((header.len() as u16).to_le_bytes());
     bytes.extend(header.bytes());
     bytes.resize(bytes.len() + 20_000_000, b'x');
-    std::fs::write(&path, bytes).expect("room");
+    std::fs::write(&path, bytes).expect("memory");
     check(&path, None, &spooling());
 }
 
@@ -123,16 +123,16 @@ fn arrow_files_are_streamed_as_they_are_read() {
     for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
         let options = || IpcWriteOptions::default().try_with_compression(codec).expect("a codec");
         let path = folder.path().join("t.arrows");
-        let file = File::create(&path).expect("room");
-        let mut writer = StreamWriter::try_new_with_options(file, &all.schema(), options()).expect("room");
-        parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("room");
+        let file = File::create(&path).expect("memory");
+        let mut writer = StreamWriter::try_new_with_options(file, &all.schema(), options()).expect("memory");
+        parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("memory");
         check(&path, None, &spooling());
         check(&path, Some(&["dictionary".to_owned(), "id".to_owned(), "struct".to_owned()]), &spooling());
         let path = folder.path().join("t.arrow");
-        let file = File::create(&path).expect("room");
+        let file = File::create(&path).expect("memory");
         // A file has one dictionary a column.
-        let mut writer = FileWriter::try_new_with_options(file, &all.schema(), options()).expect("room");
-        parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("room");
+        let mut writer = FileWriter::try_new_with_options(file, &all.schema(), options()).expect("memory");
+        parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("memory");
         check(&path, None, &spooling());
         check(&path, Some(&["dictionary".to_owned(), "id".to_owned(), "struct".to_owned()]), &spooling());
     }
@@ -150,10 +150,10 @@ fn row_groups_of_any_size_are_streamed_as_they_are_read() {
             .set_max_row_group_row_count(Some(rows))
             .set_data_page_row_count_limit(5_000)
             .build();
-        let file = File::create(&path).expect("room");
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("room");
-        writer.write(batch).expect("room");
-        writer.close().expect("room");
+        let file = File::create(&path).expect("memory");
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("memory");
+        writer.write(batch).expect("memory");
+        writer.close().expect("memory");
     };
     let some = ["id".to_owned(), "struct".to_owned()];
     for (rows, group) in [(0, 10), (1, 10), (3000, 100), (3000, 128), (100_000, 1 << 20), (100_000, 30_001)] {
@@ -183,7 +183,7 @@ fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.parquet");
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
-    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("room");
+    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("memory");
     let bytes = std::fs::read(&path).expect("a file");
     // Field 3 of the footer, after the schema: 4 in zigzag.
     let footer =
@@ -192,7 +192,7 @@ fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
     for rows in [0, 3, 5, 63] {
         let mut miscounted = bytes.clone();
         miscounted[at + 1] = 2 * rows;
-        std::fs::write(&path, miscounted).expect("room");
+        std::fs::write(&path, miscounted).expect("memory");
         check(&path, None, &TableReading::default());
         let rows =
             Source::open(&path, &TableReading::default()).and_then(|source| source.read(None)).map(|table| table.rows);
@@ -207,14 +207,14 @@ fn row_groups_that_miscount_rows_are_refused_at_once_and_in_streams() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.parquet");
     let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..60));
-    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("room");
+    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("memory");
     let bytes = std::fs::read(&path).expect("a file");
     // The rows of the row group are the last field of the footer with this number, 60 in zigzag.
     let at = 1 + bytes.windows(2).rposition(|two| two == [0x16, 120]).expect("60 rows");
     for rows in [0, 1, 59, 61, 63] {
         let mut miscounted = bytes.clone();
         miscounted[at] = 2 * rows;
-        std::fs::write(&path, miscounted).expect("room");
+        std::fs::write(&path, miscounted).expect("memory");
         let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
         let whole = source.read(None).err().map(|failure| failure.to_string());
         let streamed = source.stream(None).and_then(|stream| stream.collect::<Result<Vec<_>>>());
@@ -240,23 +240,24 @@ fn what_is_packed_is_unpacked_into_a_file_as_into_memory() {
         ("b.csv.zst", [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&first), &zstd(&second)].concat()),
     ] {
         let path = folder.path().join(name);
-        std::fs::write(&path, &bytes).expect("room");
+        std::fs::write(&path, &bytes).expect("memory");
         check(&path, None, &spooling());
         // Zeros behind the last member of gzip, and between two.
         if name.ends_with("gz") {
-            std::fs::write(&path, [&gzip(&first)[..], &[0; 1000], &gzip(&second), &[0; 3000]].concat()).expect("room");
+            std::fs::write(&path, [&gzip(&first)[..], &[0; 1000], &gzip(&second), &[0; 3000]].concat())
+                .expect("memory");
             check(&path, None, &spooling());
             check(&path, None, &TableReading::default());
-            std::fs::write(&path, [&bytes[..], &[0; 1000], b"x"].concat()).expect("room");
+            std::fs::write(&path, [&bytes[..], &[0; 1000], b"x"].concat()).expect("memory");
             assert!(Source::open(&path, &TableReading::default()).is_err());
-            std::fs::write(&path, &bytes).expect("room");
+            std::fs::write(&path, &bytes).expect("memory");
         }
         let rows = |options: &TableReading| {
             Source::open(&path, options).and_then(|source| source.read(None)).map(|table| table.rows)
         };
         assert_eq!(rows(&spooling()).ok(), Some(101_000));
         for damaged in [&bytes[..bytes.len() - 3], &[&bytes[..bytes.len() / 2], b"nothing"].concat()] {
-            std::fs::write(&path, damaged).expect("room");
+            std::fs::write(&path, damaged).expect("memory");
             let said = |options: &TableReading| rows(options).err().map(|failure| failure.to_string());
             assert!(said(&spooling()).is_some_and(|said| said.contains("damaged or cut short")));
             assert_eq!(said(&spooling()), said(&TableReading::default()));

@@ -1,7 +1,7 @@
 //! CSV and TSV: blocks (blocks.rs) are formatted by all threads and written in their order.
 //!
-//! A null is an empty field. Gzip is packed block by block, each a member of its own, as `bgzip` does; zstd in one frame,
-//! because some programs do not read several.
+//! A null is an empty field. Gzip is packed block by block, each a member of its own, as `bgzip` does; zstd in one
+//! frame, because some programs do not read several.
 
 use std::io::{self, BufWriter, Write};
 
@@ -43,13 +43,13 @@ enum Packed {
 }
 
 impl Writer {
-    /// Writes the names of the columns. `room` bytes may be used; the text is the same whatever they are.
+    /// Writes the names of the columns. `memory` bytes may be used; the text is the same whatever they are.
     pub(super) fn new(
         output: Output,
         schema: &SchemaRef,
         delimiter: u8,
         packing: Packing,
-        room: u64,
+        memory: u64,
     ) -> Result<Writer, Unwritten> {
         if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
             return Err(Unwritten::Because(format!(
@@ -64,7 +64,7 @@ impl Writer {
             Packing::Gzip => Packed::Gzip(output),
             Packing::Zstd => Packed::Zstd(zstd::stream::write::Encoder::new(output, 1)?),
         };
-        let fitting = usize::try_from(room / 4 / TAKEN).unwrap_or(usize::MAX);
+        let fitting = usize::try_from(memory / 4 / TAKEN).unwrap_or(usize::MAX);
         let at_once = fitting.clamp(1, 2 * rayon::current_num_threads());
         let mut lines = Lines { output, delimiter, waiting: Vec::new(), at_once, buffers: Vec::new() };
         let mut names = Vec::new();

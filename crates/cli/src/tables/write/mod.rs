@@ -11,7 +11,8 @@
 //! regular.rs   arrays in one form: they depend on their rows alone
 //! ```
 //!
-//! A file appears under its name when it is whole: until then, and for good where something fails, what was there stays.
+//! A file appears under its name when it is whole: until then, and for good where something fails, what was there
+//! stays.
 
 mod blocks;
 mod cells;
@@ -142,18 +143,19 @@ impl Sink {
         Sink::within(u64::MAX, path, schema)
     }
 
-    /// The same, where `room` bytes of memory may be used. What is written is the same, too.
-    pub(crate) fn within(room: u64, path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
+    /// The same, where `memory` bytes of memory may be used. What is written is the same, too.
+    pub(crate) fn within(memory: u64, path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
         let Some(path) = path else {
             let stdout = Box::new(io::stdout().lock());
-            let writer = csv::Writer::new(stdout, schema, b',', Packing::Not, room).map_err(|why| failed(None, why))?;
+            let writer =
+                csv::Writer::new(stdout, schema, b',', Packing::Not, memory).map_err(|why| failed(None, why))?;
             return Ok(Sink { writer: Writer::Csv(writer), target: None, rows: 0 });
         };
         // Others were refused as options.
         let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
         let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
         let target = Some(Target { path: path.into(), file: whole });
-        let writer = guarded(|| Writer::new(form, file, schema, room)).map_err(|why| failed(target.as_ref(), why))?;
+        let writer = guarded(|| Writer::new(form, file, schema, memory)).map_err(|why| failed(target.as_ref(), why))?;
         Ok(Sink { writer, target, rows: 0 })
     }
 
@@ -210,10 +212,10 @@ impl Flushed {
 }
 
 impl Writer {
-    fn new(form: Form, file: File, schema: &SchemaRef, room: u64) -> std::result::Result<Writer, Unwritten> {
+    fn new(form: Form, file: File, schema: &SchemaRef, memory: u64) -> std::result::Result<Writer, Unwritten> {
         Ok(match form {
             #[cfg(feature = "parquet")]
-            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(file, schema, room)?)),
+            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(file, schema, memory)?)),
             #[cfg(not(feature = "parquet"))]
             Form::Parquet => {
                 let advice = "build it with `--features parquet`";
@@ -224,7 +226,7 @@ impl Writer {
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
             Form::Ndjson => Writer::Ndjson(ndjson::Writer::new(file, schema)),
             Form::Text { delimiter, packing } => {
-                Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing, room)?)
+                Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing, memory)?)
             }
         })
     }

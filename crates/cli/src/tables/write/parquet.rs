@@ -1,5 +1,5 @@
-//! Parquet: columns of a row group are encoded at once, of as many groups as keep all threads busy, and written in their
-//! order.
+//! Parquet: columns of a row group are encoded at once, of as many groups as keep all threads busy, and written in
+//! their order.
 //!
 //! ```text
 //! row group   blocks (blocks.rs) until it has 2^20 rows or 16 MiB, so that one is in memory under any limit
@@ -60,8 +60,8 @@ struct Groups {
 }
 
 impl Writer {
-    /// For batches of this schema. `room` bytes may be used; the file is the same whatever they are.
-    pub(super) fn new(file: File, schema: &SchemaRef, room: u64) -> Result<Writer, Unwritten> {
+    /// For batches of this schema. `memory` bytes may be used; the file is the same whatever they are.
+    pub(super) fn new(file: File, schema: &SchemaRef, memory: u64) -> Result<Writer, Unwritten> {
         let level = ZstdLevel::try_new(1)?;
         let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
         // So that readers know types that Parquet has no name for.
@@ -82,7 +82,7 @@ impl Writer {
         let writer = SerializedFileWriter::new(BufWriter::new(file), root_of(schema)?, properties.clone())?;
         let busy = rayon::current_num_threads().div_ceil(schema.fields().len().max(1));
         // A group takes its bytes once more when it is encoded.
-        let fitting = usize::try_from(room / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
+        let fitting = usize::try_from(memory / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
         let groups = Groups {
             writer,
             factories,
@@ -91,7 +91,7 @@ impl Writer {
             rows: 0,
             bytes: 0,
             at_once: busy.min(fitting).max(1),
-            encoders: encoders(room, rayon::current_num_threads()),
+            encoders: encoders(memory, rayon::current_num_threads()),
             written: 0,
         };
         Ok(Writer { blocks: Blocks::plain(schema, BLOCK), groups })
@@ -114,8 +114,8 @@ fn root_of(schema: &Schema) -> Encoded<TypePtr> {
 }
 
 /// How many columns are encoded at once: enough to keep all threads busy, and as many as a fourth of the memory holds.
-fn encoders(room: u64, threads: usize) -> usize {
-    usize::try_from(room / 4 / ENCODER).unwrap_or(usize::MAX).clamp(1, 4 * threads)
+fn encoders(memory: u64, threads: usize) -> usize {
+    usize::try_from(memory / 4 / ENCODER).unwrap_or(usize::MAX).clamp(1, 4 * threads)
 }
 
 impl Groups {

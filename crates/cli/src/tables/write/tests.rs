@@ -19,7 +19,8 @@ fn next(state: &mut u64) -> usize {
     (*state >> 33) as usize
 }
 
-/// Rows `first..end` of one table. `garbage` is what lies under nulls; with 0 there also are bitmaps where nothing is null.
+/// Rows `first..end` of one table. `garbage` is what lies under nulls; with 0 there also are bitmaps where nothing is
+/// null.
 fn rows(first: usize, end: usize, garbage: usize) -> RecordBatch {
     let (all, len) = (|| first..end, end - first);
     let is_null = |row: usize| row % 7 == 3 || (10_000..12_000).contains(&row);
@@ -84,10 +85,10 @@ fn batches(seed: u64) -> Vec<RecordBatch> {
     all
 }
 
-fn written(path: &Path, room: u64, batches: &[RecordBatch], columns: &[usize]) -> Vec<u8> {
+fn written(path: &Path, memory: u64, batches: &[RecordBatch], columns: &[usize]) -> Vec<u8> {
     let of = |batch: &RecordBatch| batch.project(columns).expect("columns");
     let ok = |failure: Failure| -> ! { panic!("{}: {failure}", path.display()) };
-    let mut sink = Sink::within(room, Some(path), &of(&batches[0]).schema()).unwrap_or_else(|failure| ok(failure));
+    let mut sink = Sink::within(memory, Some(path), &of(&batches[0]).schema()).unwrap_or_else(|failure| ok(failure));
     batches.iter().for_each(|batch| sink.write(&of(batch)).unwrap_or_else(|failure| ok(failure)));
     sink.finish().unwrap_or_else(|failure| ok(failure));
     std::fs::read(path).expect("a file")
@@ -113,8 +114,8 @@ fn files_depend_on_rows_alone() {
         for run in 0..runs {
             let threads = 1 + run % 8;
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-            let room = [64 << 20, 300 << 20, u64::MAX][run % 3];
-            let found = pool.install(|| written(&path, room, &batches(run as u64), columns));
+            let memory = [64 << 20, 300 << 20, u64::MAX][run % 3];
+            let found = pool.install(|| written(&path, memory, &batches(run as u64), columns));
             assert!(found == whole, "{name}, run {run}: {} bytes and {}", found.len(), whole.len());
         }
     }

@@ -100,8 +100,8 @@ impl DataSet {
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         // The low bits of absent keys, and of keys that are gone, where those are absent themselves.
-        let asked = self.queries.iter().rev().map(|query| query & greatest);
-        let absent = asked.filter(|query| sorted.binary_search(query).is_err());
+        let queried = self.queries.iter().rev().map(|query| query & greatest);
+        let absent = queried.filter(|query| sorted.binary_search(query).is_err());
         let misses: Vec<u32> = absent.take(keys.len().max(LEAST_MISSES)).collect();
         DataSet::new(self.name, keys, values, misses.into_iter().chain(too_wide(limits)))
     }
@@ -113,8 +113,8 @@ impl<K: Word, V: Word> DataSet<K, V> {
         DataSet { name, keys, values, queries, seed: None }
     }
 
-    /// The same rows with keys and values of other widths, for tables that have values or none: those of 64 bits are spread
-    /// over all of them.
+    /// The same rows with keys and values of other widths, for tables that have values or none: those of 64 bits are
+    /// spread over all of them.
     pub(super) fn widened(of: &DataSet, spread: Spread, has_values: bool) -> Self {
         let key = |&key: &u32| if K::BITS > u32::BITS { K::low(spread.of(key)) } else { K::low(key.into()) };
         let value = |&value: &u32| match (has_values, V::BITS > u32::BITS) {

@@ -135,7 +135,7 @@ impl Columns {
 
 impl<K: Word> Columns<K> {
     /// The distinct keys, absent ones and such as are too wide, and some keys again.
-    pub(super) fn asked(&self, distinct: &[K]) -> Vec<K> {
+    pub(super) fn queried(&self, distinct: &[K]) -> Vec<K> {
         let again = self.keys.iter().take(100);
         distinct.iter().chain(&self.absent).chain(&self.wide).chain(again).copied().collect()
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_as_often_as_their_shape_says() {
+    fn rows_occur_as_often_as_their_shape_says() {
         let copies = columns(Shape::Copies, 20_000, Limits::NONE);
         let counts_of = counts(&copies);
         assert_eq!(copies.keys.len(), 20_000);

@@ -89,10 +89,10 @@ where
     if let Some(listed) = row.attempt(&what("unique"), table.unique()) {
         row.expect(&what("unique"), same("keys", &listed, unique));
     }
-    let asked = columns.asked(unique);
-    let (answers, time) = timed(|| table.ids(&asked));
+    let queried = columns.queried(unique);
+    let (answers, time) = timed(|| table.ids(&queried));
     if let Some(answers) = row.attempt(&what("ids"), answers) {
-        let right: Vec<_> = asked.iter().map(|key| ids.get(key).copied()).collect();
+        let right: Vec<_> = queried.iter().map(|key| ids.get(key).copied()).collect();
         row.expect(&what("ids"), same("ids", &answers, &right));
     }
     // Every id backwards, and some that no key has.
@@ -119,5 +119,5 @@ where
         };
         row.expect(&what("inverse of an absent key"), refused);
     }
-    Some((asked.len(), time))
+    Some((queried.len(), time))
 }

@@ -36,9 +36,9 @@ where
     fn check(&self, case: &Case<'_, S>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         row.restarts = table.table().restarts();
         row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
-        let asked = case.data.columns.asked(&case.data.model.first_seen);
-        let answered = ranges(case, table, &asked, "get", row);
-        counts(case, table, &asked, row);
+        let queried = case.data.columns.queried(&case.data.model.first_seen);
+        let answered = ranges(case, table, &queried, "get", row);
+        counts(case, table, &queried, row);
         retrieves(case, table, row);
         past_32_bits(case, table, row);
         removes(case, table, row);
@@ -55,7 +55,7 @@ where
 
     fn elsewhere(&self, case: &Case<'_, S>, table: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
-            ranges(case, &there, &case.data.columns.asked(&case.data.model.first_seen), what, row);
+            ranges(case, &there, &case.data.columns.queried(&case.data.model.first_seen), what, row);
         }
     }
 }
@@ -72,7 +72,7 @@ where
 fn ranges<S: Scheme<Value = u32>>(
     case: &Case<'_, S>,
     table: &MultiTable<Device, S>,
-    asked: &[S::Key],
+    queried: &[S::Key],
     what: &str,
     row: &mut Row,
 ) -> Option<(usize, Duration)>
@@ -81,24 +81,26 @@ where
     S::Key: Word,
 {
     let values = row.attempt(what, table.values())?;
-    let (ranges, time) = timed(|| table.get(asked));
+    let (ranges, time) = timed(|| table.get(queried));
     let ranges = row.attempt(what, ranges)?;
     let got: Vec<_> = ranges.into_iter().map(|range| values.get(range).map(<[u32]>::to_vec)).collect();
-    let right: Vec<_> = asked.iter().map(|&key| Some(values_of(case, key))).collect();
+    let right: Vec<_> = queried.iter().map(|&key| Some(values_of(case, key))).collect();
     // Lists may be long, and it is enough to know whose is wrong.
     let wrong = got.iter().zip(&right).position(|(got, right)| got != right);
     let outcome = match wrong {
-        _ if got.len() != asked.len() => Err(format!("{} answers to {} queries", got.len(), asked.len())),
-        Some(i) => {
-            Err(format!("the values of key {} are wrong: {} right ones", asked[i], case.data.model.of(asked[i]).len()))
-        }
+        _ if got.len() != queried.len() => Err(format!("{} answers to {} queries", got.len(), queried.len())),
+        Some(i) => Err(format!(
+            "the values of key {} are wrong: {} right ones",
+            queried[i],
+            case.data.model.of(queried[i]).len()
+        )),
         None => Ok(()),
     };
     row.expect(what, outcome);
-    Some((asked.len(), time))
+    Some((queried.len(), time))
 }
 
-fn counts<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, asked: &[S::Key], row: &mut Row)
+fn counts<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, queried: &[S::Key], row: &mut Row)
 where
     Device: Runs<S>,
     S::Key: Word,
@@ -106,8 +108,8 @@ where
     let model = &case.data.model;
     row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len()));
     row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len()));
-    if let Some(counts) = row.attempt("count", table.count(asked)) {
-        let right: Vec<_> = asked.iter().map(|&key| model.of(key).len() as u32).collect();
+    if let Some(counts) = row.attempt("count", table.count(queried)) {
+        let right: Vec<_> = queried.iter().map(|&key| model.of(key).len() as u32).collect();
         row.expect("count", same("counts", &counts, &right));
     }
 }
@@ -119,17 +121,17 @@ where
     S::Key: Word,
 {
     // Each key once and the absent ones: a heavy key has too many values to be looked up often.
-    let asked: Vec<S::Key> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
+    let queried: Vec<S::Key> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
     let (mut offsets, mut values) = (vec![0], Vec::new());
-    for &key in &asked {
+    for &key in &queried {
         values.extend(values_of(case, key));
         offsets.push(values.len() as u64);
     }
-    if let Some(got) = row.attempt("retrieve", table.retrieve(&asked)) {
+    if let Some(got) = row.attempt("retrieve", table.retrieve(&queried)) {
         row.expect("retrieve", same("offsets", &got.offsets, &offsets).and(same("values", &got.values, &values)));
     }
     let mut into = (vec![u64::MAX; offsets.len()], vec![POISON; values.len() + 3]);
-    if let Some(len) = row.attempt("retrieve_into", table.retrieve_into(&asked, &mut into.0, &mut into.1)) {
+    if let Some(len) = row.attempt("retrieve_into", table.retrieve_into(&queried, &mut into.0, &mut into.1)) {
         let (filled, behind) = into.1.split_at(values.len());
         let right = same("offsets", &into.0, &offsets).and(same("values", filled, &values));
         let right = right.and(same("behind the values", behind, &[POISON; 3]));
@@ -137,7 +139,7 @@ where
     }
     if !values.is_empty() {
         let mut short = (vec![u64::MAX; offsets.len()], vec![POISON; values.len() - 1]);
-        let outcome = match table.retrieve_into(&asked, &mut short.0, &mut short.1) {
+        let outcome = match table.retrieve_into(&queried, &mut short.0, &mut short.1) {
             Err(Error::TooShort { needed, .. }) => equal("the length needed", needed, values.len() as u64),
             Err(error) => Err(format!("it should say what length is needed, and says: {error}")),
             Ok(_) => Err("it went through".into()),
@@ -146,7 +148,7 @@ where
         let outcome = outcome.and(if untouched { Ok(()) } else { Err("something was written to it".into()) });
         row.expect("retrieve_into a slice that is too short", outcome);
     }
-    if let Some(chunks) = row.attempt("retrieve_chunks", table.retrieve_chunks(&asked, PIECE)) {
+    if let Some(chunks) = row.attempt("retrieve_chunks", table.retrieve_chunks(&queried, PIECE)) {
         let (mut queries, mut streamed) = (Vec::new(), Vec::new());
         for chunk in chunks {
             let Some(chunk) = row.attempt("a piece", chunk) else { return };
@@ -166,14 +168,14 @@ where
     Device: Runs<S>,
     S::Key: Word,
 {
-    let Some((asked, total)) = case.data.model.past_32_bits() else { return };
-    let refused = match table.retrieve(&asked) {
+    let Some((queried, total)) = case.data.model.past_32_bits() else { return };
+    let refused = match table.retrieve(&queried) {
         Err(Error::TooLarge { .. }) => Ok(()),
         Err(error) => Err(format!("it should be refused as too large, and says: {error}")),
         Ok(_) => Err("more than 2^32 values were given at once".into()),
     };
     row.expect("retrieve past 2^32", refused);
-    if let Some(chunks) = row.attempt("retrieve_chunks past 2^32", table.retrieve_chunks(&asked, PIECE)) {
+    if let Some(chunks) = row.attempt("retrieve_chunks past 2^32", table.retrieve_chunks(&queried, PIECE)) {
         row.expect("retrieve_chunks past 2^32", equal("values", chunks.total(), total));
     }
 }
@@ -187,8 +189,8 @@ where
     let columns = &case.data.columns;
     let Some(mut rest) = row.attempt("copy", table.to_backend(table.backend())) else { return };
     let gone: Vec<S::Key> = case.data.model.rows.keys().copied().step_by(2).collect();
-    let asked: Vec<S::Key> = gone.iter().chain(&columns.absent).chain(&gone).copied().collect();
-    let Some(removed) = row.attempt("remove", rest.remove(&asked)) else { return };
+    let queried: Vec<S::Key> = gone.iter().chain(&columns.absent).chain(&gone).copied().collect();
+    let Some(removed) = row.attempt("remove", rest.remove(&queried)) else { return };
     let pairs: usize = gone.iter().map(|&key| case.data.model.of(key).len()).sum();
     row.expect("remove", equal("pairs", removed, pairs));
     let stays = |key: &S::Key| gone.binary_search(key).is_err();

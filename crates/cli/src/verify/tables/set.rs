@@ -31,18 +31,18 @@ where
 
     fn check(&self, case: &Case<'_, S>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let right = BTreeSet::from_iter(case.data.model.ascending());
-        let asked = case.data.columns.asked(&case.data.model.first_seen);
+        let queried = case.data.columns.queried(&case.data.model.first_seen);
         row.restarts = set.table().restarts();
         row.expect("audit", set.audit().map(drop).map_err(|error| error.to_string()));
-        let (answers, time) = timed(|| set.contains(&asked));
+        let (answers, time) = timed(|| set.contains(&queried));
         if let Some(answers) = row.attempt("contains", answers) {
-            let right: Vec<_> = asked.iter().map(|key| right.contains(key)).collect();
+            let right: Vec<_> = queried.iter().map(|key| right.contains(key)).collect();
             row.expect("contains", same("answers", &answers, &right));
         }
         has_keys(set, &right, "keys", row);
         changes(case, set, &right, row);
         algebra(case, set, &right, row);
-        Some((asked.len(), time))
+        Some((queried.len(), time))
     }
 
     fn digest(&self, case: &Case<'_, S>, set: &Self::Built) -> Option<koel::Result<String>> {
@@ -56,9 +56,9 @@ where
     fn elsewhere(&self, case: &Case<'_, S>, set: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, set.to_backend(device)) {
             let right = BTreeSet::from_iter(case.data.model.ascending());
-            let asked = case.data.columns.asked(&case.data.model.first_seen);
-            if let Some(answers) = row.attempt(what, there.contains(&asked)) {
-                let right: Vec<_> = asked.iter().map(|key| right.contains(key)).collect();
+            let queried = case.data.columns.queried(&case.data.model.first_seen);
+            if let Some(answers) = row.attempt(what, there.contains(&queried)) {
+                let right: Vec<_> = queried.iter().map(|key| right.contains(key)).collect();
                 row.expect(what, same("answers", &answers, &right));
             }
         }

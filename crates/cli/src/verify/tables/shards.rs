@@ -53,11 +53,11 @@ where
     let right = BTreeSet::from_iter(case.data.model.ascending());
     row.restarts = set.table().restarts();
     row.expect("audit", set.audit().map(drop).map_err(|error| error.to_string()));
-    let asked = case.data.columns.asked(&case.data.model.first_seen);
-    let (answers, time) = timed(|| set.contains(&asked));
+    let queried = case.data.columns.queried(&case.data.model.first_seen);
+    let (answers, time) = timed(|| set.contains(&queried));
     if let Some(answers) = row.attempt("contains", answers) {
-        row.lookup = Some(rate(asked.len(), time));
-        let right: Vec<_> = asked.iter().map(|key| right.contains(key)).collect();
+        row.lookup = Some(rate(queried.len(), time));
+        let right: Vec<_> = queried.iter().map(|key| right.contains(key)).collect();
         row.expect("contains", same("answers", &answers, &right));
     }
     keys_are(set.len(), set.to_keys(), &right, "keys", row);
@@ -92,31 +92,31 @@ where
     let Some(mut table) = case.built(devices, build, row) else { return };
     row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
     row.expect("len", equal("pairs", table.len(), columns.keys.len()));
-    let asked = columns.asked(&model.first_seen);
-    let (counts, time) = timed(|| table.count(&asked));
+    let queried = columns.queried(&model.first_seen);
+    let (counts, time) = timed(|| table.count(&queried));
     if let Some(counts) = row.attempt("count", counts) {
-        row.lookup = Some(rate(asked.len(), time));
-        let right: Vec<_> = asked.iter().map(|&key| model.of(key).len() as u32).collect();
+        row.lookup = Some(rate(queried.len(), time));
+        let right: Vec<_> = queried.iter().map(|&key| model.of(key).len() as u32).collect();
         row.expect("count", same("counts", &counts, &right));
     }
     // Each key once and the absent ones: a heavy key has too many values to be looked up often.
-    let asked = [&columns.absent[..], &model.first_seen].concat();
+    let queried = [&columns.absent[..], &model.first_seen].concat();
     let gone: Vec<S::Key> = model.rows.keys().copied().step_by(2).collect();
-    lists(case, &table, &asked, &[], "retrieve", row);
+    lists(case, &table, &queried, &[], "retrieve", row);
     if case.kind == Kind::Canonical {
         row.digest = row.attempt("digest", table.digest()).map(|digest| digest.to_string());
     }
     let Some(removed) = row.attempt("remove", table.remove(&[&gone[..], &columns.absent].concat())) else { return };
     let pairs: usize = gone.iter().map(|&key| model.of(key).len()).sum();
     row.expect("remove", equal("pairs", removed, pairs));
-    lists(case, &table, &asked, &gone, "what is left", row);
+    lists(case, &table, &queried, &gone, "what is left", row);
 }
 
 /// The values of these keys must be those of their rows in their order, and of keys that are gone (ascending) none.
 fn lists<S: Scheme<Value = u32>>(
     case: &Case<'_, S>,
     table: &ShardedMulti<Device, S>,
-    asked: &[S::Key],
+    queried: &[S::Key],
     gone: &[S::Key],
     what: &str,
     row: &mut Row,
@@ -125,13 +125,13 @@ fn lists<S: Scheme<Value = u32>>(
     S::Key: Word,
 {
     let (mut offsets, mut values) = (vec![0], Vec::new());
-    for &key in asked {
+    for &key in queried {
         if gone.binary_search(&key).is_err() {
             values.extend(case.data.model.of(key).iter().map(|&row| case.data.columns.values[row as usize]));
         }
         offsets.push(values.len() as u64);
     }
-    if let Some(got) = row.attempt(what, table.retrieve(asked)) {
+    if let Some(got) = row.attempt(what, table.retrieve(queried)) {
         row.expect(what, same("offsets", &got.offsets, &offsets).and(same("values", &got.values, &values)));
     }
     if let Some(mut pairs) = row.attempt(what, table.to_pairs()) {

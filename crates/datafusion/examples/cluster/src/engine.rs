@@ -33,16 +33,16 @@ impl ExecutionEngine for KoelEngine {
         // The root stays: it writes what other stages read.
         let plan = on_worker(plan, config.options())?;
         let stage = self.0.create_query_stage_exec(job, stage, task, partitions, plan, folder, config)?;
-        Ok(Arc::new(Told(stage)))
+        Ok(Arc::new(Printed(stage)))
     }
 }
 
 /// A stage that says which joins it has made.
 #[derive(Debug)]
-struct Told(Arc<dyn QueryStageExecutor>);
+struct Printed(Arc<dyn QueryStageExecutor>);
 
 #[async_trait]
-impl QueryStageExecutor for Told {
+impl QueryStageExecutor for Printed {
     async fn execute_query_stage(&self, task: usize, context: Arc<TaskContext>) -> Result<Vec<ShuffleWritePartition>> {
         let written = self.0.execute_query_stage(task, context).await?;
         let name = |line: &str| line.split([':', ' ']).next().is_some_and(|name| name.ends_with("JoinExec"));
@@ -70,7 +70,7 @@ impl QueryStageExecutor for Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Printed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

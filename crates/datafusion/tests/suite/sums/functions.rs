@@ -74,7 +74,7 @@ async fn distinct_values_are_added_once() {
 /// A sum together with a DISTINCT of another column: DataFusion's optimizer rewrites it as a sum of sums if it is named
 /// `sum`.
 #[tokio::test]
-async fn a_sum_beside_distinct_is_rounded_once() {
+async fn a_sum_with_distinct_is_rounded_once() {
     let rows = rows(9, 9, 2000);
     let all = expected(&rows);
     let context = session(&rows, 2, config(2, 100));

@@ -178,7 +178,7 @@ where
 }
 
 #[test]
-fn copies_are_counted_exactly_and_the_greatest_value_stays() -> Result<()> {
+fn duplicates_are_counted_exactly_and_the_greatest_value_stays() -> Result<()> {
     every_layout!(duplicates())
 }
 
@@ -236,7 +236,7 @@ fn rows_are_numbered_by_the_greatest_value() -> Result<()> {
 }
 
 #[test]
-fn the_way_is_chosen_by_size_unless_it_is_said() -> Result<()> {
+fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
     if std::env::var_os(BuildRoute::VARIABLE).is_some() {
         return Ok(());
     }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_whole_whatever_stands_in_quotes() {
+    fn rows_are_whole_whatever_is_in_quotes() {
         let data = Data::from(b"\"1\n\",2\n3,4\n5,6".to_vec());
         let text = Text::of(&data).expect("a length");
         assert_eq!(rows(&text, 0, b',', 1).expect("memory"), [0..7, 7..11, 11..14]);

@@ -7,9 +7,9 @@
 //! stream.rs   types first, then pieces in their order, a few at once
 //! ```
 //!
-//! The type of a column is what all of its fields fit, of the whole file: pieces that fitted a narrower one are read once
-//! more. An empty field is a null, and one in quotes an empty text. Rows end by LF or CR LF; lines without anything are
-//! skipped, but where there is one column, in which they are nulls.
+//! The type of a column is what all of its fields fit, of the whole file: pieces that fitted a narrower one are read
+//! once more. An empty field is a null, and one in quotes an empty text. Rows end by LF or CR LF; lines without
+//! anything are skipped, but where there is one column, in which they are nulls.
 
 mod column;
 mod cut;
@@ -133,7 +133,7 @@ impl Csv {
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
         let wants = self.wants(places);
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
-        let (pieces, ranges) = self.pieces(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
+        let (pieces, ranges) = self.pieces(&text, &wants).map_err(|stop| self.to_failure(name, &text, stop))?;
         // What all pieces fit, and those that fitted something narrower once more.
         let mut seen = vec![Seen::default(); self.names.len()];
         pieces.iter().for_each(|piece| add(&mut seen, &piece.seen));
@@ -151,7 +151,7 @@ impl Csv {
             })
             .collect();
         let pieces = pieces.into_iter().collect::<std::result::Result<Vec<_>, _>>();
-        let pieces = pieces.map_err(|stop| self.told(name, &text, stop))?;
+        let pieces = pieces.map_err(|stop| self.to_failure(name, &text, stop))?;
         let schema = self.schema(places, &kinds);
         let batches =
             pieces.into_iter().map(|piece| batch(name, &schema, places, piece)).collect::<Result<Vec<_>>>()?;
@@ -170,8 +170,8 @@ impl Csv {
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// All pieces, each of types that fit it, and where they are. Most texts have no quotes: so every line is taken for a
-    /// row, up to the piece with the first quote.
+    /// All pieces, each of types that fit it, and where they are. Most texts have no quotes: so every line is taken for
+    /// a row, up to the piece with the first quote.
     fn pieces(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<(Vec<Piece>, Vec<Range<usize>>), Stop> {
         let start = self.start.min(text.length());
         let size = (text.length() - start) / (4 * rayon::current_num_threads());
@@ -245,7 +245,7 @@ impl Csv {
     }
 
     /// Why reading stopped, with the line.
-    fn told(&self, name: &Name, text: &Text<'_>, stop: Stop) -> Failure {
+    fn to_failure(&self, name: &Name, text: &Text<'_>, stop: Stop) -> Failure {
         let fault = match stop {
             Stop::Fault(fault) => fault,
             Stop::Io(error) => return name.io(&error),

@@ -1,5 +1,6 @@
-//! Text as a stream: the type of a column is known when the last row was seen, so that all of it is read twice. The first
-//! pass keeps the classes of fields and nothing else, and finds all faults; the second has pieces as columns, a few at once.
+//! Text as a stream: the type of a column is known when the last row was seen, so that all of it is read twice. The
+//! first pass keeps the classes of fields and nothing else, and finds all faults; the second has pieces as columns, a
+//! few at once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -30,7 +31,7 @@ impl Csv {
     /// The first pass.
     pub(in super::super) fn survey(&self, name: &Name, places: &[usize]) -> Result<Survey> {
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
-        self.classes(&text, &self.wants(places)).map_err(|stop| self.told(name, &text, stop))
+        self.classes(&text, &self.wants(places)).map_err(|stop| self.to_failure(name, &text, stop))
     }
 
     /// The second pass.
@@ -64,8 +65,8 @@ impl Csv {
         Ok(Stream::of(schema, pieces).with_untyped(untyped))
     }
 
-    /// The classes of all fields of each column whose type is to fit, whether a wanted column has a value, and where pieces of
-    /// whole rows are.
+    /// The classes of all fields of each column whose type is to fit, whether a wanted column has a value, and where
+    /// pieces of whole rows are.
     fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Survey, Stop> {
         let start = self.start.min(text.length());
         let size = self.size.unwrap_or(LEAST);
@@ -180,7 +181,7 @@ impl Pieces<'_> {
         // If the file changed between the two passes, report that instead of an error in its rows.
         self.csv.data.check_unchanged().map_err(|error| self.name.io(&error))?;
         let batches = found.into_iter().map(|piece| {
-            let piece = piece.map_err(|stop| self.csv.told(self.name, &self.text, stop))?;
+            let piece = piece.map_err(|stop| self.csv.to_failure(self.name, &self.text, stop))?;
             batch(self.name, &self.schema, &self.places, piece)
         });
         batches.collect()

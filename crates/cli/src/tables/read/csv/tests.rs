@@ -81,7 +81,7 @@ fn a_file_is_read_in_pieces_as_memory_is() {
         "a,b\n1,2\n3\n4,\"5\"\n".to_owned(),
         "a,b\n1,2\n3,\"4\n5,6\n7\n".to_owned(),
     ] {
-        std::fs::write(&path, &text).expect("room");
+        std::fs::write(&path, &text).expect("memory");
         for size in [1, 7, 4 << 10, 1 << 20] {
             let data = Data::open(&path, false).expect("a file");
             let csv = Csv { data, size: Some(size), ..open(text.as_bytes(), &options).expect("names") };
@@ -95,10 +95,10 @@ fn a_file_that_becomes_shorter_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.csv");
     let text = "a,b\n".to_owned() + &"1,2\n".repeat(10_000);
-    std::fs::write(&path, &text).expect("room");
+    std::fs::write(&path, &text).expect("memory");
     let data = Data::open(&path, false).expect("a file");
     let csv = Csv { data, ..open(text.as_bytes(), &TableReading::default()).expect("names") };
-    std::fs::write(&path, "a,b\n").expect("room");
+    std::fs::write(&path, "a,b\n").expect("memory");
     assert!(rows(csv).is_err_and(|error| error.contains("shorter")));
 }
 
@@ -109,10 +109,10 @@ fn a_file_that_grows_is_read_as_it_was_unless_parts_are_read_twice() {
     let path = folder.path().join("a.csv");
     for (last, is_refused) in [("2", false), ("2.5", true)] {
         let text = "a\n".to_owned() + &"1\n".repeat(100) + last;
-        std::fs::write(&path, &text).expect("room");
+        std::fs::write(&path, &text).expect("memory");
         let data = Data::open(&path, false).expect("a file");
         let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
-        std::fs::write(&path, text + "\n7\n").expect("room");
+        std::fs::write(&path, text + "\n7\n").expect("memory");
         match rows(csv) {
             Ok(rows) => assert!(!is_refused && rows.num_rows() == 101),
             Err(error) => assert!(is_refused && error.contains("changed"), "{error}"),
@@ -125,13 +125,13 @@ fn a_file_that_changes_between_its_two_passes_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.csv");
     let text = "a\n".to_owned() + &"1\n".repeat(1000);
-    std::fs::write(&path, &text).expect("room");
+    std::fs::write(&path, &text).expect("memory");
     let data = Data::open(&path, false).expect("a file");
     let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
     let name = Name::of("a.csv".as_ref());
     let mut stream = csv.stream(&name, &[0]).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(stream.next().is_some_and(|batch| batch.is_ok()));
-    std::fs::write(&path, "a\n".to_owned() + &"x\n".repeat(1001)).expect("room");
+    std::fs::write(&path, "a\n".to_owned() + &"x\n".repeat(1001)).expect("memory");
     let failure = stream.find_map(|batch| batch.err()).map(|failure| failure.to_string());
     assert!(failure.is_some_and(|said| said.contains("changed")));
     assert!(stream.next().is_none());
@@ -272,7 +272,7 @@ fn faults_name_their_line() {
 }
 
 #[test]
-fn only_wanted_columns_are_read_in_the_order_asked_for() {
+fn only_wanted_columns_are_read_in_the_order_requested() {
     let csv = open(b"a,b,c\n1,\xff,x\n2,,y\n", &TableReading::default()).expect("names");
     let name = Name::of("a.csv".as_ref());
     let table = csv.read(&name, &[2, 0]);

@@ -34,11 +34,11 @@ impl<'a> Text<'a> {
     /// What is found in a range, all of which must be there.
     pub(super) fn look<T>(&self, range: Range<usize>, find: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let rooms = || self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut room = rooms().pop().unwrap_or_default();
-        let found = self.data.range_in(range.start as u64, range.len(), &mut room).map(find);
+        let mut buffer = rooms().pop().unwrap_or_default();
+        let found = self.data.range_in(range.start as u64, range.len(), &mut buffer).map(find);
         // Memory of a range with a long row is not kept.
-        if room.capacity() <= 2 * super::MOST {
-            rooms().push(room);
+        if buffer.capacity() <= 2 * super::MOST {
+            rooms().push(buffer);
         }
         found
     }

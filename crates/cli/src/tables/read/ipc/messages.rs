@@ -24,8 +24,8 @@ impl Messages {
         Messages { data: data.clone(), reader: data.reader(0), next: 0, left: 0 }
     }
 
-    /// How long the message at the next place is, with its length in front and its body behind; 0 at the end. Its bytes are
-    /// dropped here, and read once more for the decoder: both would hold them otherwise.
+    /// How long the message at the next place is, with its length in front and its body behind; 0 at the end. Its bytes
+    /// are dropped here, and read once more for the decoder: both would hold them otherwise.
     fn following(&self) -> Result<usize, String> {
         let left = usize::try_from(self.data.length() - self.next).unwrap_or(usize::MAX);
         let range = |length: usize| self.data.range(self.next, length).map_err(|error| error.to_string());
@@ -46,13 +46,13 @@ impl Messages {
 }
 
 impl Read for Messages {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             self.left = guarded(|| self.following()).map_err(io::Error::other)?;
             self.next += self.left as u64;
         }
-        let length = self.left.min(room.len());
-        let read = self.reader.read(&mut room[..length])?;
+        let length = self.left.min(buffer.len());
+        let read = self.reader.read(&mut buffer[..length])?;
         self.left -= read;
         Ok(read)
     }

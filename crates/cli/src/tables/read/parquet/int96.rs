@@ -2,7 +2,7 @@
 //!
 //! The decoder wraps values that 64 bits do not hold. The values of a column are therefore checked before it is read: it
 //! has nanoseconds if they hold all values (1677 to 2262), otherwise microseconds if those hold all values exactly, and
-//! is refused otherwise. Statistics are not used: most writers leave them out, because the format defines no order of
+//! is refused otherwise. Statistics are not used: most writers omit them, because the format defines no order of
 //! INT96. If the Arrow schema of the file names a unit, the values were written in it, and it is kept.
 
 use std::collections::BTreeMap;

@@ -77,7 +77,7 @@ impl Partitioned {
         threads::ready()?;
         let chunks = collect(keys, CHUNK, |number, keys: &[K]| Chunk::of(which, number * CHUNK, keys))?;
         let mut chunks: Vec<Chunk> =
-            chunks.into_iter().collect::<Option<_>>().ok_or_else(|| memory::no_room::<u32>(3 * keys.len()))?;
+            chunks.into_iter().collect::<Option<_>>().ok_or_else(|| memory::out_of_memory::<u32>(3 * keys.len()))?;
         let mut totals: Vec<u32> = memory::zeroed(which.shards)?;
         for chunk in &mut chunks {
             chunk.before = totals.clone();
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_dealt_in_their_order_and_come_back() -> Result<()> {
+    fn partitioned_rows_keep_their_order_and_are_restored() -> Result<()> {
         for (rows, shards) in [(0, 3), (1, 1), (1000, 4096), (3 * CHUNK + 77, 5), (2 * CHUNK, 1)] {
             let which = ShardOf::new(shards, 9)?;
             let keys: Vec<u64> = (0..rows as u64).map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5000).collect();

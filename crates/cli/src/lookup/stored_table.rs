@@ -11,14 +11,14 @@ use crate::number::{Word, reserve};
 use crate::structure::Structure;
 
 /// A table with one value per key, wherever it is stored. The code that queries it is compiled once per scheme.
-pub(super) trait Held<S: Scheme> {
+pub(super) trait StoredTable<S: Scheme> {
     fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> koel::Result<()>;
     fn contains(&self, queries: &[S::Key]) -> koel::Result<Vec<bool>>;
 }
 
-macro_rules! held {
+macro_rules! stored_table {
     ($($table:ident),*) => {$(
-        impl<B: Runs<S>, S: Scheme> Held<S> for $table<B, S> {
+        impl<B: Runs<S>, S: Scheme> StoredTable<S> for $table<B, S> {
             fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> koel::Result<()> {
                 $table::get_into(self, queries, values, found)
             }
@@ -28,19 +28,19 @@ macro_rules! held {
         }
     )*};
 }
-held!(HashTable, Sharded, ShardedFile, Replicated);
+stored_table!(HashTable, Sharded, ShardedFile, Replicated);
 
 /// Takes values, and for each the number of its query.
 pub(super) type Take<'a, V> = &'a mut dyn FnMut(&[u32], &[V]) -> Result<()>;
 
 /// A table that has lists of values, wherever it stands.
-pub(super) trait HeldLists<K, V> {
+pub(super) trait StoredLists<K, V> {
     fn count(&self, queries: &[K]) -> koel::Result<Vec<u32>>;
     /// Passes on the values of all queries, about `values` at a time, each with the number of its query.
     fn each_piece(&self, queries: &[K], values: usize, take: Take<'_, V>) -> Result<()>;
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for MultiTable<B, S, V> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> StoredLists<S::Key, V> for MultiTable<B, S, V> {
     fn count(&self, queries: &[S::Key]) -> koel::Result<Vec<u32>> {
         MultiTable::count(self, queries)
     }
@@ -54,7 +54,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for Multi
     }
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for ShardedMulti<B, S, V> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> StoredLists<S::Key, V> for ShardedMulti<B, S, V> {
     fn count(&self, queries: &[S::Key]) -> koel::Result<Vec<u32>> {
         ShardedMulti::count(self, queries)
     }
@@ -119,7 +119,7 @@ where
         }
     }
 
-    pub(super) fn held(&self) -> &dyn Held<S> {
+    pub(super) fn stored_table(&self) -> &dyn StoredTable<S> {
         match self {
             Opened::One(structure) => structure.table(),
             Opened::Several(replicas) => replicas,

@@ -1,7 +1,7 @@
 // Partitions the pairs of a batch by the parts of a table of lines: cl/parts.cl for rows of two columns.
 //
-//   lines_deal_columns   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
-//   lines_deal_regions   the rows of coarse regions   ->  the shares of the parts
+//   lines_partition_columns   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
+//   lines_partition_regions   the rows of coarse regions   ->  the shares of the parts
 //
 // Both columns of a tile go through the same local memory, keys first: the work-item that writes a key keeps its digit,
 // and writes the value of the same row when the values are there.
@@ -14,7 +14,7 @@ static inline uint line_digit(digits d, key_type mixed, uint buckets) {
 static inline uint coarse_line_cursors(uint buckets) { return ((buckets - 1) >> KOEL_PART_BITS) + 1; }
 
 // Writes the rows of a tile to their shares. Of my rows the first `mine` are rows; `values` are theirs, KOEL_GROUP apart.
-INLINED void deal_rows(const key_type *mixed, __global const value_type *values, uint mine, digits d, uint buckets,
+INLINED void partition_rows(const key_type *mixed, __global const value_type *values, uint mine, digits d, uint buckets,
                        __local ulong *staged, __local uint *counts, __local uint *starts, __local sum *sums,
                        __global uint *cursors, __global word_type *to, uint share_lines, uint lines, LINE_ESCAPES) {
     uint me = get_local_id(0);
@@ -69,7 +69,7 @@ INLINED void deal_rows(const key_type *mixed, __global const value_type *values,
 }
 
 // The digit of a row is its part's number, shifted.
-__kernel GROUP_SIZE void lines_deal_columns(__global word_type *to, LINE_TABLE, const uint shift, const uint share_lines,
+__kernel GROUP_SIZE void lines_partition_columns(__global word_type *to, LINE_TABLE, const uint shift, const uint share_lines,
                                             const uint lines, __global const key_type *keys,
                                             __global const value_type *values, const ulong count,
                                             __global uint *cursors, LINE_ESCAPES) {
@@ -88,12 +88,12 @@ __kernel GROUP_SIZE void lines_deal_columns(__global word_type *to, LINE_TABLE, 
     for (uint j = 0; j < KOEL_EACH; j++) mixed[j] = mix_line_key(f, mixer, mixed[j]);
     digits d = {shift, 0};
     cursors += coarse_line_cursors(buckets);
-    deal_rows(mixed, values + first, mine, d, buckets, staged, counts, starts, sums, cursors, to, share_lines, lines,
+    partition_rows(mixed, values + first, mine, d, buckets, staged, counts, starts, sums, cursors, to, share_lines, lines,
               LINE_ESCAPED);
 }
 
 // `tiles` groups a region.
-__kernel GROUP_SIZE void lines_deal_regions(__global word_type *to, LINE_TABLE, const uint shift, const uint share_lines,
+__kernel GROUP_SIZE void lines_partition_regions(__global word_type *to, LINE_TABLE, const uint shift, const uint share_lines,
                                             const uint lines, const uint tiles, __global const word_type *from,
                                             const uint from_share_lines, const uint from_lines,
                                             __global uint *cursors, LINE_ESCAPES) {
@@ -111,6 +111,6 @@ __kernel GROUP_SIZE void lines_deal_regions(__global word_type *to, LINE_TABLE, 
         mine += i < end;
     }
     digits d = {0, region << shift};
-    deal_rows(mixed, (__global const value_type *)from + s.values + first, mine, d, buckets, staged, counts, starts, sums,
+    partition_rows(mixed, (__global const value_type *)from + s.values + first, mine, d, buckets, staged, counts, starts, sums,
               cursors, to, share_lines, lines, LINE_ESCAPED);
 }

@@ -12,7 +12,7 @@
 use koel::backend::{Runs, bitmap_words};
 use koel::{CompactingTable, Scheme};
 
-use super::held::{Held, HeldLists};
+use super::stored_table::{StoredLists, StoredTable};
 use crate::failure::Result;
 use crate::number::{Number, Type, Word, reserve};
 use crate::output::{Column, Rows, Shown};
@@ -21,18 +21,18 @@ use crate::output::{Column, Rows, Shown};
 const VALUES: usize = 1 << 20;
 
 /// Queries as keys of a table.
-pub(super) struct Asked<K> {
+pub(super) struct Queried<K> {
     /// What the keys of the table are.
     kind: Type,
     /// The queries that are such numbers.
     keys: Vec<K>,
     /// Those that are not, and their places among all, which ascend.
-    strange: Vec<(usize, Number)>,
+    unrepresentable: Vec<(usize, Number)>,
 }
 
-impl<K: Word> Asked<K> {
+impl<K: Word> Queried<K> {
     pub(super) fn new(kind: Type) -> Self {
-        Asked { kind, keys: Vec::new(), strange: Vec::new() }
+        Queried { kind, keys: Vec::new(), unrepresentable: Vec::new() }
     }
 
     pub(super) fn kind(&self) -> Type {
@@ -40,7 +40,7 @@ impl<K: Word> Asked<K> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.keys.len() + self.strange.len()
+        self.keys.len() + self.unrepresentable.len()
     }
 
     pub(super) fn push(&mut self, query: Number) -> Result<()> {
@@ -48,22 +48,22 @@ impl<K: Word> Asked<K> {
             reserve(&mut self.keys, 1)?;
             self.keys.push(K::low(query as u64 ^ self.kind.turned()));
         } else {
-            reserve(&mut self.strange, 1)?;
-            self.strange.push((self.len(), query));
+            reserve(&mut self.unrepresentable, 1)?;
+            self.unrepresentable.push((self.len(), query));
         }
         Ok(())
     }
 
     pub(super) fn clear(&mut self) {
         self.keys.clear();
-        self.strange.clear();
+        self.unrepresentable.clear();
     }
 
     /// Each query in order, and its position among the keys that are looked up, if it is one of them.
     fn iter(&self) -> impl Iterator<Item = (Number, Option<usize>)> {
-        let mut strange = self.strange.iter().peekable();
+        let mut unrepresentable = self.unrepresentable.iter().peekable();
         let mut keys = self.keys.iter().enumerate();
-        (0..self.len()).filter_map(move |i| match strange.next_if(|(at, _)| *at == i) {
+        (0..self.len()).filter_map(move |i| match unrepresentable.next_if(|(at, _)| *at == i) {
             Some(&(_, query)) => Some((query, None)),
             None => keys.next().map(|(place, &key)| (self.kind.of_key(key), Some(place))),
         })
@@ -71,16 +71,16 @@ impl<K: Word> Asked<K> {
 }
 
 /// A structure that can be queried.
-pub(super) trait Ask<K: Word> {
+pub(super) trait Queryable<K: Word> {
     /// The columns of its answers to queries of this type.
     fn columns(&self, queries: Shown) -> [Column; 2];
     /// Writes the answers to these queries, in their order, and counts the queries that were found.
-    fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64>;
+    fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64>;
 }
 
 /// One value a key.
 pub(super) struct Values<'t, S: Scheme> {
-    table: &'t dyn Held<S>,
+    table: &'t dyn StoredTable<S>,
     name: &'static str,
     kind: Type,
     values: Vec<S::Value>,
@@ -89,12 +89,12 @@ pub(super) struct Values<'t, S: Scheme> {
 
 impl<'t, S: Scheme> Values<'t, S> {
     /// The values in a table, which are of a type, under a name.
-    pub(super) fn new(table: &'t dyn Held<S>, name: &'static str, kind: Type) -> Self {
+    pub(super) fn new(table: &'t dyn StoredTable<S>, name: &'static str, kind: Type) -> Self {
         Values { table, name, kind, values: Vec::new(), found: Vec::new() }
     }
 }
 
-impl<S: Scheme> Ask<S::Key> for Values<'_, S>
+impl<S: Scheme> Queryable<S::Key> for Values<'_, S>
 where
     S::Key: Word,
 {
@@ -102,7 +102,7 @@ where
         [Column::of("key", queries), Column::maybe(self.name, "found", self.kind)]
     }
 
-    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Queried<S::Key>, rows: &mut Rows) -> Result<u64> {
         resize(&mut self.values, queries.keys.len())?;
         resize(&mut self.found, bitmap_words(queries.keys.len()))?;
         self.table.get_into(&queries.keys, &mut self.values, &mut self.found)?;
@@ -125,9 +125,9 @@ fn resize<T: Copy + Default>(words: &mut Vec<T>, len: usize) -> Result<()> {
 }
 
 /// Whether a key is in a set.
-pub(super) struct Members<'t, S: Scheme>(pub(super) &'t dyn Held<S>);
+pub(super) struct Members<'t, S: Scheme>(pub(super) &'t dyn StoredTable<S>);
 
-impl<S: Scheme> Ask<S::Key> for Members<'_, S>
+impl<S: Scheme> Queryable<S::Key> for Members<'_, S>
 where
     S::Key: Word,
 {
@@ -135,7 +135,7 @@ where
         [Column::of("key", queries), Column::Flag("found")]
     }
 
-    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Queried<S::Key>, rows: &mut Rows) -> Result<u64> {
         let found = self.0.contains(&queries.keys)?;
         for (query, place) in queries.iter() {
             rows.write(&[query, place.is_some_and(|i| found[i]).into()])?;
@@ -151,12 +151,12 @@ pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Value = u32>>(
     pub(super) Shown,
 );
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<u32> for KeysOfIds<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> Queryable<u32> for KeysOfIds<'_, B, S> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
         [Column::of("id", queries), Column::maybe("key", "found", self.2)]
     }
 
-    fn answer(&mut self, queries: &Asked<u32>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Queried<u32>, rows: &mut Rows) -> Result<u64> {
         let keys = self.0.keys(&queries.keys)?;
         for (id, place) in queries.iter() {
             match place.and_then(|i| keys[i]) {
@@ -169,14 +169,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<u32> for KeysOfIds<'_, B, S> {
 }
 
 /// How many values a key has.
-pub(super) struct Counts<'t, K, V>(pub(super) &'t dyn HeldLists<K, V>);
+pub(super) struct Counts<'t, K, V>(pub(super) &'t dyn StoredLists<K, V>);
 
-impl<K: Word, V: Word> Ask<K> for Counts<'_, K, V> {
+impl<K: Word, V: Word> Queryable<K> for Counts<'_, K, V> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
         [Column::of("key", queries), Column::of("count", Type::U32)]
     }
 
-    fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64> {
         let counts = self.0.count(&queries.keys)?;
         for (query, place) in queries.iter() {
             rows.write(&[query, place.map_or(0, |i| counts[i].into())])?;
@@ -186,22 +186,22 @@ impl<K: Word, V: Word> Ask<K> for Counts<'_, K, V> {
 }
 
 /// All values of a key, which are of a type.
-pub(super) struct AllValues<'t, K, V>(pub(super) &'t dyn HeldLists<K, V>, pub(super) Type);
+pub(super) struct AllValues<'t, K, V>(pub(super) &'t dyn StoredLists<K, V>, pub(super) Type);
 
-impl<K: Word, V: Word> Ask<K> for AllValues<'_, K, V> {
+impl<K: Word, V: Word> Queryable<K> for AllValues<'_, K, V> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
         [Column::of("key", queries), Column::maybe("value", "found", self.1)]
     }
 
-    fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64> {
         // The retrieved values skip queries without a value and queries that were not looked up.
-        let (mut asked, mut hits) = (queries.iter(), 0);
+        let (mut queried, mut hits) = (queries.iter(), 0);
         let mut current: Option<(usize, Number)> = None;
         self.0.each_piece(&queries.keys, VALUES, &mut |places, values| {
             for (&place, &value) in places.iter().zip(values) {
                 let place = place as usize;
                 while current.is_none_or(|(before, _)| before != place) {
-                    let Some((query, at)) = asked.next() else { break };
+                    let Some((query, at)) = queried.next() else { break };
                     match at.filter(|&at| at == place) {
                         Some(at) => (current, hits) = (Some((at, query)), hits + 1),
                         None => rows.write(&[query])?,
@@ -213,7 +213,7 @@ impl<K: Word, V: Word> Ask<K> for AllValues<'_, K, V> {
             }
             Ok(())
         })?;
-        asked.try_for_each(|(missed, _)| rows.write(&[missed]))?;
+        queried.try_for_each(|(missed, _)| rows.write(&[missed]))?;
         Ok(hits)
     }
 }
