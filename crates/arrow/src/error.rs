@@ -197,7 +197,7 @@ mod tests {
             (&long, format!("`{}...`", &long[..160])),
         ] {
             let error = Error::MissingColumn { column: name.into(), there: vec![name.into()] };
-            assert_eq!(error.to_string(), format!("there is no column {expected}: there are {expected}"));
+            assert_eq!(error.to_string(), format!("there is no column {expected}: the columns are {expected}"));
             let field = arrow_schema::Field::new(name.repeat(100), DataType::Int64, true);
             let found = DataType::Struct(vec![field].into());
             let error = Error::UnsupportedKey { column: name.into(), found, advice: "so" }.to_string();
