@@ -215,7 +215,7 @@ fn damaged_files_are_refused() -> Result<()> {
     assert!(matches!(swapped.audit(), Err(Error::Damaged(_))));
     swapped.save(&path)?;
     let refused = Sharded::<Cpu, Bucketized>::open(&cpus()[0], &path).map(drop).expect_err("refused").to_string();
-    assert!(refused.contains("which is another's"), "{refused}");
+    assert!(refused.contains("which belongs to another shard"), "{refused}");
     Ok(())
 }
 

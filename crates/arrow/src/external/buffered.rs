@@ -1,6 +1,7 @@
 //! Buffers a table, and partitions it into temporary files once it exceeds the limit.
 
 use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 
 use super::hash::Hashing;
 use super::parts::Parts;
@@ -19,10 +20,17 @@ pub(super) struct Buffered {
     pub(super) batches: Vec<RecordBatch>,
     pub(super) rows: u64,
     bytes: u64,
+    /// Short batches at the end.
+    short: usize,
 }
 
 /// Bytes that a batch may hold besides its rows.
 const SMALL: u64 = 64 << 10;
+
+/// Bytes of a short batch, as of the groups of a morsel, and how many of them become one batch: each array takes some 100
+/// bytes besides its rows.
+const SHORT: u64 = 16 << 10;
+const MOST_SHORT: usize = 256;
 
 impl Buffered {
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
@@ -31,7 +39,13 @@ impl Buffered {
         let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
         self.rows += batch.num_rows() as u64;
         self.bytes += bytes;
+        self.short = if bytes < SHORT { self.short + 1 } else { 0 };
         self.batches.push(if is_part { spill::copied(&batch)? } else { batch });
+        if self.short == MOST_SHORT {
+            let short = self.batches.split_off(self.batches.len() - MOST_SHORT);
+            self.batches.push(concat_batches(&short[0].schema(), &short)?);
+            self.short = 0;
+        }
         Ok(())
     }
 }
@@ -64,4 +78,31 @@ pub(super) fn buffer_or_partition<E: From<Error> + Send>(
         Ok(())
     })?;
     Ok(collected)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn short_batches_become_one() -> Result<()> {
+        let mut buffered = Buffered::default();
+        let mut first = 0;
+        for rows in std::iter::repeat_n(3, 700).chain([5000]).chain(std::iter::repeat_n(1, 300)) {
+            let column: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows));
+            buffered.push(RecordBatch::try_from_iter([("a", column)])?)?;
+            first += rows;
+        }
+        assert!(buffered.batches.len() < 300, "{}", buffered.batches.len());
+        let values = buffered.batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values());
+        assert!(values.copied().eq(0..first));
+        assert_eq!((buffered.rows, buffered.bytes), (first as u64, 8 * first as u64));
+        Ok(())
+    }
 }

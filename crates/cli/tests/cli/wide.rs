@@ -448,7 +448,7 @@ fn what_wide_tables_do_not_have_is_refused() {
             "--scheme horton: tables of 64-bit keys or values have one of the schemes bucketized, robin_hood, signpost",
         ),
         ("build w.csv -o t --scheme robin_hood --kind classic", "--kind classic: tables of 64-bit keys or values"),
-        ("build w.csv -o t --scheme robin_hood --max-ages 4", "tables of 64-bit keys or values have none: give 0"),
+        ("build w.csv -o t --scheme robin_hood --max-ages 4", "tables of 64-bit keys or values have none: use 0"),
         ("build w.csv -o t --scheme robin_hood --functions 3", "--functions does not apply to canonical robin_hood"),
         ("build w.csv -o t --kind classic", "--kind classic: tables of 64-bit keys or values are canonical"),
         (
