@@ -67,7 +67,7 @@ pub(in super::super) fn run(
     let schema = schema_of(fields);
     let mut results = watched.results(&shape.schema(&schema), limit)?;
     let found = group_by.run(rows, |groups| Ok(results.write(&shape.batch(job.kept(groups)?)?)?));
-    let found = found.map_err(|stop: Stop| stop.to_failure(to_failure))?;
+    let found = found.map_err(|stop: Stop| stop.into_failure(to_failure))?;
     let total = results.finish()?;
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(total, "group")), || {

@@ -59,7 +59,7 @@ pub(in super::super) fn run(
     let schema = schema_of(schema.fields().iter().zip(outs.iter().map(|out| &out.name)).map(named).collect());
     let mut results = watched.results(&schema, limit)?;
     let rows = join.run(left, right, |rows| Ok(results.write(&rows)?));
-    let rows = rows.map_err(|stop: Stop| stop.to_failure(|error| to_failure(error, sources)))?;
+    let rows = rows.map_err(|stop: Stop| stop.into_failure(|error| to_failure(error, sources)))?;
     let total = results.finish()?;
     let sides = [("left row", rows.left), ("right row", rows.right)];
     let sides = sides.map(|(what, rows)| text::counted(rows, what)).join(" and ");

@@ -79,7 +79,7 @@ impl Joined<'_> {
             }
             Ok::<_, Stop>(())
         });
-        let rows = rows.map_err(|stop| stop.to_failure(Failure::from))?;
+        let rows = rows.map_err(|stop| stop.into_failure(Failure::from))?;
         lines.finish()?;
         drop(watched);
         let sides = [("left row", rows.left), ("right row", rows.right)];

@@ -85,7 +85,7 @@ impl From<koel_arrow::Error> for Stop {
 }
 
 impl Stop {
-    fn to_failure(self, show: impl FnOnce(koel_arrow::Error) -> Failure) -> Failure {
+    fn into_failure(self, show: impl FnOnce(koel_arrow::Error) -> Failure) -> Failure {
         match self {
             Stop::Failure(failure) => failure,
             Stop::Arrow(error) => show(error),

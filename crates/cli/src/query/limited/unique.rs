@@ -128,7 +128,7 @@ pub(in super::super) fn run(
 }
 
 fn to_failure(stop: Stop) -> Failure {
-    stop.to_failure(Failure::from)
+    stop.into_failure(Failure::from)
 }
 
 /// Groups, and the id of each behind them.
