@@ -243,7 +243,7 @@ def test_errors_say_what_to_do():
         koel.get_indexer([1, 2, 1], [1])
     with pytest.raises(ValueError, match="how"):
         koel.join([1], [1], "cross")
-    with pytest.raises(ValueError, match="keys"):
+    with pytest.raises(ValueError, match="key columns"):
         koel.join(([1], [2]), [1])
     with pytest.raises(ValueError, match="rows"):
         koel.unique(([1], [1, 2]))

@@ -259,7 +259,7 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
     for error, match, call in [
         (TypeError, "left is a dict: give a table", lambda: join({}, table, "k")),
         (TypeError, "cannot be read as a table", lambda: join(table["n"], table, "k")),
-        (KeyError, "no column `x`: there are `k`, `n`", lambda: join(table, table, "x")),
+        (KeyError, "no column `x`: the columns are `k`, `n`", lambda: join(table, table, "x")),
         (TypeError, "cast", lambda: join(table, table, left_on="k", right_on="n")),
         (TypeError, "which columns", lambda: join(table, table)),
         (TypeError, "which columns", lambda: join(table, table, "k", left_on="k")),
