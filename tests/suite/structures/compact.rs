@@ -188,7 +188,7 @@ fn values_that_are_no_ids_are_refused() {
             ids[at] = id;
             disguised(&path, &keys, &ids);
             let refused = CompactingTable::<Any>::open(&device, &path);
-            let says = format!("{least} is an id");
+            let says = format!("the key with id {least}");
             assert!(matches!(&refused, Err(Error::BadFile { reason, .. }) if reason.contains(&says)), "{refused:?}");
         }
     }

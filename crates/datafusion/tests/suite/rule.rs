@@ -109,7 +109,7 @@ async fn options_are_set_by_sql_and_checked() {
         ("koel.min_rows = 'many'", "give a number of rows"),
         (
             "koel.colour = 'red'",
-            "there are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.merges, koel.notes",
+            "the options are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.merges, koel.notes",
         ),
     ] {
         let error = match context.sql(&format!("set {set}")).await {
