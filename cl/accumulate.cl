@@ -120,6 +120,18 @@ static inline part nothing_of(uint group) {
     return none;
 }
 
+// Adds to a sum of 64 bits. By halves, the lower one wraps as often as its carries say, whichever work-item adds them and when.
+static inline void add_to_sum(__global ulong *sum, ulong n) {
+#ifdef KOEL_PARTIAL
+    __global uint *halves = (__global uint *)sum;
+    uint low = (uint)n, before = low ? atomic_add(halves, low) : 0;
+    uint high = (uint)(n >> 32) + (before + low < low);
+    if (high) atomic_add(halves + 1, high);
+#else
+    atom_add(sum, n);
+#endif
+}
+
 static inline void add_to_cells(cells_of_all cells, part p) {
 #if KOEL_WANT_COUNT
     atomic_add(&cells.counts[p.group], p.count);
@@ -129,7 +141,7 @@ static inline void add_to_cells(cells_of_all cells, part p) {
     ulong high = p.high + (before + p.sum < before);
     if (high) atom_add(&cells.highs[p.group], high);
 #elif KOEL_WANT_SUM
-    atom_add(&cells.sums[p.group], p.sum);
+    add_to_sum(&cells.sums[p.group], p.sum);
 #endif
 #if KOEL_WANT_LEAST
     MIN_CELL(&cells.least[p.group], p.least);
@@ -144,7 +156,7 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
     atomic_add(&entries.counts[at], p.count);
 #endif
 #if KOEL_WANT_SUM
-    // The lower half wraps as often as its carries say, whichever work-item adds them and when.
+    // By halves, as in `add_to_sum`.
     uint low = (uint)p.sum;
     uint before = low ? atomic_add(&entries.sums_low[at], low) : 0;
     uint high = (uint)(p.sum >> 32) + (before + low < low);

@@ -1,17 +1,34 @@
-// The self-test of 64-bit atomics: src/opencl/runtime/selftest.rs runs it on a device before the first table.
+// The self-test of atomics: src/opencl/runtime/selftest.rs runs it on a device before the first table. Of 64 bits, or of 32
+// in the partial tier.
 //
 // Every work-item leaves its token in cells that all or some others use as well. The host knows what must remain
 // whatever the order was: a sum, a maximum, a XOR, a multiset of tokens, and one winner for each cell that four compete
 // for.
 
-__kernel void atomics(__global ulong *cells, __global ulong *exchanged, __global ulong *before) {
+#ifdef KOEL_PARTIAL
+typedef uint cell;
+#define OPERATION(name) atomic_##name
+#else
+typedef ulong cell;
+#define OPERATION(name) atom_##name
+#endif
+
+// Every other token has the highest bit, so that a signed comparison cannot pass for an unsigned one. Both halves of a token of
+// 64 bits differ from zero, so that an atomic of 32 bits cannot pass for one of 64.
+static inline cell token_of(uint item) {
+#ifdef KOEL_PARTIAL
+    return (item % 2) << 31 | (item + 1);
+#else
+    return ((ulong)(item % 2) << 63) | ((ulong)(item + 1) << 33) | (item + 1);
+#endif
+}
+
+__kernel void atomics(__global cell *cells, __global cell *exchanged, __global cell *before) {
     uint item = get_global_id(0);
-    // Both halves differ from zero, so that an atomic of 32 bits cannot pass for one of 64; and every other token has
-    // the highest bit, so that a signed comparison cannot pass for an unsigned one.
-    ulong token = ((ulong)(item % 2) << 63) | ((ulong)(item + 1) << 33) | (item + 1);
-    atom_add(&cells[0], token);
-    atom_max(&cells[1], token);
-    atom_xor(&cells[2], token);
-    exchanged[item] = atom_xchg(&cells[3], token);
-    before[item] = atom_cmpxchg(&cells[4 + item / 4], 0UL, token);
+    cell token = token_of(item);
+    OPERATION(add)(&cells[0], token);
+    OPERATION(max)(&cells[1], token);
+    OPERATION(xor)(&cells[2], token);
+    exchanged[item] = OPERATION(xchg)(&cells[3], token);
+    before[item] = OPERATION(cmpxchg)(&cells[4 + item / 4], (cell)0, token);
 }

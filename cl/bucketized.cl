@@ -29,6 +29,7 @@ __kernel GROUP_SIZE void bucketized_assign(__global uint *halves, TABLE, __globa
     }
 }
 
+#ifndef KOEL_PARTIAL
 // Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair
 // out counts it.
 __kernel GROUP_SIZE void bucketized_remove(__global ulong *image, TABLE, __global const uint *keys, const ulong count,
@@ -57,6 +58,7 @@ __kernel GROUP_SIZE void bucketized_remove(__global ulong *image, TABLE, __globa
     }
     report_tally(tally, status);
 }
+#endif
 
 __kernel GROUP_SIZE void bucketized_decode(__global const ulong *image, TABLE, __global uint *keys,
                                            __global uint *values, __global uint *taken_bits) {

@@ -18,6 +18,10 @@
 // Values are raised to the given ones, so the greatest of duplicates stays. All lengths are 64 bits wide; work-items
 // past the end do nothing, but reach every barrier.
 
+// In the partial tier: lines_assign, lines_decode and lines_lift.
+
+#ifndef KOEL_PARTIAL
+
 #define LINE_COPY LINE_TOMBSTONE
 
 // The bookkeeping while escapes continue in the image: the number of pairs in each section of the list; a bit for each
@@ -240,6 +244,8 @@ __kernel GROUP_SIZE void lines_fetch(__global word_type *words, LINE_TABLE, __gl
     if (brought[item] != 0) RAISE_VALUE(values, brought[item]);
 }
 
+#endif
+
 // The keys are distinct, so each slot has one writer.
 __kernel GROUP_SIZE void lines_assign(__global word_type *words, LINE_TABLE, __global const key_type *keys,
                                       __global const value_type *brought, const ulong count) {
@@ -252,6 +258,7 @@ __kernel GROUP_SIZE void lines_assign(__global word_type *words, LINE_TABLE, __g
 
 // ---- Pairs out of the image.
 
+#ifndef KOEL_PARTIAL
 // Of several work-items with one key, one takes the word out.
 __kernel GROUP_SIZE void lines_remove(__global word_type *words, LINE_TABLE, __global const key_type *keys,
                                       const ulong count, __global ulong *status) {
@@ -272,6 +279,7 @@ __kernel GROUP_SIZE void lines_remove(__global word_type *words, LINE_TABLE, __g
     }
     report_tally(tally, status);
 }
+#endif
 
 // Key and value of a cell, and whether it holds a pair that is wanted: any, or one above age 1, which is then taken out
 // as tombstones are.
@@ -311,6 +319,8 @@ __kernel GROUP_SIZE void lines_lift(__global word_type *words, LINE_TABLE, __glo
 }
 
 // ---- What follows a build one partition at a time.
+
+#ifndef KOEL_PARTIAL
 
 static inline homeless listed_pair(ulong at, LINE_ESCAPES) {
     homeless pair = {{escaped_homes[at], remainder_in(escaped_words[at])}, age_in(escaped_words[at])};
@@ -387,3 +397,5 @@ __kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, ACC
         settle(f, words, buckets, s.first + (ulong)section * s.room + i, LINE_ESCAPED);
     }
 }
+
+#endif

@@ -16,11 +16,16 @@
 #if KOEL_WORD_BITS == 64
 typedef ulong cell;
 typedef ulong4 cell4;
-#define MAX_CELL(at, value) atom_max(at, value)
+#ifdef KOEL_PARTIAL
+// A result for each group, because there is no atomic of this width.
+#define REPORT_GREATEST(result, value) result[get_group_id(0)] = value
+#else
+#define REPORT_GREATEST(result, value) atom_max(result, value)
+#endif
 #else
 typedef uint cell;
 typedef uint4 cell4;
-#define MAX_CELL(at, value) atomic_max(at, value)
+#define REPORT_GREATEST(result, value) atomic_max(result, value)
 #endif
 
 __kernel GROUP_SIZE void gather(__global const cell *from, const ulong from_len, __global const uint *index,
@@ -56,7 +61,7 @@ __kernel GROUP_SIZE void greatest(__global const cell *words, const ulong len, _
         barrier(CLK_LOCAL_MEM_FENCE);
         if (me < below) parts[me] = max(parts[me], parts[me + below]);
     }
-    if (me == 0) MAX_CELL(result, parts[0]);
+    if (me == 0) REPORT_GREATEST(result, parts[0]);
 }
 
 // The words and their prefix sums stay in local memory, and the group walks its elements in order: neighbours read and

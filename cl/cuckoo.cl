@@ -84,6 +84,8 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
 #endif
 }
 
+#ifndef KOEL_PARTIAL
+
 // A pair stops also where it meets its own key: one of the two stays, and the other is counted.
 __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
@@ -163,6 +165,8 @@ __kernel GROUP_SIZE void cuckoo_copies(__global cell *image, TABLE, __global ulo
     report_tally(tally, status);
 }
 
+#endif
+
 // Where function i sends the key, and what the upper half of its slot must be.
 static inline uint2 probe(functions f, uint i, uint key, uint slots) {
     return (uint2)(location(f, i, key, slots), key);
@@ -207,6 +211,7 @@ static inline uint key_in(functions f, uint slot, uint slots, cell there) {
     return unmix(join(slot, remainder_of(upper_in(there)), slots), keys_of(f, turn));
 }
 
+#ifndef KOEL_PARTIAL
 __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
@@ -244,6 +249,7 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
     }
     report_tally(tally, status);
 }
+#endif
 
 #endif
 
@@ -351,6 +357,7 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
 }
 #endif
 
+#ifndef KOEL_PARTIAL
 // Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair
 // out counts it. What the search sees may be gone: that its key is there, the exchange decides, and that it is not,
 // stays so.
@@ -376,6 +383,7 @@ __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global con
     }
     report_tally(tally, status);
 }
+#endif
 
 #if !KOEL_CLASSIC
 // Tombstones and pairs above age 1 leave the image; the pairs are handed out.

@@ -83,7 +83,14 @@ static inline void xor_parts(__local ulong *parts, ulong part, __global ulong *r
         barrier(CLK_LOCAL_MEM_FENCE);
         if (me < below) parts[me] ^= parts[me + below];
     }
+#ifdef KOEL_PARTIAL
+    if (me == 0) {
+        atomic_xor((__global uint *)result, (uint)parts[0]);
+        atomic_xor((__global uint *)result + 1, upper_of(parts[0]));
+    }
+#else
     if (me == 0) atom_xor(result, parts[0]);
+#endif
 }
 
 // Several reads a work-item, so that the one atomic of each group weighs nothing.
@@ -111,10 +118,12 @@ __kernel GROUP_SIZE void random_lines(__global const ulong *words, const uint li
     xor_parts(parts, part, result);
 }
 
+#ifndef KOEL_PARTIAL
 __kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, const ulong writes) {
     ulong i = get_global_id(0);
     if (i < writes) atom_max(&words[random_place(i, len)], i + 1);
 }
+#endif
 
 // ---- Updates near each other and far apart: of 32 and of 64 bits, by one atomic or by a read and a write. A length is
 // below 2^32, so the product has room.
@@ -130,4 +139,6 @@ __kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, c
 STRIDED(strided_32, uint, *word += 1)
 STRIDED(strided_64, ulong, *word += 1)
 STRIDED(strided_32_atomic, uint, atomic_inc(word))
+#ifndef KOEL_PARTIAL
 STRIDED(strided_64_atomic, ulong, atom_inc(word))
+#endif

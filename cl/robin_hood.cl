@@ -12,6 +12,8 @@
 
 // ---- Building.
 
+#ifndef KOEL_PARTIAL
+
 __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global const uint *keys,
                                           __global const uint *values, const ulong pairs, __global ulong *status) {
     lists t = THE_LISTS;
@@ -78,6 +80,8 @@ __kernel GROUP_SIZE void robin_hood_pack(__global cell *image, TABLE, __global c
     if (there != 0) image[item] = with_age(there, max(code_of(ages[item]), 1u));
 #endif
 }
+
+#endif
 
 #endif
 
@@ -205,7 +209,19 @@ __kernel GROUP_SIZE void robin_hood_lookup(__global const cell *image, TABLE, __
 
 // A value shares its half of a cell with a part of the key, so all that reads and writes here is atomic.
 #if KOEL_VALUE_BITS > 0
+#ifdef KOEL_PARTIAL
+// The lower half alone changes, and in it the value alone: a read in two halves sees the age and the key.
+static inline void put_value(__global cell *at, cell there, uint value) {
+    uint low = (uint)there & ~LOW(KOEL_VALUE_BITS);
+    atomic_xchg((__global uint *)at, low | (value & LOW(KOEL_VALUE_BITS)));
+}
+SEARCH(find_shared, __global cell *, SEEN)
+#else
+static inline void put_value(__global cell *at, cell there, uint value) {
+    EXCHANGE(at, (upper_part(there) << KOEL_VALUE_BITS) | (value & LOW(KOEL_VALUE_BITS)));
+}
 SEARCH(find_shared, __global cell *, READ_SHARED)
+#endif
 
 __kernel GROUP_SIZE void robin_hood_assign(__global cell *cells, __global const cell *image, TABLE,
                                            __global const uint *keys, __global const uint *values, const ulong count) {
@@ -216,7 +232,7 @@ __kernel GROUP_SIZE void robin_hood_assign(__global cell *cells, __global const 
     uint at = find_shared(t, image, cells, keys[item], &there);
     if (at == NOWHERE) return;
     // No other work-item changes this cell, so it still has the value that was read.
-    EXCHANGE(&cells[at], (upper_part(there) << KOEL_VALUE_BITS) | (values[item] & LOW(KOEL_VALUE_BITS)));
+    put_value(&cells[at], there, values[item]);
 }
 #endif
 
@@ -237,6 +253,7 @@ __kernel GROUP_SIZE void robin_hood_assign(__global uint *halves, __global const
     if (at != NOWHERE) halves[2 * (ulong)at] = values[item];
 }
 
+#ifndef KOEL_PARTIAL
 SEARCH(find_shared, __global cell *, SEEN)
 
 // Several work-items may be after one key. Each exchanges the cell it found for the tombstone; the one that takes the
@@ -256,6 +273,7 @@ __kernel GROUP_SIZE void robin_hood_remove(__global cell *cells, __global const 
     }
     report_tally(tally, status);
 }
+#endif
 
 // Tombstones and pairs above age 1 leave the image; the pairs are returned. The maximum ages stay: the caller places
 // the pairs again, which rewrites them.

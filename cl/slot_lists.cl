@@ -51,6 +51,8 @@ static inline uint slot_of(slot_functions f, __global word_type *words, key_type
     return NO_SLOT;
 }
 
+#ifndef KOEL_PARTIAL
+
 __kernel GROUP_SIZE void KERNEL(place)(__global word_type *words, SLOT_TABLE, __global const key_type *keys,
                                       const ulong count, __global ulong *status) {
     slot_functions f = SLOT_FUNCTIONS;
@@ -120,6 +122,8 @@ __kernel GROUP_SIZE void KERNEL(bring)(__global word_type *words, SLOT_TABLE, __
     }
 }
 
+#endif
+
 // The keys are distinct, so each value has one writer.
 __kernel GROUP_SIZE void KERNEL(assign)(__global word_type *words, SLOT_TABLE, __global const key_type *keys,
                                        __global const value_type *brought, const ulong count) {
@@ -180,6 +184,7 @@ __kernel GROUP_SIZE void KERNEL(contains)(__global const word_type *words, SLOT_
 
 // ---- Pairs out of the image.
 
+#ifndef KOEL_PARTIAL
 // Of several work-items with one key, one takes the word out.
 __kernel GROUP_SIZE void KERNEL(remove)(__global word_type *words, SLOT_TABLE, __global const key_type *keys,
                                        const ulong count, __global ulong *status) {
@@ -196,6 +201,7 @@ __kernel GROUP_SIZE void KERNEL(remove)(__global word_type *words, SLOT_TABLE, _
     }
     report_tally(tally, status);
 }
+#endif
 
 // Key and value of a slot, and whether it holds a pair that is wanted: any, or one above age 1, which is then taken out
 // as tombstones are.

@@ -2,6 +2,7 @@
 //
 // An image is read as halves where keys are sought: the upper ones (odd) are keys, the lower ones values.
 
+#ifndef KOEL_PARTIAL
 // The pairs become words; the slots after them are 0. A key that equals its neighbour is a duplicate.
 __kernel GROUP_SIZE void sorted_place(__global ulong *image, const uint slots, __global const uint *keys,
                                       __global const uint *values, const uint pairs, __global ulong *status) {
@@ -19,6 +20,7 @@ __kernel GROUP_SIZE void sorted_place(__global ulong *image, const uint slots, _
     }
     report_tally(tally, status);
 }
+#endif
 
 __kernel GROUP_SIZE void sorted_lookup(__global const uint *halves, const uint pairs, const uint steps,
                                        __global const uint *queries, const ulong count, __global uint *values,

@@ -17,6 +17,7 @@ typedef uint value_type;
 // Cells of a column of integers with `bits` bits, including the one after an odd last slot.
 #define CELLS(bits) ((bits) == 64 ? (ulong)slots : ((ulong)slots + 1) / 2 * 2)
 
+#ifndef KOEL_PARTIAL
 // The pairs, in order, to their columns. A key that its neighbour has is a copy.
 __kernel GROUP_SIZE void sorted_place(__global ulong *image, COLUMNS, __global const key_type *keys,
                                       __global const value_type *values, __global ulong *status) {
@@ -33,6 +34,7 @@ __kernel GROUP_SIZE void sorted_place(__global ulong *image, COLUMNS, __global c
 #endif
     report_tally(tally, status);
 }
+#endif
 
 __kernel GROUP_SIZE void sorted_lookup(__global ulong *image, COLUMNS, const uint steps,
                                        __global const key_type *queries, const ulong count,

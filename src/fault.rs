@@ -20,6 +20,7 @@ use crate::backend::{
     Accumulated, Answers, ChunkOf, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, KeySlots, Ledger,
     Numbers, Passes, Piece, Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
 };
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::shard::ShardOf;
@@ -177,6 +178,7 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
         fn write<T: Word>(&self, buffer: &mut B::Buffer<T>, at: usize, data: &[T]) -> Result<()>;
         fn read<T: Word>(&self, buffer: &B::Buffer<T>, at: usize, data: &mut [T]) -> Result<()>;
         fn shares_memory(&self) -> bool;
+        fn builder(&self) -> Option<&Cpu>;
         fn finish(&self) -> Result<()>;
         fn iota(&self, len: usize) -> Result<B::Buffer<u32>>;
         fn complement(&self, buffer: &mut B::Buffer<u32>) -> Result<()>;

@@ -25,6 +25,38 @@ impl DeviceKind {
     }
 }
 
+/// Which passes run on a device. Results, and the bytes of tables, are the same in both tiers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tier {
+    /// All passes.
+    #[default]
+    Full,
+    /// Lookups, sorts, scans, gathers and 32-bit sums; the CPU builds and changes tables, and adds up 64-bit values.
+    Partial {
+        /// What the device lacks.
+        reason: String,
+    },
+}
+
+impl Tier {
+    /// The name in tables and JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Tier::Full => "full",
+            Tier::Partial { .. } => "partial",
+        }
+    }
+
+    /// What the device lacks; `None` in the full tier.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Tier::Full => None,
+            Tier::Partial { reason } => Some(reason),
+        }
+    }
+}
+
 /// The name and the properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,12 +78,15 @@ pub struct DeviceInfo {
     /// The extensions that an OpenCL device lists; empty for the CPU, whose `driver` names its instruction set
     /// extensions.
     pub extensions: Vec<String>,
+    /// Which passes run on the device.
+    pub tier: Tier,
 }
 
 impl DeviceInfo {
     pub(crate) fn new(id: impl Into<String>, kind: DeviceKind, name: &str, driver: String, units: usize) -> Self {
         let (id, name) = (id.into(), name.into());
-        DeviceInfo { id, kind, name, driver, memory: None, largest_buffer: None, units, extensions: Vec::new() }
+        let (extensions, tier) = (Vec::new(), Tier::Full);
+        DeviceInfo { id, kind, name, driver, memory: None, largest_buffer: None, units, extensions, tier }
     }
 }
 

@@ -1,6 +1,9 @@
-//! The passes over tables, with the checks before each, for all backends and schemes.
+//! The passes over tables, with the checks before each, for all backends and schemes. Devices that cannot change tables
+//! have a CPU that does (`builder.rs`).
 
+use super::builder::Builder;
 use super::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, bitmap_words};
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::{Plan, Scheme, Updates};
 
@@ -115,7 +118,10 @@ fn check_pairs(keys: &impl DeviceBuffer, values: &impl DeviceBuffer) -> Result<(
 }
 
 #[diagnostic::do_not_recommend]
-impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
+impl<B: Passes<S>, S: Scheme> Kernels<S> for B
+where
+    Cpu: Passes<S>,
+{
     fn build(
         &self,
         plan: &S::Plan,
@@ -123,7 +129,10 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         values: &B::Buffer<S::Value>,
     ) -> Result<(B::Buffer<u64>, PlacedOf<S>)> {
         check_pairs(keys, values)?;
-        Passes::build(self, plan, keys, values)
+        match Builder::of(self) {
+            None => Passes::build(self, plan, keys, values),
+            Some(builder) => builder.build::<S>(plan, keys, values),
+        }
     }
 
     fn extended(
@@ -135,7 +144,10 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
     ) -> Result<(B::Buffer<u64>, PlacedOf<S>)> {
         check_image(plan, image)?;
         check_pairs(keys, values)?;
-        Passes::extended(self, plan, image, keys, values)
+        match Builder::of(self) {
+            None => Passes::extended(self, plan, image, keys, values),
+            Some(builder) => builder.extended::<S>(plan, image, keys, values),
+        }
     }
 
     fn place(
@@ -147,7 +159,10 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
     ) -> Result<PlacedOf<S>> {
         check_image(plan, image)?;
         check_pairs(keys, values)?;
-        Passes::place(self, plan, image, keys, values)
+        match Builder::of(self) {
+            None => Passes::place(self, plan, image, keys, values),
+            Some(builder) => builder.place::<S>(plan, image, keys, values),
+        }
     }
 
     fn lookup(
@@ -188,16 +203,18 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
 
     fn remove(&self, plan: &S::Plan, image: &mut B::Buffer<u64>, keys: &B::Buffer<S::Key>) -> Result<Removed> {
         check_image(plan, image)?;
-        match S::from_plan(plan).updates() {
-            Updates::Rebuild => Err(rebuilt::<S>(plan)),
-            _ => Passes::remove(self, plan, image, keys),
+        match (S::from_plan(plan).updates(), Builder::of(self)) {
+            (Updates::Rebuild, _) => Err(rebuilt::<S>(plan)),
+            (_, None) => Passes::remove(self, plan, image, keys),
+            (_, Some(builder)) => builder.remove::<S>(plan, image, keys),
         }
     }
 
     fn lift(&self, plan: &S::Plan, image: &mut B::Buffer<u64>) -> Result<DecodedOf<B, S>> {
         check_image(plan, image)?;
-        match S::from_plan(plan).updates() {
-            Updates::Tombstones => Passes::lift(self, plan, image),
+        match (S::from_plan(plan).updates(), Builder::of(self)) {
+            (Updates::Tombstones, None) => Passes::lift(self, plan, image),
+            (Updates::Tombstones, Some(builder)) => builder.lift::<S>(plan, image),
             _ => Err(no_tombstones::<S>(plan)),
         }
     }

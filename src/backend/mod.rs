@@ -25,6 +25,7 @@ pub(crate) mod across;
 #[cfg(test)]
 pub(crate) mod aggregate_tests;
 mod any_scheme;
+mod builder;
 pub(crate) mod chunks;
 #[cfg(test)]
 pub(crate) mod erase_tests;
@@ -50,7 +51,7 @@ pub(crate) mod wide_tests;
 
 pub use across::Piece;
 pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};
-pub use info::{DeviceInfo, DeviceKind, Listed};
+pub use info::{DeviceInfo, DeviceKind, Listed, Tier};
 pub use kernels::Kernels;
 pub use ledger::{Allocations, Ledger, Stage, StageTime, Transfers};
 pub use numbers::Numbers;
@@ -248,6 +249,12 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     #[doc(hidden)]
     fn of_host<T: Word>(&self, _memory: Memory<T>) -> Result<Self::Buffer<T>> {
         Err(Error::WrongDevice)
+    }
+
+    /// The CPU that builds and changes tables in place of this device, if the device cannot.
+    #[doc(hidden)]
+    fn builder(&self) -> Option<&Cpu> {
+        None
     }
 
     /// Reads a whole buffer to the host.

@@ -181,6 +181,9 @@ impl HashBackend for Any {
     fn of_host<T: Word>(&self, memory: Memory<T>) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.of_host(memory).map(side::wrap))
     }
+    fn builder(&self) -> Option<&Cpu> {
+        on_device!(self, |device, side| device.builder())
+    }
     fn finish(&self) -> Result<()> {
         on_device!(self, |device, side| device.finish())
     }

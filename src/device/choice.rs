@@ -28,8 +28,8 @@ pub fn devices() -> Vec<Listed> {
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// Returns the best OpenCL device that is not a CPU, otherwise the CPU backend, which is faster on the same cores than
-/// their OpenCL driver.
+/// Returns the best OpenCL device that is not a CPU and runs all passes ([`Tier::Full`](crate::backend::Tier)), otherwise
+/// the CPU backend, which is faster on the same cores than their OpenCL driver.
 ///
 /// ```
 /// let choice = koel::auto();
@@ -40,6 +40,9 @@ pub fn auto() -> Choice {
     let why_not = match OpenCl::best() {
         Ok(device) if device.info().kind == DeviceKind::Cpu => {
             format!("OpenCL has {} alone, the same processors", device.info())
+        }
+        Ok(device) if let Some(reason) = device.info().tier.reason() => {
+            format!("{} builds no tables: {reason}", device.info())
         }
         Ok(device) => {
             let why = format!("{}: the best OpenCL device", device.info());

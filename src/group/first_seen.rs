@@ -101,6 +101,10 @@ pub(super) fn ascending<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<
 impl Strategy {
     /// The fastest strategy for a column, estimated by a sample of its rows.
     fn of<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Strategy> {
+        if backend.builder().is_some() {
+            // Tables are built elsewhere, and uploaded.
+            return Ok(Strategy::Sort);
+        }
         if keys.len() < LEAST_ROWS {
             return Ok(Strategy::Table);
         }

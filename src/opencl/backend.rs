@@ -12,6 +12,7 @@ use super::runtime::commands;
 use super::{Buffer, OpenCl};
 use crate::backend::across::through_host;
 use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Piece, Word};
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 
 impl HashBackend for OpenCl {
@@ -166,6 +167,10 @@ impl HashBackend for OpenCl {
         self.copy(first, 0, &mut both, 0, first.len())?;
         self.copy(second, 0, &mut both, first.len(), second.len())?;
         Ok(both)
+    }
+
+    fn builder(&self) -> Option<&Cpu> {
+        self.0.builder.as_ref()
     }
 
     fn finish(&self) -> Result<()> {

@@ -57,7 +57,7 @@ pub type cl_device_id = *mut c_void;
 #[expect(non_camel_case_types, reason = "the name is OpenCL's")]
 pub type cl_mem = *mut c_void;
 
-/// The device of a queue, sharing the queue and its context. Retains both, and tests the device's 64-bit atomics.
+/// The device of a queue, sharing the queue and its context. Retains both, and tests the device's atomics.
 ///
 /// If the queue has profiling enabled, times are measured by the device, otherwise by the host's clock.
 ///

@@ -1,4 +1,5 @@
-//! The OpenCL backend: any device with OpenCL 1.2 and 64-bit atomics, GPU or CPU.
+//! The OpenCL backend: any device with OpenCL 1.2, GPU or CPU. On devices without 64-bit atomics, which are of the partial
+//! tier ([`Tier`](crate::backend::Tier)), the CPU backend builds and changes tables, and all else runs on the device.
 //!
 //! ```text
 //! runtime/       devices, memory, programs, commands, clocks
@@ -59,7 +60,8 @@ pub use runtime::pinned::PinnedVec;
 
 pub use crate::tuning::{BuildRoute, LookupShape};
 
-use crate::backend::{DeviceInfo, Ledger};
+use crate::backend::{DeviceInfo, Ledger, Tier};
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use runtime::sizes::Sizes;
 use runtime::{pool, program, staging, timing};
@@ -86,6 +88,8 @@ struct Inner {
     clocks: timing::Clocks,
     pool: Arc<pool::Pool>,
     staging: Arc<staging::Staging>,
+    /// The CPU that works in place of a device of the partial tier.
+    builder: Option<Cpu>,
     /// How lookups read buckets, once this is known.
     shape: Mutex<Option<LookupShape>>,
     /// How tables are built, if this was set.
@@ -104,7 +108,8 @@ impl Inner {
         let (clocks, pool) = (timing::Clocks::of(&queue), Arc::new(pool::Pool::of(&info)));
         let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
         let (staging, route) = (Arc::new(staging::Staging::new(staged, info.driver.clone())), Mutex::default());
-        Inner { info, ledger, context, queue, device, sizes, programs, clocks, pool, staging, shape, route }
+        let builder = (info.tier != Tier::Full).then(Cpu::new);
+        Inner { info, ledger, context, queue, device, sizes, programs, clocks, pool, staging, builder, shape, route }
     }
 }
 

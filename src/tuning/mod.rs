@@ -4,11 +4,12 @@
 //! KOEL_BUILD_ROUTE    direct, by-parts       how builds place pairs in an image (route.rs)
 //! KOEL_LOOKUP_SHAPE   alone, together, runs  how work-items of OpenCL share lookups (shape.rs)
 //! KOEL_STAGING        on, off                whether long transfers of OpenCL use pinned memory
+//! KOEL_OPENCL_TIER    partial                OpenCL devices are used as if they had no 64-bit atomics
 //! KOEL_CPU_LANES      compiled               use only the instructions that koel was compiled for
 //! KOEL_UNNAMED_FILES  off                    files have a name while they are written
 //! ```
 //!
-//! All are read once, when the first is needed. An invalid value of one of the first three is an error of the
+//! All are read once, when the first is needed. An invalid value of one of the first four is an error of the
 //! operations that need the choice, and of no others. The last two accept one word, and any other value has no effect.
 //! docs/variables.md describes the defaults. The library reads no other variables, except for injected faults in tests
 //! (`fault.rs`).
@@ -32,6 +33,8 @@ use crate::error::{Error, Result};
 
 #[cfg(feature = "opencl")]
 const STAGING: &str = "KOEL_STAGING";
+#[cfg(feature = "opencl")]
+const TIER: &str = "KOEL_OPENCL_TIER";
 const CPU_LANES: &str = "KOEL_CPU_LANES";
 #[cfg(target_os = "linux")]
 const UNNAMED_FILES: &str = "KOEL_UNNAMED_FILES";
@@ -43,6 +46,8 @@ pub(crate) struct Tuning {
     lookup_shape: Said<LookupShape>,
     #[cfg(feature = "opencl")]
     staging: Said<bool>,
+    #[cfg(feature = "opencl")]
+    partial_tier: Said<()>,
     compiled_lanes: bool,
     #[cfg(target_os = "linux")]
     named_files: bool,
@@ -66,6 +71,8 @@ impl Tuning {
             lookup_shape: Said::of(&value_of, LookupShape::VARIABLE, &shapes, LookupShape::ADVICE),
             #[cfg(feature = "opencl")]
             staging: Said::of(&value_of, STAGING, &[("on", true), ("off", false)], "use on or off"),
+            #[cfg(feature = "opencl")]
+            partial_tier: Said::of(&value_of, TIER, &[("partial", ())], "use partial, or unset it"),
             compiled_lanes: is(CPU_LANES, "compiled"),
             #[cfg(target_os = "linux")]
             named_files: is(UNNAMED_FILES, "off"),
@@ -75,7 +82,7 @@ impl Tuning {
     /// How builds place pairs, for schemes that support both routes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable is not the name of a choice; the same holds for the next two.
+    /// [`Error::InvalidParameter`] if the variable is not the name of a choice; the same holds for the next three.
     pub(crate) fn build_route(&self) -> Result<Option<BuildRoute>> {
         self.build_route.choice()
     }
@@ -90,6 +97,12 @@ impl Tuning {
     #[cfg(feature = "opencl")]
     pub(crate) fn staging(&self) -> Result<Option<bool>> {
         self.staging.choice()
+    }
+
+    /// Whether OpenCL devices are used as if they had no 64-bit atomics.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn partial_tier(&self) -> Result<bool> {
+        Ok(self.partial_tier.choice()?.is_some())
     }
 
     /// Whether the CPU's loops use only the instructions that koel was compiled for.
@@ -182,6 +195,8 @@ mod tests {
         refuses(wrong.lookup_shape(), LookupShape::VARIABLE, "alones", &names);
         assert_eq!((wrong.build_route()?, wrong.staging()?), (None, None));
         refuses(with(STAGING, "1").staging(), STAGING, "1", &["on", "off"]);
+        assert!(with(TIER, "partial").partial_tier()? && !none.partial_tier()?);
+        refuses(with(TIER, "full").partial_tier(), TIER, "full", &["partial"]);
         Ok(())
     }
 
@@ -207,10 +222,11 @@ mod tests {
         };
         let routes = BuildRoute::ALL.map(BuildRoute::name);
         let shapes = LookupShape::ALL.map(LookupShape::name);
-        let all: [(&str, &[&str]); 5] = [
+        let all: [(&str, &[&str]); 6] = [
             (BuildRoute::VARIABLE, &routes),
             (LookupShape::VARIABLE, &shapes),
             (STAGING, &["on", "off"]),
+            (TIER, &["partial"]),
             (CPU_LANES, &["compiled"]),
             (UNNAMED_FILES, &["off"]),
         ];

@@ -12,7 +12,8 @@ use super::text::{self, Align, Table};
 /// List the devices of this machine
 #[derive(clap::Args)]
 #[command(
-    after_help = "The first column is the value for --device.\nKOEL_OPENCL names another OpenCL library, or `off`."
+    after_help = "The first column is the value for --device. On devices of the partial tier, the CPU builds tables.\n\
+                  KOEL_OPENCL names another OpenCL library, or `off`."
 )]
 pub struct Args {
     /// Print JSON in place of the table
@@ -25,6 +26,7 @@ pub fn json(info: &DeviceInfo) -> Value {
     json!({
         "id": info.id, "kind": info.kind.name(), "name": info.name, "driver": info.driver, "units": info.units,
         "memory": info.memory, "largest_buffer": info.largest_buffer, "extensions": info.extensions,
+        "tier": info.tier.name(), "tier_reason": info.tier.reason(),
     })
 }
 
@@ -55,7 +57,11 @@ pub fn run(args: &Args) -> Result<Verdict> {
             info.driver.clone(),
             info.units.to_string(),
             info.memory.map(text::bytes).unwrap_or_default(),
-            device.refused.as_ref().map_or_else(|| "yes".into(), |reason| format!("no: {reason}")),
+            match (&device.refused, info.tier.reason()) {
+                (Some(reason), _) => format!("no: {reason}"),
+                (None, Some(reason)) => format!("partial tier: {reason}"),
+                (None, None) => "yes".into(),
+            },
         ]);
     }
     out::print(&format!("{}\nauto:    {}\nOpenCL:  {}", table.render(), auto.why, opencl_status()))?;

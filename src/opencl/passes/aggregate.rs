@@ -7,7 +7,7 @@ use crate::backend::numbers::bits_of;
 use crate::backend::{
     Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, bitmap_words,
 };
-use crate::cpu::atomic;
+use crate::cpu::{Cpu, atomic};
 use crate::error::{Error, Result};
 use crate::exact::{Window, sums_of_runs};
 use crate::memory::zeroed;
@@ -90,6 +90,9 @@ impl OpenCl {
     ) -> Result<WideAccumulated<OpenCl>> {
         let len = ids.len();
         Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
+        if let Some(cpu) = self.builder() {
+            return self.accumulate_wide_on(cpu, ids, values, of, groups, wanted);
+        }
         let cells = |wanted: bool| if wanted { groups } else { 0 };
         let mut all = WideAccumulated::<OpenCl> {
             counts: self.filled(cells(wanted.count || wanted.mean), 0)?,
@@ -160,6 +163,29 @@ impl OpenCl {
             all.counts = self.filled(0, 0)?;
         }
         Ok(all)
+    }
+
+    /// The aggregates by the CPU, in the partial tier: 64-bit values need 64-bit atomics.
+    fn accumulate_wide_on(
+        &self,
+        cpu: &Cpu,
+        ids: &Buffer<u32>,
+        values: &Buffer<u64>,
+        of: Numbers,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<OpenCl>> {
+        self.0.ledger.host("accumulate", ids.len());
+        let (ids, values) = (cpu.upload(&self.download(ids)?)?, cpu.upload(&self.download(values)?)?);
+        let found = cpu.accumulate_wide(&ids, &values, of, groups, wanted)?;
+        Ok(WideAccumulated {
+            counts: self.upload(found.counts.words())?,
+            sums: self.upload(found.sums.words())?,
+            means: self.upload(found.means.words())?,
+            least: self.upload(found.least.words())?,
+            greatest: self.upload(found.greatest.words())?,
+            overflow: found.overflow,
+        })
     }
 
     /// Sums and means of the groups that have rows outside of the window, added up by this machine.

@@ -20,6 +20,10 @@ impl OpenCl {
     pub(super) fn run_key_slots<K: Key>(&self, keys: &Buffer<K>, bits: u32) -> Result<Option<KeySlots<Buffer<u32>>>> {
         let (len, bits) = (keys.len(), bits.clamp(*BITS.start(), *BITS.end()));
         Error::check_rows("rows", len)?;
+        // 64-bit keys need 64-bit atomics: in the partial tier, callers sort.
+        if self.0.builder.is_some() && K::BITS == u64::BITS {
+            return Ok(None);
+        }
         let table = self.filled(1 << bits, K::zeroed())?;
         let first_rows = self.filled((1 << bits) + 1, u32::MAX)?;
         let (of_rows, failed) = (Buffer::allocate(self, len)?, self.filled(1, 0u32)?);

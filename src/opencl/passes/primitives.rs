@@ -88,9 +88,16 @@ impl OpenCl {
 
     pub(in crate::opencl) fn run_greatest<T: Word>(&self, words: &Buffer<T>) -> Result<T> {
         let len = words.len();
-        let result: Buffer<T> = self.filled(1, T::zeroed())?;
+        let items = len.div_ceil(READS_EACH);
+        // In the partial tier, the groups have no atomic of 64 bits for one result.
+        let is_split = self.0.builder.is_some() && T::BITS == u64::BITS;
+        let results = if is_split { items.div_ceil(GROUP).max(1) } else { 1 };
+        let result: Buffer<T> = self.filled(results, T::zeroed())?;
         let launch = self.kernel(&self.columns::<T>()?, "greatest")?.buffer(words).value(len as u64).buffer(&result);
-        launch.over_groups_of(GROUP, len.div_ceil(READS_EACH), len)?;
+        launch.over_groups_of(GROUP, items, len)?;
+        if results > 1 {
+            return self.run_greatest(&result);
+        }
         let mut greatest = [T::zeroed()];
         self.read(&result, 0, &mut greatest)?;
         Ok(greatest[0])

@@ -34,6 +34,7 @@ impl Probe for OpenCl {
     }
 
     fn random_updates(&self, words: &mut Buffer<u64>, writes: usize) -> Result<()> {
+        self.check_atomics()?;
         let Some(places) = places(words.len()) else { return Ok(()) };
         let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
         launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
@@ -46,7 +47,10 @@ impl Probe for OpenCl {
             (4, false) => "strided_32",
             (4, true) => "strided_32_atomic",
             (_, false) => "strided_64",
-            (_, true) => "strided_64_atomic",
+            (_, true) => {
+                self.check_atomics()?;
+                "strided_64_atomic"
+            }
         };
         let launch = self.kernel(&self.primitives()?, name)?.buffer(words).value(len as u64).value(stride);
         launch.over_groups_of(GROUP, len, len)
@@ -54,6 +58,14 @@ impl Probe for OpenCl {
 }
 
 impl OpenCl {
+    /// Returns an error if the device has no 64-bit atomics to be measured.
+    fn check_atomics(&self) -> Result<()> {
+        match self.0.info.tier.reason() {
+            None => Ok(()),
+            Some(reason) => Err(Error::Unsupported { device: self.0.info.to_string(), missing: reason.into() }),
+        }
+    }
+
     /// Runs a kernel that XORs what it reads at random places; `None` if there are no places.
     fn xor_of_places(
         &self,

@@ -3,8 +3,11 @@
 //! ```text
 //! listed once:    platforms -> devices -> name and limits
 //! when opened:    reasons against a device that are known without using it; context, queue with profiling, self-test
-//!                 of the 64-bit atomics
+//!                 of the atomics
 //! ```
+//!
+//! A device without 64-bit atomics is of the partial tier ([`Tier`]): it answers lookups, sorts and scans, and the CPU
+//! builds its tables.
 //!
 //! An empty list is not cached, and neither is a reason to refuse a device: a driver that failed once may succeed
 //! later.
@@ -20,9 +23,9 @@ use ocl::enums::{DeviceInfo as Field, DeviceInfoResult as Answer};
 use ocl::flags::DeviceType;
 use ocl::{Context, Device, Platform, Queue};
 
-use super::selftest::{missing, unsupported};
+use super::selftest::unsupported;
 use super::sizes::Sizes;
-use crate::backend::{DeviceInfo, DeviceKind, Listed};
+use crate::backend::{DeviceInfo, DeviceKind, Listed, Tier};
 use crate::error::{Error, Result};
 use crate::opencl::passes::primitives;
 use crate::opencl::{Inner, OpenCl, START_UP, describe, lock};
@@ -33,8 +36,9 @@ struct Listing {
     platform: Platform,
     device: Device,
     info: DeviceInfo,
-    /// GPU before accelerator before CPU, then by compute units; the best device has the greatest rank.
-    rank: (DeviceKind, usize),
+    /// The full tier first, GPU before accelerator before CPU, then by compute units; the best device has the greatest
+    /// rank.
+    rank: (bool, DeviceKind, usize),
     opened: Mutex<Weak<Inner>>,
 }
 
@@ -53,8 +57,8 @@ pub fn devices() -> Vec<Listed> {
 }
 
 impl OpenCl {
-    /// The best usable device: a GPU if there is one, then an accelerator, then a CPU; of several the one with the most
-    /// compute units. Creates a context and runs a self-test of some milliseconds, unless the device is already in use.
+    /// The best usable device: of those that run all passes ([`Tier::Full`]), or of the others if there is none, a GPU,
+    /// then an accelerator, then a CPU; of several the one with the most compute units. Creates a context and runs a self-test of some milliseconds, unless the device is already in use.
     ///
     /// # Errors
     /// [`Error::NoDevice`] with the reason for each device that was refused, or the reason why there is no OpenCL.
@@ -140,6 +144,8 @@ impl OpenCl {
         let shared = matches!(device.info(Field::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
         let has_own_memory = !shared && info.kind != DeviceKind::Cpu;
         let staged = tuning().staging()?.unwrap_or(has_own_memory);
+        // An invalid value is an error, which the list of devices cannot report.
+        tuning().partial_tier()?;
         Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staged, Sizes::default()))))
     }
 }
@@ -202,7 +208,7 @@ fn list() -> Vec<Listing> {
         // A platform without devices reports that as an error.
         for device in Device::list_all(platform).unwrap_or_default() {
             let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
-            let rank = (info.kind, info.units);
+            let rank = (info.tier == Tier::Full, info.kind, info.units);
             all.push(Listing { platform, device, info, rank, opened: Mutex::default() });
         }
     }
@@ -262,7 +268,21 @@ fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
     if let Ok(Answer::Extensions(listed)) = device.info(Field::Extensions) {
         info.extensions = listed.split_whitespace().map(str::to_owned).collect();
     }
+    info.tier = tier_of(&info.extensions, tuning().partial_tier().unwrap_or(false));
     info
+}
+
+/// The extensions by which tables are built.
+const ATOMICS: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"];
+
+fn tier_of(listed: &[String], forced: bool) -> Tier {
+    let missing: Vec<_> = ATOMICS.into_iter().filter(|wanted| !listed.iter().any(|one| one == wanted)).collect();
+    let reason = match (missing.is_empty(), forced) {
+        (false, _) => format!("it has no 64-bit atomics (it does not list {})", missing.join(" and ")),
+        (true, true) => "KOEL_OPENCL_TIER is set".into(),
+        (true, false) => return Tier::Full,
+    };
+    Tier::Partial { reason }
 }
 
 fn kind_of(device: &Device) -> DeviceKind {
@@ -289,16 +309,23 @@ fn ruled_out(device: &Device) -> Option<String> {
         Ok(_) => {}
         Err(error) => return Some(format!("its version cannot be read: {}", describe(&error.into()))),
     }
-    match device.info(Field::Extensions) {
-        Ok(Answer::Extensions(listed)) => {
-            if let Some(missing) = missing(&listed) {
-                return Some(missing);
-            }
-        }
-        _ => return Some("it does not list its extensions, and 64-bit atomics are one".into()),
-    }
     match device.max_wg_size() {
         Ok(most) if most < primitives::GROUP => Some(format!("its work-groups end at {most}; 256 are needed")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_64_bit_atomics_is_of_the_partial_tier() {
+        let listed = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let all = listed(&["cl_khr_fp64", ATOMICS[0], ATOMICS[1]]);
+        assert_eq!(tier_of(&all, false), Tier::Full);
+        assert!(tier_of(&all, true).reason().is_some_and(|reason| reason.contains("KOEL_OPENCL_TIER")));
+        let base = tier_of(&listed(&[ATOMICS[0]]), false);
+        assert!(base.reason().is_some_and(|reason| reason.contains("extended") && !reason.contains("base")), "{base:?}");
     }
 }

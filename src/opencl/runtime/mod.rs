@@ -4,7 +4,7 @@
 //! ```text
 //! sizes.rs       sizes of groups and transfers
 //! device.rs      which devices there are, which can be used, which is best
-//! selftest.rs    the test of a device's 64-bit atomics
+//! selftest.rs    the test of a device's atomics
 //! program.rs     the sources in cl/, the constants defined before them, the compiler
 //! launch.rs      running a kernel
 //! commands.rs    the commands that rely on the driver, with all `unsafe`

@@ -5,7 +5,7 @@
 //!           #line 1 "scheme.clh"     cl/scheme.clh
 //!           #line 1 "tally.clh"    cl/tally.clh, and what else the file needs
 //!           #line 1 "cuckoo.cl"    cl/cuckoo.cl
-//! options = -cl-std=CL1.2, and a -D for each parameter      -DKOEL_FUNCTIONS=4 ..
+//! options = -cl-std=CL1.2, -DKOEL_PARTIAL=1 in the partial tier, and a -D for each parameter   -DKOEL_FUNCTIONS=4 ..
 //! ```
 //!
 //! No constant is written in cl/ a second time, and the compiler's messages name our files and lines. A program is
@@ -307,6 +307,9 @@ impl OpenCl {
     /// The program of `source` with these parameters (`-DKOEL_<name>=<value>`), built if it was not before.
     pub(in crate::opencl) fn program(&self, source: Source, parameters: &[(&str, u32)]) -> Result<core::Program> {
         let mut options = "-cl-std=CL1.2".to_owned();
+        if self.0.builder.is_some() {
+            options += " -DKOEL_PARTIAL=1";
+        }
         if self.is_watched() {
             // Oclgrind sees a race in a plain read of what others change by atomics, harmless or not, so kernels that
             // have such reads are given another way. And it interprets some of what its optimiser makes wrongly:

@@ -172,6 +172,7 @@ pub(super) fn write(findings: &Findings, path: &Path) -> Result<()> {
     let machine = json!({
         "system": std::env::consts::OS, "architecture": std::env::consts::ARCH,
         "KOEL_OPENCL": std::env::var("KOEL_OPENCL").ok(),
+        "KOEL_OPENCL_TIER": std::env::var("KOEL_OPENCL_TIER").ok(),
     });
     report["machine"] = machine;
     report["listed"] = koel::device::devices()
