@@ -1,7 +1,5 @@
 //! Aggregates by key.
 
-use std::sync::Arc;
-
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt32Array};
 use arrow_schema::{DataType, TimeUnit};
@@ -16,9 +14,6 @@ use crate::device::for_columns;
 use crate::input::{Given, GivenKeys, Nan, Origin};
 use crate::output::{ArrowColumn, Taken, array, numbers};
 use crate::run::detached_on;
-
-/// The name of the aggregate that holds each group's first row, by which keys are taken.
-const ROW: &str = "row";
 
 /// Aggregates columns by key, like `pandas.DataFrame.groupby(.., sort=False).agg(..)`.
 ///
@@ -62,8 +57,7 @@ pub(crate) fn group_by<'py>(
     let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
     // NumPy takes keys by their rows.
     if !is_arrow {
-        let numbers = Arc::new(UInt32Array::from_iter_values(0..keys.len() as u32));
-        aggregations.push(Aggregation::new(Function::First, Column::new(ROW, numbers)).named(ROW));
+        aggregations.push(Aggregation::first_rows());
     }
     let requested = wanted.len();
     let values = wanted.iter().filter_map(|wanted| Some(&wanted.given.as_ref()?.column));

@@ -382,8 +382,8 @@ fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usiz
     let column = Column::new("", Arc::clone(column));
     let values = Values::of(&column, &rows);
     let mut all = vec![T::default(); rows.len()];
-    for (at, &row) in values.ids.iter().enumerate() {
-        all[row as usize] = value(&values.numbers, at);
+    for (row, _) in values.ids.iter().enumerate().filter(|&(_, &row)| row != NO_GROUP) {
+        all[row] = value(&values.numbers, row);
     }
     all
 }
@@ -393,12 +393,12 @@ fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usiz
 fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
     let values = Values::of(column, groups.codes.values());
     let Numbers::F64(numbers) = &values.numbers else { return None };
-    let rows = values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
+    let rows = || values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
     let mut sums = SumStates::default();
     sums.resize(groups.len());
-    sums.add(rows.map(|(&id, &value)| (id as usize, value)));
+    sums.add(rows().map(|(&id, &value)| (id as usize, value)));
     let first: Vec<f64> = (0..groups.len()).map(|group| sums.sum(group)).collect();
-    if first.iter().any(|sum| sum.is_infinite()) && numbers.iter().all(|value| value.is_finite()) {
+    if first.iter().any(|sum| sum.is_infinite()) && rows().all(|(_, value)| value.is_finite()) {
         return None;
     }
     let mut rests = vec![Vec::new(); groups.len()];
