@@ -25,8 +25,8 @@ pub(crate) fn written<T: Copy + Default + Send>(len: usize, write: impl Fn(usize
     all
 }
 
-/// As [`written`], with as many elements as pieces of these lengths have rows. `write` gets the number of a piece, a row
-/// of it, and the elements of the rows from there on, which are all in this piece.
+/// As [`written`], with an element per row of pieces of these lengths. `write` gets the number of a piece, a row of it,
+/// and the elements of the rows from there on, which are all in this piece.
 #[inline]
 pub(crate) fn written_in_pieces<T: Copy + Default + Send>(
     lengths: impl Iterator<Item = usize>,
