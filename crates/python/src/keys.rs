@@ -101,8 +101,8 @@ fn counted(device: &Any, codes: &UInt32Array, groups: usize) -> Result<Vec<i64>>
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The code of each row's value, and the distinct values. For an Arrow column, the codes are a column too, with null
-///     instead of -1; for integers in CUDA memory both are `koel.Array`s on the same GPU.
+///     The code of each row's value as an int64 array, and the distinct values in the form of `a`. For integers in CUDA
+///     memory, both are `koel.Array`s on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))
