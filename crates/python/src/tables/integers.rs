@@ -13,6 +13,10 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
+#[cfg(feature = "opencl")]
+use koel::device::AnyBuffer;
+#[cfg(feature = "opencl")]
+use koel::opencl::cuda::Cuda;
 use koel::scheme::{Key, Value};
 use koel::{KeyType, ValueType};
 use koel_arrow::{Column, Keys};
@@ -21,6 +25,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
+#[cfg(feature = "opencl")]
+use crate::cuda::{GpuColumn, Imported};
 use crate::error::{Failure, Result};
 use crate::input::{Given, Nan, Origin};
 use crate::memory;
@@ -101,7 +107,7 @@ impl Type {
     }
 
     /// A key by its word, as its owner knows it.
-    pub(super) fn shown(self, word: u64) -> String {
+    pub(crate) fn shown(self, word: u64) -> String {
         let key = word ^ self.turned(Role::Key);
         match (self.is_signed, self.bits) {
             (true, 32) => (key as i32).to_string(),
@@ -248,10 +254,16 @@ pub(super) fn each_piece<K: Width>(
     Ok(())
 }
 
-/// The word for keys in CUDA memory that a table's type does not hold: one that the table does not have, by `has`.
+/// [`queried`] of keys in CUDA memory.
 #[cfg(feature = "opencl")]
-pub(super) fn replacement<K: Width>(from: Type, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
-    if to.holds(from) { Ok(K::default()) } else { absent_word(has) }
+pub(super) fn on_gpu<K: Width>(
+    cuda: &Cuda,
+    keys: &GpuColumn,
+    to: Type,
+    has: impl Fn(&[K]) -> Result<Vec<bool>>,
+) -> Result<AnyBuffer<K>> {
+    let absent = if to.holds(keys.of) { K::default() } else { absent_word(has)? };
+    Imported::of(cuda, keys)?.words::<K>(to, absent)
 }
 
 /// A word that the table does not have. It has fewer keys than there are words, so one of the first 2^32 + 1 is absent.
