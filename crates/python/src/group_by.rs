@@ -32,8 +32,8 @@ const ROW: &str = "row";
 ///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null).
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Integer keys may be in CUDA memory, with integer or float columns of sums, least and greatest values, means and counts; the
-/// results are `koel.Array`s on the same GPU.
+/// Integer keys may be in CUDA memory, with columns of integers or floats for "sum", "min", "max", "mean" and "count".
+/// The results are `koel.Array`s on the same GPU.
 ///
 /// Returns:
 ///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column. Missing values are

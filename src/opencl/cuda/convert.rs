@@ -1,5 +1,5 @@
-//! The host side of cl/interchange.cl: numbers as words of tables and as values, row numbers as integers, and bitmaps as
-//! bytes.
+//! The host side of cl/interchange.cl: numbers as words of tables and as values, row numbers as integers, and bitmaps
+//! as bytes.
 
 use crate::backend::{DeviceBuffer as _, HashBackend as _, Word, bitmap_words};
 use crate::error::{Error, Result};

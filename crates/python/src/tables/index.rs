@@ -36,8 +36,8 @@ enum AnyWidth {
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys may be in CUDA memory: the index is then on the same GPU. Of left sides in its memory, the results of `join` are
-/// `koel.Array`s.
+/// Keys may be in CUDA memory: the index is then on the same GPU. Of left sides in its memory, the results of `join`
+/// are `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> index = koel.Index(np.array([30, 10, 30]))

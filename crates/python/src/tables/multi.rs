@@ -35,8 +35,8 @@ enum AnyWidth {
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys and values may be in CUDA memory: the table is then on the same GPU. Of queries in its memory, the results of `lookup`,
-/// `count` and `contains` are `koel.Array`s.
+/// Keys and values may be in CUDA memory: the table is then on the same GPU. Of queries in its memory, the results of
+/// `lookup`, `count` and `contains` are `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
