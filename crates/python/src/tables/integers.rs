@@ -18,7 +18,7 @@ use koel::device::AnyBuffer;
 #[cfg(feature = "opencl")]
 use koel::opencl::cuda::Cuda;
 use koel::scheme::{Key, Value};
-use koel::{KeyType, ValueType};
+use koel::{Any, HashBackend as _, KeyType, ValueType};
 use koel_arrow::{Column, Keys};
 use numpy::{Element, PyArray1, PyArrayDescr};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -224,34 +224,60 @@ pub(super) fn queried<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) ->
     words_or(column, to, Role::Key, |_| Ok(absent))
 }
 
-/// Calls `query` with the first row and the words of each piece of a column, in the order of rows. The words of all
-/// pieces are written into one buffer, or borrowed where the column has them: the memory of a query is that of a piece
-/// and of its results.
-pub(super) fn each_piece<K: Width>(
+/// Where the answers to queries are written: a flag each, and a value each unless no values are wanted.
+pub(super) struct Answers<'a, V> {
+    pub(super) flags: &'a mut [bool],
+    pub(super) values: &'a mut [V],
+}
+
+impl<'a, V> Answers<'a, V> {
+    /// Those of the first rows, and the others.
+    fn split(self, rows: usize) -> (Self, Self) {
+        let values = rows.min(self.values.len());
+        let ((flags, more_flags), (values, more_values)) =
+            (self.flags.split_at_mut(rows), self.values.split_at_mut(values));
+        (Answers { flags, values }, Answers { flags: more_flags, values: more_values })
+    }
+}
+
+/// Calls `query` with the words of each piece of a column and the place of their answers.
+///
+/// On the CPU, each thread converts and looks up a piece that fits its cache. Elsewhere, pieces follow each other: the
+/// words of all of them are written into one buffer, or borrowed where the column has them.
+pub(super) fn each_piece<K: Width, V: Send>(
     column: &Column,
-    to: Type,
+    (to, device): (Type, &Any),
     stop: &Stop,
     has: impl Fn(&[K]) -> Result<Vec<bool>>,
-    mut query: impl FnMut(usize, &[K]) -> Result<()>,
+    mut answers: Answers<'_, V>,
+    query: impl Fn(&[K], Answers<'_, V>) -> Result<()> + Sync,
 ) -> Result<()> {
     let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
-    let (mut buffer, mut first) = (Vec::new(), 0);
+    let is_host = device.host().is_some();
+    let rows = if is_host { CHUNK } else { QUERIES_OF_A_PIECE };
+    let mut pieces = Vec::new();
     for chunk in column.chunks() {
-        for start in (0..chunk.len()).step_by(QUERIES_OF_A_PIECE) {
-            stop.check()?;
-            let piece = chunk.slice(start, QUERIES_OF_A_PIECE.min(chunk.len() - start));
-            match K::borrowed(&piece).filter(|_| to.turned(Role::Key) == 0) {
-                Some(words) => query(first, words)?,
-                None => {
-                    buffer.resize(piece.len(), K::default());
-                    fill(&mut buffer, &piece, to, Role::Key, |_| Ok(absent))?;
-                    query(first, &buffer)?;
-                }
-            }
-            first += piece.len();
+        for start in (0..chunk.len()).step_by(rows) {
+            let piece = chunk.slice(start, rows.min(chunk.len() - start));
+            let (these, others) = answers.split(piece.len());
+            pieces.push((piece, these));
+            answers = others;
         }
     }
-    Ok(())
+    let work = |buffer: &mut Vec<K>, (piece, answers): (ArrayRef, Answers<'_, V>)| {
+        stop.check()?;
+        if let Some(words) = K::borrowed(&piece).filter(|_| to.turned(Role::Key) == 0) {
+            return query(words, answers);
+        }
+        buffer.resize(piece.len(), K::default());
+        fill(buffer, &piece, to, Role::Key, |_| Ok(absent))?;
+        query(buffer, answers)
+    };
+    if is_host {
+        return pieces.into_par_iter().try_for_each_init(Vec::new, work);
+    }
+    let mut buffer = Vec::new();
+    pieces.into_iter().try_for_each(|piece| work(&mut buffer, piece))
 }
 
 /// [`queried`] of keys in CUDA memory.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 #[cfg(feature = "opencl")]
 use super::integers::on_gpu;
-use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
+use super::integers::{Answers, Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Imported};
@@ -183,9 +183,10 @@ impl Set {
         let found = flags.slice()?;
         self.any_width.read(py, |any_width, stop| {
             with_keys!(any_width, |set, K| {
+                let (to, answers) = ((self.keys, set.backend()), Answers { flags: found, values: &mut [] });
                 let has = |keys: &[K]| Ok(set.contains(keys)?);
-                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
-                    found[first..first + keys.len()].copy_from_slice(&set.contains(keys)?);
+                each_piece::<K, ()>(&column, to, stop, has, answers, |keys, answers| {
+                    answers.flags.copy_from_slice(&set.contains(keys)?);
                     Ok(())
                 })
             })

@@ -16,7 +16,7 @@ use pyo3::types::PyTuple;
 
 #[cfg(feature = "opencl")]
 use super::integers::on_gpu;
-use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
+use super::integers::{Answers, Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
@@ -201,13 +201,12 @@ impl Table {
             with_table!(any_width, |table, K, V| {
                 // An empty array need not be aligned.
                 let values: &mut [V] = if values.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(values) };
-                let mut bits = Vec::new();
+                let (to, answers) = ((self.keys, table.backend()), Answers { flags: found, values });
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
-                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
-                    let rows = first..first + keys.len();
-                    bits.resize(keys.len().div_ceil(32), 0);
-                    table.get_into(keys, &mut values[rows.clone()], &mut bits)?;
-                    set_flags(&mut found[rows], |i| bits[i / 32] >> (i % 32) & 1 == 1);
+                each_piece::<K, V>(&column, to, stop, has, answers, |keys, Answers { flags, values }| {
+                    let mut bits = vec![0; keys.len().div_ceil(32)];
+                    table.get_into(keys, values, &mut bits)?;
+                    set_flags(flags, |i| bits[i / 32] >> (i % 32) & 1 == 1);
                     Ok(())
                 })
             })
@@ -235,9 +234,10 @@ impl Table {
         let found = flags.slice()?;
         self.any_width.read(py, |any_width, stop| {
             with_table!(any_width, |table, K, V| {
+                let (to, answers) = ((self.keys, table.backend()), Answers { flags: found, values: &mut [] });
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
-                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
-                    found[first..first + keys.len()].copy_from_slice(&table.contains(keys)?);
+                each_piece::<K, ()>(&column, to, stop, has, answers, |keys, answers| {
+                    answers.flags.copy_from_slice(&table.contains(keys)?);
                     Ok(())
                 })
             })

@@ -110,7 +110,7 @@ FUNCTIONS = ["sum", "min", "max", "mean", "count"]
 @pytest.mark.parametrize("sort", [False, True])
 @pytest.mark.parametrize("with_nan", [False, True])
 @pytest.mark.parametrize("value_dtype", [*INTEGERS, "float32", "float64"])
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", ["int32", "uint64"])
 def test_groups(dtype, value_dtype, with_nan, sort):
     keys = keys_of(dtype, 8009, 10)
     values, others = values_of(value_dtype, len(keys), with_nan), values_of("float64", len(keys), True)
@@ -166,7 +166,7 @@ def test_what_is_refused():
         ((OnGpu(values), "nunique"), TypeError, "sum, min, max, mean, count and size"),
         ((OnGpu(values[:2]), "sum"), ValueError, "x has 2 rows and keys 3"),
         ((values, "sum"), TypeError, "keys is in the memory of a GPU .CUDA. and x in main memory"),
-        ((OnGpu(values.astype(np.float16)), "sum"), TypeError, "floats of 16 bits"),
+        ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "floats of 16 bits"),
         ((OnGpu(values > 1), "sum"), TypeError, "give integers"),
         ("sum", ValueError, "give .column"),
     ]:
@@ -187,11 +187,23 @@ def test_what_is_refused():
 
 @pytest.fixture
 def driver():
+    """The driver, when koel keeps no memory."""
     library = ctypes.CDLL(os.environ["KOEL_CUDA"])
     library.stand_in_limit.argtypes = [ctypes.c_size_t]
     library.stand_in_used.restype = ctypes.c_size_t
+    empty(library)
     yield library
     library.stand_in_limit(2**63)
+
+
+def empty(driver):
+    """Has koel free the memory that it keeps: no kept block is large enough for this call."""
+    gc.collect()
+    driver.stand_in_limit(0)
+    with pytest.raises(MemoryError, match="CUDA"):
+        koel.unique(OnGpu(np.arange(1 << 22)))
+    assert driver.stand_in_used() == 0
+    driver.stand_in_limit(2**63)
 
 
 def test_memory_that_is_kept_is_freed_when_an_allocation_fails(driver):
@@ -201,7 +213,7 @@ def test_memory_that_is_kept_is_freed_when_an_allocation_fails(driver):
     gc.collect()
     # Its blocks are too small for the next call.
     failed = driver.stand_in_failed()
-    driver.stand_in_limit(driver.stand_in_used() + (2 << 20))
+    driver.stand_in_limit(driver.stand_in_used() + (1 << 20))
     same(koel.unique(large), large.array)
     same(koel.join(large, small, "semi")[0], small.array)
     assert driver.stand_in_failed() > failed
@@ -220,13 +232,13 @@ def test_calls_that_do_not_fit_in_memory_leave_none_in_use(driver):
         lambda: table.lookup(keys),
     ]
     for call in calls:
+        empty(driver)
         driver.stand_in_limit(1 << 20)
         with pytest.raises(MemoryError, match="CUDA"):
             call()
         assert driver.stand_in_used() == 0
         driver.stand_in_limit(2**63)
         call()
-        gc.collect()
 
 
 def test_many_calls_take_no_more_memory(driver):
