@@ -207,7 +207,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let reading = args.reading.with_values(args.values.values);
     let counts_kmers = !inputs.has_sequences() && (reading.kmer.is_some() || reading.canonical_kmers);
     let reading = if counts_kmers { reading.of_kmers()? } else { reading };
-    inputs.check(&reading)?;
+    Inputs::check(&[&inputs], &reading)?;
     progress.say(format!("reading {}", inputs.shown()));
     let kmers = (inputs.has_sequences() || counts_kmers).then(|| reading.key_type_of_kmers());
     let want = if args.has_values() { Want::Pairs } else { Want::Keys };

@@ -6,12 +6,12 @@ use koel::IdOrder;
 use koel_arrow::Function;
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, ReadOptions, Want};
+use super::input::{self, ReadOptions};
 use super::options::{self, AnyValuesOption, TableDevices, names};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading, groupby::AggregateSpec};
 use super::tables::TableReading;
-use super::tables::read::rows::{KEY, VALUE};
+use super::tables::read::rows::{KEY, Payload, VALUE};
 use super::tables::read::several::matching;
 
 const EXAMPLES: &str = "\
@@ -104,10 +104,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             query::refuse_tables(&paths, &args.reading, "--by")?;
             let aggregates = of_values(&requested)?;
             args.rows.check_files(&paths, &[])?;
-            let want =
-                if aggregates.iter().any(|requested| requested.column.is_some()) { Want::Pairs } else { Want::Keys };
-            args.reading.check_value(want == Want::Pairs)?;
-            (vec![KEY.to_owned()], aggregates, Reading::Rows { options: &unnamed, want, is_spooled })
+            let has_values = aggregates.iter().any(|requested| requested.column.is_some());
+            args.reading.check_value(has_values)?;
+            let payload = if has_values { Payload::Values } else { Payload::Nothing };
+            (vec![KEY.to_owned()], aggregates, Reading::Rows { options: &unnamed, payload, is_spooled })
         }
     };
     let table =

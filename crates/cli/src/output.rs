@@ -35,8 +35,8 @@ use crate::text::path;
 pub(crate) struct RowOptions {
     /// Output file, format by extension [default: stdout]
     ///
-    /// .npy is an array; .tsv and .tab are separated by tabs; .csv, .txt and names without an extension by commas. For
-    /// named columns, and in `unique` and `groupby`, also .parquet, .arrow, .arrows, .ndjson and text with .gz or .zst.
+    /// .npy is an array; .tsv and .tab are separated by tabs; .csv, .txt and names without an extension by commas. All
+    /// commands but `lookup` also write .parquet, .arrow, .arrows, .ndjson and text with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
     /// Write k-mers as letters: A, C, G and T

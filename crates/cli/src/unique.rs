@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use koel::IdOrder;
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, ReadOptions, Want};
+use super::input::{self, ReadOptions};
 use super::options::{self, TableDevices};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading};
 use super::tables::TableReading;
-use super::tables::read::rows::KEY;
+use super::tables::read::rows::{KEY, Payload};
 use super::tables::read::several::matching;
 
 const EXAMPLES: &str = "\
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             args.reading.check_rows_kept("--inverse", inverse.is_some())?;
             query::refuse_tables(&paths, &args.reading, "--on")?;
             args.rows.check_files(&paths, inverse.as_slice())?;
-            (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, want: Want::Keys, is_spooled })
+            (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, payload: Payload::Nothing, is_spooled })
         }
     };
     let table =

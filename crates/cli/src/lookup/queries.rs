@@ -52,7 +52,7 @@ impl<'a> Queries<'a> {
             _ => {}
         }
         let inputs = Inputs::open(&args.queries)?;
-        inputs.check(&reading)?;
+        Inputs::check(&[&inputs], &reading)?;
         reading.check_value(false)?;
         if inputs.has_sequences() && reading.kmer.is_none() {
             let advice = if are_numbers { build_anew(None) } else { "give numbers, as CSV, TSV or .npy".into() };

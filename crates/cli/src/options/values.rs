@@ -192,7 +192,7 @@ fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
         ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); \
-         `unique`, `groupby` and `join --on` also write .parquet, .arrow, .arrows, .ndjson, .csv.gz and .csv.zst"
+         `unique`, `groupby` and `join` also write .parquet, .arrow, .arrows, .ndjson, .csv.gz and .csv.zst"
     ))
 }
 

@@ -43,11 +43,6 @@ const NAMES: &[Case] = &[
         "by --on",
         "koel join pairs.csv pairs.csv --on column_1 --header no --nulls-equal",
     ),
-    (
-        "koel join pairs.csv pairs.csv -o x.parquet",
-        "as in `koel join --on`",
-        "koel join pairs.csv pairs.csv --on column_1 --header no -o x.parquet",
-    ),
     ("koel build orders.csv -o t.koel", "by --key and --value", "koel build orders.csv --key id --value n -o t.koel"),
     ("koel build orders.csv -o t.koel", "cut -d, -f1,2", "cut -d, -f1,5 orders.csv | koel build - -o t.koel"),
     ("koel build orders.parquet -o t.koel", "by --key", "koel build orders.parquet --key id -o t.koel"),

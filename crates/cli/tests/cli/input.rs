@@ -118,7 +118,7 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
         ("unique missing.csv -o out.parquet.gz", ".gz is not supported"),
         ("unique missing.csv --inverse ids.json", ".json is not supported"),
         ("groupby missing.csv -o out.xlsx", ".xlsx is not supported"),
-        ("join missing.csv missing.csv -o out.arrow", ".arrow is not supported"),
+        ("join missing.csv missing.csv -o out.xlsx", ".xlsx is not supported"),
     ] {
         folder.refused(arguments, extension);
         folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)");
