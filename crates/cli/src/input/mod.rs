@@ -37,7 +37,7 @@ use window::Windows;
 
 pub use batch::{Pairs, Sink};
 pub use inputs::{Inputs, note_types, paths};
-pub use letters::of_kmer as letters_of;
+pub(crate) use letters::column as letters_column;
 pub(crate) use npy::header as npy_header;
 pub use options::{Header, OtherLetters, ReadOptions};
 pub use places::Places;

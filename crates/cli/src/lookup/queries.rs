@@ -60,8 +60,8 @@ impl<'a> Queries<'a> {
         }
         let k = k_of(key_type);
         args.output.check_letters(k)?;
-        if args.writes_array() && reading.keys.is_none() && inputs.is_text() {
-            // An array has one type, which has to be known before the last query is.
+        if args.writes_types() && reading.keys.is_none() && inputs.is_text() {
+            // A column has one type, which must be known before the last query is.
             reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
         }
         Ok(Queries { inputs, reading, k })

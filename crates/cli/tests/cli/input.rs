@@ -113,7 +113,7 @@ fn letters_are_no_numbers() {
 fn names_of_other_formats_are_refused_before_anything_is_read() {
     let folder = Folder::new();
     for (arguments, extension) in [
-        ("lookup missing.koel missing.csv -o out.parquet", ".parquet is not supported"),
+        ("lookup missing.koel missing.csv -o out.xlsx", ".xlsx is not supported"),
         ("unique missing.csv -o out.xlsx", ".xlsx is not supported"),
         ("unique missing.csv -o out.parquet.gz", ".gz is not supported"),
         ("unique missing.csv --inverse ids.json", ".json is not supported"),
@@ -121,7 +121,7 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
         ("join missing.csv missing.csv -o out.xlsx", ".xlsx is not supported"),
     ] {
         folder.refused(arguments, extension);
-        folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)");
+        folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), these also with .gz");
     }
     for (name, extension) in [("out.csv", ".csv"), ("out.PARQUET", ".PARQUET"), ("out.koel.gz", ".gz"), ("g.fa", ".fa")]
     {

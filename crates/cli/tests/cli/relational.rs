@@ -53,6 +53,9 @@ fn sets_know_their_keys() {
         expected.check(&folder, &format!("lookup t.koel q.csv --device {device}"));
         assert_eq!(folder.ok(&format!("lookup t.koel q.npy --device {device}")), expected.text(","));
     }
+    folder.ok("lookup t.koel q.csv -o found.parquet --device cpu");
+    let known = folder.ok("convert found.parquet -").replace(",true", ",1").replace(",false", ",0");
+    assert_eq!(known, expected.text(","), "other formats have booleans");
     let info = folder.json("info t.koel --json");
     assert_eq!((&info["table"], info["pairs"].as_u64()), (&"set".into(), Some(keys.len() as u64)));
     assert!(folder.ok("info t.koel").contains("table     set"));

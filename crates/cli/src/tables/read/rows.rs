@@ -176,7 +176,7 @@ fn batch(
 }
 
 /// Arrow's type for numbers of this type.
-fn type_of(kind: Type) -> DataType {
+pub(crate) fn type_of(kind: Type) -> DataType {
     match kind {
         Type::U32 => DataType::UInt32,
         Type::I32 => DataType::Int32,
