@@ -43,7 +43,7 @@ gzip, and tables also by zstd:
              IPC, CSV, TSV, NDJSON or .npy
 Several files are read as one: row numbers and positions continue from file to
 file, and each CSV may have its own header. FASTA and FASTQ cannot be mixed with
-other formats. A row of text has at most 1 MiB and 65,536 columns.
+other formats. A row of text has at most 16 MiB and 65,536 columns.
 
 Keys and values are integers of 32 or 64 bits, signed or unsigned. Their types
 are those of the array, or for text the narrowest that hold all numbers (printed

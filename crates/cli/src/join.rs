@@ -1,5 +1,6 @@
 //! `koel join`: the rows of two files whose keys are equal.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -9,7 +10,7 @@ use super::failure::{Failure, Result, Verdict};
 use super::input::{self, ReadOptions};
 use super::options::{self, AnyValuesOption, TableDevices, TableOptions};
 use super::output::RowOptions;
-use super::query::{self, join::Reading};
+use super::query::{self, Reading};
 use super::tables::TableReading;
 use super::tables::read::rows::Payload;
 use super::tables::read::several::matching;
@@ -88,8 +89,8 @@ pub(crate) struct Args {
 
 /// What is wrong with the arguments if they include an option of hash tables, which `koel join` had before.
 pub(crate) fn former_option(error: &clap::Error) -> Option<String> {
-    let is_join =
-        std::env::args().skip(1).find(|argument| !argument.starts_with('-')).is_some_and(|name| name == "join");
+    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
+    let is_join = std::env::args_os().skip(1).find(|argument| !is_option(argument)).is_some_and(|name| name == "join");
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let table = <TableOptions as clap::Args>::augment_args(clap::Command::new("join"));
     let is_known = table.get_arguments().any(|known| known.get_long() == option.strip_prefix("--"));

@@ -22,6 +22,7 @@ impl<'a> Queries<'a> {
     /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
     pub(super) fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
         let (key_type, mut reading) = (info.key_type, args.reading.clone());
+        reading.spool = args.memory.is_some();
         let are = if args.reverse {
             "the queries of --reverse are ids, which are numbers".into()
         } else {

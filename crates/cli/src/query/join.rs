@@ -24,14 +24,13 @@ use serde_json::json;
 use super::columns::{Pieces, batch, schema_of};
 use super::limited::{self, Memory};
 use super::types::{both_keys, common};
-use super::{Loaded, Nulls, On, Picked, Shape, check_distinct, pieces, wanted_columns};
+use super::{Loaded, Nulls, On, Picked, Reading, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
-use crate::input::{Inputs, ReadOptions};
+use crate::input::Inputs;
 use crate::options::TableDevices;
 use crate::options::names::{self, List};
 use crate::output::RowOptions;
 use crate::progress::Progress;
-use crate::tables::TableReading;
 use crate::tables::read::Source;
 use crate::tables::read::rows::{self, KEY, LEFT, Payload, RIGHT};
 use crate::tables::write::{Sink, is_text};
@@ -69,15 +68,6 @@ pub(crate) struct Options {
 /// The columns that are compared of rows without names.
 pub(crate) fn keys() -> Vec<On> {
     vec![On { left: KEY.into(), right: KEY.into() }]
-}
-
-/// How the rows of both sides are read.
-#[derive(Clone, Copy)]
-pub(crate) enum Reading<'a> {
-    /// Named columns.
-    Named(&'a TableReading),
-    /// Rows without names, with what accompanies the keys: into temporary files if `is_spooled`.
-    Rows { options: &'a ReadOptions, payload: Payload, is_spooled: bool },
 }
 
 /// What `koel join` does.

@@ -44,7 +44,7 @@ impl NullRows {
 pub(crate) enum Reading<'a> {
     /// Named columns.
     Named(&'a TableReading),
-    /// Rows without names; into a temporary file if `is_spooled`.
+    /// Rows without names, with what accompanies the keys; into a temporary file if `is_spooled`.
     Rows { options: &'a ReadOptions, payload: Payload, is_spooled: bool },
 }
 

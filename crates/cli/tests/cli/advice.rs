@@ -209,7 +209,7 @@ const FILES: &[Case] = &[
     ("koel unique utf16.csv", "iconv -f UTF-16 -t UTF-8", "iconv -f UTF-16 -t UTF-8 utf16.csv | koel unique -"),
     ("koel convert cr.csv -", "tr '\\r' '\\n'", "tr '\\r' '\\n' < cr.csv | koel convert - -"),
     ("koel convert twice.gz -", "once", "gzip -dc twice.gz | koel convert - -"),
-    ("koel unique twice.gz", "gzip -dc", "gzip -dc twice.gz | koel unique -"),
+    ("koel unique twice.gz", "once", "gzip -dc twice.gz | koel unique -"),
     ("koel convert names.csv out.npy", "write .parquet, .arrow or .csv", "koel convert names.csv out.parquet"),
     ("koel convert numbers.csv out.npy", "write .parquet, .arrow or .csv", "koel convert numbers.csv out.arrow"),
     ("koel convert names.csv out.xlsx", ".parquet", "koel convert names.csv out.parquet"),

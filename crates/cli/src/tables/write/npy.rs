@@ -26,7 +26,7 @@ const BLOCK: Size = Size { rows: 1 << 18, bytes: 4 << 20 };
 const PIECE: usize = 1 << 14;
 
 /// Metadata of a field: the name of the field that shows which rows have a value.
-pub(crate) const FLAG: &str = "flag";
+pub(crate) const FLAG: &str = "koel.flag";
 
 pub(super) struct Writer {
     blocks: Blocks,
