@@ -24,7 +24,7 @@ use super::{files, text};
 
 const EXAMPLES: &str = "\
 The format of INPUT is detected from its content. Files may be compressed by
-gzip, and tables also by zstd:
+gzip or zstd:
   CSV, TSV   rows `key,value`; without values, the value is the row number, from
              0. A first row without a number is a header if rows follow; see
              --header
@@ -85,7 +85,7 @@ const SHARDS: usize = 64;
 pub(crate) struct Args {
     /// CSV, TSV, .npy, FASTA, FASTQ or a table; `-` is stdin
     ///
-    /// Files may be compressed by gzip. Several are read as one.
+    /// Files may be compressed by gzip or zstd. Several are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
     /// File of the table, or a pipe

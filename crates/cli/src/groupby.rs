@@ -25,9 +25,10 @@ overflows; those of floats, and all means, are exact and rounded once, for any
 order of rows. A name that contains a comma, = or : is quoted, as in CSV:
 --agg 'sum:\"total, price\"'.
 
-Without --by, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip,
-or with --key a table, as for `koel build`. Text has one column of keys, or two
-of keys and values; without values, the value is the row number, from 0.
+Without --by, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip
+or zstd, or with --key a table, as for `koel build`. Text has one column of
+keys, or two of keys and values; without values, the value is the row number,
+from 0.
 
 Output is a row `key,..` per key, with the aggregates in the order of --agg: the
 same rows in the same order on every device. Keys and values are integers of any

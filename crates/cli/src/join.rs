@@ -21,8 +21,9 @@ TSV, NDJSON or .npy. The result has all columns of LEFT, then those of RIGHT
 without its keys, which are equal to those of LEFT.
 
 Without --on, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also compressed
-by gzip, or with --key tables, as for `koel build`. Text has one column of keys,
-or two of keys and values; without values, the value is the row number, from 0.
+by gzip or zstd, or with --key tables, as for `koel build`. Text has one column
+of keys, or two of keys and values; without values, the value is the row number,
+from 0.
 The output has a row `key,left,right` for each pair of rows with equal keys: the
 key and both values, or with --rows both row numbers. --header, --kmer,
 --canonical-kmers and --other-letters apply to both files; --letters is for two
@@ -42,10 +43,11 @@ result is written in batches; only the columns of both files and an index of the
 right one are in memory.
 
 The extension of -o FILE selects the format: .parquet, .arrow, .csv, .csv.gz,
-.tsv, .ndjson and others. Without --on, -o FILE.npy writes a structured array (key u4, left u4, right u4; for --how left and full with found b1, of
-`right`; for --how right and full with left_found b1), in which keys and values
-have the types of the files. Keys of two types are compared as numbers; the
-output has the narrowest type that holds both.
+.tsv, .ndjson and others. Without --on, -o FILE.npy writes a structured array
+(key u4, left u4, right u4; for --how left and full with found b1, of `right`;
+for --how right and full with left_found b1), in which keys and values have the
+types of the files. Keys of two types are compared as numbers; the output has
+the narrowest type that holds both.
 
 Examples:
   koel join orders.csv items.csv --on id

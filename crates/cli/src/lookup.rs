@@ -34,8 +34,8 @@ use stored_table::{Opened, StoredLists};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with
---key a table, as for `koel build`; of several columns the first is used.
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip or zstd, or
+with --key a table, as for `koel build`; of several columns the first is used.
 Queries may have another type than the keys of the table: those that its type
 cannot represent are misses.
 

@@ -18,11 +18,11 @@ With --on, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
 .npy, also compressed by gzip or zstd. The columns of --on are its key. Several
 files must have the same columns.
 
-Without --on, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip,
-or with --key a table, as for `koel build`; of two columns the first is used.
-Output is a row `key`, or `key,count`, per distinct key. -o FILE.tsv separates
-by tabs; -o FILE.npy writes an array of the type of the input, such as uint32 or
-int64, or with --counts a structured one (key, count u4).
+Without --on, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip
+or zstd, or with --key a table, as for `koel build`; of two columns the first is
+used. Output is a row `key`, or `key,count`, per distinct key. -o FILE.tsv
+separates by tabs; -o FILE.npy writes an array of the type of the input, such as
+uint32 or int64, or with --counts a structured one (key, count u4).
 
 The id of a key is its row number in the output, from 0. --inverse writes the id
 of the key of each row, so that key[id] is the column that was read. Ascending

@@ -138,32 +138,32 @@ impl Rows {
 }
 
 /// Numbers as a column of this field.
-fn column(numbers: impl ExactSizeIterator<Item = Option<Number>>, of: Column, field: &Field) -> Result<ArrayRef> {
-    let numbers = numbers.map(|number| match (number, of.shown) {
-        (Some(number), Shown::Number(kind)) if !kind.holds(number) => Err(Failure::Input(format!(
+fn column(numbers: impl Iterator<Item = Option<Number>> + Clone, of: Column, field: &Field) -> Result<ArrayRef> {
+    if let Shown::Number(kind) = of.shown
+        && let Some(number) = numbers.clone().flatten().find(|&number| !kind.holds(number))
+    {
+        return Err(Failure::Input(format!(
             "the {} {number} does not fit {}, which is the type of the column: give --keys TYPE, one that holds all queries",
             of.name,
             kind.name()
-        ))),
-        _ => Ok(number),
-    });
-    let numbers = numbers.collect::<Result<Vec<_>>>()?;
+        )));
+    }
     fn of_type<T: ArrowPrimitiveType>(
-        numbers: &[Option<Number>],
+        numbers: impl Iterator<Item = Option<Number>>,
         native: impl Fn(Number) -> T::Native,
     ) -> PrimitiveArray<T> {
-        numbers.iter().map(|number| number.map(&native)).collect()
+        numbers.map(|number| number.map(&native)).collect()
     }
     Ok(match (of.shown, field.data_type()) {
-        (Shown::Letters(k), data_type) => letters_column(numbers.into_iter(), k, data_type)?,
-        (_, DataType::Boolean) => Arc::new(numbers.iter().map(|n| n.map(|n| n != 0)).collect::<BooleanArray>()),
-        (_, DataType::UInt8) => Arc::new(of_type::<UInt8Type>(&numbers, |number| number as u8)),
-        (_, DataType::UInt32) => Arc::new(of_type::<UInt32Type>(&numbers, |number| number as u32)),
-        (_, DataType::Int32) => Arc::new(of_type::<Int32Type>(&numbers, |number| number as i32)),
-        (_, DataType::UInt64) => Arc::new(of_type::<UInt64Type>(&numbers, |number| number as u64)),
-        (_, DataType::Int64) => Arc::new(of_type::<Int64Type>(&numbers, |number| number as i64)),
+        (Shown::Letters(k), data_type) => letters_column(numbers, k, data_type)?,
+        (_, DataType::Boolean) => Arc::new(numbers.map(|n| n.map(|n| n != 0)).collect::<BooleanArray>()),
+        (_, DataType::UInt8) => Arc::new(of_type::<UInt8Type>(numbers, |number| number as u8)),
+        (_, DataType::UInt32) => Arc::new(of_type::<UInt32Type>(numbers, |number| number as u32)),
+        (_, DataType::Int32) => Arc::new(of_type::<Int32Type>(numbers, |number| number as i32)),
+        (_, DataType::UInt64) => Arc::new(of_type::<UInt64Type>(numbers, |number| number as u64)),
+        (_, DataType::Int64) => Arc::new(of_type::<Int64Type>(numbers, |number| number as i64)),
         (_, data_type) => {
-            Arc::new(of_type::<Decimal128Type>(&numbers, |number| number).with_data_type(data_type.clone()))
+            Arc::new(of_type::<Decimal128Type>(numbers, |number| number).with_data_type(data_type.clone()))
         }
     })
 }
