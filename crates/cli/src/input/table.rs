@@ -22,6 +22,9 @@ use crate::options::names;
 use crate::tables::TableReading;
 use crate::tables::read::{Source, wanted};
 
+/// Rows whose numbers are in memory at a time: few, so that they stay in a cache.
+const PIECE: usize = 1 << 12;
+
 /// Reads the columns that `options` name into a sink.
 pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, sink: &mut Batch<'_>) -> Result<()> {
     let name = source.name();
@@ -55,9 +58,13 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, sink: &mu
         let plain = |column: &ArrayRef| Ok(Column::new("", column.clone()).plain()?.chunks()[0].clone());
         let columns = batch.columns().iter().map(plain).collect::<koel_arrow::Result<Vec<ArrayRef>>>()?;
         let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
-        let numbers: Vec<Vec<Number>> = columns.iter().map(numbers).collect();
+        let mut numbers: Vec<Vec<Number>> = Vec::new();
         for i in 0..batch.num_rows() {
-            let number = |column: &Vec<Number>| column[i];
+            if i % PIECE == 0 {
+                let length = PIECE.min(batch.num_rows() - i);
+                numbers = columns.iter().map(|column| numbers_of(&column.slice(i, length))).collect();
+            }
+            let number = |column: &Vec<Number>| column[i % PIECE];
             if let Some(null) = nulls.iter().position(|nulls| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i))) {
                 if !options.skip_nulls {
                     let column = schema.field(null).name();
@@ -183,7 +190,7 @@ fn type_of(data_type: &DataType) -> Option<Type> {
 }
 
 /// The numbers of a column, of a type that has some; what stands under a null is any.
-fn numbers(array: &ArrayRef) -> Vec<Number> {
+fn numbers_of(array: &ArrayRef) -> Vec<Number> {
     fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Vec<Number> {
         array
             .as_primitive_opt::<T>()
