@@ -142,7 +142,7 @@ fn what_several_devices_cannot_do_is_refused() {
     folder.file("p.csv", "1,2\n3,4\n");
     folder.refused(
         "join p.csv p.csv --device cpu,cpu --scheme sorted",
-        "--scheme: with --memory, and on several devices",
+        "--scheme is no longer needed: `koel join` chooses its own hash table",
     );
     folder.refused("unique a.csv --on k --device cpu,vax", "no device for vax");
     folder.refused("isin a.csv a.csv --on k --device cpu,cpu", "this command uses one device");

@@ -114,6 +114,19 @@ pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a
         }
         Decimal32(precision, scale) => decimals::<Decimal32Type>(values!(Decimal32Type), *precision, *scale),
         Decimal64(precision, scale) => decimals::<Decimal64Type>(values!(Decimal64Type), *precision, *scale),
+        Decimal128(_, 0) => {
+            let numbers = values!(Decimal128Type);
+            By::new(move |row, out: &mut Vec<u8>| {
+                let number = numbers[row];
+                match u64::try_from(number.unsigned_abs()) {
+                    Ok(magnitude) => {
+                        out.extend((number < 0).then_some(b'-'));
+                        digits::write(magnitude, out);
+                    }
+                    Err(_) => drop(write!(out, "{number}")),
+                }
+            })
+        }
         Decimal128(precision, scale) => decimals::<Decimal128Type>(values!(Decimal128Type), *precision, *scale),
         Decimal256(precision, scale) => decimals::<Decimal256Type>(values!(Decimal256Type), *precision, *scale),
         Utf8 => {
