@@ -83,7 +83,7 @@ pub(crate) fn wide<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
             let columns = columns(of, rows);
             for (place, (name, (ids, groups))) in groups_of_every_sort(rows).into_iter().enumerate() {
                 for (sort, values) in columns.iter().enumerate().take(sorts) {
-                    if !thorough || (turn + place + sort) % 2 == 0 {
+                    if !thorough || (turn + place + sort).is_multiple_of(2) {
                         agrees(backend, of, (&ids, values), groups, Wanted::ALL, &format!("{name}, values {sort}"))?;
                     }
                 }

@@ -38,7 +38,9 @@ fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, queried: impl Ite
     let mut copy = None;
     for &(key, value) in pairs {
         match held.entry(key) {
-            Entry::Vacant(entry) => drop(entry.insert(value)),
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+            }
             Entry::Occupied(mut entry) => {
                 copy = Some(copy.map_or(key, |least: L::Key| least.min(key)));
                 entry.insert(value.max(*entry.get()));

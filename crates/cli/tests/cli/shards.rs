@@ -21,7 +21,12 @@ fn places() -> Vec<String> {
 
 /// Every second place, from the first or the second one in turn.
 fn half_of_places(turn: usize) -> Vec<String> {
-    places().into_iter().enumerate().filter(|(at, _)| full() || (at + turn) % 2 == 0).map(|(_, place)| place).collect()
+    places()
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| full() || (at + turn).is_multiple_of(2))
+        .map(|(_, place)| place)
+        .collect()
 }
 
 fn key(i: u32) -> u32 {
