@@ -1,6 +1,7 @@
 //! Tests of the rule by brute force: small sets in many orders, and lookups of every key of a small universe.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::reading::{Reader, find};
 use super::rule::{place, stashed};
@@ -36,11 +37,15 @@ fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, queried: impl Ite
     let mut held: BTreeMap<L::Key, L::Value> = BTreeMap::new();
     let mut copy = None;
     for &(key, value) in pairs {
-        let kept = held.entry(key).or_insert(value);
-        if *kept != value || pairs.iter().filter(|(other, _)| *other == key).count() > 1 {
-            copy = Some(copy.map_or(key, |least: L::Key| least.min(key)));
+        match held.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+            }
+            Entry::Occupied(mut entry) => {
+                copy = Some(copy.map_or(key, |least: L::Key| least.min(key)));
+                entry.insert(value.max(*entry.get()));
+            }
         }
-        *kept = value.max(*kept);
     }
     assert_eq!(placing, copy.map_or(Placing::Placed, Placing::Copy));
     for key in queried.chain(held.keys().copied()) {

@@ -33,9 +33,9 @@ fn several() -> Vec<Vec<Any>> {
     vec![cpus(2), cpus(3)]
 }
 
-/// The same, and the OpenCL devices together with a CPU.
-fn with_opencl() -> Vec<Vec<Any>> {
-    several().into_iter().chain(Some(crate::tests::devices()).filter(|devices| devices.len() > 1)).collect()
+/// The OpenCL devices together with a CPU, if there are any.
+fn opencl() -> Vec<Vec<Any>> {
+    Some(crate::tests::devices()).filter(|devices| devices.len() > 1).into_iter().collect()
 }
 
 fn joined(join: &Join<'_>, left: Batches<'_, Error>, right: Batches<'_, Error>) -> Result<(JoinedRows, RecordBatch)> {
@@ -97,9 +97,12 @@ fn check_joins(
 fn joins_on_several_devices_are_those_of_one() -> Result<()> {
     let (limits, several) = ([1 << 40, 1 << 40, 60_000, 400_000], several());
     let sides = [&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0)];
-    check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 1)])?;
-    check_joins(sides, &with_opencl(), &[1 << 40, 400_000], &[(500, 700)])?;
+    check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 97)])?;
+    check_joins(sides, &opencl(), &[1 << 40, 400_000], &[(500, 700)])?;
     let limits = [1 << 40, 400_000];
+    // Batches of one row, on either side.
+    let sides = [&table(18, 300, 200, 0), &table(19, 900, 200, 0)];
+    check_joins(sides, &several, &[1 << 40, 20_000], &[(300, 1), (1, 900)])?;
     // A key that does not fit, on either side.
     check_joins([&table(3, 3000, 6000, 5), &table(4, 6000, 6000, 0)], &several, &limits, &[(700, 900)])?;
     check_joins([&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6)], &several, &limits, &[(50, 900)])?;
@@ -164,7 +167,8 @@ fn groups_on_several_devices_are_those_of_one() -> Result<()> {
         of(Function::DistinctCount, 2),
     ];
     let limits = [1 << 40, 3_000_000];
-    check_groups((&table(14, 70_000, 30_000, 0), &[1]), &with_opencl(), &few, &limits, &[10_000])?;
+    let with_opencl: Vec<_> = [cpus(2)].into_iter().chain(opencl()).collect();
+    check_groups((&table(14, 70_000, 30_000, 0), &[1]), &with_opencl, &few, &limits, &[10_000])?;
     check_groups((&table(15, 70_000, 300, 8), &[0, 2]), &several, &few, &limits, &[70_000, 1234])
 }
 

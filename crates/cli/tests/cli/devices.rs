@@ -114,7 +114,9 @@ fn rows_without_names_give_the_bytes_of_one_device() {
     for (turn, arguments) in all.into_iter().enumerate() {
         for output in if full() { &outputs[..2] } else { &outputs[turn % 4..][..1] } {
             folder.ok(&format!("{arguments} -o one.{output} --device cpu -q"));
-            for place in &places {
+            // Half of the places for each of them, in turn.
+            let some = if full() { places.len() } else { places.len().div_ceil(2) };
+            for place in places.iter().cycle().skip(turn * some % places.len()).take(some) {
                 let said = folder.json(&format!("{arguments} -o several.{output} --device {place} --json"));
                 let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
                 assert!(read("one") == read("several"), "{arguments} to .{output} on {place}: {said}");
