@@ -21,11 +21,11 @@ use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Ru
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Key, Kind, Load, Plan, Request, Scheme, Value};
 
-/// Far from where four functions fail, so that a second attempt is rare.
+/// Far below the load at which four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
 /// Attempts before the sort. Even with 16 slots only one attempt in 2,000 fails, so random keys never need the sort.
 const ATTEMPTS: u32 = 4;
-/// Salted attempts after it.
+/// Salted attempts after the sort.
 const SALTED_ATTEMPTS: u32 = 64;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
@@ -38,7 +38,7 @@ pub(super) fn least_copy<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer
     }
 }
 
-/// A bitmap of which `keys` are among `wanted`, whose keys may occur more than once.
+/// A bitmap of the `keys` that are among `wanted`, which may contain duplicates.
 pub(super) fn among<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -48,7 +48,7 @@ pub(super) fn among<B: Runs<K::Rows>, K: Key>(
     backend.contains(&table.plan, &table.image, keys)
 }
 
-/// The pairs that stay under `rule`, in ascending order of keys.
+/// The pairs that are kept under `rule`, in ascending order of keys.
 pub(super) fn one_of_each<B: Relational, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -60,7 +60,7 @@ pub(super) fn one_of_each<B: Relational, K: Key, V: Value>(
     Pairs { keys, values }.select(backend, &staying, true)
 }
 
-/// What pairs in ascending order of keys hold for one key. A read from the device a step of the halving.
+/// The value of one key in pairs in ascending order of keys. A binary search, with a read from the device per step.
 pub(super) fn value_of<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     sorted: &Pairs<B, K, V>,
@@ -95,7 +95,7 @@ pub(crate) fn occupied<B: Kernels<S>, S: Scheme>(
 }
 
 impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
-    /// The pairs whose bit is `keep`, in their order.
+    /// The pairs whose bit equals `keep`, in order.
     pub(super) fn select(&self, backend: &B, bits: &B::Buffer<u32>, keep: bool) -> Result<Self> {
         let (keys, values) = backend.select_pairs(bits, keep, &self.keys, &self.values)?;
         Ok(Pairs { keys, values })
@@ -103,7 +103,7 @@ impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
 }
 
 impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
-    /// The smallest key that occurs more than once, of pairs in ascending order of keys.
+    /// The smallest duplicate key in pairs in ascending order of keys.
     fn least_copy(&self, backend: &B) -> Result<Option<K>> {
         let duplicates = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
         let mut least = [K::default()];
@@ -115,7 +115,7 @@ impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     }
 }
 
-/// A canonical cuckoo table, and whether keys occurred more than once.
+/// A canonical cuckoo table, and whether there were duplicate keys.
 pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
     pub(crate) plan: <K::Rows as Scheme>::Plan,
     pub(crate) image: B::Buffer<u64>,
@@ -137,7 +137,7 @@ pub(crate) fn positions<B: Runs<K::Rows>, K: Key>(
     }
 }
 
-/// `None` if all attempts fail, or no table has room for this many rows.
+/// `None` if all attempts fail, or if there are too many rows for a table.
 fn positions_by_table<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -156,7 +156,7 @@ fn positions_by_table<B: Runs<K::Rows>, K: Key>(
     Ok(None)
 }
 
-/// The pairs by ascending keys, those of a key by ascending values.
+/// The pairs in ascending order of keys, and of values within a key.
 fn sorted<B: Relational, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -168,7 +168,7 @@ fn sorted<B: Relational, K: Key>(
     Ok(Pairs { keys, values })
 }
 
-/// The same for keys of any choice: by two sorts and, once or so, a table.
+/// The same for any keys: two sorts, and one or a few builds.
 fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -204,7 +204,7 @@ mod tests {
     use crate::Cpu;
     use crate::scheme::hash::SplitMix64;
 
-    /// Both ways are of use to the same callers: the same least copy, and of each key the greatest value.
+    /// Both functions return the same smallest duplicate, and the same greatest value of each key.
     #[test]
     fn the_sort_reports_what_the_table_reports() -> Result<()> {
         let cpu = Cpu::new();

@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Key, Value};
 
-/// The number of rows at the start or the end in which the pair that stays is searched. A key with 1/64 of all rows, in
-/// random order, is missing from them with probability e^-256.
+/// The number of first or last rows in which the pair to keep is searched. A key with 1/64 of all rows, in random
+/// order, is missing from them with probability e^-256.
 const WINDOW: usize = 1 << 14;
 
-/// The pairs without those of the heavy keys in the window, followed by the pair of each that stays under `rule`.
-/// `None` if the window has no pair of a heavy key.
+/// The pairs without those of the heavy keys in the window, followed by the pair of each heavy key that is kept under
+/// `rule`. `None` if the window has no pair of a heavy key.
 pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -43,7 +43,7 @@ pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     Pairs { keys, values }.followed_by(backend, &kept.keys, &kept.values).map(Some)
 }
 
-/// The pair that stays of each of these keys that occurs among the first rows, or the last.
+/// The kept pair of each of these keys that occurs in the window.
 fn staying<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -70,7 +70,7 @@ mod tests {
     use crate::table::sample::Sample;
     use std::collections::BTreeMap;
 
-    /// Enough rows for a sample: distinct keys, but where `heavy` says.
+    /// Enough rows for a sample: distinct keys, except where `heavy` returns one.
     fn rows(heavy: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, Vec<u32>) {
         let keys = (0..1 << 18).map(|i| heavy(i).unwrap_or((i as u32).wrapping_mul(0x9e37_79b1) | 1 << 31));
         (keys.collect(), (0..1 << 18).collect())

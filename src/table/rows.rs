@@ -25,27 +25,27 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 
-/// What is known of copies.
+/// What is known about duplicates.
 enum Copies<K> {
     Unknown,
     Distinct,
     Least(K),
 }
 
-/// Keys and their values: the caller's, or what became of them.
+/// Keys and their values: the caller's, or computed from them.
 enum Columns<'a, B: Runs<S>, S: Scheme> {
     Given { keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value> },
     Results(PairsOf<B, S>),
 }
 
-/// Pairs that a table is to be built of.
+/// The pairs of a build.
 pub(super) struct Rows<'a, B: Runs<S>, S: Scheme> {
     columns: Columns<'a, B, S>,
     duplicates: Copies<S::Key>,
 }
 
 impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
-    /// Rows of which nothing is known.
+    /// Rows about which nothing is known.
     pub(super) fn of(keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value>) -> Self {
         Rows { columns: Columns::Given { keys, values }, duplicates: Copies::Unknown }
     }
@@ -74,10 +74,12 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
         self.keys().len() as u64
     }
 
-    /// The rows that a first attempt is worth its while with: if a sample shows copies, without those.
+    /// The rows for the first attempt. If a sample shows duplicates, they are removed first, because an attempt would
+    /// fail.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`] if it shows some and the rule says so; what the device reports.
+    /// [`Error::DuplicateKey`] if the sample shows duplicates and the rule does not allow them; what the device
+    /// reports.
     pub(super) fn prepared(mut self, backend: &B, rule: Duplicates) -> Result<Self> {
         let Some(sample) = Sample::<S::Key>::with_copies(backend, self.keys())? else { return Ok(self) };
         if rule == Duplicates::Error {
@@ -92,14 +94,14 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
                 rule,
                 &sample.heavy_keys(),
             )? {
-                // An attempt detects whether lighter keys occur more than once.
+                // An attempt detects duplicates of lighter keys.
                 Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Copies::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },
         )
     }
 
-    /// The smallest key that occurs more than once. All keys are looked at, unless it is known.
+    /// The smallest duplicate key. Examines all keys, unless it is known.
     pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<S::Key>> {
         if let Copies::Unknown = self.duplicates {
             let least = distinct::least_copy::<B, S::Key>(backend, self.keys())?;
@@ -111,15 +113,15 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
         })
     }
 
-    /// Keeps what an attempt found: the smallest key that occurs more than once.
+    /// Records the smallest duplicate key, which an attempt found.
     pub(super) fn found(&mut self, least: S::Key) {
         self.duplicates = Copies::Least(least);
     }
 
-    /// The rows without the copies that were found.
+    /// The rows without the duplicates that were found.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`] if the rule says so; what the device reports.
+    /// [`Error::DuplicateKey`] if the rule does not allow duplicates; what the device reports.
     pub(super) fn settled(self, backend: &B, rule: Duplicates) -> Result<Self> {
         match self.duplicates {
             Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 21;
 
 /// The salt of a column of distinct keys.
 ///
-/// Cost: the column is read to the host, which holds it once, and sorted by all threads.
+/// Cost: the column is copied to the host once, and sorted by all threads.
 pub(super) fn of<B: HashBackend, K: Key>(backend: &B, seed: u64, keys: &B::Buffer<K>) -> Result<Salt> {
     threads::ready()?;
     let mut sorted = memory::zeroed::<K>(keys.len())?;
@@ -88,15 +88,15 @@ mod tests {
         assert_eq!(bytes[8], 3);
         let refused = HashTable::<Cpu, Cuckoo>::open(&cpu, &path);
         assert!(matches!(refused, Err(Error::BadFile { reason, .. }) if reason.contains("salt")));
-        // A table with tombstones keeps the salt of the keys that it had.
+        // A table with tombstones keeps the salt of its former keys.
         let mut with_tombstones = right;
         with_tombstones.remove(&[7])?;
         with_tombstones.audit()?;
         Ok(())
     }
 
-    /// A table as koel made it before there were salts: at a late attempt, with constants of the seed alone. It keeps
-    /// them.
+    /// A table from before salts existed: built at a late attempt, with constants that depend on the seed alone. It
+    /// keeps them.
     #[test]
     fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {
         for attempt in [FIRST_SALTED, 9, 31] {

@@ -8,12 +8,12 @@ use crate::backend::{DeviceBuffer, HashBackend};
 use crate::error::Result;
 use crate::scheme::Key;
 
-/// Neighbours in a sample, and how many such runs.
+/// Adjacent rows per run of a sample.
 const RUN: u32 = 64;
 const RUNS: u64 = 64;
 /// The minimum number of keys that are sampled: with fewer, a build that finds duplicates late is fast too.
 const LEAST_SAMPLED: u64 = 1 << 18;
-/// Of the keys of a sample, the share that makes one heavy.
+/// A key with this share (1 / `SHARE`) of the keys in a sample is heavy.
 const SHARE: usize = 64;
 
 /// Some of the keys of a column, in ascending order.
@@ -35,13 +35,13 @@ impl<K: Key> Sample<K> {
         Ok(Some(Sample(sample)))
     }
 
-    /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys
-    /// occur more than once, it holds none.
+    /// The sample, if it has duplicates, which are also duplicates in the column, because runs do not overlap. It
+    /// usually misses them if few keys have duplicates.
     pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }
 
-    /// The heavy keys, ascending; none if lighter ones occur more than once.
+    /// The heavy keys, ascending; none if other keys have duplicates too.
     pub(super) fn heavy_keys(&self) -> Vec<K> {
         let mut heavy = Vec::new();
         for duplicates in self.0.chunk_by(|one, other| one == other) {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn columns_of_distinct_keys_and_short_ones_have_no_copies_to_show() -> Result<()> {
-        // As short as a column that is sampled can be: its runs are as near to each other as ever.
+        // As short as a sampled column can be, so that the runs are as close to each other as possible.
         let distinct: Vec<u32> = (0..LEAST_SAMPLED as u32).collect();
         assert!(sample(&distinct)?.is_none());
         assert!(sample(&vec![1; LEAST_SAMPLED as usize - 1])?.is_none());
