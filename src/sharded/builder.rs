@@ -16,7 +16,7 @@ use crate::scheme::{Key, Scheme};
 use crate::table::{Digest, Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
 use crate::threads;
 
-/// Builds tables in shards; made by [`Sharded::builder`].
+/// Builds tables in shards; created by [`Sharded::builder`].
 ///
 /// ```
 /// use koel::{Cpu, Duplicates, Sharded, Signpost};
