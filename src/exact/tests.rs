@@ -130,7 +130,7 @@ fn sums_are_the_same_in_any_order_and_in_parts() {
     }
 }
 
-/// Where IEEE 754 defines a result, it is equal.
+/// Wherever IEEE 754 defines a result, it is equal.
 #[test]
 fn infinities_and_nan_are_those_of_additions() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
