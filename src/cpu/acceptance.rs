@@ -112,14 +112,13 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
             self.resolve();
             let Workspace { flying, next, .. } = self.workspace;
             std::mem::swap(flying, next);
-            // Without a block in flight, nothing was queued since the last check.
             if flying.len == 0 && next.len == 0 {
                 return self.placed;
             }
         }
     }
 
-    /// Whole blocks of displaced pairs are first, to keep the queues short; incomplete blocks are last, to keep blocks
+    /// Prefers whole blocks of displaced pairs, to keep the queues short; takes incomplete blocks last, to keep blocks
     /// whole.
     fn next_block(&mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) {
         let Workspace { next: block, waiting, .. } = &mut *self.workspace;
@@ -137,9 +136,8 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         self.chunk.start += block.fill(&pairs.keys[fresh.clone()], pairs.values[fresh].iter().copied());
     }
 
-    /// Whether a pair is refused is unpredictable for the branch predictor, and so is whether it displaced another. So
-    /// both kinds of pairs are written to the end of a list in any case, and only the lengths of the lists depend on
-    /// the result.
+    /// The branch predictor cannot foresee whether a pair is refused or displaces another. So pairs of both kinds are
+    /// written to the end of a list in any case, and only the lengths of the lists depend on the result.
     #[inline(always)]
     fn resolve(&mut self) {
         const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };

@@ -290,8 +290,8 @@ mod tests {
     use super::*;
     use crate::{Aggregate, Error, IdOrder, group};
 
-    /// Few groups, with all keys in the front of the column or not; more groups than a chunk has rows; more than
-    /// [`CACHED`]; and enough to be aggregated by ids, on any number of threads or only on many.
+    /// Few groups, with and without all keys in the front of the column; more groups than a chunk has rows; more than
+    /// [`CACHED`]; and enough groups for aggregation by ids, on any number of threads or only on many.
     #[test]
     fn groups_are_those_of_a_plain_loop() -> Result<()> {
         let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };

@@ -96,7 +96,7 @@ pub(crate) use memory::atomic;
 
 /// Keys whose slots are prefetched together. One core gains from up to 64 to 128 cache lines in flight. Two blocks (one
 /// that is read, one that is in flight) are 16 KiB of lines: a small part of an L2 cache, and a third of an L1 cache.
-/// Blocks and chunks are short under Miri, so that a few keys are the work of several threads, in little time.
+/// Blocks and chunks are short under Miri, so that a few keys already occupy several threads.
 const BLOCK: usize = if cfg!(miri) { 32 } else { 128 };
 
 /// Items that a thread takes at a time: enough to make the overhead negligible. A multiple of 32, so that no two
