@@ -75,7 +75,7 @@ impl Tuning {
     /// How builds place pairs, for schemes that support both routes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable is not the name of a choice; the same holds for the next two.
+    /// [`Error::InvalidParameter`] if the variable has any other value; also for the next two.
     pub(crate) fn build_route(&self) -> Result<Option<BuildRoute>> {
         self.build_route.choice()
     }

@@ -135,7 +135,7 @@ impl Record {
         format!("the record of line {line} has all {letters} characters of its quality: {advice}")
     }
 
-    /// Whether the text may end here; otherwise, the reason why not.
+    /// Checks that the text may end here; otherwise returns the reason.
     fn ended(&self, place: Place) -> Result<(), String> {
         let Record { line, letters, quality } = self;
         match place {
