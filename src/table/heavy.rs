@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn of_heavy_keys_the_first_or_the_last_pair_stays() -> Result<()> {
-        // Half of all rows one key, and a sixteenth another.
+        // One key has half of all rows, and another a sixteenth.
         let (keys, values) = rows(|i| if i % 2 == 1 { Some(7) } else { (i % 16 == 4).then_some(9) });
         let mut last = BTreeMap::new();
         let mut first = BTreeMap::new();

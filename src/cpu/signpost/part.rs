@@ -4,8 +4,7 @@
 //! take    stores each pair in a slot of its home's line, or queues it as late if the line is full
 //! fill    for each part of the plan, of which a part here has several:
 //!           lines    are sorted; homes with late pairs are gathered                                  (`homes.rs`)
-//!           guests   offers that a line has accepted are written to it, and it is sorted again
-//!           guests   whose offers a line accepted are written to it, and it is sorted again
+//!           guests   offers are made (`offers.rs`); accepted keys are written to the lines, which are sorted again
 //!           natives  the remaining keys of gathered homes are written to their lines; entries
 //! ```
 //!

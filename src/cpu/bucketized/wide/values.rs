@@ -1,7 +1,7 @@
 //! Moves values to the slots of their words.
 //!
 //! ```text
-//! bring:   the old image's pairs:   in a line whose words are unchanged, values are kept; others are looked up
+//! fetch:   the old image's pairs:   in a line whose words are unchanged, values are kept; others are looked up
 //!          the batch:               each key is looked up, and its value written
 //! ```
 //!
