@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_of_one_side_and_what_is_none_is_refused() -> Result<()> {
+    fn faults_apply_to_one_side_and_unknown_ones_are_refused() -> Result<()> {
         let of = |said: &str, id| Fault::of(OsStr::new(said), id);
         assert_eq!(of("cpu:drop", "cpu")?, Some(Fault::Drop));
         assert_eq!(of("opencl:hash", "opencl:1")?, Some(Fault::Hash));

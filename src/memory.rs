@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_much_is_an_error_that_says_how_much() {
+    fn too_large_allocations_report_their_size() {
         let bytes_of = |error: Error| match error {
             Error::OutOfMemory { bytes, .. } => bytes,
             other => panic!("{other}"),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_there() {
+    fn allocations_that_fit_succeed() {
         assert_eq!(zeroed::<u32>(3).expect("memory"), [0; 3]);
         assert!(reserved::<u8>(100).expect("memory").capacity() >= 100);
         assert_eq!(*boxed(7).expect("memory"), [7]);

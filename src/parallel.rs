@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_alone_gives_nothing_away() {
+    fn alone_runs_all_work_on_the_calling_thread() {
         let me = std::thread::current().id();
         let others = AtomicUsize::new(0);
         let pass = || {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_cut_alike() {
+    fn columns_are_split_at_the_same_positions() {
         for len in LENGTHS {
             let from: Vec<u32> = (0..len as u32).collect();
             let (mut to, mut bits, sums) = (vec![0; len], vec![0u32; len.div_ceil(32)], vec![1; len.div_ceil(64)]);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_joined_in_order_and_each_piece_has_what_it_keeps() {
+    fn results_are_joined_in_order_and_pieces_have_their_own_state() {
         for len in LENGTHS {
             let begun = AtomicUsize::new(0);
             let lend = || begun.fetch_add(1, Relaxed);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_follows_what_is_there() {
+    fn elements_are_appended_after_existing_ones() {
         for len in LENGTHS {
             let mut all = vec![String::from("first")];
             all.reserve(len);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_holds_is_found() {
+    fn any_finds_a_matching_chunk() {
         for len in LENGTHS {
             assert_eq!(any(0..len, 7, |_, chunk| chunk.contains(&69)), len > 69);
         }

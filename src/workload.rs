@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn narrow_keys_are_all_there_are() {
+    fn narrow_keys_cover_their_whole_range() {
         let narrow = |pairs, key_bits| {
             Workload::new(pairs, 3).within(Limits { key_bits, value_bits: 0, pairs: 0 }).expect("enough keys")
         };

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_an_error() {
+    fn too_large_allocations_are_errors() {
         for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8, 1 << 52] {
             assert!(matches!(Memory::<u64>::zeroed(len), Err(Error::OutOfMemory { .. })), "{len}");
         }

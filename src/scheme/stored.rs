@@ -120,7 +120,7 @@ mod tests {
 
     /// If bits of a plan are flipped one by one, every plan that its parameters would not create is rejected; and
     /// [`Plan::with_outside`] does not make such a plan acceptable.
-    fn hostile_bytes_make_no_plan<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
+    fn invalid_plans_are_refused<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
         let good = plan(scheme, 2);
         let (mut refused, mut accepted) = (0, 0);
         for bit in 0..8 * good.stored().len() {
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn plans_round_trip_as_they_were_stored_or_not_at_all() {
+    fn plans_round_trip_unless_they_are_invalid() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
                 $(for &kind in crate::scheme::$scheme::KINDS {
                     let scheme = crate::scheme::$scheme::of_kind(kind);
                     the_salt_is_not_stored(&scheme);
-                    hostile_bytes_make_no_plan(&scheme);
+                    invalid_plans_are_refused(&scheme);
                 })*
             };
         }

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_as_many_pairs_again_is_built_with_all_of_them() {
+    fn estimates_include_the_rebuild_of_a_batch_as_large_as_the_table() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
                 $(of_twice_the_pairs::<crate::scheme::$scheme>();)*

@@ -206,7 +206,7 @@ mod tests {
 
     /// Both functions return the same smallest duplicate, and the same greatest value of each key.
     #[test]
-    fn the_sort_reports_what_the_table_reports() -> Result<()> {
+    fn sort_and_table_report_the_same() -> Result<()> {
         let cpu = Cpu::new();
         let mut stream = SplitMix64::new(5);
         for (len, keys) in [(0, 1), (1, 1), (300, 50), (300, u32::MAX), (20_000, 9_000)] {

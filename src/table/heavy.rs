@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn of_heavy_keys_the_first_or_the_last_pair_stays() -> Result<()> {
+    fn the_first_or_last_pair_of_heavy_keys_is_kept() -> Result<()> {
         // One key has half of all rows, and another a sixteenth.
         let (keys, values) = rows(|i| if i % 2 == 1 { Some(7) } else { (i % 16 == 4).then_some(9) });
         let mut last = BTreeMap::new();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_work_for_it_is_left_alone() -> Result<()> {
+    fn input_without_chunks_is_not_processed() -> Result<()> {
         let rule = Duplicates::KeepLast;
         let (keys, values) = rows(|_| None);
         assert_eq!(kept(&keys, &values, rule)?, None, "distinct keys");

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_is_one_of_the_sorted_keys() -> Result<()> {
+    fn the_salt_is_that_of_the_sorted_keys() -> Result<()> {
         let cpu = Cpu::new();
         assert_eq!(of(&cpu, 3, &cpu.upload(&KEYS)?)?, Salt::of(3, &[1, 4, 7, 30, u32::MAX]));
         let many: Vec<u32> = (0..CHUNK as u32 + 5).rev().collect();

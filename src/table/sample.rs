@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_distinct_keys_and_short_ones_have_no_copies_to_show() -> Result<()> {
+    fn distinct_and_short_columns_have_no_sampled_duplicates() -> Result<()> {
         // As short as a sampled column can be, so that the runs are as close to each other as possible.
         let distinct: Vec<u32> = (0..LEAST_SAMPLED as u32).collect();
         assert!(sample(&distinct)?.is_none());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn heavy_keys_count_where_they_alone_have_copies() -> Result<()> {
+    fn heavy_keys_are_returned_only_if_no_others_have_duplicates() -> Result<()> {
         let column = |key: fn(u32) -> u32| (0..LEAST_SAMPLED as u32).map(key).collect::<Vec<u32>>();
         let found = |key| -> Result<Vec<u32>> { Ok(sample(&column(key))?.expect("copies").heavy_keys()) };
         assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i })?, [9]);

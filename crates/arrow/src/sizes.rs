@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_take_what_their_rows_do() {
+    fn slices_have_the_bytes_of_their_rows() {
         for (array, all, last) in cases() {
             assert_eq!((array_bytes(&array), array_bytes(&array.slice(2, 2))), (all, last), "{}", array.data_type());
             let mut contents = [0; 4];

@@ -280,7 +280,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_wider_is_an_error() {
+    fn types_without_a_wider_one_are_errors() {
         let of: ArrayRef = Arc::new(texts().iter().collect::<DictionaryArray<UInt16Type>>());
         assert_eq!(widened(&of).expect("wider").data_type(), &wide_type(of.data_type()));
         let error: Error = Error::NotOneArray { column: "c\n".into(), found: DataType::Utf8View };

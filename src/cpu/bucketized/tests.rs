@@ -115,7 +115,7 @@ fn more_pairs_than_slots_are_reported() {
 }
 
 #[test]
-fn classic_images_are_the_reference_word_for_word() {
+fn classic_images_equal_the_reference() {
     let mut pairs = distinct(20_000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     for insertion in Insertion::ALL {
@@ -131,7 +131,7 @@ fn classic_images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn classic_copies_and_the_markers_key() {
+fn classic_duplicates_and_the_sentinel_key() {
     let mut pairs = distinct(10_000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     let count = pairs.len();
@@ -219,7 +219,7 @@ fn assign_changes_values_and_nothing_else() {
 }
 
 #[test]
-fn removing_counts_each_key_once_and_leaves_the_reference_s_image() {
+fn removing_counts_each_key_once_and_equals_the_reference() {
     for scheme in every_scheme() {
         let pairs: Pairs = distinct(30_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
         let (plan, image) = referenced(&scheme, &pairs, slots_for(30_000, 0.95));

@@ -99,7 +99,7 @@ fn looked_up(cpu: &Cpu, plan: &CuckooPlan, image: &[u64], queries: &[u32]) -> Ve
 }
 
 #[test]
-fn canonical_images_are_the_reference_word_for_word() {
+fn canonical_images_equal_the_reference() {
     let cpus: Vec<Cpu> = cpus().collect();
     for functions in 2..=5 {
         for size in SIZES {
@@ -212,7 +212,7 @@ fn one_thread_repeats_a_classic_build() {
 }
 
 #[test]
-fn classic_copies_and_the_markers_key() {
+fn classic_duplicates_and_the_sentinel_key() {
     let mut pairs = distinct(10_000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     let count = pairs.len() as u64;

@@ -76,7 +76,7 @@ fn looked_up(cpu: &Cpu, plan: &FksPlan, image: &[u64], queries: &[u32]) -> Vec<O
 }
 
 #[test]
-fn canonical_images_are_the_reference_word_for_word() {
+fn canonical_images_equal_the_reference() {
     let cpus = cpus();
     for size in SIZES {
         for seed in 0..3 {
@@ -122,7 +122,7 @@ fn duplicates_are_counted_exactly_and_take_no_slot() {
 }
 
 #[test]
-fn pairs_beyond_a_bucket_are_counted_and_nothing_is_built() {
+fn overfull_buckets_are_counted_and_nothing_is_built() {
     for scheme in all_schemes() {
         let plan = scheme.plan(Request { slots: 5 * 576, pairs: 1, seed: 5, attempt: 0 }).expect("a plan");
         let functions = &plan.functions();
@@ -138,7 +138,7 @@ fn pairs_beyond_a_bucket_are_counted_and_nothing_is_built() {
 
 /// Too few rounds: the pairs that the last seed number leaves unplaced are reported.
 #[test]
-fn buckets_that_no_seed_number_seats_are_reported() {
+fn buckets_without_a_valid_seed_number_are_reported() {
     let scheme = Fks::classic().iterations(1);
     let plan = plan_of(&scheme, 512, 5);
     for cpu in cpus() {
@@ -165,7 +165,7 @@ fn classic_builds_pass_the_audit_and_one_thread_repeats() {
 }
 
 #[test]
-fn the_markers_key_is_counted_and_is_stored_outside() {
+fn the_sentinel_pair_is_counted_and_stored_outside() {
     let mut pairs = distinct(3000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     for scheme in all_schemes().into_iter().filter(|scheme| scheme.kind() == Kind::Classic) {
@@ -285,7 +285,7 @@ fn any_image_can_be_read() -> Result<()> {
 }
 
 #[test]
-fn the_stages_are_the_posters() -> Result<()> {
+fn the_stages_are_those_of_the_poster() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let plan = plan_of(&Fks::canonical(), 5000, 4);
     cpu.ledger().take();

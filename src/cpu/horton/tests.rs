@@ -118,7 +118,7 @@ fn tiny_images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn images_are_the_reference_word_for_word() {
+fn images_equal_the_reference() {
     for (scheme, load) in variants() {
         for (size, attempt) in [(127, 0), (1000, 1), (30_000, 2)] {
             assert_equal_images(&scheme, size, load, attempt, 7);
@@ -132,7 +132,7 @@ fn images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn what_the_image_held_before_does_not_matter() {
+fn previous_contents_of_the_image_do_not_matter() {
     let cpu = Cpu::with_threads(2).expect("threads");
     let pairs = distinct(5000);
     let plan = planned(&Horton::canonical(8), 5000, 0.9, 0);
@@ -144,7 +144,7 @@ fn what_the_image_held_before_does_not_matter() {
 }
 
 #[test]
-fn crowds_are_built_found_and_when_too_great_refused() {
+fn crowds_are_built_and_found_unless_they_are_too_large() {
     for slots in [4, 8, 16] {
         let plan = planned(&Horton::canonical(slots), 2000, 0.5, 0);
         for count in [40, 64] {
@@ -214,7 +214,7 @@ fn a_million_duplicates_of_one_key_are_reported_at_once() {
 }
 
 #[test]
-fn the_markers_key_is_in_the_plan() {
+fn the_sentinel_pair_is_in_the_plan() {
     let plan = planned(&Horton::canonical(8), 1000, 0.9, 0);
     let pairs = distinct(1000);
     for cpu in cpus() {

@@ -115,7 +115,7 @@ fn queries(pairs: &[(u32, u32)]) -> Vec<u32> {
 }
 
 #[test]
-fn images_are_those_of_the_reference_on_any_number_of_threads_and_in_batches() {
+fn images_equal_the_reference_on_any_number_of_threads_and_in_batches() {
     let cpus = cpus();
     for scheme in every_table() {
         for size in [0, 1, 2, 127, 129, 1000, 40_000] {
@@ -275,7 +275,7 @@ fn decode_is_the_pair_of_each_cell() {
 /// Removes and lifts as the reference does. Placing the lifted pairs again gives the table of the remaining pairs,
 /// including the maximum ages.
 #[test]
-fn removing_and_compacting_give_the_table_of_the_rest() {
+fn removing_and_compacting_give_the_table_of_the_remaining_pairs() {
     for scheme in every_table().filter(|scheme| scheme.kind() == Kind::Canonical) {
         let pairs = distinct(&scheme, 20_000);
         let plan = planned(&scheme, slots_for(&scheme, pairs.len()));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_whatever_their_lines() {
+    fn records_are_read_with_any_line_endings() {
         let both = [("a", "ACGT"), ("b", "GACG")].map(|(name, letters)| (name.into(), letters.into())).to_vec();
         for text in [
             "@a\nACGT\n+\nIIII\n@b\nGACG\n+\nIIII\n",

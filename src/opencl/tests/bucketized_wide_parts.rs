@@ -91,7 +91,7 @@ where
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(images(cl, if small() { &[95] } else { &[50, 90, 96, 97] }))
 }
@@ -152,7 +152,7 @@ where
 }
 
 #[test]
-fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
+fn overfull_parts_are_placed_or_reported_by_every_strategy() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(crowds(cl, if small() { 3000 } else { 60_000 }))
 }

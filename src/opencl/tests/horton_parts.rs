@@ -35,7 +35,7 @@ fn compare(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Resu
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     // The last part: of a few buckets, of nearly all, and enough parts for two digits.
     let sizes: &[usize] = if small() { &[300, 2100] } else { &[1, 300, 2048, 2049, 7000, 90_000] };

@@ -33,7 +33,7 @@ fn sizes() -> &'static [usize] {
 }
 
 #[test]
-fn images_and_answers_are_those_of_the_reference() -> Result<()> {
+fn images_and_lookups_equal_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for &len in sizes() {
         let (keys, values) = pairs(len);
@@ -83,7 +83,7 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
 }
 
 #[test]
-fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
+fn values_are_overwritten_in_place_and_pairs_are_in_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 300 } else { 20_000 };
     let (keys, values) = pairs(len);
@@ -105,7 +105,7 @@ fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
 }
 
 #[test]
-fn damaged_images_are_survived() -> Result<()> {
+fn damaged_images_cause_no_panic() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(500, 400);
     let damaged: Vec<u64> = (0..500u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -126,7 +126,7 @@ fn damaged_images_are_survived() -> Result<()> {
 }
 
 #[test]
-fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
+fn columns_of_64_bits_equal_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] =
         if small() { &[(65, 1.0)] } else { &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (20_000, 0.95)] };

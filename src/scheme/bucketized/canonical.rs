@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_copy_stays() {
+    fn the_greatest_duplicate_is_kept() {
         for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
             let (plan, image) = built(8, &order, 16);
             assert_eq!(Bucketized::find(&plan, &image, 7), Some(9));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_leaves_tombstones_and_the_other_answers() {
+    fn removing_leaves_tombstones_and_other_pairs() {
         let pairs = some_pairs(4000);
         let (plan, mut image) = built(8, &pairs, 4100);
         let gone: Vec<u32> = pairs.iter().map(|&(k, _)| k).filter(|k| k % 3 == 0).collect();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_sees_each_kind_of_damage() {
+    fn the_audit_detects_every_kind_of_damage() {
         let (plan, image) = built(8, &some_pairs(3000), 4000);
         let functions = plan.functions();
         let damaged = |changes: &[(u64, u64)]| {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_reads_of_both_policies() {
+    fn the_reads_of_the_paper_for_both_policies() {
         let (plan, image, placing) = built(&Bucketized::classic(2, 8), 60_000, 0.9);
         assert_eq!(placing, Placing::Placed);
         // 1.5 buckets per hit, because both functions are used equally.
@@ -208,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_finds_no_slot_ends() {
+    fn failed_searches_terminate() {
         let (_, _, placing) = built(&Bucketized::classic(2, 4).reach(64), 4001, 1.0001);
         assert_eq!(placing, Placing::Unplaced);
     }
 
     #[test]
-    fn removed_slots_are_taken_again() {
+    fn removed_slots_are_reused() {
         let (plan, mut image, _) = built(&Bucketized::classic(2, 8), 1000, 0.99);
         let keys: Vec<u32> = (0..500u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
         assert_eq!(Bucketized::remove(&plan, &mut image, &keys), 500);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_copy_stays() {
+    fn the_greatest_duplicate_is_kept() {
         for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
             let (functions, image) = built(2, &order, 16);
             assert_eq!(search(&functions, &image, 7).1, Some(9));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_sees_each_kind_of_damage() {
+    fn the_audit_detects_every_kind_of_damage() {
         let (functions, image) = built(4, &some_pairs(), 1000);
         // A pair at its first place whose second place is free.
         let (at, second, rem, value) = (0..1000u32)

@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_is_the_papers_at_the_papers_size() {
+    fn the_default_chain_equals_that_of_the_paper() {
         assert_eq!(default_chain(4, 1 << 25, 5 << 23), 7 * 25);
         assert_eq!(default_chain(4, 1 << 20, 4 << 20), 7 * 20);
         assert!(default_chain(5, 1_000_000, 1_020_000) > 7 * 20);
     }
 
     #[test]
-    fn as_published_skips_functions_that_share_a_slot_and_the_cure_does_not() {
+    fn as_published_skips_functions_that_share_a_slot_and_the_fix_does_not() {
         // A key whose first two functions agree and whose third differs: the published rule returns it to the same
         // slot.
         let plan = plan(&Cuckoo::classic(3), 8, 8);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_finds_with_every_rule() {
+    fn every_rule_places_and_finds_pairs() {
         for rule in Reinsertion::ALL {
             let plan = plan(&Cuckoo::classic(4).reinsertion(rule), 800, 1000);
             let mut image = vec![EMPTY; 1000];

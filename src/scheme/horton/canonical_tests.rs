@@ -61,7 +61,7 @@ fn any_order_gives_the_same_image_and_it_passes_the_audit() {
 }
 
 #[test]
-fn tables_at_their_greatest_loads_are_built_and_sound() {
+fn tables_at_their_greatest_loads_pass_the_audit() {
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
         let pairs = distinct_pairs(30_000, 2);
         let plan = plan_at(&Horton::canonical(slots), pairs.len(), load, 3);
@@ -102,7 +102,7 @@ fn every_key_and_value_is_legal_and_tiny_tables_are_sound() {
 }
 
 #[test]
-fn the_empty_markers_key_is_in_the_plan() {
+fn the_sentinel_pair_is_in_the_plan() {
     let plan = plan_at(&Horton::canonical(8), 10, 0.5, 1);
     let (placing, image) = built(&plan, &[(u32::MAX, 7), (3, 4)]);
     assert_eq!(placing, Placing::Copy(u32::MAX), "the image cannot hold it");
@@ -114,7 +114,7 @@ fn the_empty_markers_key_is_in_the_plan() {
 }
 
 #[test]
-fn the_greatest_value_of_duplicates_stays_and_the_least_key_is_reported() {
+fn the_greatest_value_is_kept_and_the_least_duplicate_key_is_reported() {
     let plan = plan_at(&Horton::canonical(8), 10, 0.5, 1);
     for order in [[(9, 1), (7, 3), (9, 5), (7, 2), (9, 0)], [(9, 5), (9, 0), (7, 2), (9, 1), (7, 3)]] {
         let (placing, image) = built(&plan, &order);
@@ -144,7 +144,7 @@ fn too_many_keys_of_one_home_fail_the_attempt() {
 }
 
 #[test]
-fn the_audit_sees_each_kind_of_damage() {
+fn the_audit_detects_every_kind_of_damage() {
     let pairs = distinct_pairs(3000, 4);
     let plan = plan_at(&Horton::canonical(8), pairs.len(), 0.85, 4);
     let functions = plan.functions();

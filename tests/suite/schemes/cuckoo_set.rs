@@ -81,7 +81,7 @@ fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (Cuckoo
 
 /// Keys that occur m times each, in slots for one of each: one of each is kept, and the others are counted.
 #[test]
-fn repeated_keys_are_welcome() {
+fn duplicate_keys_are_accepted() {
     for device in devices_for_schemes() {
         for scheme in schemes() {
             for times in [1, 2, 3, 64] {
@@ -109,7 +109,7 @@ fn repeated_keys_are_welcome() {
 
 /// The sentinel key of a classic set is stored once, outside its image.
 #[test]
-fn the_empty_markers_key_is_no_exception() {
+fn the_sentinel_key_is_handled_like_others() {
     for device in devices_for_schemes() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let keys = [u32::MAX, 5, u32::MAX, 0, 5, u32::MAX];
@@ -130,7 +130,7 @@ fn the_empty_markers_key_is_no_exception() {
 }
 
 #[test]
-fn one_key_however_often_is_one_key() {
+fn duplicates_of_one_key_are_one_key() {
     let n = size(200_000, 500) as usize;
     for device in devices_for_schemes() {
         for scheme in schemes() {

@@ -120,7 +120,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
 /// Sixty keys per home: a crowd, but not too many for a bucket. Whether it is built, and under which constants, must
 /// not depend on the device.
 #[test]
-fn crowds_are_built_alike_on_every_device() {
+fn crowds_are_built_equally_on_every_device() {
     let builder = HashTable::builder(Horton::canonical(8)).slots(1600).seed(3);
     let functions = builder.build(&one_thread(), &[], &[]).unwrap().plan().functions();
     let mut crowds = [0; 11];

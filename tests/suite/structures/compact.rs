@@ -174,7 +174,7 @@ fn disguised(path: &std::path::Path, keys: &[u32], ids: &[u32]) {
 }
 
 #[test]
-fn values_that_are_no_ids_are_refused() {
+fn values_other_than_ids_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ids.koel");
     let keys: Vec<u32> = (0..40).map(|i| i * 77).collect();
@@ -314,7 +314,7 @@ fn a_set_becomes_a_compacting_table() {
 
 /// A converted set continues like one that was built: its file is the same.
 #[test]
-fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
+fn compacting_a_set_gives_the_file_of_a_built_table() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
     let column: Vec<u32> = (0..500).map(|i| i * i).collect();

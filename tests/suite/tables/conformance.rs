@@ -35,7 +35,7 @@ impl Check for Builds {
 }
 
 #[test]
-fn builds_of_every_size_hold_what_was_put_in() {
+fn builds_of_every_size_contain_the_inserted_pairs() {
     for_every_kind(&Builds);
 }
 
@@ -131,7 +131,7 @@ impl Check for Copies {
 }
 
 #[test]
-fn copies_follow_their_rule_and_the_error_names_the_smallest() {
+fn duplicates_follow_the_rule_and_the_error_names_the_smallest() {
     for_every_kind(&Copies);
 }
 
@@ -292,7 +292,7 @@ impl Check for Across {
 }
 
 #[test]
-fn three_copies_in_three_batches_follow_their_rule() {
+fn three_duplicates_in_three_batches_follow_the_rule() {
     for_every_kind(&Across);
 }
 

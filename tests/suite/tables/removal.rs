@@ -89,7 +89,7 @@ impl Check for Removes {
 }
 
 #[test]
-fn removing_counts_leaves_the_rest_and_compacts_to_the_table_of_the_rest() {
+fn removing_counts_keys_and_compacts_to_the_table_of_the_remaining_pairs() {
     for_every_kind(&Removes);
 }
 
@@ -139,7 +139,7 @@ impl Check for Rounds {
 }
 
 #[test]
-fn rounds_of_removing_and_inserting_leave_what_a_map_holds() {
+fn rounds_of_removing_and_inserting_equal_those_of_a_map() {
     for_every_kind(&Rounds);
 }
 
@@ -173,7 +173,7 @@ impl Check for TombstonesEverywhere {
 }
 
 #[test]
-fn tables_with_tombstones_are_alike_on_every_device_and_in_files() {
+fn tables_with_tombstones_are_equal_on_every_device_and_in_files() {
     for_every_kind(&TombstonesEverywhere);
 }
 

@@ -94,7 +94,7 @@ fn check_joins(
 }
 
 #[test]
-fn joins_on_several_devices_are_those_of_one() -> Result<()> {
+fn joins_on_several_devices_equal_joins_on_one() -> Result<()> {
     let (limits, several) = ([1 << 40, 1 << 40, 60_000, 400_000], several());
     let sides = [&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0)];
     check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 1)])?;
@@ -149,7 +149,7 @@ fn check_groups(
 }
 
 #[test]
-fn groups_on_several_devices_are_those_of_one() -> Result<()> {
+fn groups_on_several_devices_equal_groups_on_one() -> Result<()> {
     let (limits, several) = ([60_000, 2_000_000], several());
     check_groups((&with_decimals(&table(12, 5000, 1000, 0)), &[0]), &several, &wanted(), &limits, &[800])?;
     check_groups((&with_decimals(&table(13, 3000, 40, 9)), &[0, 2]), &several, &wanted(), &limits, &[800])?;

@@ -47,7 +47,7 @@ fn lengths_are_those_of_rows() {
 
 /// One long row matches many rows: batches of the result are limited by their bytes.
 #[test]
-fn partners_of_a_long_row_are_put_together_few_at_a_time() {
+fn matches_of_a_long_row_are_gathered_in_small_batches() {
     let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
     let left = RecordBatch::try_from_iter([("k", column(vec![5; 1000]))]).expect("a column");
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..50_000).map(|i| match i {

@@ -156,7 +156,7 @@ fn short_memory_of_a_task_is_not_an_error() {
 
 /// A source that continues until a result arrives, or for 20 seconds.
 #[test]
-fn results_do_not_wait_until_all_is_read_that_may_be() {
+fn results_are_passed_on_before_all_morsels_are_read() {
     let start = Instant::now();
     let taken = Cell::new(0);
     let mut source = std::iter::from_fn(|| {
@@ -223,7 +223,7 @@ fn a_consumer_that_stops_ends_the_work() {
 }
 
 #[test]
-fn a_panic_is_that_of_the_caller() {
+fn panics_propagate_to_the_caller() {
     everywhere(|| {
         for ahead in AHEAD {
             let planted = |number: i64| match number {
@@ -271,7 +271,7 @@ fn long_rows_are_several_morsels() {
 
 /// Joins of tables in morsels, with several numbers of threads, with a limit that spills and one that does not.
 #[test]
-fn joins_of_morsels_are_those_of_memory() {
+fn joins_of_morsels_equal_joins_in_memory() {
     let (left, right) = (table(31, 3000, 2000, 0), table(32, 6000, 2000, 0));
     let in_morsels = |of: &RecordBatch, rows: usize| -> Batches<'static, Error> {
         let pieces: Vec<Morsel<'static, Error>> = (0..of.num_rows())

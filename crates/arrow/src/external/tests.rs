@@ -172,7 +172,7 @@ fn check_join(left: &RecordBatch, right: &RecordBatch, on: &[(usize, usize)], li
 }
 
 #[test]
-fn joins_are_those_of_memory() -> Result<()> {
+fn joins_under_a_limit_equal_joins_in_memory() -> Result<()> {
     let none = table(1, 0, 1, 0);
     for (left, right) in [
         (table(1, 3000, 2000, 0), table(2, 6000, 2000, 0)),
@@ -189,7 +189,7 @@ fn joins_are_those_of_memory() -> Result<()> {
 }
 
 #[test]
-fn joins_by_several_columns_and_types_are_those_of_memory() -> Result<()> {
+fn joins_by_several_columns_and_types_equal_joins_in_memory() -> Result<()> {
     let (left, right) = (table(9, 2000, 300, 0), table(10, 5000, 3000, 1));
     check_join(&left, &right, &[(1, 1), (0, 0)], &LIMITS)?;
     // The right key is narrower, and text is in a dictionary.
@@ -301,7 +301,7 @@ fn check_groups(table: &RecordBatch, by: &[usize], limits: &[u64]) -> Result<()>
 }
 
 #[test]
-fn groups_are_those_of_memory() -> Result<()> {
+fn groups_under_a_limit_equal_groups_in_memory() -> Result<()> {
     check_groups(&with_decimals(&table(11, 5000, 1000, 0)), &[0], &LIMITS)?;
     check_groups(&with_decimals(&table(12, 5000, 4000, 6)), &[1], &LIMITS)?;
     check_groups(&with_decimals(&table(13, 3000, 40, 9)), &[0, 2], &LIMITS)?;
@@ -326,7 +326,7 @@ fn aggregates_of_no_column_count_rows() -> Result<()> {
 
 /// Lists of names in a dictionary, and of views; texts of which a batch exceeds the limit.
 #[test]
-fn lists_and_long_texts_go_to_files_and_back() -> Result<()> {
+fn lists_and_long_texts_are_spilled_and_read_back() -> Result<()> {
     use arrow_array::builder::{ListBuilder, StringDictionaryBuilder, StringViewBuilder};
     let rows = 3000;
     let mut names = ListBuilder::new(StringDictionaryBuilder::<Int32Type>::new());
@@ -440,7 +440,7 @@ fn errors_of_tables_and_of_takers_end_the_work() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_rows_are_read() {
+fn invalid_arguments_are_refused_before_rows_are_read() {
     let device = device();
     let none = table(16, 0, 1, 0);
     let unread = |schema: &RecordBatch| {

@@ -60,24 +60,24 @@ fn loom_offers_keep_the_greatest() {
 }
 
 #[test]
-fn loom_offers_keep_one_copy() {
+fn loom_offers_keep_one_duplicate() {
     keeps_one_copy::<Sound>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_offers_in_two_steps_are_caught() {
+fn loom_offers_in_two_steps_are_detected() {
     keeps_the_greatest::<Split>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_offers_without_comparing_are_caught() {
+fn loom_offers_without_comparing_are_detected() {
     keeps_the_greatest::<Blind>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_copies_without_comparing_are_caught() {
+fn loom_duplicates_without_comparing_are_detected() {
     keeps_one_copy::<Blind>();
 }

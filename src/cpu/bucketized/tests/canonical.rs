@@ -12,7 +12,7 @@ fn in_order(plan: &BucketizedPlan, mut image: Vec<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn canonical_images_are_the_reference_word_for_word() {
+fn canonical_images_equal_the_reference() {
     // A part has 2048 slots: some sizes end at a part, some a bucket before or after.
     let cases = [(0, 0.9), (1, 0.5), (7, 0.5), (128, 0.7), (1000, 0.9), (2000, 0.97), (40_000, 0.99), (60_000, 0.93)];
     let by_slots = [2032, 2048, 2064, 4096, 4112, 20_480 - 16].map(|slots| (slots * 9 / 10, slots as u64));
@@ -78,7 +78,7 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_million_duplicates_of_one_key_are_no_trouble() {
+fn a_million_duplicates_of_one_key_are_placed() {
     let pairs: Pairs = (0..1_000_000).map(|i| (3, i)).collect();
     let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
     for cpu in cpus() {
@@ -121,7 +121,7 @@ fn words_with_one_remainder_are_distinguished() {
 }
 
 #[test]
-fn lifting_and_placing_again_gives_the_image_of_what_remains() {
+fn lifting_and_placing_again_compacts_the_image() {
     for bucket_slots in [4, 8, 16] {
         let pairs = distinct(30_000);
         let (plan, image) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots_for(30_000, 0.96));

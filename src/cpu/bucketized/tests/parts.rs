@@ -30,7 +30,7 @@ fn with_copies(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
 }
 
 #[test]
-fn images_are_the_reference_word_for_word() {
+fn images_equal_the_reference() {
     // A part has 32,768 slots: one part, slightly more than one, two and a half, and several whole ones.
     let slots = [16, 30_000, 32_768, 32_784, 80_000, 3 * 32_768, 5 * 32_768 + 48];
     for (slots, bucket_slots) in
@@ -123,7 +123,7 @@ fn crowds_of_one_key_are_reported_by_every_strategy() {
 }
 
 #[test]
-fn how_many_pairs_have_no_place_does_not_depend_on_the_strategy() {
+fn the_number_of_unplaced_pairs_does_not_depend_on_the_strategy() {
     let pairs = distinct(70_000);
     for bucket_slots in [4, 8, 16] {
         for slots in [70_000, 69_600, 66_000, 35_000] {
@@ -140,7 +140,7 @@ fn how_many_pairs_have_no_place_does_not_depend_on_the_strategy() {
 }
 
 #[test]
-fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
+fn the_strategy_depends_on_the_size_unless_it_is_set() -> Result<()> {
     if std::env::var_os(BuildRoute::VARIABLE).is_some() {
         return Ok(());
     }
@@ -156,7 +156,7 @@ fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
 }
 
 #[test]
-fn classic_tables_are_built_as_ever() -> Result<()> {
+fn classic_tables_are_not_built_by_parts() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let pairs: Pairs = distinct(1000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
     let (plan, expected) = referenced(&Bucketized::classic(2, 8), &pairs, slots_for(1000, 0.9));

@@ -89,25 +89,25 @@ fn two_tokens<A: Modelled>() {
 }
 
 #[test]
-fn loom_settling_ends_as_one_thread() {
+fn loom_settling_equals_the_result_of_one_thread() {
     one_slot::<Sound>();
     two_tokens::<Sound>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_settling_by_exchanges_in_two_steps_is_caught() {
+fn loom_settling_by_exchanges_in_two_steps_is_detected() {
     one_slot::<Split>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_settling_by_exchanges_without_comparing_is_caught() {
+fn loom_settling_by_exchanges_without_comparing_is_detected() {
     one_slot::<Blind>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_entries_set_in_two_steps_are_caught() {
+fn loom_entries_set_in_two_steps_are_detected() {
     two_tokens::<Lost>();
 }

@@ -109,7 +109,7 @@ where
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     every_layout!(images())
 }
 
@@ -178,7 +178,7 @@ where
 }
 
 #[test]
-fn duplicates_are_counted_exactly_and_the_greatest_value_stays() -> Result<()> {
+fn duplicates_are_counted_exactly_and_the_greatest_value_is_kept() -> Result<()> {
     every_layout!(duplicates())
 }
 
@@ -219,7 +219,7 @@ where
 }
 
 #[test]
-fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
+fn overfull_parts_are_placed_or_reported_by_every_strategy() -> Result<()> {
     every_layout!(crowds())
 }
 
@@ -236,7 +236,7 @@ fn rows_are_numbered_by_the_greatest_value() -> Result<()> {
 }
 
 #[test]
-fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
+fn the_strategy_depends_on_the_size_unless_it_is_set() -> Result<()> {
     if std::env::var_os(BuildRoute::VARIABLE).is_some() {
         return Ok(());
     }
