@@ -274,7 +274,7 @@ impl Job<'_> {
 
     fn unsupported(&self, advice: &'static str) -> Error {
         let (function, column) = (self.function.name(), self.column.name().to_string());
-        Error::UnsupportedValue { function, column, found: self.column.data_type().clone(), advice }
+        Error::UnsupportedValue { function, column, found: self.plain_type().clone(), advice }
     }
 
     /// The type of values; for a dictionary, that of its values.

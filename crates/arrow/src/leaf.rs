@@ -17,10 +17,10 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array, new_null_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
-use arrow_select::take::take;
 
 use crate::error::{Error, Result};
 use crate::keys::Column;
+use crate::take::take;
 use crate::written::{mapped, written_in_pieces};
 
 /// A column of plain values, in pieces. A clone shares them.
@@ -434,7 +434,7 @@ fn take_apart(name: &str, chunk: &ArrayRef, above: Option<&NullBuffer>, to: &mut
             let array = chunk.as_any_dictionary();
             match strings(array.values()) {
                 Some(strings) => put(Values::Bytes(Bytes { strings, keys: Some(dictionary_keys(chunk)) })),
-                None => take_apart(name, &take(array.values(), array.keys(), None)?, above, to)?,
+                None => take_apart(name, &take(array.values(), array.keys())?, above, to)?,
             }
         }
         other => match strings(chunk) {

@@ -103,5 +103,6 @@ pub use koel::{IdOrder, JoinKind};
 pub use name::shown_name;
 pub use plain::plain_type;
 pub use probe::{FirstKeys, Probe, check_key};
+pub use take::take;
 #[doc(hidden)]
 pub use written::{mapped, written_bits};

@@ -10,9 +10,9 @@ use arrow_array::{
     OffsetSizeTrait, StructArray,
 };
 use arrow_schema::{DataType, FieldRef};
-use arrow_select::take::take;
 
 use crate::error::Result;
+use crate::take::take;
 
 /// The type of results for a column of this type: values in place of dictionaries, at any depth, and large strings in
 /// place of views in lists and structs.
@@ -53,7 +53,7 @@ fn array_of(column: &ArrayRef, is_inner: bool) -> Result<ArrayRef> {
     Ok(match column.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = column.as_any_dictionary();
-            take(&array_of(dictionary.values(), is_inner)?, dictionary.keys(), None)?
+            take(&array_of(dictionary.values(), is_inner)?, dictionary.keys())?
         }
         DataType::Utf8View => Arc::new(column.as_string_view().iter().collect::<LargeStringArray>()),
         DataType::BinaryView => Arc::new(column.as_binary_view().iter().collect::<LargeBinaryArray>()),

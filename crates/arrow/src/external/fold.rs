@@ -147,7 +147,7 @@ impl<'a> Fold<'a> {
                 let key = |at: usize| Column::new("", Arc::clone(groups.column(at)));
                 let keys = Keys::new((0..keys).map(key).collect())?;
                 let rows = distinct(self.grouping.device, &keys, IdOrder::Ascending, NullKeys::Group)?;
-                Ok(arrow_select::take::take_record_batch(&groups, &rows)?)
+                Ok(crate::take::take_batch(&groups, &rows)?)
             }
             _ => Ok(groups),
         }

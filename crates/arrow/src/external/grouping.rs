@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use arrow_select::take::take_record_batch;
 use koel::{Any, IdOrder};
 use rayon::prelude::*;
 
@@ -28,6 +27,7 @@ use crate::aggregate::{Aggregation, Function, grouped};
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
+use crate::take::take_batch;
 
 /// Rows of a large piece of a column.
 const LARGE: usize = 1 << 14;
@@ -166,7 +166,7 @@ fn partitioned(
         for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, None, first)?) {
             rows[(hash % count as u64) as usize].push(row);
         }
-        let taken = rows.into_par_iter().map(|rows| Ok(take_record_batch(&batch, &UInt32Array::from(rows))?));
+        let taken = rows.into_par_iter().map(|rows| Ok(take_batch(&batch, &UInt32Array::from(rows))?));
         let taken: Vec<RecordBatch> = taken.collect::<Result<_>>()?;
         pieces.iter_mut().zip(taken).for_each(|(piece, rows)| piece.push(rows));
     }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_row::{RowConverter, Rows};
 use arrow_schema::SchemaRef;
-use arrow_select::interleave::interleave;
 use rayon::prelude::*;
 
 use super::lengths::Lengths;
@@ -22,6 +21,7 @@ use super::spill::{Block, Encoded, Spill};
 use super::{Limit, memory, rows_within};
 use crate::canonical::canonical;
 use crate::error::{Error, Result};
+use crate::take::interleave;
 
 /// The most rows of a batch of the result.
 pub(super) const ROWS: usize = 1 << 16;

@@ -17,7 +17,6 @@ use arrow_array::{RecordBatch, UInt32Array, new_null_array};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::take::take;
 use koel::{Any, JoinKind, NO_ROW};
 use rayon::prelude::*;
 
@@ -33,6 +32,7 @@ use super::spill::{Block, Spill};
 use super::{Batches, Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
+use crate::take::take;
 
 /// The most results that are stored after one lookup; more are looked up again for each piece of them.
 const AT_ONCE: usize = 1 << 18;
@@ -306,7 +306,7 @@ impl<'a> Pairing<'a> {
 
     /// The columns of rows of the result, and the numbers that determine their order.
     fn assembled(&self, found: &Found<'_>) -> Result<RecordBatch> {
-        let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows, None)?));
+        let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows)?));
         let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
         let key = |number: usize| {
             let (own, other) = self.on[number];

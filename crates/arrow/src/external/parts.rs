@@ -19,7 +19,6 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::take::take_record_batch;
 use rayon::prelude::*;
 
 use super::flat::{flattened, result_type};
@@ -28,6 +27,7 @@ use super::spill::{Block, Encoded, Spill};
 use super::{Limit, Side, memory};
 use crate::error::Result;
 use crate::sizes::{row_bytes, rows_within};
+use crate::take::take_batch;
 
 /// The bits of a hash that a level uses, and the resulting number of parts.
 const BITS: u32 = 5;
@@ -87,7 +87,7 @@ impl Parts {
         }
         let encode = |rows: &Vec<u32>| match rows.is_empty() {
             true => Ok(None),
-            false => Encoded::of(&take_record_batch(batch, &UInt32Array::from(rows.clone()))?).map(Some),
+            false => Encoded::of(&take_batch(batch, &UInt32Array::from(rows.clone()))?).map(Some),
         };
         let encoded: Vec<Option<Encoded>> = rows.par_iter().map(encode).collect::<Result<_>>()?;
         for ((part, encoded), rows) in self.parts.iter_mut().zip(&encoded).zip(&rows) {

@@ -25,7 +25,6 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
-use arrow_select::take::take;
 use koel::{IdOrder, SumStates};
 
 use super::group::Of;
@@ -35,6 +34,7 @@ use crate::aggregate::{Aggregation, DIGITS, Function, aggregated, decimal_mean, 
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NO_GROUP, factorize};
 use crate::keys::{Column, Keys};
+use crate::take::take;
 use crate::values::{Numbers, Values};
 
 /// The most digits of decimals whose sum of 2^63 rows fits 38 digits.
@@ -259,13 +259,13 @@ impl<'a> Plan<'a> {
             let (of_keys, of_states) = columns.split_at_mut(keys.len());
             let mut rests = rests.iter();
             for column in of_keys {
-                *column = concat(&[column, &take(column, &rows, None)?])?;
+                *column = concat(&[column, &take(column, &rows)?])?;
             }
             for (column, state) in of_states.iter_mut().zip(&self.states) {
                 let more: ArrayRef = match state {
                     State::Rows | State::Values(_) | State::True(_) => Arc::new(Int64Array::from(vec![0; rows.len()])),
                     State::Sum(..) => new_null_array(column.data_type(), rows.len()),
-                    State::Value(_) | State::Place => take(column, &rows, None)?,
+                    State::Value(_) | State::Place => take(column, &rows)?,
                     State::Doubles(_) => {
                         let rest = rests.next().map_or(&[][..], Vec::as_slice);
                         let of_group = |group: usize| (0..more(&group)).map(move |at| rest[group].get(at).copied());

@@ -25,10 +25,10 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::DataType;
-use arrow_select::take::take_record_batch;
 
 use super::{memory, row_bytes};
 use crate::error::{Error, Result};
+use crate::take::take_batch;
 
 /// A temporary file of batches.
 pub(super) struct Spill {
@@ -175,7 +175,7 @@ fn unsupported(_: &File) -> io::Result<usize> {
 pub(super) fn copied(batch: &RecordBatch) -> Result<RecordBatch> {
     memory::check(row_bytes(batch) as u64)?;
     let rows: UInt32Array = (0..batch.num_rows() as u32).collect::<Vec<_>>().into();
-    compact(&take_record_batch(batch, &rows)?)
+    compact(&take_batch(batch, &rows)?)
 }
 
 /// The batch without unused data: views of text share buffers, which would be written with each batch.

@@ -376,6 +376,39 @@ fn lists_and_long_texts_are_spilled_and_read_back() -> Result<()> {
     Ok(())
 }
 
+/// Seven rows of values without bytes, many times each.
+#[test]
+fn values_without_bytes_go_to_files_and_back() -> Result<()> {
+    let rows = 3000;
+    let key: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row * 7 % rows)));
+    let numbers: arrow_array::UInt32Array = (0..rows as u32).map(|row| row % 7).collect::<Vec<_>>().into();
+    let columns = crate::take::tests::without_bytes();
+    let columns: Vec<ArrayRef> = columns.iter().map(|of| Ok(crate::take(of, &numbers)?)).collect::<Result<_>>()?;
+    let named = columns.iter().enumerate().map(|(at, column)| (format!("c{at}"), Arc::clone(column), true));
+    let table = RecordBatch::try_from_iter_with_nullable([("key".into(), key, false)].into_iter().chain(named))?;
+    let (device, limit) = (device(), Limit::new(60_000));
+    let outputs: Vec<Output> = (1..=columns.len()).map(Output::Left).chain([Output::Right(1)]).collect();
+    let join = Join {
+        devices: slice::from_ref(&device),
+        on: &[(0, 0)],
+        how: JoinKind::Left,
+        nulls: NullEquality::NothingEquals,
+        columns: &outputs,
+        limit: &limit,
+        watch: &|_| (),
+    };
+    let mut found = Vec::new();
+    let sizes = join.run(batches(&table, 500), batches(&table, 700), |batch| {
+        found.push(batch);
+        Ok::<_, Error>(())
+    })?;
+    assert!(sizes.spilled > 0);
+    let found = whole(&join.schema(&table.schema(), &table.schema())?, &found);
+    assert_eq!(&found.columns()[..columns.len()], &columns[..]);
+    assert_eq!(found.column(columns.len()), &columns[0]);
+    Ok(())
+}
+
 #[test]
 fn sums_of_doubles_are_exact_under_any_limit() -> Result<()> {
     let rows = 3 * (1 << 16) + 4321;

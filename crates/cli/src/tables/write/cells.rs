@@ -4,7 +4,7 @@ use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
@@ -112,23 +112,7 @@ pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a
                 write_period(out, period.months, period.days, (period.nanoseconds.into(), 1_000_000_000));
             })
         }
-        Decimal32(precision, scale) => decimals::<Decimal32Type>(values!(Decimal32Type), *precision, *scale),
-        Decimal64(precision, scale) => decimals::<Decimal64Type>(values!(Decimal64Type), *precision, *scale),
-        Decimal128(_, 0) => {
-            let numbers = values!(Decimal128Type);
-            By::new(move |row, out: &mut Vec<u8>| {
-                let number = numbers[row];
-                match u64::try_from(number.unsigned_abs()) {
-                    Ok(magnitude) => {
-                        out.extend((number < 0).then_some(b'-'));
-                        digits::write(magnitude, out);
-                    }
-                    Err(_) => drop(write!(out, "{number}")),
-                }
-            })
-        }
-        Decimal128(precision, scale) => decimals::<Decimal128Type>(values!(Decimal128Type), *precision, *scale),
-        Decimal256(precision, scale) => decimals::<Decimal256Type>(values!(Decimal256Type), *precision, *scale),
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => decimals_of(array)?,
         Utf8 => {
             let texts = array.as_string_opt::<i32>()?;
             By::new(move |row, out: &mut Vec<u8>| text(texts.value(row), delimiter, out))
@@ -232,11 +216,28 @@ fn shortest<T: std::fmt::Debug>(value: T, out: &mut Vec<u8>) {
     let _ = write!(out, "{value:?}");
 }
 
-fn decimals<T: DecimalType + Sync>(values: &[T::Native], precision: u8, scale: i8) -> Box<dyn Cells + '_>
+/// Decimals in their digits.
+pub(super) fn decimals_of(array: &dyn Array) -> Option<Box<dyn Cells + '_>> {
+    use DataType::*;
+    Some(match array.data_type() {
+        Decimal32(precision, scale) => decimals::<Decimal32Type>(array.as_primitive_opt()?, *precision, *scale),
+        Decimal64(precision, scale) => decimals::<Decimal64Type>(array.as_primitive_opt()?, *precision, *scale),
+        Decimal128(precision, scale) => decimals::<Decimal128Type>(array.as_primitive_opt()?, *precision, *scale),
+        Decimal256(precision, scale) => decimals::<Decimal256Type>(array.as_primitive_opt()?, *precision, *scale),
+        _ => return None,
+    })
+}
+
+fn decimals<T: DecimalType + Sync>(array: &PrimitiveArray<T>, precision: u8, scale: i8) -> Box<dyn Cells + '_>
 where
     T::Native: Sync,
 {
-    By::new(move |row, out: &mut Vec<u8>| out.extend(T::format_decimal(values[row], precision, scale).as_bytes()))
+    let values = &array.values()[..];
+    By::new(move |row, out: &mut Vec<u8>| match values[row].is_zero() && scale < 0 {
+        // Arrow appends the zeros of the scale to this one too.
+        true => out.push(b'0'),
+        false => out.extend(T::format_decimal(values[row], precision, scale).as_bytes()),
+    })
 }
 
 fn a_second(unit: TimeUnit) -> i64 {
