@@ -119,7 +119,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         if self.plan().salt().is_some() {
-            return self.built_from_first_attempt(self.plan().requested_slots(), &self.all_pairs()?).map(Change::of).map(Some);
+            return self
+                .built_from_first_attempt(self.plan().requested_slots(), &self.all_pairs()?)
+                .map(Change::of)
+                .map(Some);
         }
         let mut image = self.copied()?;
         let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &image.plan, &mut image.buffer)?;

@@ -250,7 +250,10 @@ fn put_alone<A: Atomic<Word = u64>, const S: usize>(free_slots: &[A; S], count: 
         carry = select_unpredictable(is_free, less, carry);
     };
     (0..4).for_each(|i| pass(&free_slots[i], few[i], i < count));
-    free_slots[4..].iter().take(count.saturating_sub(4)).for_each(|free_slot| pass(free_slot, free_slot.load(Relaxed), true));
+    free_slots[4..]
+        .iter()
+        .take(count.saturating_sub(4))
+        .for_each(|free_slot| pass(free_slot, free_slot.load(Relaxed), true));
     carry
 }
 

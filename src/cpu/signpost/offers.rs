@@ -152,7 +152,8 @@ impl<L: Layout> Offers<L> {
     /// The offers that a line of this many natives has accepted, the greatest first.
     #[inline(always)]
     pub(super) fn kept(&self, line: usize, natives: usize) -> impl Iterator<Item = Offer> {
-        let slots_of_lines = self.slots_of_lines.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();
+        let slots_of_lines =
+            self.slots_of_lines.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();
         slots_of_lines.iter().take_while(|&&offer| offer != 0).map(|&offer| Offer::of(offer))
     }
 }

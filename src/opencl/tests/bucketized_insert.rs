@@ -101,7 +101,11 @@ fn a_copy_of_a_key_is_reported_whatever_its_age_in_the_table() -> Result<()> {
                 batch.insert(fresh / 2, key);
                 with.insert(fresh / 2, 77);
                 let (_, placed) = by_parts(cl, &plan, &old, (&batch, &with))?;
-                assert_eq!(placed, Placed { duplicates: 1, least_duplicate: Some(key), ..Placed::default() }, "age {age}");
+                assert_eq!(
+                    placed,
+                    Placed { duplicates: 1, least_duplicate: Some(key), ..Placed::default() },
+                    "age {age}"
+                );
             }
         }
     }

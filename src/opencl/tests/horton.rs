@@ -266,7 +266,10 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
     assert_eq!(cl.download(&image)?, expected(&plan, &[5], &[1]).1);
     let placed = place(cl, &plan, &mut image, &keys, &values)?;
-    assert_eq!(placed, Placed { duplicates: 2, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 });
+    assert_eq!(
+        placed,
+        Placed { duplicates: 2, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 }
+    );
     for plan in [plan, plan.with_outside(Some(8)), plan.with_outside(Some(0))] {
         compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
     }

@@ -25,7 +25,7 @@
 
 use std::ops::Range;
 
-use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, SEEDS_OF_WORD, SUBTABLES, Position, partitioned, turn, tweak};
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, Position, SEEDS_OF_WORD, SUBTABLES, partitioned, turn, tweak};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
 /// The number of reads and the value of a lookup.

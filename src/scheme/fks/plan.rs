@@ -4,7 +4,7 @@ use bytemuck::NoUninit;
 
 use super::{BUCKET_PAIRS, BUCKET_SLOTS, Fks, FksFamily, Functions, SEEDS_OF_WORD};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{known, equal_to_planned, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that determine a two-level image.

@@ -181,7 +181,14 @@ impl<'a> Table<'a> {
 
     /// Frees slots of a Type A bucket until `need` are empty, by searches of depth `depth`. The items of the entry
     /// `keep` are not moved, and nothing is moved to the buckets of the path.
-    pub(super) fn make_free(&mut self, at: u32, need: usize, depth: u32, keep: Option<(u32, u32)>, path: &mut Path) -> bool {
+    pub(super) fn make_free(
+        &mut self,
+        at: u32,
+        need: usize,
+        depth: u32,
+        keep: Option<(u32, u32)>,
+        path: &mut Path,
+    ) -> bool {
         if self.is_type_b(at) || path.buckets.contains(&at) {
             return false;
         }
@@ -231,7 +238,8 @@ impl<'a> Table<'a> {
 
     /// The first function in whose bucket slots can be freed.
     fn deeper(&mut self, home: u32, tag: u32, need: usize, depth: u32, path: &mut Path) -> Option<u32> {
-        (1..=self.functions.count).find(|&i| self.make_free(self.functions.remap(home, tag, i), need, depth, None, path))
+        (1..=self.functions.count)
+            .find(|&i| self.make_free(self.functions.remap(home, tag, i), need, depth, None, path))
     }
 
     /// Gives a key of a Type B bucket the slot of another key that can be remapped. The caller must remove the key from

@@ -145,7 +145,8 @@ impl Groups {
                 match before {
                     Some(before) if before.key == point.key => {
                         placed.duplicates += 1;
-                        placed.least_duplicate = Some(placed.least_duplicate.map_or(point.key, |least| least.min(point.key)));
+                        placed.least_duplicate =
+                            Some(placed.least_duplicate.map_or(point.key, |least| least.min(point.key)));
                         // The points are sorted, so the greater value is later.
                         *before = point;
                         continue;

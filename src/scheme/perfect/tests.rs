@@ -175,7 +175,10 @@ fn duplicates_are_counted_exactly_and_the_greatest_value_is_kept() {
     assert_eq!(placed, Placed { outside: Some(7), ..Placed::default() });
     pairs.push((EMPTY_KEY, 4));
     let placed = built(&plan, &pairs).1;
-    assert_eq!(placed, Placed { duplicates: 1, least_duplicate: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() });
+    assert_eq!(
+        placed,
+        Placed { duplicates: 1, least_duplicate: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() }
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::cell::{self, CellLayout};
 use super::max_ages::MaxAges;
 use super::{RobinHood, Rule, Sequence};
 use crate::scheme::head::head;
-use crate::scheme::stored::{known, equal_to_planned, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
 /// The integers that determine a Robin Hood image.

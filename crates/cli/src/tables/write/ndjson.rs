@@ -57,7 +57,8 @@ impl EncoderFactory for Decimals {
         _: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         use DataType::*;
-        let (Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale)) = array.data_type()
+        let (Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale)) =
+            array.data_type()
         else {
             return Ok(None);
         };
