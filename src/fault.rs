@@ -98,7 +98,7 @@ impl<B: HashBackend> Faulty<B> {
             Some(Fault::Drop) => {
                 let (keys, values) = (self.without_last(keys)?, self.without_last(values)?);
                 // Sorted tables have a plan for each number of pairs.
-                place(&made_again(&S::from_plan(plan), plan, keys.len(), plan.seed())?, &keys, &values)
+                place(&replanned(&S::from_plan(plan), plan, keys.len(), plan.seed())?, &keys, &values)
             }
             _ => place(plan, keys, values),
         }
@@ -122,7 +122,7 @@ impl<B: HashBackend> Faulty<B> {
 }
 
 /// A plan of the same attempt for other parameters, another number of pairs, or another seed.
-fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
+fn replanned<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
     let request = Request { slots: plan.requested_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
     Ok(scheme.plan(request)?.with_rest_of(plan))
 }
@@ -130,14 +130,14 @@ fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) ->
 /// The plan with another seed, and therefore other constants. Classic cuckoo chains may be as long as those of a full
 /// table, so that builds do not fail.
 fn with_another_seed<S: Scheme>(plan: &S::Plan) -> Result<S::Plan> {
-    made_again(&S::from_plan(plan), plan, plan.capacity() as usize, plan.seed() ^ 1)
+    replanned(&S::from_plan(plan), plan, plan.capacity() as usize, plan.seed() ^ 1)
 }
 
 /// The plan of a domain that is wider or narrower by one: the only constants of perfect tables are sizes.
 fn with_another_width(plan: &PerfectPlan) -> Result<PerfectPlan> {
     let width = plan.width() ^ 1;
     let scheme = plan.height().map_or_else(|| Perfect::plane(width), |height| Perfect::volume(width, height));
-    made_again(&scheme, plan, 0, plan.seed())
+    replanned(&scheme, plan, 0, plan.seed())
 }
 
 /// Makes a plan of a scheme with a wrong constant.

@@ -65,7 +65,7 @@ fn order(of: Numbers, a: u64, b: u64) -> Ordering {
 }
 
 /// The least or greatest of two values, or NaN if either is NaN.
-fn stays(of: Numbers, wins: Ordering, a: u64, b: u64) -> u64 {
+fn extreme(of: Numbers, wins: Ordering, a: u64, b: u64) -> u64 {
     let is_nan = |bits: u64| of == Numbers::Double && f64::from_bits(bits).is_nan();
     if is_nan(a) || is_nan(b) {
         return NAN;
@@ -118,8 +118,8 @@ fn agrees<B: Relational>(
         counts.iter_mut().skip(id).take(1).for_each(|count| *count += 1);
         doubles.iter_mut().skip(id).take(1).for_each(|sum| sum.add(f64::from_bits(bits)));
         sums.iter_mut().skip(id).take(1).for_each(|sum| *sum += integer);
-        least.iter_mut().skip(id).take(1).for_each(|least| *least = stays(of, Ordering::Less, bits, *least));
-        greatest.iter_mut().skip(id).take(1).for_each(|most| *most = stays(of, Ordering::Greater, bits, *most));
+        least.iter_mut().skip(id).take(1).for_each(|least| *least = extreme(of, Ordering::Less, bits, *least));
+        greatest.iter_mut().skip(id).take(1).for_each(|most| *most = extreme(of, Ordering::Greater, bits, *most));
     }
     let fits = |sum: i128| match of {
         Numbers::Signed => i64::try_from(sum).is_ok(),

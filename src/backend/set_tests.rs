@@ -24,14 +24,14 @@ fn repeated(keys: &[u32]) -> Vec<u32> {
 }
 
 /// The expected result of adding keys to an image with others.
-fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
+fn expected(before: &[u32], added: &[u32], kind: Kind) -> Placed {
     let mut times: BTreeMap<u32, u64> = BTreeMap::new();
-    before.iter().chain(come).for_each(|&key| *times.entry(key).or_default() += 1);
+    before.iter().chain(added).for_each(|&key| *times.entry(key).or_default() += 1);
     Placed {
         unplaced: 0,
         duplicates: times.values().map(|times| times - 1).sum(),
-        least_copy: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
-        outside: (kind == Kind::Classic && come.contains(&EMPTY_KEY)).then_some(0),
+        least_duplicate: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
+        outside: (kind == Kind::Classic && added.contains(&EMPTY_KEY)).then_some(0),
         stash: 0,
     }
 }
@@ -161,10 +161,10 @@ pub(crate) fn the_clean_up_empties_later_duplicates<B: Kernels<CuckooSet>>(backe
         let duplicates = clean_up(&plan, &mut image);
         assert_eq!(duplicates, times.values().map(|times| times - 1).sum::<u64>());
         assert!(duplicates > len as u64 / 2);
-        let least_copy = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
+        let least_duplicate = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
         // Without new keys, existing ones are still deduplicated.
         let placed = place(backend, &plan, &mut there, &[]);
-        assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() });
         assert!(backend.download(&there).expect("readable") == image, "H = {functions}");
     }
 }

@@ -143,7 +143,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };
         let Workspace { flying: block, waiting, .. } = &mut *self.workspace;
         let mut duplicates = self.placed.duplicates;
-        let mut least_copy = self.placed.least_copy;
+        let mut least_duplicate = self.placed.least_duplicate;
         let mut displaced = [(0, 0); BLOCK];
         let (mut displacements, mut unplaced) = (0, 0);
         let is_last = block.age >= L::MAX_AGE;
@@ -159,7 +159,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
                     let copy = there >> L::VALUE_BITS == mine >> L::VALUE_BITS;
                     if copy {
                         duplicates += 1;
-                        least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+                        least_duplicate = Some(least_duplicate.map_or(key, |least: u32| least.min(key)));
                     }
                     (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
                     refusals += usize::from(there > mine && !copy);
@@ -174,7 +174,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
             },
         );
         self.placed.unplaced += unplaced;
-        (self.placed.duplicates, self.placed.least_copy) = (duplicates, least_copy);
+        (self.placed.duplicates, self.placed.least_duplicate) = (duplicates, least_duplicate);
         for &(place, word) in &displaced[..displacements] {
             match self.lists.displaced(place, word) {
                 Some((age, key, value)) if age < L::MAX_AGE => waiting.push(age + 1, key, value),

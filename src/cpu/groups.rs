@@ -94,16 +94,16 @@ impl Cells {
     /// Adds rows with these ids and values.
     #[inline(always)]
     fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers, window: Window) -> Result<()> {
-        let (mut room, groups) = (Ok(()), self.sums.len());
+        let (mut memory, groups) = (Ok(()), self.sums.len());
         visit(&mut self.counts, ids, |count, _| *count += 1);
         visit(&mut self.sums, ids, |sum, row| match numbers.integer(values[row].into(), window) {
             Some(integer) => *sum += integer,
-            None if room.is_ok() => room = self.outside.push(ids[row], values[row].into(), groups),
+            None if memory.is_ok() => memory = self.outside.push(ids[row], values[row].into(), groups),
             None => (),
         });
         visit(&mut self.least, ids, |least, row| *least = numbers.low_code(values[row].into()).min(*least));
         visit(&mut self.greatest, ids, |most, row| *most = numbers.high_code(values[row].into()).max(*most));
-        room
+        memory
     }
 }
 

@@ -365,7 +365,7 @@ mod tests {
             let (plan, image) = built(&scheme, 501, &keys);
             let mut again = image.clone();
             let duplicates: Vec<_> = keys.iter().rev().map(|&key| (key, 0)).collect();
-            assert_eq!(CuckooSet::place(&plan, &mut again, &duplicates), Placing::Copy(0));
+            assert_eq!(CuckooSet::place(&plan, &mut again, &duplicates), Placing::Duplicate(0));
             assert_eq!(again, image);
         }
     }

@@ -25,7 +25,7 @@ use bytemuck::NoUninit;
 
 use super::cuckoo::CuckooImage;
 use super::head::head;
-use super::stored::{made_by, stored};
+use super::stored::{equal_to_planned, stored};
 use super::{
     Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot,
 };
@@ -65,7 +65,7 @@ pub struct QuadraticPlan {
 impl QuadraticPlan {
     /// The plan, if its fields are valid together.
     fn checked(self) -> std::result::Result<Self, String> {
-        made_by(&Quadratic, self, 0)
+        equal_to_planned(&Quadratic, self, 0)
     }
 }
 

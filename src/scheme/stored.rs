@@ -65,11 +65,11 @@ pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The bytes of a plan of `S`, if their number is right; `scheme` is the scheme number stored with them.
-    pub(super) fn of<S: Scheme>(scheme: u32, stored: &'a [u8], room: usize) -> Result<Self, String> {
+    pub(super) fn of<S: Scheme>(scheme: u32, stored: &'a [u8], expected_bytes: usize) -> Result<Self, String> {
         if !S::has_id(scheme) {
             return Err(format!("its plan is of scheme number {scheme}, not of {}", S::NAME));
         }
-        Some(Fields(stored)).filter(|_| stored.len() == room).ok_or("its plan has the wrong length".into())
+        Some(Fields(stored)).filter(|_| stored.len() == expected_bytes).ok_or("its plan has the wrong length".into())
     }
 
     /// The field at an offset, which must be within the plan.
@@ -84,7 +84,7 @@ pub(super) fn known<T>(what: &str, code: u32, all: &[T]) -> Result<(), String> {
 }
 
 /// The plan, if it equals the one that this scheme creates for these slots and pairs.
-pub(super) fn made_by<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Result<S::Plan, String> {
+pub(super) fn equal_to_planned<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Result<S::Plan, String> {
     let request = Request { slots: plan.requested_slots(), pairs, seed: plan.seed(), attempt: plan.attempt() };
     let again = scheme.plan(request).map_err(|error| error.to_string())?;
     if again.with_rest_of(&plan) != plan {
@@ -138,7 +138,7 @@ mod tests {
             if S::NAME != "sorted" && !(S::NAME.starts_with("cuckoo") && plan.kind() == Kind::Classic) {
                 // The size of a stash depends on the keys.
                 let plan = plan.with_stash(0);
-                assert_eq!(made_by(&scheme, plan, 0), Ok(plan), "{}, bit {bit}", S::NAME);
+                assert_eq!(equal_to_planned(&scheme, plan, 0), Ok(plan), "{}, bit {bit}", S::NAME);
             }
             for value in [None, Some(0), Some(7)] {
                 let with = plan.with_outside(value);

@@ -303,7 +303,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         Ok(MemoryEstimate {
             image: beside(shard.image, shard.image),
             build: beside(shard.build, shard.image),
-            build_with_copies: beside(shard.build_with_copies, shard.image),
+            build_with_duplicates: beside(shard.build_with_duplicates, shard.image),
             insert: beside(shard.insert, shard.image.saturating_add(changed)),
         })
     }

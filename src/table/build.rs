@@ -30,7 +30,7 @@ use crate::scheme::{FIRST_SALTED, Plan, Request, Scheme};
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
     Built(Image<B, S>),
     /// The smallest key that occurs more than once.
-    Copies(S::Key),
+    Duplicates(S::Key),
 }
 
 impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
@@ -38,7 +38,7 @@ impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
     pub(super) fn of_distinct(self) -> Result<Image<B, S>> {
         match self {
             Outcome::Built(image) => Ok(image),
-            Outcome::Copies(key) => Err(Error::DuplicateKey { key: key.into() }),
+            Outcome::Duplicates(key) => Err(Error::DuplicateKey { key: key.into() }),
         }
     }
 }
@@ -114,8 +114,8 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let pairs = rows.len();
     let most = scheme.limits().pairs;
     if pairs > most {
-        if let Some(least) = rows.least_copy(backend)? {
-            return Ok(Outcome::Copies(least));
+        if let Some(least) = rows.least_duplicate(backend)? {
+            return Ok(Outcome::Duplicates(least));
         }
         let what = "pairs for a table of this scheme";
         return Err(Error::TooLarge { what, requested: pairs, most });
@@ -124,7 +124,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         Ok(plan) => plan,
         // There are too many pairs for a table, but they may fit without their duplicates.
         Err(error @ Error::TooLarge { .. }) => {
-            return rows.least_copy(backend)?.map(Outcome::Copies).ok_or(error);
+            return rows.least_duplicate(backend)?.map(Outcome::Duplicates).ok_or(error);
         }
         Err(error) => return Err(error),
     };
@@ -137,8 +137,8 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     for attempt in first..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
         if plan.takes_salt() && attempt >= FIRST_SALTED {
-            if let Some(least) = rows.least_copy(backend)? {
-                return Ok(Outcome::Copies(least));
+            if let Some(least) = rows.least_duplicate(backend)? {
+                return Ok(Outcome::Duplicates(least));
             }
             if salted.is_none() {
                 salted = Some(salt::of(backend, settings.seed, rows.keys())?);
@@ -149,22 +149,22 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         tried += 1;
         unplaced = placed.unplaced;
         if unplaced == 0 {
-            if let Some(least) = placed.least_copy {
+            if let Some(least) = placed.least_duplicate {
                 rows.found(least);
-                return Ok(Outcome::Copies(least));
+                return Ok(Outcome::Duplicates(least));
             }
             return Ok(Outcome::Built(Image::of_pairs(plan.with_stash(placed.stash), image, pairs, placed.outside)));
         }
         drop(image);
-        if let Some(least) = rows.least_copy(backend)? {
-            return Ok(Outcome::Copies(least));
+        if let Some(least) = rows.least_duplicate(backend)? {
+            return Ok(Outcome::Duplicates(least));
         }
         if too_high == Some(true) && salted.is_some() && hopeless(unplaced, pairs) {
             break;
         }
     }
-    if let Some(least) = rows.least_copy(backend)? {
-        return Ok(Outcome::Copies(least));
+    if let Some(least) = rows.least_duplicate(backend)? {
+        return Ok(Outcome::Duplicates(least));
     }
     if tried > 0
         && scheme.names_crowds()

@@ -385,7 +385,7 @@ pub struct MemoryEstimate {
     /// During the build: the table, its input, and scratch space.
     pub build: u64,
     /// During the build, if there are duplicate keys and one pair of each key is kept.
-    pub build_with_copies: u64,
+    pub build_with_duplicates: u64,
     /// During the insertion of a batch of as many pairs again. With a capacity: the table, a copy of it, and the batch.
     /// With a load, or if every batch rebuilds the table: also all pairs, and the rebuilt table. If a table of twice
     /// the pairs cannot exist, the estimate is for the same size. Salted tables ([`Plan::salt`]), which occur only with
@@ -434,7 +434,7 @@ impl MemoryEstimate {
         MemoryEstimate {
             image: now.image,
             build: sum([built, input]),
-            build_with_copies: picked.max(sum([built, several(2)])),
+            build_with_duplicates: picked.max(sum([built, several(2)])),
             insert: sum([if rebuilds { rebuilt } else { in_place }, split]),
         }
     }

@@ -50,7 +50,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// A table of these pairs with this many slots, from the first attempt.
-    pub(super) fn built_afresh(&self, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
+    pub(super) fn built_from_first_attempt(&self, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
         self.built_from(0, slots, pairs)
     }
 

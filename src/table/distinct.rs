@@ -30,11 +30,11 @@ const SALTED_ATTEMPTS: u32 = 64;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that occurs more than once.
-pub(super) fn least_copy<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<K>> {
+pub(super) fn least_duplicate<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<K>> {
     let rows = backend.iota(keys.len())?;
     match positions_by_table(backend, keys, &rows)? {
-        Some(table) => Ok(table.least_copy),
-        None => sorted(backend, keys, &rows)?.least_copy(backend),
+        Some(table) => Ok(table.least_duplicate),
+        None => sorted(backend, keys, &rows)?.least_duplicate(backend),
     }
 }
 
@@ -56,8 +56,8 @@ pub(super) fn one_of_each<B: Relational, K: Key, V: Value>(
     rule: Duplicates,
 ) -> Result<Pairs<B, K, V>> {
     let (keys, values) = backend.sort_pairs(keys, values)?;
-    let staying = if rule == Duplicates::KeepFirst { backend.heads(&keys)? } else { backend.tails(&keys)? };
-    Pairs { keys, values }.select(backend, &staying, true)
+    let kept = if rule == Duplicates::KeepFirst { backend.heads(&keys)? } else { backend.tails(&keys)? };
+    Pairs { keys, values }.select(backend, &kept, true)
 }
 
 /// The value of one key in pairs in ascending order of keys. A binary search, with a read from the device per step.
@@ -104,7 +104,7 @@ impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
 
 impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     /// The smallest duplicate key in pairs in ascending order of keys.
-    fn least_copy(&self, backend: &B) -> Result<Option<K>> {
+    fn least_duplicate(&self, backend: &B) -> Result<Option<K>> {
         let duplicates = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
         let mut least = [K::default()];
         if duplicates.is_empty() {
@@ -119,7 +119,7 @@ impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
 pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
     pub(crate) plan: <K::Rows as Scheme>::Plan,
     pub(crate) image: B::Buffer<u64>,
-    pub(crate) least_copy: Option<K>,
+    pub(crate) least_duplicate: Option<K>,
 }
 
 /// A table that keeps, for each key, the pair with the greatest value.
@@ -150,7 +150,7 @@ fn positions_by_table<B: Runs<K::Rows>, K: Key>(
         };
         let (image, placed) = Kernels::<K::Rows>::build(backend, &plan, keys, values)?;
         if placed.unplaced == 0 {
-            return Ok(Some(Positions { plan, image, least_copy: placed.least_copy }));
+            return Ok(Some(Positions { plan, image, least_duplicate: placed.least_duplicate }));
         }
     }
     Ok(None)
@@ -175,7 +175,7 @@ fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
     values: &B::Buffer<u32>,
 ) -> Result<Positions<B, K>> {
     let sorted = sorted(backend, keys, values)?;
-    let least_copy = sorted.least_copy(backend)?;
+    let least_duplicate = sorted.least_duplicate(backend)?;
     let pairs = sorted.select(backend, &backend.tails(&sorted.keys)?, true)?;
     drop(sorted);
     let salt = salt::of(backend, SEED, &pairs.keys)?;
@@ -184,7 +184,7 @@ fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
         let plan = plan::<K>(&pairs.keys, attempt)?.with_salt(Some(salt));
         let (image, placed) = Kernels::<K::Rows>::build(backend, &plan, &pairs.keys, &pairs.values)?;
         if placed.unplaced == 0 {
-            return Ok(Positions { plan, image, least_copy });
+            return Ok(Positions { plan, image, least_duplicate });
         }
         unplaced = placed.unplaced;
     }
@@ -215,7 +215,7 @@ mod tests {
             let (column, values) = (cpu.upload(&column)?, cpu.upload(&values)?);
             let direct = positions(&cpu, &column, &values)?;
             let sorted = positions_by_sort(&cpu, &column, &values)?;
-            assert_eq!(sorted.least_copy, direct.least_copy, "{len} rows");
+            assert_eq!(sorted.least_duplicate, direct.least_duplicate, "{len} rows");
             let mut lists = Vec::new();
             for table in [direct, sorted] {
                 let pairs = occupied::<Cpu, crate::Cuckoo>(&cpu, &table.plan, &table.image)?;

@@ -22,7 +22,7 @@ const WINDOW: usize = 1 << 14;
 
 /// The pairs without those of the heavy keys in the window, followed by the pair of each heavy key that is kept under
 /// `rule`. `None` if the window has no pair of a heavy key.
-pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
+pub(super) fn without_heavy_keys<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
     values: &B::Buffer<V>,
@@ -32,11 +32,11 @@ pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     if heavy.is_empty() {
         return Ok(None);
     }
-    let staying = staying(backend, keys, values, rule, heavy)?;
-    if staying.is_empty() {
+    let kept_pairs = kept_pairs(backend, keys, values, rule, heavy)?;
+    if kept_pairs.is_empty() {
         return Ok(None);
     }
-    let (kept_keys, kept_values): (Vec<K>, Vec<V>) = staying.into_iter().unzip();
+    let (kept_keys, kept_values): (Vec<K>, Vec<V>) = kept_pairs.into_iter().unzip();
     let kept = Pairs::<B, K, V> { keys: backend.upload(&kept_keys)?, values: backend.upload(&kept_values)? };
     let out = distinct::among::<B, K>(backend, keys, &kept.keys)?;
     let (keys, values) = backend.select_pairs(&out, false, keys, values)?;
@@ -44,7 +44,7 @@ pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
 }
 
 /// The kept pair of each of these keys that occurs in the window.
-fn staying<B: HashBackend, K: Key, V: Value>(
+fn kept_pairs<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
     values: &B::Buffer<V>,
@@ -79,8 +79,8 @@ mod tests {
     fn kept(keys: &[u32], values: &[u32], rule: Duplicates) -> Result<Option<BTreeMap<u32, u32>>> {
         let cpu = Cpu::new();
         let (keys, values) = (cpu.upload(keys)?, cpu.upload(values)?);
-        let heavy = Sample::with_copies(&cpu, &keys)?.map_or(Vec::new(), |sample| sample.heavy_keys());
-        let Some(pairs) = left_out(&cpu, &keys, &values, rule, &heavy)? else { return Ok(None) };
+        let heavy = Sample::with_duplicates(&cpu, &keys)?.map_or(Vec::new(), |sample| sample.heavy_keys());
+        let Some(pairs) = without_heavy_keys(&cpu, &keys, &values, rule, &heavy)? else { return Ok(None) };
         let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
         let map: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
         assert_eq!(map.len(), keys.len(), "each key once");

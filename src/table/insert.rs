@@ -157,10 +157,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
-            if Sample::<S::Key>::with_copies(&self.backend, keys)?.is_some() {
+            if Sample::<S::Key>::with_duplicates(&self.backend, keys)?.is_some() {
                 // The smallest duplicate key, in the batch or in the table.
                 let all = self.backend.concat(&self.all_pairs()?.keys, keys)?;
-                if let Some(key) = distinct::least_copy::<B, S::Key>(&self.backend, &all)? {
+                if let Some(key) = distinct::least_duplicate::<B, S::Key>(&self.backend, &all)? {
                     return Err(Error::DuplicateKey { key: key.into() });
                 }
             }
@@ -260,7 +260,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         if placed.unplaced > 0 {
             return Ok(None);
         }
-        if let Some(key) = placed.least_copy {
+        if let Some(key) = placed.least_duplicate {
             return Err(Error::DuplicateKey { key: key.into() });
         }
         let pairs = pairs - u64::from(placed.outside.is_some());

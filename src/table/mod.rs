@@ -141,7 +141,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Whether the table has the parameters and settings of another one.
-    pub(crate) fn is_made_as(&self, other: &Self) -> bool {
+    pub(crate) fn has_parameters_of(&self, other: &Self) -> bool {
         self.scheme == other.scheme && self.settings == other.settings
     }
 

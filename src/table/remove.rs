@@ -84,7 +84,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         let image = match self.scheme.updates() {
             Updates::Rebuild => self.without(keys)?,
-            Updates::Tombstones | Updates::InPlace => Some(self.taken_out(keys)?),
+            Updates::Tombstones | Updates::InPlace => Some(self.with_keys_removed(keys)?),
         };
         Ok(image.map(Change::of))
     }
@@ -119,7 +119,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         if self.plan().salt().is_some() {
-            return self.built_afresh(self.plan().requested_slots(), &self.all_pairs()?).map(Change::of).map(Some);
+            return self
+                .built_from_first_attempt(self.plan().requested_slots(), &self.all_pairs()?)
+                .map(Change::of)
+                .map(Some);
         }
         let mut image = self.copied()?;
         let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &image.plan, &mut image.buffer)?;
@@ -128,7 +131,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         image.tombstones = 0;
         if placed.unplaced > 0 || placed.duplicates > 0 {
             // A subset of a set that fits also fits, so this is only reached with the image of a damaged file.
-            image = self.built_afresh(self.plan().requested_slots(), &self.all_pairs()?)?;
+            image = self.built_from_first_attempt(self.plan().requested_slots(), &self.all_pairs()?)?;
         }
         Ok(Some(Change::of(image)))
     }
@@ -159,7 +162,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub(crate) fn rebuilding(&self) -> Result<Change<B, S>> {
         let pairs = self.all_pairs()?;
         let slots = self.settings.slots(&self.scheme, pairs.keys.len() as u64);
-        self.built_afresh(slots, &pairs).map(Change::of)
+        self.built_from_first_attempt(slots, &pairs).map(Change::of)
     }
 
     /// The number of tombstones: slots of removed pairs, which are lost until the table is compacted.
@@ -182,7 +185,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Removes the pairs of these keys from a copy of the image.
-    fn taken_out(&self, keys: &B::Buffer<S::Key>) -> Result<Image<B, S>> {
+    fn with_keys_removed(&self, keys: &B::Buffer<S::Key>) -> Result<Image<B, S>> {
         let mut image = self.copied()?;
         let removed = Kernels::<S>::remove(&self.backend, &image.plan, &mut image.buffer, keys)?;
         // Saturating, because the count in a mapped file may be wrong.
@@ -205,6 +208,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         drop(all);
-        self.built_afresh(self.plan().requested_slots(), &rest).map(Some)
+        self.built_from_first_attempt(self.plan().requested_slots(), &rest).map(Some)
     }
 }

@@ -10,7 +10,7 @@
 //!               under Error, the error
 //!               Unknown, without all but one pair of the heavy keys, if the sample shows no other duplicates
 //!               Distinct, one pair of each key
-//! least_copy    Unknown -> Least or Distinct, by examining all keys; so they are examined once
+//! least_duplicate    Unknown -> Least or Distinct, by examining all keys; so they are examined once
 //! found         -> Least, by an attempt
 //! settled       Least   -> under Error, the error
 //!                       -> Distinct, one pair of each key
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 
 /// What is known about duplicates.
-enum Copies<K> {
+enum Known<K> {
     Unknown,
     Distinct,
     Least(K),
@@ -41,19 +41,19 @@ enum Columns<'a, B: Runs<S>, S: Scheme> {
 /// The pairs of a build.
 pub(super) struct Rows<'a, B: Runs<S>, S: Scheme> {
     columns: Columns<'a, B, S>,
-    duplicates: Copies<S::Key>,
+    duplicates: Known<S::Key>,
 }
 
 impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
     /// Rows about which nothing is known.
     pub(super) fn of(keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value>) -> Self {
-        Rows { columns: Columns::Given { keys, values }, duplicates: Copies::Unknown }
+        Rows { columns: Columns::Given { keys, values }, duplicates: Known::Unknown }
     }
 
     /// One pair of each key.
     fn distinct(backend: &B, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Self> {
         let pairs = distinct::one_of_each::<B, S::Key, S::Value>(backend, keys, values, rule)?;
-        Ok(Rows { columns: Columns::Results(pairs), duplicates: Copies::Distinct })
+        Ok(Rows { columns: Columns::Results(pairs), duplicates: Known::Distinct })
     }
 
     pub(super) fn keys(&self) -> &B::Buffer<S::Key> {
@@ -81,13 +81,13 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
     /// [`Error::DuplicateKey`] if the sample shows duplicates and the rule does not allow them; what the device
     /// reports.
     pub(super) fn prepared(mut self, backend: &B, rule: Duplicates) -> Result<Self> {
-        let Some(sample) = Sample::<S::Key>::with_copies(backend, self.keys())? else { return Ok(self) };
+        let Some(sample) = Sample::<S::Key>::with_duplicates(backend, self.keys())? else { return Ok(self) };
         if rule == Duplicates::Error {
-            self.least_copy(backend)?;
+            self.least_duplicate(backend)?;
             return self.settled(backend, rule);
         }
         Ok(
-            match heavy::left_out::<B, S::Key, S::Value>(
+            match heavy::without_heavy_keys::<B, S::Key, S::Value>(
                 backend,
                 self.keys(),
                 self.values(),
@@ -95,27 +95,27 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
                 &sample.heavy_keys(),
             )? {
                 // An attempt detects duplicates of lighter keys.
-                Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Copies::Unknown },
+                Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Known::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },
         )
     }
 
     /// The smallest duplicate key. Examines all keys, unless it is known.
-    pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<S::Key>> {
-        if let Copies::Unknown = self.duplicates {
-            let least = distinct::least_copy::<B, S::Key>(backend, self.keys())?;
-            self.duplicates = least.map_or(Copies::Distinct, Copies::Least);
+    pub(super) fn least_duplicate(&mut self, backend: &B) -> Result<Option<S::Key>> {
+        if let Known::Unknown = self.duplicates {
+            let least = distinct::least_duplicate::<B, S::Key>(backend, self.keys())?;
+            self.duplicates = least.map_or(Known::Distinct, Known::Least);
         }
         Ok(match self.duplicates {
-            Copies::Least(least) => Some(least),
+            Known::Least(least) => Some(least),
             _ => None,
         })
     }
 
     /// Records the smallest duplicate key, which an attempt found.
     pub(super) fn found(&mut self, least: S::Key) {
-        self.duplicates = Copies::Least(least);
+        self.duplicates = Known::Least(least);
     }
 
     /// The rows without the duplicates that were found.
@@ -124,8 +124,8 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
     /// [`Error::DuplicateKey`] if the rule does not allow duplicates; what the device reports.
     pub(super) fn settled(self, backend: &B, rule: Duplicates) -> Result<Self> {
         match self.duplicates {
-            Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),
-            Copies::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
+            Known::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),
+            Known::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
             _ => Ok(self),
         }
     }

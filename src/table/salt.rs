@@ -105,7 +105,7 @@ mod tests {
             let mut opened: HashTable<Cpu, Cuckoo> = HashTable::open(&Cpu::new(), &path)?;
             assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));
             assert_eq!(opened.get(&[30, 31])?, [Some(30), None]);
-            assert!(!opened.insert(&[5, 6], &[50, 60])?.rebuilt, "it has room, under its old constants");
+            assert!(!opened.insert(&[5, 6], &[50, 60])?.rebuilt, "the pairs fit, under its old constants");
             opened.remove(&[7])?;
             opened.compact()?;
             assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));

@@ -37,7 +37,7 @@ impl<K: Key> Sample<K> {
 
     /// The sample, if it has duplicates, which are also duplicates in the column, because runs do not overlap. It
     /// usually misses them if few keys have duplicates.
-    pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
+    pub(super) fn with_duplicates<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }
 
@@ -62,7 +62,7 @@ mod tests {
 
     fn sample(keys: &[u32]) -> Result<Option<Sample<u32>>> {
         let cpu = Cpu::new();
-        Sample::with_copies(&cpu, &cpu.upload(keys)?)
+        Sample::with_duplicates(&cpu, &cpu.upload(keys)?)
     }
 
     #[test]

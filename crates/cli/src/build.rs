@@ -361,7 +361,7 @@ impl Build<'_> {
         // Of as many devices as shards each has one: its rows and its table.
         let shard = builder.memory_estimate(self.rows, shards as usize)?;
         let columns = self.rows.div_ceil(shards) * (size_of::<S::Key>() + size_of::<S::Value>()) as u64;
-        let bytes = (shard.build_with_copies + columns).saturating_mul(self.devices.len() as u64);
+        let bytes = (shard.build_with_duplicates + columns).saturating_mul(self.devices.len() as u64);
         let memory = self.args.memory.unwrap_or(u64::MAX);
         if bytes <= memory {
             return Ok(());

@@ -188,7 +188,7 @@ pub(crate) struct Rows {
     /// The row that is being written.
     row: Vec<u8>,
     /// Rows that the line of progress does not know of.
-    untold: u64,
+    unreported: u64,
 }
 
 /// The progress line is updated once per this number of rows.
@@ -223,7 +223,7 @@ impl Rows {
                     places: None,
                     file: Some(target),
                     row: Vec::new(),
-                    untold: 0,
+                    unreported: 0,
                 })
             }
             Some(FileForm::Tabs) => Rows::text(Box::new(file), '\t', Some(target), columns),
@@ -238,7 +238,7 @@ impl Rows {
         let written = writeln!(writer, "{}", names.join(delimiter.encode_utf8(&mut [0; 4])));
         written.map_err(|error| failed(file.as_ref(), &error))?;
         let form = Form::Text { writer, delimiter };
-        Ok(Rows { columns: columns.to_vec(), form, places: None, file, row: Vec::new(), untold: 0 })
+        Ok(Rows { columns: columns.to_vec(), form, places: None, file, row: Vec::new(), unreported: 0 })
     }
 
     /// The same rows, of which a column has these places.
@@ -248,9 +248,9 @@ impl Rows {
 
     /// Writes a row: a number for each column that the row has; last ones that it has not may be left away.
     pub(crate) fn write<C: Copy + Into<Option<Number>>>(&mut self, cells: &[C]) -> Result<()> {
-        self.untold += 1;
-        if self.untold == REPORT_EVERY {
-            progress::advance(std::mem::take(&mut self.untold));
+        self.unreported += 1;
+        if self.unreported == REPORT_EVERY {
+            progress::advance(std::mem::take(&mut self.unreported));
         }
         self.row.clear();
         let written = match &mut self.form {

@@ -103,16 +103,16 @@ fn duplicates_are_counted_exactly_and_take_no_slot() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for scheme in all_schemes() {
             let request = Request { slots, pairs: 1, seed: 5, attempt: 0 };
             let plan = scheme.plan(request).expect("a plan");
             let (expected, placing) = reference(&plan, &pairs);
-            assert_eq!(Some(placing), least_copy.map(Placing::Copy));
+            assert_eq!(Some(placing), least_duplicate.map(Placing::Duplicate));
             for cpu in cpus() {
                 for seed in 0..3 {
                     let (image, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), seed));
-                    assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{scheme:?}");
+                    assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{scheme:?}");
                     assert_eq!(audited(&plan, &image), times.len() as u64);
                     assert!(scheme.kind() == Kind::Classic || image == expected);
                 }
@@ -180,12 +180,12 @@ fn the_sentinel_pair_is_counted_and_stored_outside() {
             let (_, placed) = built(&cpu, &plan, &only);
             assert_eq!(
                 placed,
-                Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+                Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
             );
             let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &only);
             assert_eq!(
                 placed,
-                Placed { duplicates: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+                Placed { duplicates: 3, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
             );
             assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[]).1, Placed::default());
         }

@@ -191,12 +191,12 @@ fn duplicates_are_counted_exactly_unless_a_home_is_overfull() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for slots in [4, 8, 16] {
             let plan = planned(&Horton::canonical(slots), pairs.len(), 0.7, 0);
             for cpu in cpus() {
                 let (_, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), 3));
-                assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{name} {slots}");
+                assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{name} {slots}");
             }
         }
     }
@@ -209,7 +209,7 @@ fn a_million_duplicates_of_one_key_are_reported_at_once() {
     for cpu in cpus() {
         assert_eq!(built(&cpu, &plan, &pairs).1.unplaced, 1);
         let few = built(&cpu, &plan, &pairs[..64]).1;
-        assert_eq!(few, Placed { duplicates: 63, least_copy: Some(7), ..Placed::default() });
+        assert_eq!(few, Placed { duplicates: 63, least_duplicate: Some(7), ..Placed::default() });
     }
 }
 
@@ -224,7 +224,7 @@ fn the_sentinel_pair_is_in_the_plan() {
         assert_eq!(placed, Placed { outside: Some(5), ..Placed::default() });
         assert!(image == expected);
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
-        let twice = Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 };
+        let twice = Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(built(&cpu, &plan, &only).1, twice);
         let held = plan.with_outside(Some(1));
         assert_eq!(built(&cpu, &held, &only).1, Placed { duplicates: 3, ..twice });
@@ -232,7 +232,7 @@ fn the_sentinel_pair_is_in_the_plan() {
         let mixed = [(u32::MAX, 3), (9, 8), (u32::MAX, 1), (9, 8), (9, 7)];
         assert_eq!(
             built(&cpu, &plan, &mixed).1,
-            Placed { duplicates: 3, least_copy: Some(9), outside: Some(3), ..twice }
+            Placed { duplicates: 3, least_duplicate: Some(9), outside: Some(3), ..twice }
         );
     }
 }

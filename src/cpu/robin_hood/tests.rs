@@ -172,12 +172,12 @@ fn duplicates_are_counted_exactly_on_any_number_of_threads() {
             let mut times: HashMap<u32, u64> = HashMap::new();
             pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
             let duplicates = pairs.len() as u64 - times.len() as u64;
-            let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+            let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
             let plan = planned(&scheme, slots_for(&scheme, times.len()));
             let expected = referenced(&plan, &pairs);
             for (cpu, seed) in cpus.iter().zip(0..) {
                 let (image, placed) = built(cpu, &plan, &[&shuffled(pairs.clone(), seed)]);
-                assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{scheme:?}, {name}");
+                assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{scheme:?}, {name}");
                 assert!(image == expected, "{scheme:?}, {name}");
             }
         }
@@ -191,10 +191,10 @@ fn duplicates_of_pairs_in_the_image_are_counted() {
         let pairs = distinct(&scheme, 20_000);
         let plan = planned(&scheme, slots_for(&scheme, pairs.len()));
         let again = &pairs[5_000..5_100];
-        let least_copy = again.iter().map(|&(key, _)| key).min();
+        let least_duplicate = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (image, placed) = built(&cpu, &plan, &[&pairs, again]);
-            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_duplicate, ..Placed::default() });
             assert!(image == referenced(&plan, &pairs));
         }
     }

@@ -136,9 +136,9 @@ impl<L: Layout> Scratch<L> {
         let mut fulls = 0;
         for (at, (line, there)) in lines.iter_mut().zip(&mut table[first..]).enumerate() {
             *line = std::mem::take(there);
-            let has_copies = sort::<L>(line);
+            let has_duplicates = sort::<L>(line);
             full[fulls] = at as u16;
-            fulls += usize::from((counts[at] as usize > L::SLOTS) | has_copies);
+            fulls += usize::from((counts[at] as usize > L::SLOTS) | has_duplicates);
         }
         for &at in &full[..fulls] {
             let at = usize::from(at);

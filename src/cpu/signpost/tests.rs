@@ -57,7 +57,7 @@ where
         let (image, placed) = Kernels::<SignpostOf<K, V>>::build(&cpu, &plan, &columns.0, &columns.1)?;
         assert_eq!(plan.with_stash(placed.stash), plan);
         assert!(cpu.download(&image)? == expected, "{count} of {slots}");
-        assert_eq!((placed.unplaced, placed.duplicates > 0), (0, placed.least_copy.is_some()));
+        assert_eq!((placed.unplaced, placed.duplicates > 0), (0, placed.least_duplicate.is_some()));
         let queried: Vec<_> =
             keys.iter().copied().chain(random::<SignpostOf<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
         let queries = cpu.upload(&queried)?;

@@ -85,10 +85,10 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
     let values = keys.clone();
     let plan = planned(keys.len(), keys.len());
     for cpu in cpus() {
-        let expected = Placed { duplicates: 20_005, least_copy: least, ..Placed::default() };
+        let expected = Placed { duplicates: 20_005, least_duplicate: least, ..Placed::default() };
         assert_eq!(place(&cpu, &plan, &keys, &values)?.1, expected);
         let equal = planned(50_000, 50_000);
-        let expected = Placed { duplicates: 49_999, least_copy: Some(9), ..Placed::default() };
+        let expected = Placed { duplicates: 49_999, least_duplicate: Some(9), ..Placed::default() };
         assert_eq!(place(&cpu, &equal, &[9; 50_000], &values[..50_000])?.1, expected);
         let few = planned(1000, keys.len());
         assert_eq!(place(&cpu, &few, &keys, &values)?.1.unplaced, keys.len() as u64 - 1000);
@@ -161,7 +161,7 @@ fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
         let mut image = cpu.filled(plan.words() as usize, 9u64)?;
         let (keys, values) = (cpu.upload(&keys)?, cpu.upload(&keys)?);
         let placed = Kernels::<SortedOf<u64, u64>>::place(&cpu, &plan, &mut image, &keys, &values)?;
-        assert_eq!((placed.duplicates, placed.least_copy, placed.unplaced), (20_000, Some(7), 0));
+        assert_eq!((placed.duplicates, placed.least_duplicate, placed.unplaced), (20_000, Some(7), 0));
         let few = Sorted.of::<u64, u64>().plan(Request { slots: 1000, ..request })?;
         let mut image = cpu.filled(few.words() as usize, 9u64)?;
         assert_eq!(Kernels::<SortedOf<u64, u64>>::place(&cpu, &few, &mut image, &keys, &values)?.unplaced, 49_000);

@@ -72,9 +72,9 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
     keys.extend(&twice);
     keys.extend([twice[7]; 5]);
     let values = noise(1, keys.len());
-    let expected = Placed { duplicates: 105, least_copy: twice.into_iter().min(), ..Placed::default() };
+    let expected = Placed { duplicates: 105, least_duplicate: twice.into_iter().min(), ..Placed::default() };
     assert_eq!(place(cl, &plan(keys.len(), keys.len()), &keys, &values)?.1, expected);
-    let expected = Placed { duplicates: len as u64 - 1, least_copy: Some(9), ..Placed::default() };
+    let expected = Placed { duplicates: len as u64 - 1, least_duplicate: Some(9), ..Placed::default() };
     assert_eq!(place(cl, &plan(len, len), &vec![9; len], &values[..len])?.1, expected);
     assert_eq!(place(cl, &plan(100, keys.len()), &keys, &values)?.1.unplaced, keys.len() as u64 - 100);
     let refused = place(cl, &plan(10, 5), &[1, 2, 3], &[4, 5, 6]);
@@ -150,7 +150,7 @@ fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
     let mut image = cl.filled(plan.words() as usize, 9u64)?;
     let (column, values) = (cl.upload(&column)?, cl.upload(&column)?);
     let placed = Kernels::<SortedOf<u64, u64>>::place(cl, &plan, &mut image, &column, &values)?;
-    assert_eq!((placed.duplicates, placed.least_copy, placed.unplaced), (keys / 2, Some(7), 0));
+    assert_eq!((placed.duplicates, placed.least_duplicate, placed.unplaced), (keys / 2, Some(7), 0));
     let few = Sorted.of::<u64, u64>().plan(Request { slots: 10, ..request })?;
     let mut image = cl.filled(few.words() as usize, 9u64)?;
     let placed = Kernels::<SortedOf<u64, u64>>::place(cl, &few, &mut image, &column, &values)?;

@@ -74,7 +74,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
         let words = plan.bucket_mut(image, bucket);
         if let Some(copy) = words.iter_mut().find(|word| **word >> 32 == mine >> 32) {
             *copy = mine.max(*copy);
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         if let Some(least) = words.iter_mut().min().filter(|least| **least < mine) {
             let displaced = std::mem::replace(least, mine);
@@ -89,11 +89,11 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
 
 /// Replaces the key's pair by a tombstone.
 pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32) -> bool {
-    let (_, stands) = search(plan, functions, image, key);
-    if let Some((at, _)) = stands {
+    let (_, found) = search(plan, functions, image, key);
+    if let Some((at, _)) = found {
         image[at as usize] = slot::TOMBSTONE;
     }
-    stands.is_some()
+    found.is_some()
 }
 
 /// Checks that every pair is on its list at its age, that every earlier bucket is full of stronger words, that keys are

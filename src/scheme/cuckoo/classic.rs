@@ -105,7 +105,7 @@ pub fn place<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) 
 /// Like [`place`], and returns the number of slots tried: the iterations of the listing's loop. A duplicate tries none.
 pub fn place_counted<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) -> (Placing, u32) {
     if new == EMPTY_KEY || search(plan, image, new).1.is_some() {
-        return (Placing::Copy(new), 0);
+        return (Placing::Duplicate(new), 0);
     }
     let functions = plan.functions();
     let mut moving = C::of(entry(new, value));
@@ -127,11 +127,11 @@ pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], gone: u32) -> boo
     if gone == EMPTY_KEY {
         return false;
     }
-    let stands = functions.locations(gone).find(|&at| key(image[at as usize].word()) == gone);
-    if let Some(at) = stands {
+    let found = functions.locations(gone).find(|&at| key(image[at as usize].word()) == gone);
+    if let Some(at) = found {
         image[at as usize] = C::of(EMPTY);
     }
-    stands.is_some()
+    found.is_some()
 }
 
 /// The function (from 1) that maps the pair in a slot to it; 0 if the slot is empty.
@@ -210,7 +210,7 @@ mod tests {
             for k in 0..800u32 {
                 assert_eq!(place(&plan, &mut image, k * 7, k), Placing::Placed);
             }
-            assert_eq!(place(&plan, &mut image, 7, 1), Placing::Copy(7));
+            assert_eq!(place(&plan, &mut image, 7, 1), Placing::Duplicate(7));
             assert_eq!(audit(&plan.functions(), &image, 0..1000).map(|a| a.pairs), Ok(800));
             assert!((0..800u32).all(|k| search(&plan, &image, k * 7).1 == Some(k)));
             assert_eq!(search(&plan, &image, 1).1, None);

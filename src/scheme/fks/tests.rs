@@ -245,7 +245,7 @@ fn one_duplicate_is_kept_and_the_least_key_is_reported() {
         let plan = plan_of(&scheme, 576, 3);
         for pairs in [&pairs, &backwards] {
             let (image, placing) = placed(&plan, pairs);
-            assert_eq!(placing, Placing::Copy(a.min(b)), "{scheme:?}");
+            assert_eq!(placing, Placing::Duplicate(a.min(b)), "{scheme:?}");
             assert_eq!(audited(&plan, &image).map(|audit| audit.pairs), Ok(400));
         }
         if scheme.kind() == Kind::Canonical {
@@ -261,7 +261,7 @@ fn one_duplicate_is_kept_and_the_least_key_is_reported() {
 fn the_sentinel_key_never_enters_a_classic_image() {
     let plan = plan_of(&Fks::classic(), 576, 3);
     let (image, placing) = placed(&plan, &[(1, 2), (u32::MAX, 3)]);
-    assert_eq!(placing, Placing::Copy(u32::MAX));
+    assert_eq!(placing, Placing::Duplicate(u32::MAX));
     assert_eq!(audited(&plan, &image).map(|audit| audit.pairs), Ok(1));
     assert_eq!(Fks::find(&plan, &image, u32::MAX), None);
     let outside = plan.with_outside(Some(9));

@@ -19,7 +19,7 @@
 //! The rules that hold after every operation, and that the audit checks:
 //! 1. A bucket is Type B if and only if more than S keys have it as home. Then it stores S - 1 of them, and nothing
 //!    else.
-//! 2. So a bucket does not store secondary items if some of its own keys are stored elsewhere: primary items displace
+//! 2. So a bucket does not store secondary items if some of its own keys are stored second_bucket: primary items displace
 //!    secondary ones, never the reverse (guidelines 1 and 2), and a bucket is promoted only when it is full of its own
 //!    keys (guideline 3).
 //! 3. Items that share a remap entry are stored in one bucket; an entry is set if and only if it has an item.
@@ -63,13 +63,13 @@ pub fn remove(functions: &Functions, image: &mut [u64], keys: &[u32]) -> u64 {
 impl Table<'_> {
     fn insert(&mut self, key: u32, value: u32) -> Placing {
         if key == EMPTY_KEY {
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         let new = tokens::word(key, value);
         if let Some(at) = bucket::search(self.functions, self.image, key).1 {
             // The same key in the same place, so the bucket stays sorted.
             self.image[at] = self.image[at].max(new);
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         self.begin();
         let (home, _) = self.functions.home(key);
@@ -78,7 +78,8 @@ impl Table<'_> {
         } else if self.pairs(home).filter(|&word| self.home(word).0 == home).count() == self.functions.slots as usize {
             self.promote(home, new)
         } else {
-            (0..=self.height).any(|depth| self.room(home, 1, depth, None, &mut Path::default())) && self.put(home, new)
+            (0..=self.height).any(|depth| self.make_free(home, 1, depth, None, &mut Path::default()))
+                && self.put(home, new)
         };
         if placed { Placing::Placed } else { Placing::Unplaced }
     }

@@ -54,7 +54,7 @@ fn inserts_and_removals_behave_like_a_map_and_pass_the_audit() {
                 let (key, value) = pool[stream.next_u32() as usize % pool.len()];
                 if let Some(old) = model.get_mut(&key) {
                     if stream.next_u32().is_multiple_of(3) {
-                        assert_eq!(Horton::place(&plan, &mut image, &[(key, 7)]), Placing::Copy(key));
+                        assert_eq!(Horton::place(&plan, &mut image, &[(key, 7)]), Placing::Duplicate(key));
                         *old = (*old).max(7);
                     } else {
                         assert_eq!(Horton::remove(&plan, &mut image, &[key, key]), 1);

@@ -5,7 +5,7 @@ use bytemuck::NoUninit;
 use super::{Functions, Perfect};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{made_by, stored};
+use crate::scheme::stored::{equal_to_planned, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
 /// The integers that determine a perfect image.
@@ -67,7 +67,7 @@ impl PerfectPlan {
         if ![2, 3].contains(&self.axes) {
             return Err(format!("a domain of {} axes is unknown", self.axes));
         }
-        made_by(&Perfect::from_plan(&self), self, 0)
+        equal_to_planned(&Perfect::from_plan(&self), self, 0)
     }
 }
 

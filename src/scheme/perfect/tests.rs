@@ -163,8 +163,8 @@ fn duplicates_are_counted_exactly_and_the_greatest_value_is_kept() {
         pairs.extend([(key, 3), (key, 9), (key, 9)]);
     }
     let (image, placed) = built(&plan, &shuffled(&pairs, 1));
-    assert_eq!(placed, Placed { duplicates: 120, least_copy: Some(least), ..Placed::default() });
-    assert_eq!(reference(&plan, &pairs), (image.clone(), Placing::Copy(least)));
+    assert_eq!(placed, Placed { duplicates: 120, least_duplicate: Some(least), ..Placed::default() });
+    assert_eq!(reference(&plan, &pairs), (image.clone(), Placing::Duplicate(least)));
     assert_eq!(Perfect::find(&plan, &image, keys[100]), Some(9));
     assert_eq!(Perfect::find(&plan, &image, keys[99]), Some(5));
     // The sentinel key does not take a slot, and counts as a duplicate from the second on.
@@ -175,7 +175,10 @@ fn duplicates_are_counted_exactly_and_the_greatest_value_is_kept() {
     assert_eq!(placed, Placed { outside: Some(7), ..Placed::default() });
     pairs.push((EMPTY_KEY, 4));
     let placed = built(&plan, &pairs).1;
-    assert_eq!(placed, Placed { duplicates: 1, least_copy: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() });
+    assert_eq!(
+        placed,
+        Placed { duplicates: 1, least_duplicate: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() }
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn holds<L: Layout>(buckets: u32, seed: u64, pairs: &Pairs<L>, queried: impl Ite
         }
         *kept = value.max(*kept);
     }
-    assert_eq!(placing, copy.map_or(Placing::Placed, Placing::Copy));
+    assert_eq!(placing, copy.map_or(Placing::Placed, Placing::Duplicate));
     for key in queried.chain(held.keys().copied()) {
         assert_eq!(find::<L>(&plan, &image, key), held.get(&key).copied(), "{key} of {buckets}");
     }

@@ -45,8 +45,8 @@ where
         let table = builder.build(&devices, &keys, &values)?;
         assert_eq!((table.len(), table.shards().len()), (keys.len(), shards));
         // A sentinel pair is stored outside of a shard's image.
-        let beside = table.shards().iter().filter(|shard| shard.plan().outside().is_some()).count();
-        assert_eq!(table.audit()?.pairs as usize, keys.len() - beside);
+        let outside = table.shards().iter().filter(|shard| shard.plan().outside().is_some()).count();
+        assert_eq!(table.audit()?.pairs as usize, keys.len() - outside);
         let mut grown = builder.build(&devices, &keys[..7000], &values[..7000])?;
         assert_eq!(grown.insert(&keys[7000..], &values[7000..])?.added, keys.len() - 7000);
         assert_eq!(grown.digest()?, table.digest()?);
@@ -332,7 +332,7 @@ fn memory_estimates_are_upper_bounds() -> Result<()> {
         assert!([0, 1].map(taken).iter().all(|&taken| taken <= estimate.image && estimate.image < taken * 6 / 5));
         let all = builder.memory_estimate(pairs, 1)?;
         assert_eq!((all.image, builder.memory_estimate(pairs, 8)?.image), (2 * estimate.image, estimate.image / 4));
-        assert!(estimate.image < estimate.build && estimate.build <= estimate.build_with_copies);
+        assert!(estimate.image < estimate.build && estimate.build <= estimate.build_with_duplicates);
         assert!(estimate.build < estimate.insert && estimate.insert < all.insert);
         // Devices without a shard change nothing.
         assert_eq!(builder.memory_estimate(pairs, 9)?, builder.memory_estimate(pairs, 8)?);
@@ -393,8 +393,8 @@ fn a_spilled_build_that_fails_leaves_the_old_file() -> Result<()> {
     assert!(matches!(builder.spilled(folder.path())?.save::<Cpu>(&[], &path), Err(Error::InvalidParameter { .. })));
     assert_eq!(std::fs::read(&path).ok().as_deref(), Some(&b"old"[..]));
     assert_eq!(std::fs::read_dir(folder.path()).map(Iterator::count).ok(), Some(1), "temporary files have no names");
-    let nowhere = builder.spilled(folder.path().join("missing"));
-    assert!(matches!(nowhere, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
+    let missing_folder = builder.spilled(folder.path().join("missing"));
+    assert!(matches!(missing_folder, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
     Ok(())
 }
 

@@ -77,10 +77,10 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
         let gone: Vec<u32> = order.into_iter().take(n as usize / 2).collect();
         assert_eq!(table.remove(&gone).unwrap(), gone.len(), "round {round}");
         gone.iter().for_each(|key| _ = model.remove(key));
-        let come = fresh.next().unwrap();
-        let values: Vec<u32> = come.iter().map(|key| !key).collect();
-        rebuilds += u32::from(table.insert(come, &values).unwrap().rebuilt);
-        model.extend(come.iter().map(|&key| (key, !key)));
+        let new_pairs = fresh.next().unwrap();
+        let values: Vec<u32> = new_pairs.iter().map(|key| !key).collect();
+        rebuilds += u32::from(table.insert(new_pairs, &values).unwrap().rebuilt);
+        model.extend(new_pairs.iter().map(|&key| (key, !key)));
     }
     assert_eq!(rebuilds, 0);
     holds_exactly(&table, &model, "after the rounds");

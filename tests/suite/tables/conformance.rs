@@ -185,7 +185,7 @@ impl Check for KeepsOne {
             };
             let (plan, image, placed) = (0..32).find_map(attempt).unwrap_or_else(|| panic!("{at}: no attempt"));
             assert_eq!(placed.duplicates, (many.len() - keys.len()) as u64, "{at}");
-            assert_eq!(placed.least_copy, keys.iter().copied().min(), "{at}");
+            assert_eq!(placed.least_duplicate, keys.iter().copied().min(), "{at}");
             let image = device.download(&image).unwrap();
             let audit =
                 AnyScheme::audit(&plan, &image, 0..plan.cells()).unwrap_or_else(|error| panic!("{at}: {error}"));

@@ -59,7 +59,7 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for bucket_slots in [4, 8, 16] {
             // Only as many slots as distinct keys need: missed duplicates would not fit.
             let slots = slots_for(times.len(), 0.95);
@@ -68,7 +68,7 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
                 for seed in 0..3 {
                     let pairs = if seed == 0 { pairs.clone() } else { shuffled(pairs.clone(), seed) };
                     let (image, placed) = built(cpu, &plan, &[&pairs]);
-                    let counts = Placed { duplicates, least_copy, ..Placed::default() };
+                    let counts = Placed { duplicates, least_duplicate, ..Placed::default() };
                     assert_eq!(placed, counts, "{name}, S {bucket_slots}, {}", cpu.info().driver);
                     assert!(image == expected, "{name}, S {bucket_slots}, {}", cpu.info().driver);
                 }
@@ -83,7 +83,7 @@ fn a_million_duplicates_of_one_key_are_placed() {
     let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
     for cpu in cpus() {
         let (image, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { duplicates: 999_999, least_copy: Some(3), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 999_999, least_duplicate: Some(3), ..Placed::default() });
         assert_eq!(looked_up(&cpu, &plan, &image, &[3, 4]), [Some(999_999), None]);
     }
 }

@@ -22,10 +22,10 @@ fn many_cpus() -> Vec<Cpu> {
 }
 
 /// Pairs with some duplicates, each with another value; the number of duplicates, and the smallest duplicate key.
-fn with_copies(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
+fn with_duplicates(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
     let again: Pairs = pairs.iter().skip(every / 2).step_by(every).map(|&(key, value)| (key, value ^ 5)).collect();
-    let least_copy = again.iter().map(|&(key, _)| key).min();
-    let placed = Placed { duplicates: again.len() as u64, least_copy, ..Placed::default() };
+    let least_duplicate = again.iter().map(|&(key, _)| key).min();
+    let placed = Placed { duplicates: again.len() as u64, least_duplicate, ..Placed::default() };
     (shuffled([pairs, &again].concat(), every as u64), placed)
 }
 
@@ -69,7 +69,7 @@ fn crowds_that_leave_their_parts_are_placed_by_all_threads() {
 fn duplicates_are_counted_exactly_on_any_number_of_threads() {
     let pairs = distinct(120_000);
     for every in [1, 2, 3, 50, 9_999] {
-        let (batch, counted) = with_copies(&pairs, every);
+        let (batch, counted) = with_duplicates(&pairs, every);
         for bucket_slots in [4, 8, 16] {
             // Duplicates need no slots: the table has only as many as distinct keys need. The slices have the same
             // capacity, so with many duplicates too many pairs escape, and the table is built directly.
@@ -89,8 +89,8 @@ fn duplicates_that_fit_stay_in_their_parts() {
     let pairs = distinct(40_000);
     for times in [2, 3, 9] {
         let batch: Pairs = pairs.iter().flat_map(|&(key, value)| (0..times).map(move |i| (key, value ^ i))).collect();
-        let least_copy = pairs.iter().map(|&(key, _)| key).min();
-        let counted = Placed { duplicates: (times as u64 - 1) * 40_000, least_copy, ..Placed::default() };
+        let least_duplicate = pairs.iter().map(|&(key, _)| key).min();
+        let counted = Placed { duplicates: (times as u64 - 1) * 40_000, least_duplicate, ..Placed::default() };
         for bucket_slots in [4, 8, 16] {
             let (plan, expected) =
                 referenced(&Bucketized::canonical(bucket_slots), &batch, slots_for(batch.len(), 0.9));
@@ -112,7 +112,7 @@ fn crowds_of_one_key_are_reported_by_every_strategy() {
     let pairs = distinct(100_000);
     for (crowd, by_parts) in [(2, true), (300, true), (4_000, true), (30_000, false), (1_000_000, false)] {
         let batch: Pairs = pairs.iter().copied().chain((0..crowd).map(|i| (pairs[77].0, i))).collect();
-        let counted = Placed { duplicates: u64::from(crowd), least_copy: Some(pairs[77].0), ..Placed::default() };
+        let counted = Placed { duplicates: u64::from(crowd), least_duplicate: Some(pairs[77].0), ..Placed::default() };
         let (plan, expected) = referenced(&Bucketized::canonical(8), &batch, slots_for(100_000, 0.9));
         for cpu in cpus() {
             let found = build(&cpu, BuildRoute::ByParts, &plan, &batch);

@@ -43,7 +43,7 @@ impl Start {
 
     /// Settles the tokens of these homes.
     fn settle<A: Atomic<Word = u64>>(&self, words: &[A], homes: Range<usize>) {
-        let blocks = [Block { words, rooms_end: S }];
+        let blocks = [Block { words, free_end: S }];
         let (functions, headers) = (&self.functions, &self.headers);
         let build = Build::<S, A> { functions, image: &[], headers, blocks: &blocks, shift: 2 };
         let settled = Settler { fresh: homes, ..Settler::new(build, false) }.settle(&ChunkQueue::new(0));

@@ -133,8 +133,8 @@ fn duplicates_of_any_part_are_counted_exactly() {
         for duplicates in
             [&at_ease[..1], &crowded[..1], &at_ease, &crowded, &[at_ease.clone(), crowded.clone()].concat()]
         {
-            let least_copy = duplicates.iter().map(|&(key, _)| key).min();
-            let counted = Placed { duplicates: duplicates.len() as u64, least_copy, ..Placed::default() };
+            let least_duplicate = duplicates.iter().map(|&(key, _)| key).min();
+            let counted = Placed { duplicates: duplicates.len() as u64, least_duplicate, ..Placed::default() };
             let with_marked = Placed { duplicates: counted.duplicates + 2, outside: Some(9), ..counted };
             for cpu in many_cpus() {
                 let pairs = shuffled([&all[..], duplicates].concat(), 9);

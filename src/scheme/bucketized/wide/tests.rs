@@ -90,7 +90,7 @@ fn the_greatest_duplicate_is_kept() {
         let (plan, image) = built::<u64, u64>(&order, 16);
         assert_eq!(BucketizedOf::<u64, u64>::find(&plan, &image, 7), Some(9));
         let again = &mut image.clone();
-        assert_eq!(BucketizedOf::<u64, u64>::place(&plan, again, &[(7, 2)]), Placing::Copy(7));
+        assert_eq!(BucketizedOf::<u64, u64>::place(&plan, again, &[(7, 2)]), Placing::Duplicate(7));
     }
 }
 

@@ -88,7 +88,7 @@ fn the_least_duplicate_is_reported_and_other_numbers_of_pairs_are_refused() {
         SortedOf::place(&plan, &mut vec![0; plan.words() as usize], pairs)
     };
     let duplicates = [(5 << 40, 1), (3 << 40, 1), (5 << 40, 2), (3 << 40, 1), (9, 9)];
-    assert_eq!(place(5, &duplicates), Placing::Copy(3 << 40));
+    assert_eq!(place(5, &duplicates), Placing::Duplicate(3 << 40));
     assert_eq!(place(4, &duplicates), Placing::Unplaced);
     assert_eq!(place(99, &duplicates), Placing::Unplaced);
 }

@@ -160,8 +160,8 @@ where
             }
             rows.append(&mut again);
             let columns: Columns<BucketizedOf<K, V>> = rows.iter().copied().unzip();
-            let least_copy = distinct.0.iter().step_by(every).min().copied();
-            let expected = Placed { duplicates: (rows.len() - 60_000) as u64, least_copy, ..Placed::default() };
+            let least_duplicate = distinct.0.iter().step_by(every).min().copied();
+            let expected = Placed { duplicates: (rows.len() - 60_000) as u64, least_duplicate, ..Placed::default() };
             let slots = (columns.0.len() as f64 / load) as usize;
             let plan = plan::<K, V>(slots, 0)?;
             let mut image = vec![0; 8 * plan.buckets() as usize];
@@ -196,7 +196,7 @@ where
         let plan = plan::<K, V>(len * 10 / 9, 0)?;
         for cpu in cpus()? {
             let built = build::<K, V>(&cpu, BuildRoute::ByParts, &plan, &columns)?;
-            let counted = Placed { duplicates, least_copy: Some(one), ..Placed::default() };
+            let counted = Placed { duplicates, least_duplicate: Some(one), ..Placed::default() };
             assert_eq!((built.placed, built.left.is_some()), (counted, by_parts), "{}", cpu.info().driver);
             let direct = build::<K, V>(&cpu, BuildRoute::Direct, &plan, &columns)?;
             assert_eq!((direct.placed, direct.left), (counted, None));
