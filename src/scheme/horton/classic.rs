@@ -16,11 +16,13 @@
 //!                more, and the key was at home:  one of the remapped keys moves home
 //! ```
 //!
-//! The rules that hold after every operation, and that the audit checks: 1. A bucket is Type B if and only if more than
-//! S keys have it as home. Then it stores S - 1 of them, and nothing else. 2. So a bucket does not store secondary
-//! items if some of its own keys are stored second_bucket: primary items displace secondary ones, never the reverse
-//! (guidelines 1 and 2), and a bucket is promoted only when it is full of its own keys (guideline 3). 3. Items that
-//! share a remap entry are stored in one bucket; an entry is set if and only if it has an item.
+//! The rules that hold after every operation, and that the audit checks:
+//! 1. A bucket is Type B if and only if more than S keys have it as home. Then it stores S - 1 of them, and nothing
+//!    else.
+//! 2. So a bucket does not store secondary items if some of its own keys are stored elsewhere: primary items displace
+//!    secondary ones, never the reverse (guidelines 1 and 2), and a bucket is promoted only when it is full of its own
+//!    keys (guideline 3).
+//! 3. Items that share a remap entry are stored in one bucket; an entry is set if and only if it has an item.
 //!
 //! Guideline 3 of the paper lets a bucket become Type B with a secondary item that cannot be moved. Here that item's
 //! home exchanges it for another of its keys; if no key of that home can move either, the insertion fails. In return
@@ -76,8 +78,7 @@ impl Table<'_> {
         } else if self.pairs(home).filter(|&word| self.home(word).0 == home).count() == self.functions.slots as usize {
             self.promote(home, new)
         } else {
-            (0..=self.height).any(|depth| self.make_free(home, 1, depth, None, &mut Path::default()))
-                && self.put(home, new)
+            (0..=self.height).any(|depth| self.make_free(home, 1, depth, None, &mut Path::default())) && self.put(home, new)
         };
         if placed { Placing::Placed } else { Placing::Unplaced }
     }
