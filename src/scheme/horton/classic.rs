@@ -78,7 +78,8 @@ impl Table<'_> {
         } else if self.pairs(home).filter(|&word| self.home(word).0 == home).count() == self.functions.slots as usize {
             self.promote(home, new)
         } else {
-            (0..=self.height).any(|depth| self.make_free(home, 1, depth, None, &mut Path::default())) && self.put(home, new)
+            (0..=self.height).any(|depth| self.make_free(home, 1, depth, None, &mut Path::default()))
+                && self.put(home, new)
         };
         if placed { Placing::Placed } else { Placing::Unplaced }
     }
