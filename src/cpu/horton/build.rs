@@ -11,11 +11,11 @@
 //! be anywhere in the table. Between `parts` and `close` the data of a home of n keys is stored as follows:
 //!
 //! ```text
-//! header    [mask of its tags or 0 : 32][where in the block of its part its scratches, or its record, begin : 24][n : 8]
+//! header    [mask of its tags or 0 : 32][where its free slots, or its record, begin in the block of its part : 24][n : 8]
 //! n <= S    [pair 0] .. [pair n-1]                                                in the image, in any order
-//!           [offer or 0] for each slot to spare                                   its scratches
+//!           [offer or 0] for each slot to spare                                   its free slots
 //! n >  S    [entries, by rank][the least pair of each tag, by tag][the others]    its record
-//! block     [scratches][records]                                                      one a part
+//! block     [free slots][records]                                                     one a part
 //! ```
 //!
 //! Free slots are a sixth of all slots, and offers go to a sixth of the table at a time, so most of them hit a cache.

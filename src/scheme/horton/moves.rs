@@ -4,9 +4,9 @@
 //! entry's items   the pairs in R_i(home, tag) with this home and tag: they move together, or not at all
 //! make_free(z, need, depth):   done if z has enough empty slots
 //!   for the items of each entry in z:  if another of their R_j has space for all of them, move them there
-//!   depth > 1:  for the items of each entry in z, for each R_j not on the path:  make_free(R_j, their number, depth - 1)
+//!   depth > 1:  for the items of each entry in z, for each R_j not on the path:  make_free(R_j, count, depth - 1)
 //!               for each of those items, for each key K at its home:  remap(K, depth - 1), and the item takes K's slot
-//! remap(key, depth):  the entry of its tag leads to a bucket with make_free(1, depth), or can be moved with all of its items
+//! remap(key, depth):  the entry of its tag leads to a bucket with make_free(1, depth), or can be moved with its items
 //!                     to another one
 //! ```
 //!
@@ -141,7 +141,7 @@ impl<'a> Table<'a> {
         bucket::led_away(self.functions, self.image, home, tag, &[]).collect()
     }
 
-    /// All items of a home that are stored second_bucket.
+    /// All items of a home that are stored in other buckets.
     pub(super) fn items_away(&self, home: u32) -> Vec<u64> {
         (0..self.functions.tags).flat_map(|tag| self.items(home, tag)).collect()
     }
@@ -216,7 +216,7 @@ impl<'a> Table<'a> {
     /// Moves the items of one entry, or one of them, out of a bucket, if this stage of the search can.
     fn thin(&mut self, at: u32, home: u32, tag: u32, depth: u32, stage: Stage, path: &mut Path) {
         let items = self.items(home, tag);
-        // The entry leads second_bucket only in a damaged image.
+        // The entry leads to another bucket only in a damaged image.
         if items.is_empty() || self.functions.remap(home, tag, self.entry(home, tag)) != at {
             return;
         }
