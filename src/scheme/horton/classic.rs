@@ -19,7 +19,7 @@
 //! The rules that hold after every operation, and that the audit checks:
 //! 1. A bucket is Type B if and only if more than S keys have it as home. Then it stores S - 1 of them, and nothing
 //!    else.
-//! 2. So a bucket does not store secondary items if some of its own keys are stored second_bucket: primary items displace
+//! 2. So a bucket does not store secondary items if some of its own keys are stored elsewhere: primary items displace
 //!    secondary ones, never the reverse (guidelines 1 and 2), and a bucket is promoted only when it is full of its own
 //!    keys (guideline 3).
 //! 3. Items that share a remap entry are stored in one bucket; an entry is set if and only if it has an item.

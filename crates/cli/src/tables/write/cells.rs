@@ -1,10 +1,10 @@
-//! The cells of a column as text: what CSV has for each type.
+//! The cells of a column as text: what CSV has for each type, and NDJSON for moments, periods and decimals.
 
 use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray};
+use arrow_array::{Array, ArrowNativeTypeOp};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
@@ -34,7 +34,7 @@ pub(super) fn is_writable(data_type: &DataType) -> bool {
 }
 
 /// The cells of an array of a type that is writable.
-pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a>> {
+pub(super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Option<Column<'a>> {
     use DataType::*;
     macro_rules! values {
         ($arrow:ty) => {
@@ -112,7 +112,10 @@ pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a
                 write_period(out, period.months, period.days, (period.nanoseconds.into(), 1_000_000_000));
             })
         }
-        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => decimals_of(array)?,
+        Decimal32(precision, scale) => decimals::<Decimal32Type>(values!(Decimal32Type), *precision, *scale),
+        Decimal64(precision, scale) => decimals::<Decimal64Type>(values!(Decimal64Type), *precision, *scale),
+        Decimal128(precision, scale) => decimals::<Decimal128Type>(values!(Decimal128Type), *precision, *scale),
+        Decimal256(precision, scale) => decimals::<Decimal256Type>(values!(Decimal256Type), *precision, *scale),
         Utf8 => {
             let texts = array.as_string_opt::<i32>()?;
             By::new(move |row, out: &mut Vec<u8>| text(texts.value(row), delimiter, out))
@@ -216,23 +219,10 @@ fn shortest<T: std::fmt::Debug>(value: T, out: &mut Vec<u8>) {
     let _ = write!(out, "{value:?}");
 }
 
-/// Decimals in their digits.
-pub(super) fn decimals_of(array: &dyn Array) -> Option<Box<dyn Cells + '_>> {
-    use DataType::*;
-    Some(match array.data_type() {
-        Decimal32(precision, scale) => decimals::<Decimal32Type>(array.as_primitive_opt()?, *precision, *scale),
-        Decimal64(precision, scale) => decimals::<Decimal64Type>(array.as_primitive_opt()?, *precision, *scale),
-        Decimal128(precision, scale) => decimals::<Decimal128Type>(array.as_primitive_opt()?, *precision, *scale),
-        Decimal256(precision, scale) => decimals::<Decimal256Type>(array.as_primitive_opt()?, *precision, *scale),
-        _ => return None,
-    })
-}
-
-fn decimals<T: DecimalType + Sync>(array: &PrimitiveArray<T>, precision: u8, scale: i8) -> Box<dyn Cells + '_>
+fn decimals<T: DecimalType + Sync>(values: &[T::Native], precision: u8, scale: i8) -> Box<dyn Cells + '_>
 where
     T::Native: Sync,
 {
-    let values = &array.values()[..];
     By::new(move |row, out: &mut Vec<u8>| match values[row].is_zero() && scale < 0 {
         // Arrow appends the zeros of the scale to this one too.
         true => out.push(b'0'),

@@ -1,4 +1,4 @@
-//! NDJSON: an object a line. Nulls have no field.
+//! NDJSON: an object a line. Nulls have no field, and numbers that are not finite are nulls.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_json::writer::{LineDelimited, NullableEncoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
-use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
+use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 
 use super::Unwritten;
 use super::blocks::{Blocks, Size};
-use super::cells::{self, Cells};
+use super::cells::{self, Cells, Column};
 
 /// Rows that are formatted at a time.
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
@@ -38,40 +38,44 @@ impl Writer {
 
 fn put(output: &mut BufWriter<File>, block: &RecordBatch) -> Result<(), Unwritten> {
     // In memory first, as the writer reports errors of files as those of JSON.
-    let builder = WriterBuilder::new().with_encoder_factory(Arc::new(Decimals));
+    let builder = WriterBuilder::new().with_encoder_factory(Arc::new(AsText));
     let mut writer = builder.build::<_, LineDelimited>(Vec::new());
     writer.write(block)?;
     writer.finish()?;
     Ok(output.write_all(&writer.into_inner())?)
 }
 
-/// Decimals of negative scale as in CSV: Arrow writes a zero as 000, which JSON does not allow.
+/// Moments, periods and decimals as in CSV: Arrow has neither zones by name nor years above 9999, and writes a decimal of
+/// zero as 000 if its scale is negative, which JSON does not allow.
 #[derive(Debug)]
-struct Decimals;
+struct AsText;
 
-impl EncoderFactory for Decimals {
+impl EncoderFactory for AsText {
     fn make_default_encoder<'a>(
         &self,
         _: &'a FieldRef,
         array: &'a dyn Array,
         _: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
-        use DataType::*;
-        let (Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale)) =
-            array.data_type()
-        else {
+        let is_quoted = array.data_type().is_temporal();
+        if !is_quoted && !array.data_type().is_decimal() {
             return Ok(None);
-        };
-        let cells = if *scale < 0 { cells::decimals_of(array) } else { None };
-        Ok(cells.map(|cells| NullableEncoder::new(Box::new(Numbers(cells)), array.nulls().cloned())))
+        }
+        let encoder = |Column { cells, nulls }| NullableEncoder::new(Box::new(Cell { cells, is_quoted }), nulls);
+        Ok(cells::column(array, b',').map(encoder))
     }
 }
 
-/// Numbers as CSV has them.
-struct Numbers<'a>(Box<dyn Cells + 'a>);
+/// Cells without characters that JSON escapes.
+struct Cell<'a> {
+    cells: Box<dyn Cells + 'a>,
+    is_quoted: bool,
+}
 
-impl Encoder for Numbers<'_> {
+impl Encoder for Cell<'_> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
-        self.0.put(row, out);
+        out.extend(self.is_quoted.then_some(b'"'));
+        self.cells.put(row, out);
+        out.extend(self.is_quoted.then_some(b'"'));
     }
 }

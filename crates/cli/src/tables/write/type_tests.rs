@@ -102,6 +102,9 @@ fn faults(folder: &Path, array: ArrayRef) -> Vec<String> {
         let written = catch_unwind(AssertUnwindSafe(|| round_trip(&folder.join(name), &batch)));
         match written.unwrap_or_else(|_| Err("a panic".into())) {
             Err(error) if !(error.contains("a column") && error.contains("write ")) => Some(error),
+            Err(error) if ["internal error", "must be", "Invalid"].iter().any(|word| error.contains(word)) => {
+                Some(error)
+            }
             _ => None,
         }
     };
