@@ -14,8 +14,8 @@ use arrow_select::concat::concat;
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
-/// The rows of an array with these numbers; null if a number is null. Like Arrow's `take`, which returns too few rows of
-/// `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them.
+/// The rows of an array with these numbers; null if a number is null. Like Arrow's `take`, which returns too few rows
+/// of `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them.
 ///
 /// # Errors
 /// [`ArrowError`] if a number is too large, or if the values are longer than their type can address.
