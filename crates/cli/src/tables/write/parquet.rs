@@ -210,6 +210,7 @@ fn misfit(of: &DataType) -> Option<&'static str> {
         RunEndEncoded(_, of) => misfit(of.data_type()),
         // They would be written, but parquet's reader fails on them.
         Dictionary(_, of) if matches!(**of, Null | Boolean) => Some("a dictionary of nulls or booleans"),
+        Dictionary(_, of) if of.is_nested() && !matches!(**of, Struct(_)) => Some("a dictionary of nested values"),
         Dictionary(_, of) => misfit(of),
         Union(..) => Some("a union"),
         _ => None,
