@@ -14,13 +14,8 @@ use arrow_select::concat::concat;
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
-<<<<<<< HEAD
 /// The rows of an array with these numbers; null if a number is null. Arrow's `take` returns too few rows of
 /// `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them; this function returns all.
-=======
-/// The rows of an array with these numbers; null if a number is null. Like Arrow's `take`, which returns too few rows
-/// of `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them.
->>>>>>> 9ead8af1da2559471ff7bb85e94929fad70a25fc
 ///
 /// # Errors
 /// [`ArrowError`] if a number is too large, or if the values are longer than their type can address.
