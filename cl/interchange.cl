@@ -1,4 +1,5 @@
-// Integers of other libraries as words of tables, row numbers as integers, and bitmaps as bytes (src/opencl/cuda/convert.rs).
+// Numbers of other libraries as words of tables and as values, row numbers as integers, and bitmaps as bytes
+// (src/opencl/cuda/convert.rs).
 //
 // KOEL_FROM_BITS and KOEL_TO_BITS are 32 or 64; KOEL_FROM_SIGNED and KOEL_TO_SIGNED are 0 or 1.
 
@@ -17,6 +18,8 @@ typedef ulong to_word;
 typedef uint to_word;
 #endif
 
+// Whether the bits are those of a double that is NaN.
+#define IS_NAN(bits) ((bits) << 1 > 0xffe0000000000000UL)
 // The number of magnitude bits above which a non-negative integer does not fit.
 #define TO_MAGNITUDE (KOEL_TO_BITS - KOEL_TO_SIGNED)
 
@@ -48,10 +51,33 @@ __kernel void rows_to_integers(__global const uint *rows, const ulong len, __glo
     if (i < len) to[i] = rows[i] == UINT_MAX ? ~0UL : rows[i];
 }
 
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+
+// The bits of floats as the bits of doubles, and back.
+__kernel void floats_to_doubles(__global const uint *from, const ulong len, __global ulong *to) {
+    const ulong i = get_global_id(0);
+    if (i < len) to[i] = as_ulong((double)as_float(from[i]));
+}
+
+__kernel void doubles_to_floats(__global const ulong *from, const ulong len, __global uint *to) {
+    const ulong i = get_global_id(0);
+    if (i >= len) return;
+    // The bits of a converted NaN would be the device's choice.
+    to[i] = IS_NAN(from[i]) ? 0x7fc00000U : as_uint((float)as_double(from[i]));
+}
+#endif
+
+// Sets `found` if a value, the bits of a double, is NaN.
+__kernel void find_nan(__global const ulong *values, const ulong len, __global uint *found) {
+    const ulong i = get_global_id(0);
+    if (i < len && IS_NAN(values[i])) *found = 1;
+}
+
 // The group of each row; none if its value, the bits of a double, is NaN.
 __kernel void without_nan(__global const uint *ids, __global const ulong *values, const ulong len, __global uint *to) {
     const ulong i = get_global_id(0);
-    if (i < len) to[i] = values[i] << 1 > 0xffe0000000000000UL ? UINT_MAX : ids[i];
+    if (i < len) to[i] = IS_NAN(values[i]) ? UINT_MAX : ids[i];
 }
 
 // Sets the value of each group without rows to NaN.

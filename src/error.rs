@@ -5,27 +5,27 @@ use std::path::PathBuf;
 
 use crate::scheme::{Crowd, Violation};
 
-/// The result of every fallible operation here.
+/// The result of koel's fallible operations.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error. After any error, a table has the contents that it had before the operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter out of its range.
+    /// An invalid parameter.
     #[error("{what} {given} is not valid: {advice}")]
     InvalidParameter {
-        /// Which parameter.
+        /// The parameter.
         what: &'static str,
         /// The value given.
         given: String,
-        /// What to give instead.
+        /// Valid values, or what to do.
         advice: &'static str,
     },
     /// Two slices or buffers that belong together differ in length.
     #[error("{what} has length {found} where {expected} is needed")]
     LengthMismatch {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
         /// Its length.
         found: u64,
@@ -38,11 +38,11 @@ pub enum Error {
          results in chunks"
     )]
     TooShort {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
         /// Its length.
         given: u64,
-        /// The length it must have at least.
+        /// The minimum length.
         needed: u64,
     },
     /// A queried key that must be in the table, but is not.
@@ -74,15 +74,15 @@ pub enum Error {
         }
     )]
     TooFull {
-        /// Pairs to be placed.
+        /// The number of pairs to place.
         pairs: u64,
-        /// Slots there were.
+        /// The number of slots.
         slots: u64,
-        /// Attempts made, each with its own constants.
+        /// The number of attempts, each with its own constants.
         attempts: u32,
-        /// Pairs without a slot at the end of the last attempt (classic: chains that were cut).
+        /// Pairs without a slot at the end of the last attempt (classic: after the maximum number of moves).
         unplaced: u64,
-        /// Whether the load may be the reason: it is above what the hash functions can do, or that is not known.
+        /// Whether the load may be the reason: it exceeds what the hash functions support, or their limit is unknown.
         by_load: bool,
     },
     /// No attempt placed every pair, because too many keys share their places.
@@ -92,9 +92,9 @@ pub enum Error {
         crowd.keys, crowd.which, crowd.most
     )]
     Crowded {
-        /// Attempts made, each with its own constants.
+        /// The number of attempts, each with its own constants.
         attempts: u32,
-        /// The keys, as the last attempt had them.
+        /// The keys, as found in the last attempt.
         crowd: Crowd,
     },
     /// A key or a value that does not fit into the slots of the table.
@@ -102,9 +102,9 @@ pub enum Error {
     TooWide {
         /// `key` or `value`.
         what: &'static str,
-        /// The greatest one.
+        /// The greatest such key or value.
         given: u64,
-        /// Bits there are.
+        /// The number of bits available.
         bits: u32,
         /// What to do instead.
         advice: &'static str,
@@ -116,7 +116,7 @@ pub enum Error {
          whose sums round"
     )]
     SumTooLarge {
-        /// The first such key, in the order of the groups.
+        /// The first such key, in the order of groups.
         key: u64,
     },
     /// A size beyond what the format or the device can hold.
@@ -132,7 +132,7 @@ pub enum Error {
     /// A device is out of memory.
     #[error("{device} has no memory for {bytes} more bytes: free tables, use fewer pairs, or use another device")]
     OutOfMemory {
-        /// Which.
+        /// The device.
         device: String,
         /// The size of the failed allocation, in bytes.
         bytes: u64,
@@ -142,13 +142,13 @@ pub enum Error {
     NoDevice {
         /// The requested device.
         wanted: String,
-        /// Why there is none, and what there is.
+        /// The reason, and which devices exist.
         reason: String,
     },
     /// A device that lacks something koel needs.
     #[error("{device} cannot be used: {missing}")]
     Unsupported {
-        /// Which.
+        /// The device.
         device: String,
         /// What it lacks, and how this was detected.
         missing: String,
@@ -156,7 +156,7 @@ pub enum Error {
     /// A buffer of another device, or of another context, was passed.
     #[error("this buffer belongs to another device: move it with `to_backend`, or upload it where the table is")]
     WrongDevice,
-    /// The matched rows of one index of a column were passed to another.
+    /// The matched rows of one column index were passed to another.
     #[error(
         "these matched rows belong to another index: use those of the index that is queried (`ColumnIndex::matched`)"
     )]
@@ -164,7 +164,7 @@ pub enum Error {
     /// The system has no source of random numbers.
     #[error("the system did not provide a random seed ({reason}): specify a seed")]
     NoRandomness {
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
     /// Two buffers of one call share memory: the same memory was passed twice, or one is a part of the other.
@@ -173,19 +173,19 @@ pub enum Error {
     /// The device's driver reported an error.
     #[error("{device}, while {doing}: {message}")]
     Device {
-        /// Which.
+        /// The device.
         device: String,
-        /// During what.
+        /// The operation.
         doing: String,
-        /// The driver's words.
+        /// The driver's message.
         message: String,
     },
     /// The device's compiler refused a program.
     #[error("{device} cannot compile {program}; this is a bug in koel or in the driver, please report it:\n{log}")]
     Compile {
-        /// Which device.
+        /// The device.
         device: String,
-        /// Which program.
+        /// The program.
         program: String,
         /// The build log.
         log: String,
@@ -201,7 +201,7 @@ pub enum Error {
     /// A temporary file cannot be written or read.
     #[error("temporary files in {}: {source}: free some space there, or name another folder", folder.display())]
     Spill {
-        /// The folder they are in.
+        /// Their folder.
         folder: PathBuf,
         /// The system's reason.
         source: std::io::Error,
@@ -224,7 +224,7 @@ impl Error {
         Error::InvalidParameter { what, given: given.to_string(), advice }
     }
 
-    /// Refuses more rows than can be numbered: a row's number is below `u32::MAX`.
+    /// Returns an error for more rows than can be numbered: row numbers are below `u32::MAX`.
     pub(crate) fn check_rows(what: &'static str, rows: usize) -> Result<()> {
         let most = u32::MAX.into();
         if rows as u64 <= most {
@@ -233,7 +233,7 @@ impl Error {
         Err(Error::TooLarge { what, requested: rows as u64, most })
     }
 
-    /// Refuses a length other than the one needed.
+    /// Returns an error unless the lengths are equal.
     pub(crate) fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()> {
         if found == expected {
             return Ok(());
@@ -246,7 +246,7 @@ impl Error {
 mod tests {
     use super::*;
 
-    /// A row beyond the last is refused before there is a buffer for it.
+    /// The number of rows is checked before a buffer is allocated.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn rows_without_a_number_are_refused() {

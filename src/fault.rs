@@ -1,18 +1,18 @@
-//! Devices that err on purpose, so that the checks themselves can be checked. Only with the feature `fault-injection`.
+//! Devices with planted faults, to test the checks themselves. Only with the feature `fault-injection`.
 //!
-//! `KOEL_FAULT` names a side and a fault: `opencl:hash`, `cpu:drop`, ..; a `koel verify` that does not exit 1 under
-//! them is broken. It has its devices wrapped in [`Faulty`], which spoils what goes into a pass or comes out of it:
+//! `KOEL_FAULT` names a side and a fault, such as `opencl:hash` or `cpu:drop`; `koel verify` must then exit with 1. It
+//! wraps its devices in [`Faulty`], which changes the input or output of passes:
 //!
 //! ```text
-//! hash    every pass has a plan with one constant off: the device still agrees with itself in everything
-//! stale   the image is left as it was before the batch
+//! hash    all passes use a plan with a wrong constant: the device remains consistent with itself
+//! stale   the image stays as it was before the batch
 //! drop    the last pair of a batch is not placed
-//! rows    one row is passed over where columns are marked, listed and added up
+//! rows    one row is skipped when columns are marked, listed or aggregated
 //! ```
 //!
 //! `KOEL_FAULT=atomics` has no side: the self-test of 64-bit atomics fails on every OpenCL device.
 //!
-//! What it is not: an error inside a pass. The backends know nothing of faults, and without the feature there are none.
+//! Faults inside passes are not covered: backends do not know of faults.
 
 use std::ffi::OsStr;
 
@@ -31,16 +31,16 @@ use crate::sealed::Sealed;
 const VARIABLE: &str = "KOEL_FAULT";
 const ADVICE: &str = "use atomics, or cpu: or opencl: and one of hash, stale, drop, rows";
 
-/// What can be planted in the passes of a device.
+/// A fault in the passes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// One constant of one hash function is off.
+    /// A constant of one hash function is wrong.
     Hash,
-    /// The image is left as it was before the last batch.
+    /// The image stays as it was before the last batch.
     Stale,
     /// The last pair of a batch is not placed.
     Drop,
-    /// One row is passed over where columns are marked, listed and added up.
+    /// One row is skipped when columns are marked, listed or aggregated.
     Rows,
 }
 
@@ -48,7 +48,7 @@ impl Fault {
     const ALL: [(&str, Fault); 4] =
         [("hash", Fault::Hash), ("stale", Fault::Stale), ("drop", Fault::Drop), ("rows", Fault::Rows)];
 
-    /// What `said` plants in the device with this id, if anything.
+    /// The fault that `said` plants in the device with this id, if any.
     fn of(said: &OsStr, id: &str) -> Result<Option<Fault>> {
         if said == "atomics" {
             return Ok(None);
@@ -62,13 +62,13 @@ impl Fault {
     }
 }
 
-/// Whether the self-test of 64-bit atomics is to fail.
+/// Whether the self-test of 64-bit atomics must fail.
 #[cfg(feature = "opencl")]
 pub(crate) fn spoils_atomics() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|said| said == "atomics")
 }
 
-/// A backend with a fault, or none.
+/// A backend, with or without a fault.
 #[derive(Clone, Debug)]
 pub struct Faulty<B> {
     inner: B,
@@ -76,16 +76,16 @@ pub struct Faulty<B> {
 }
 
 impl<B: HashBackend> Faulty<B> {
-    /// With the fault that `KOEL_FAULT` names, if it is of this side.
+    /// With the fault in `KOEL_FAULT`, if it names this side.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if it names none that there is.
+    /// [`Error::InvalidParameter`] if the fault is unknown.
     pub fn of_environment(inner: B) -> Result<Faulty<B>> {
         let fault = std::env::var_os(VARIABLE).map(|said| Fault::of(&said, &inner.info().id)).transpose()?.flatten();
         Ok(Faulty { inner, fault })
     }
 
-    /// What a pass that places pairs does: `stale` if the image is to be left as it was, and else `place`.
+    /// Runs a pass that places pairs: `stale` if the image must stay unchanged, otherwise `place`.
     fn placed<S: Scheme, R>(
         &self,
         plan: &S::Plan,
@@ -99,18 +99,18 @@ impl<B: HashBackend> Faulty<B> {
             Some(Fault::Drop) => {
                 let (keys, values) = (self.without_last(keys)?, self.without_last(values)?);
                 // Sorted tables have a plan for each number of pairs.
-                place(&made_again(&S::from_plan(plan), plan, keys.len(), plan.seed())?, &keys, &values)
+                place(&replanned(&S::from_plan(plan), plan, keys.len(), plan.seed())?, &keys, &values)
             }
             _ => place(plan, keys, values),
         }
     }
 
-    /// The plan that a pass has.
+    /// The plan that a pass receives.
     fn plan<P: Plan>(&self, plan: &P, off: impl FnOnce(&P) -> Result<P>) -> Result<P> {
         if self.fault == Some(Fault::Hash) { off(plan) } else { Ok(*plan) }
     }
 
-    /// The rows of a column that are looked at.
+    /// The rows of a column that a pass processes.
     fn rows<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<T>> {
         if self.fault == Some(Fault::Rows) { self.without_last(column) } else { self.inner.clone_buffer(column) }
     }
@@ -123,25 +123,25 @@ impl<B: HashBackend> Faulty<B> {
 }
 
 /// A plan of the same attempt for other parameters, another number of pairs, or another seed.
-fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
+fn replanned<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
     let request = Request { slots: plan.requested_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
     Ok(scheme.plan(request)?.with_rest_of(plan))
 }
 
-/// The plan with another seed, so that its functions have other constants. Classic cuckoo chains get as long as those
-/// of a full table: the fault is not that builds fail.
+/// The plan with another seed, and therefore other constants. Classic cuckoo chains may be as long as those of a full
+/// table, so that builds do not fail.
 fn with_another_seed<S: Scheme>(plan: &S::Plan) -> Result<S::Plan> {
-    made_again(&S::from_plan(plan), plan, plan.capacity() as usize, plan.seed() ^ 1)
+    replanned(&S::from_plan(plan), plan, plan.capacity() as usize, plan.seed() ^ 1)
 }
 
-/// The plan of a domain that is wider or narrower by one: the functions of perfect tables have no constants but sizes.
+/// The plan of a domain that is wider or narrower by one: the only constants of perfect tables are sizes.
 fn with_another_width(plan: &PerfectPlan) -> Result<PerfectPlan> {
     let width = plan.width() ^ 1;
     let scheme = plan.height().map_or_else(|| Perfect::plane(width), |height| Perfect::volume(width, height));
-    made_again(&scheme, plan, 0, plan.seed())
+    replanned(&scheme, plan, 0, plan.seed())
 }
 
-/// How a plan of this scheme comes to have a constant off.
+/// Makes a plan of a scheme with a wrong constant.
 macro_rules! off {
     (Perfect) => {
         with_another_width
@@ -157,7 +157,7 @@ macro_rules! off {
 
 impl<B: Sealed> Sealed for Faulty<B> {}
 
-/// Methods that are the inner backend's.
+/// Methods that are forwarded to the inner backend.
 macro_rules! as_they_are {
     ($(fn $name:ident$(<$($T:ident: $bound:ident),+>)?(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {$(
         fn $name$(<$($T: $bound),+>)?(&self $(, $argument: $type)*) -> $result {
@@ -314,8 +314,8 @@ impl<B: Relational> Relational for Faulty<B> {
     }
 }
 
-/// The passes of a scheme, with its type parameters and their bounds if it has any, and how its plan has a constant
-/// off.
+/// The passes of a scheme, with its type parameters and their bounds if it has any, and the expression for a wrong
+/// plan.
 macro_rules! faulty_passes {
     (($($parameters:tt)*) $scheme:ty, ($($bounds:tt)*), $off:expr) => {
         impl<B: Passes<$scheme>, $($parameters)*> Passes<$scheme> for Faulty<B> $($bounds)* {
@@ -446,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_of_one_side_and_what_is_none_is_refused() -> Result<()> {
+    fn faults_apply_to_one_side_and_unknown_ones_are_refused() -> Result<()> {
         let of = |said: &str, id| Fault::of(OsStr::new(said), id);
         assert_eq!(of("cpu:drop", "cpu")?, Some(Fault::Drop));
         assert_eq!(of("opencl:hash", "opencl:1")?, Some(Fault::Hash));

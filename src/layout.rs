@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_boxes_have_every_key_and_no_larger_one_is_made() {
+    fn the_largest_boxes_use_every_key_and_larger_ones_are_refused() {
         for (width, height) in [(1 << 16, 1 << 16), (u32::MAX, 1), (1, u32::MAX)] {
             let rows = Rows2::new(width, height).expect("as many cells as keys");
             assert_eq!(rows.key(width - 1, height - 1), u32::try_from(rows.cells() - 1).ok());

@@ -134,7 +134,7 @@ pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType,
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// Those of the guide.
+/// The examples of the guide, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide/rust.md")]
 struct Guide;

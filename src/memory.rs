@@ -1,34 +1,34 @@
-//! Memory of this machine in proportion to data: a shortage of it is an error, and not the end of the process.
+//! Allocations proportional to the data. A failed one is an error and does not abort the process.
 //!
 //! ```text
-//! reserved     room for this many elements, to be pushed
-//! reserve      room for this many more
-//! zeroed       this many zeros: new pages of the system where there are many, which no one has to write
+//! reserved     an empty vector with this capacity
+//! reserve      capacity for this many more elements
+//! zeroed       zeros; large ones are untouched pages of the system
 //! boxed        one large value
 //! ```
 //!
-//! What it is not: used for what has a small bound whatever the data (names, options, a list with an entry a thread,
-//! what rayon allocates itself): `Vec` does there, and ends the process when not even a page is left.
+//! Not for allocations that are small for any data (names, options, a list with an entry per thread, rayon's own):
+//! those use `Vec`, which aborts if memory runs out.
 
 use crate::error::{Error, Result};
 
-/// The device in messages.
+/// The name of the host in messages.
 pub(crate) const HERE: &str = "this machine";
 
-/// What a failed allocation of this many elements is.
+/// The error for a failed allocation of this many elements.
 pub(crate) fn out_of_memory<T>(len: usize) -> Error {
     let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
     Error::OutOfMemory { device: HERE.into(), bytes }
 }
 
-/// An empty vector with room for `len` elements.
+/// An empty vector with capacity for `len` elements.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).map_err(|_| out_of_memory::<T>(len))?;
     Ok(elements)
 }
 
-/// Room for `more` elements in a vector that grows.
+/// Reserves capacity for `more` elements.
 pub(crate) fn reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<()> {
     elements.try_reserve(more).map_err(|_| out_of_memory::<T>(elements.len().saturating_add(more)))
 }
@@ -38,7 +38,8 @@ pub(crate) fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_slice_box(len).map(Vec::from).map_err(|()| out_of_memory::<T>(len))
 }
 
-/// A value too large for the stack of a thread. A slice of one, because no safe way leads from a vector to less.
+/// A value that is too large for the stack of a thread. It is a slice of one, because safe code cannot turn a vector
+/// into a `Box<T>`.
 pub(crate) fn boxed<T>(value: T) -> Result<Box<[T]>> {
     let mut one = reserved(1)?;
     one.push(value);
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_much_is_an_error_that_says_how_much() {
+    fn too_large_allocations_report_their_size() {
         let bytes_of = |error: Error| match error {
             Error::OutOfMemory { bytes, .. } => bytes,
             other => panic!("{other}"),
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_there() {
+    fn allocations_that_fit_succeed() {
         assert_eq!(zeroed::<u32>(3).expect("memory"), [0; 3]);
         assert!(reserved::<u8>(100).expect("memory").capacity() >= 100);
         assert_eq!(*boxed(7).expect("memory"), [7]);

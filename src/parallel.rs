@@ -23,12 +23,12 @@ use rayon::ThreadPool;
 use crate::error::Result;
 use crate::memory;
 
-/// Pieces a thread: they need not take equally long, nor a thread be free all the time.
+/// Pieces per thread: several, because pieces may take different times, and threads may be busy elsewhere.
 const PIECES: usize = 16;
 
-/// What can be cut in two.
+/// An input that can be split in two.
 pub(crate) trait Divide: Sized + Send {
-    /// Its elements.
+    /// The number of elements.
     fn len(&self) -> usize;
 
     /// The first `at` elements, or all if there are fewer, and the others.
@@ -108,7 +108,7 @@ pub(crate) fn each<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I)
     fold(input, size, of_chunk, |(), ()| ());
 }
 
-/// [`each`], with something that a thread keeps from chunk to chunk.
+/// [`each`], with state that a thread keeps from chunk to chunk.
 pub(crate) fn each_with<I: Divide, W>(
     input: I,
     size: usize,
@@ -118,7 +118,7 @@ pub(crate) fn each_with<I: Divide, W>(
     fold_with(input, size, lend, of_chunk, |(), ()| ());
 }
 
-/// What `of_chunk` gives for each chunk, in their order.
+/// The results of `of_chunk`, in the order of the chunks.
 pub(crate) fn collect<I: Divide, R: Default + Send>(
     input: I,
     size: usize,
@@ -133,7 +133,8 @@ pub(crate) fn collect<I: Divide, R: Default + Send>(
     Ok(all)
 }
 
-/// Adds what `of_index` gives for 0 to `len` to a vector with room for that; a thread makes `size` of them at a time.
+/// Appends the results of `of_index` for 0 to `len` to a vector with enough capacity; a thread computes `size` of them
+/// at a time.
 #[expect(unsafe_code, reason = "the length of a vector that was filled from several threads")]
 pub(crate) fn append<T: Send>(to: &mut Vec<T>, len: usize, size: usize, of_index: impl Fn(usize) -> T + Sync) {
     let before = to.len();
@@ -143,12 +144,12 @@ pub(crate) fn append<T: Send>(to: &mut Vec<T>, len: usize, size: usize, of_index
             spare.write(of_index(i));
         }
     });
-    // SAFETY: `each` has called with every chunk of the `len` elements behind the first `before`, or not come back, and
-    // each call wrote all of its chunk.
+    // SAFETY: `each` has returned, so it was called with every chunk of the `len` elements after the first `before`,
+    // and each call wrote all of its chunk.
     unsafe { to.set_len(before + len) }
 }
 
-/// What `of_chunk` gives for the chunks, joined in their order. The default where there is none.
+/// The results of `of_chunk`, joined in order; the default if there are no chunks.
 pub(crate) fn fold<I: Divide, R: Default + Send>(
     input: I,
     size: usize,
@@ -158,7 +159,7 @@ pub(crate) fn fold<I: Divide, R: Default + Send>(
     fold_with(input, size, || (), |(), number, chunk| of_chunk(number, chunk), join).unwrap_or_default()
 }
 
-/// Whether `of_chunk` holds of one of them. Once that is known, no other is looked at.
+/// Whether `of_chunk` is true for any chunk. Stops once one is found.
 pub(crate) fn any<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) -> bool + Sync) -> bool {
     let known = AtomicBool::new(false);
     each(input, size, |number, chunk| {
@@ -194,12 +195,12 @@ pub(crate) fn fold_with<I: Divide, W, R: Send>(
     halves(input, 0, Pieces { size, most }, &of_piece, &join)
 }
 
-/// How an input is cut.
+/// How an input is split.
 #[derive(Clone, Copy)]
 struct Pieces {
-    /// Elements of a chunk.
+    /// Elements per chunk.
     size: usize,
-    /// The most chunks of a piece.
+    /// The maximum number of chunks per piece.
     most: usize,
 }
 
@@ -239,18 +240,18 @@ fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
 }
 
 thread_local! {
-    /// Whether this thread does its passes alone.
+    /// Whether this thread runs its passes alone.
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Threads that share the passes of this one.
+/// The number of threads that share the passes of this one.
 pub(crate) fn threads() -> usize {
     if ALONE.get() { 1 } else { rayon::current_num_threads() }
 }
 
-/// Calls `work`, in which this thread does all passes alone.
+/// Calls `work`, in which this thread runs all passes alone.
 pub(crate) fn alone(work: &mut (dyn FnMut() + Send)) {
-    /// As it was, also after a panic.
+    /// Restores the previous setting, also after a panic.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -261,7 +262,7 @@ pub(crate) fn alone(work: &mut (dyn FnMut() + Send)) {
     work();
 }
 
-/// Calls `work` on a thread of the pool. [`each`] and its like in it use that pool. Compiled once, too.
+/// Calls `work` on a thread of the pool, so that [`each`] and the other passes use that pool. Also compiled only once.
 pub(crate) fn within(pool: &ThreadPool, work: &mut (dyn FnMut() + Send)) {
     pool.install(work);
 }
@@ -273,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_alone_gives_nothing_away() {
+    fn alone_runs_all_work_on_the_calling_thread() {
         let me = std::thread::current().id();
         let others = AtomicUsize::new(0);
         let pass = || {
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_cut_alike() {
+    fn columns_are_split_at_the_same_positions() {
         for len in LENGTHS {
             let from: Vec<u32> = (0..len as u32).collect();
             let (mut to, mut bits, sums) = (vec![0; len], vec![0u32; len.div_ceil(32)], vec![1; len.div_ceil(64)]);
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_joined_in_order_and_each_piece_has_what_it_keeps() {
+    fn results_are_joined_in_order_and_pieces_have_their_own_state() {
         for len in LENGTHS {
             let begun = AtomicUsize::new(0);
             let lend = || begun.fetch_add(1, Relaxed);
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_follows_what_is_there() {
+    fn elements_are_appended_after_existing_ones() {
         for len in LENGTHS {
             let mut all = vec![String::from("first")];
             all.reserve(len);
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_holds_is_found() {
+    fn any_finds_a_matching_chunk() {
         for len in LENGTHS {
             assert_eq!(any(0..len, 7, |_, chunk| chunk.contains(&69)), len > 69);
         }

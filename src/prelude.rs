@@ -1,5 +1,5 @@
-//! What most programs need, for `use koel::prelude::*`. No name of std is among it, so [`HashSet`](crate::HashSet),
-//! [`Any`](crate::Any) and [`Result`](crate::Result) are left to be imported by name.
+//! The names that most programs need, for `use koel::prelude::*`. It contains no name of std, so import
+//! [`HashSet`](crate::HashSet), [`Any`](crate::Any) and [`Result`](crate::Result) by name.
 //!
 //! ```
 //! use koel::prelude::*;

@@ -1,5 +1,5 @@
-//! Who implements the traits that users name in bounds: the types of this crate, and no one else. So a trait may get a
-//! further method, and what one implementor relies on of another holds.
+//! Seals the traits that users name in bounds, so that only this crate implements them. Methods can then be added to
+//! them, and the implementations can rely on each other.
 
 use crate::backend::Word;
 use crate::cpu::{Cpu, Memory};
@@ -14,7 +14,7 @@ use crate::scheme::{
     self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, BucketizedOf, CuckooOf, RobinHoodOf, SignpostOf, SortedOf,
 };
 
-/// No one outside can name it.
+/// Cannot be named outside of this crate.
 pub trait Sealed {}
 
 impl Sealed for u32 {}

@@ -1,11 +1,11 @@
-//! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones. Public
-//! for koel's own crates, which have threads for devices too.
+//! The threads of passes outside of any pool of koel: those of the caller's pool, or of rayon's global pool. Public for
+//! koel's other crates, which also have a thread per device.
 //!
 //! Rayon starts its global pool at its first use, and panics if the system cannot create threads. So it is started
 //! here, before its first use, and the system's error is kept.
 //!
-//! **Why who waits for a thread works meanwhile.** A device's thread is in no pool, so what it does in parallel is done
-//! by a pool's threads, of which the one that waits may be the last.
+//! **Why a waiting thread works meanwhile.** The thread of a device is in no pool, so its parallel work runs on the
+//! threads of a pool, and the waiting thread may be the only one of them.
 
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -18,13 +18,13 @@ use rayon::ThreadPoolBuilder;
 
 use crate::error::{Error, Result};
 
-/// How long who waits sleeps when its pool has nothing to do.
+/// How long a waiting thread sleeps if its pool has nothing to do.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Starts rayon's global pool, if this thread is in no pool and no one has started it.
+/// Starts rayon's global pool, unless this thread is in a pool or the global pool was started.
 ///
 /// # Errors
-/// [`Error::Device`] if it could not be started. It is not tried again: rayon cannot.
+/// [`Error::Device`] if it could not be started. There is no second attempt, because rayon does not support one.
 pub fn ready() -> Result<()> {
     if rayon::current_thread_index().is_some() {
         return Ok(());
@@ -44,15 +44,15 @@ fn start() -> std::result::Result<(), String> {
     match ThreadPoolBuilder::new().build_global() {
         Ok(()) => Ok(()),
         Err(error) if error.source().is_some() => Err(error.to_string()),
-        // The rest of the program started the pool first. Only a use shows whether that succeeded.
+        // The program started the pool before koel did. Only a use shows whether that succeeded.
         Err(_) => std::panic::catch_unwind(rayon::current_num_threads)
             .map(drop)
             .map_err(|_| "this program tried before, and failed".into()),
     }
 }
 
-/// Waits until this is so, and works for the pool that the thread is of. A thread of no pool does not wait: it has
-/// calls that sleep until it is so.
+/// Works for the pool of this thread until `is_over` returns true. Returns at once on a thread outside of any pool,
+/// whose caller blocks instead.
 pub fn wait_for(mut is_over: impl FnMut() -> bool) {
     while rayon::current_thread_index().is_some() && !is_over() {
         if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -62,7 +62,7 @@ pub fn wait_for(mut is_over: impl FnMut() -> bool) {
 }
 
 /// Threads for devices, in a scope that may end at any time, also by an error or a panic. Leaving the scope waits as
-/// [`wait_for`] does; the scope itself would sleep, and a sleeping thread of a pool may be the one that is waited for.
+/// [`wait_for`] does: the scope itself would block, and the blocked thread of a pool may be the one that has to work.
 #[derive(Debug, Default)]
 pub struct Workers {
     running: AtomicUsize,
@@ -70,10 +70,10 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts a thread, which ends the others' work if it panics.
+    /// Starts a thread. If it panics, the work of the others ends.
     ///
     /// # Errors
-    /// [`Error::Device`] if the system cannot create them.
+    /// [`Error::Device`] if the system cannot create the thread.
     pub fn start<'scope, R: Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -94,18 +94,17 @@ impl Workers {
         })
     }
 
-    /// Has nothing more begun.
+    /// Signals the threads to begin nothing more.
     pub fn end(&self) {
         self.ended.store(true, Relaxed);
     }
 
-    /// Whether nothing more is to begin.
+    /// Whether the threads must begin nothing more.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Relaxed)
     }
 
-    /// To be held while threads may run: waits for all of them when it is dropped, and ends their work if that is by a
-    /// panic.
+    /// A guard to keep while threads may run: dropping it waits for all of them, and during a panic ends their work.
     pub fn leader(&self) -> Leader<'_> {
         Leader(self)
     }

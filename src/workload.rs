@@ -95,8 +95,8 @@ impl Workload {
                 // In every hundred queries exactly `hits` hit, at places that look random.
                 let hit = self.pairs > 0 && (i * 61 + i / 100 * 7) % 100 < u64::from(hits);
                 let draw = mix(i as u32, self.order);
-                let room = self.greatest - self.pairs;
-                self.key(if hit { reduce(draw, self.pairs) } else { self.pairs + reduce(draw, room) })
+                let misses = self.greatest - self.pairs;
+                self.key(if hit { reduce(draw, self.pairs) } else { self.pairs + reduce(draw, misses) })
             })
             .collect()
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn narrow_keys_are_all_there_are() {
+    fn narrow_keys_cover_their_whole_range() {
         let narrow = |pairs, key_bits| {
             Workload::new(pairs, 3).within(Limits { key_bits, value_bits: 0, pairs: 0 }).expect("enough keys")
         };

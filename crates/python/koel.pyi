@@ -53,6 +53,8 @@ class CudaInterface(Protocol):
 
 CudaIntegers: TypeAlias = CudaDLPack | CudaInterface
 """Integers of 32 or 64 bits in CUDA memory."""
+CudaNumbers: TypeAlias = CudaDLPack | CudaInterface
+"""Integers or floats of 32 or 64 bits in CUDA memory."""
 
 ArrowLike: TypeAlias = ArrowArray | ArrowStream
 NumpyLike: TypeAlias = NDArray[Any] | list[Any] | range | PandasLike
@@ -67,6 +69,7 @@ Names: TypeAlias = str | Sequence[str]
 Function: TypeAlias = Literal[
     "sum", "min", "max", "mean", "avg", "count", "nunique", "count_distinct", "first", "last"
 ]
+CudaFunction: TypeAlias = Literal["sum", "min", "max", "mean", "avg", "count"]
 
 class KoelError(Exception):
     """An error without a class in Python; the base class of the others here."""
@@ -176,7 +179,7 @@ def isin(a: CudaIntegers, values: CudaIntegers, *, device: str = "auto") -> Arra
 @overload
 def get_indexer(index: KeysLike | Index, keys: KeysLike, *, device: str = "auto") -> Rows: ...
 @overload
-def get_indexer(index: CudaIntegers, keys: CudaIntegers, *, device: str = "auto") -> Array: ...
+def get_indexer(index: CudaIntegers | Index, keys: CudaIntegers, *, device: str = "auto") -> Array: ...
 @overload
 def join(
     left: KeysLike,
@@ -196,6 +199,24 @@ def join(
     device: str = "auto",
 ) -> tuple[Rows, None]: ...
 @overload
+def join(
+    left: CudaIntegers,
+    right: CudaIntegers,
+    how: Pairs = "inner",
+    *,
+    nulls_equal: bool = True,
+    device: str = "auto",
+) -> tuple[Array, Array]: ...
+@overload
+def join(
+    left: CudaIntegers,
+    right: CudaIntegers,
+    how: Lefts,
+    *,
+    nulls_equal: bool = True,
+    device: str = "auto",
+) -> tuple[Array, None]: ...
+@overload
 def group_by(
     keys: NumpyLike,
     aggregates: Mapping[str, Literal["size"] | tuple[ColumnLike, Function]],
@@ -213,6 +234,15 @@ def group_by(
     dropna: bool = True,
     device: str = "auto",
 ) -> tuple[Any, dict[str, Any]]: ...
+@overload
+def group_by(
+    keys: CudaIntegers,
+    aggregates: Mapping[str, Literal["size"] | tuple[CudaNumbers, CudaFunction]],
+    *,
+    sort: bool = False,
+    dropna: bool = True,
+    device: str = "auto",
+) -> tuple[Array, dict[str, Array]]: ...
 
 @final
 class Batch:
@@ -425,7 +455,12 @@ class Index:
     """The right side of joins: the rows of integer keys."""
 
     def __new__(
-        cls, keys: Integers, *, load_factor: float | None = None, seed: int | None = None, device: str = "auto"
+        cls,
+        keys: Integers | CudaIntegers,
+        *,
+        load_factor: float | None = None,
+        seed: int | None = None,
+        device: str = "auto",
     ) -> Index: ...
     @staticmethod
     def open(path: Path, *, device: str = "auto") -> Index: ...
@@ -433,6 +468,12 @@ class Index:
     def join(self, left: Integers, how: Literal["inner", "left", "outer", "full"] = "inner") -> tuple[Rows, Rows]: ...
     @overload
     def join(self, left: Integers, how: Lefts) -> tuple[Rows, None]: ...
+    @overload
+    def join(
+        self, left: CudaIntegers, how: Literal["inner", "left", "outer", "full"] = "inner"
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def join(self, left: CudaIntegers, how: Lefts) -> tuple[Array, None]: ...
     def save(self, path: Path) -> str: ...
     def digest(self) -> str: ...
     @property
@@ -447,6 +488,7 @@ class Index:
 class MultiTable:
     """A table from integer keys to any number of integer values each."""
 
+    @overload
     def __new__(
         cls,
         keys: Integers,
@@ -456,11 +498,30 @@ class MultiTable:
         seed: int | None = None,
         device: str = "auto",
     ) -> MultiTable: ...
+    @overload
+    def __new__(
+        cls,
+        keys: CudaIntegers,
+        values: CudaIntegers,
+        *,
+        load_factor: float | None = None,
+        seed: int | None = None,
+        device: str = "auto",
+    ) -> MultiTable: ...
     @staticmethod
     def open(path: Path, *, device: str = "auto") -> MultiTable: ...
+    @overload
     def lookup(self, keys: Integers) -> tuple[Rows, NDArray[Any]]: ...
+    @overload
+    def lookup(self, keys: CudaIntegers) -> tuple[Array, Array]: ...
+    @overload
     def count(self, keys: Integers) -> Rows: ...
+    @overload
+    def count(self, keys: CudaIntegers) -> Array: ...
+    @overload
     def contains(self, keys: Integers) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: CudaIntegers) -> Array: ...
     def items(self) -> tuple[NDArray[Any], NDArray[Any]]: ...
     def save(self, path: Path) -> str: ...
     def digest(self) -> str: ...

@@ -111,7 +111,8 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
     is_legal.then_some(rows)
 }
 
-/// The fields of all rows, without surrounding spaces; `None` if a quote is open at the end.
+/// The fields of all rows, without surrounding spaces; `None` if a quote is open at the end, or
+/// text follows a closing quote.
 fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
     let mut rows = Vec::new();
     let (mut row, mut field) = (Vec::new(), Vec::new());
@@ -136,6 +137,9 @@ fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
             if byte == b'\n' && !row.is_empty() {
                 rows.push(std::mem::take(&mut row));
             }
+        } else if is_quoted && !(byte == b'\r' && matches!(bytes.peek(), None | Some(b'\n'))) {
+            // Text after a closing quote.
+            return None;
         } else {
             field.push(byte);
             is_begun = true;

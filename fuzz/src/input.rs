@@ -24,7 +24,10 @@ pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) 
 pub(crate) fn is_detected_by_its_bytes(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     text.starts_with(b"@")
-        || [&b"\x93NUMPY"[..], b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff"].iter().any(|magic| bytes.starts_with(magic))
+        || matches!(bytes, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+        || [&b"\x93NUMPY"[..], b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xff\xfe", b"\xfe\xff"]
+            .iter()
+            .any(|magic| bytes.starts_with(magic))
 }
 
 /// The two bits of a letter.

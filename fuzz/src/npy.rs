@@ -48,10 +48,10 @@ fn slowly(data: &[u8]) -> (Vec<(Number, Number)>, bool) {
     let fortran = header.contains("True");
     let rows = (0..shape[0]).map(|row| match (columns, fortran) {
         (1, _) => (at(row), row as Number),
-        (_, false) => (at(2 * row), at(2 * row + 1)),
+        (_, false) => (at(columns * row), at(columns * row + 1)),
         (_, true) => (at(row), at(shape[0] + row)),
     });
-    (rows.collect(), true)
+    (rows.collect(), columns <= 2)
 }
 
 /// Rows of records: their first named field, and their second one if it is the last.
@@ -63,7 +63,7 @@ fn of_records(strings: &[String], rows: usize, elements: &[u8]) -> (Vec<(Number,
         }
         width += width_of(&field[1]);
     }
-    let is_whole = |code: &str| matches!(&code[1..], "u1" | "u2" | "u4" | "u8" | "i1" | "i2" | "i4" | "i8");
+    let is_whole = |code: &str| matches!(&code[1..], "u1" | "u2" | "u4" | "u8" | "i1" | "i2" | "i4" | "i8" | "b1");
     let at = |row: usize, (start, code): (usize, &str)| {
         number(code, &elements[row * width + start..row * width + start + width_of(code)])
     };
@@ -109,6 +109,9 @@ fn number(code: &str, element: &[u8]) -> Number {
         bytes.reverse();
     }
     let unsigned = bytes.iter().fold(0i128, |number, &byte| number << 8 | i128::from(byte));
+    if code[1..].starts_with('b') {
+        return (unsigned != 0).into();
+    }
     let is_negative = code[1..].starts_with('i') && bytes[0] >= 0x80;
     if is_negative { unsigned - (1 << (8 * bytes.len())) } else { unsigned }
 }

@@ -19,23 +19,23 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     let mut placed = Placed::default();
     let mut outside = plan.outside().map(|(_, value)| value);
     for (&key, &value) in keys.iter().zip(&values) {
-        let is_copy = if Some(key) == plan.outside_key() {
+        let is_duplicate = if Some(key) == plan.outside_key() {
             // Of several values, the greatest is kept, as where threads race.
             placed.outside = placed.outside.max(Some(value));
             outside.replace(value).is_some()
         } else {
             match S::place(plan, &mut words, &[(key, value)]) {
                 Placing::Placed => false,
-                Placing::Copy(_) => true,
+                Placing::Duplicate(_) => true,
                 Placing::Unplaced => {
                     placed.unplaced = 1;
                     return Ok(placed);
                 }
             }
         };
-        if is_copy {
+        if is_duplicate {
             placed.duplicates += 1;
-            placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+            placed.least_duplicate = Some(placed.least_duplicate.map_or(key, |least| least.min(key)));
         }
     }
     backend.write(image, 0, &words)?;

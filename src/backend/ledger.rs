@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_leaves_no_watch_behind() {
+    fn panics_remove_the_watch() {
         let ledger = Ledger::default();
         let ((), times) = ledger.timed_passes(|| {
             ledger.kernel("kept", 1);

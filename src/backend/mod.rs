@@ -292,7 +292,7 @@ pub struct Placed<K = u32, V = u32> {
     /// The number of duplicates, including duplicates of the image's own pairs; exact if `unplaced` is 0.
     pub duplicates: u64,
     /// The smallest key with duplicates; exact if `unplaced` is 0.
-    pub least_copy: Option<K>,
+    pub least_duplicate: Option<K>,
     /// The value of the sentinel pair, whose key cannot be stored in the image (classic: it is the empty marker).
     pub outside: Option<V>,
     /// The number of keys in a stash whose size depends on it: the image is that of

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_in_the_order_of_the_numbers_and_lead_back() {
+    fn codes_preserve_order_and_are_invertible() {
         let doubles = [f64::NEG_INFINITY, f64::MIN, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, f64::MAX, f64::INFINITY];
         let signed = [i64::MIN, -1, 0, 1, i64::MAX];
         for (of, rising) in [
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(of.of_high_code(0), f64::NEG_INFINITY.to_bits());
     }
     #[test]
-    fn sums_of_integers_are_refused_where_64_bits_do_not_hold_them() {
+    fn sums_of_integers_beyond_64_bits_are_refused() {
         let edges = [0, 1, -1, i128::from(i64::MAX), i128::from(i64::MIN), i128::from(u64::MAX)];
         let window = Window::of(&[]);
         for sum in edges.iter().flat_map(|&edge| [edge - 1, edge, edge + 1]) {

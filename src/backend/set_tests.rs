@@ -24,14 +24,14 @@ fn repeated(keys: &[u32]) -> Vec<u32> {
 }
 
 /// The expected result of adding keys to an image with others.
-fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
+fn expected(before: &[u32], added: &[u32], kind: Kind) -> Placed {
     let mut times: BTreeMap<u32, u64> = BTreeMap::new();
-    before.iter().chain(come).for_each(|&key| *times.entry(key).or_default() += 1);
+    before.iter().chain(added).for_each(|&key| *times.entry(key).or_default() += 1);
     Placed {
         unplaced: 0,
         duplicates: times.values().map(|times| times - 1).sum(),
-        least_copy: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
-        outside: (kind == Kind::Classic && come.contains(&EMPTY_KEY)).then_some(0),
+        least_duplicate: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
+        outside: (kind == Kind::Classic && added.contains(&EMPTY_KEY)).then_some(0),
         stash: 0,
     }
 }
@@ -78,7 +78,7 @@ fn slots_for(len: usize, percent: usize) -> usize {
 
 /// The image equals that of the rule, for keys with and without duplicates, at once or in batches, and for odd and even
 /// numbers of slots; counts are exact.
-pub(crate) fn canonical_images_are_the_sequential_ones<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
+pub(crate) fn canonical_images_equal_the_sequential_rule<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
     for functions in 2..=5 {
         let scheme = CuckooSet::canonical(functions);
         for (&len, odd) in sizes.iter().flat_map(|len| [(len, 0), (len, 1)]) {
@@ -144,7 +144,7 @@ pub(crate) fn classic_sets_hold_each_key_once<B: Kernels<CuckooSet>>(backend: &B
 }
 
 /// Images with duplicates: exactly those that a lookup does not find are removed and counted.
-pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
+pub(crate) fn the_clean_up_empties_later_duplicates<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
     for functions in 2..=5 {
         let scheme = CuckooSet::classic(functions);
         let plan = plans(&scheme, 4 * len + 1, &[], |_| true);
@@ -161,10 +161,10 @@ pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backe
         let duplicates = clean_up(&plan, &mut image);
         assert_eq!(duplicates, times.values().map(|times| times - 1).sum::<u64>());
         assert!(duplicates > len as u64 / 2);
-        let least_copy = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
+        let least_duplicate = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
         // Without new keys, existing ones are still deduplicated.
         let placed = place(backend, &plan, &mut there, &[]);
-        assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() });
         assert!(backend.download(&there).expect("readable") == image, "H = {functions}");
     }
 }
@@ -252,7 +252,7 @@ fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u6
 }
 
 /// One key many times, and one key in half of the rows: it is stored once, and duplicates are counted.
-pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
+pub(crate) fn duplicates_of_heavy_keys_are_stored_once<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
     for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4), CuckooSet::classic(2)] {
         for key in [7, EMPTY_KEY] {
             let plan = plans(&scheme, 17, &[], |_| true);
@@ -277,7 +277,7 @@ pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: us
 }
 
 /// Impossible builds are reported.
-pub(crate) fn more_keys_than_slots_are_left_over<B: Kernels<CuckooSet>>(backend: &B) {
+pub(crate) fn more_keys_than_slots_are_reported<B: Kernels<CuckooSet>>(backend: &B) {
     let keys = distinct(400);
     for scheme in [CuckooSet::canonical(3), CuckooSet::classic(3), CuckooSet::classic(3).chain(1)] {
         let plan = plans(&scheme, 301, &[], |_| true);

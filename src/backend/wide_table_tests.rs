@@ -98,9 +98,12 @@ where
     assert!(listed == expected);
     let stats = table.stats()?;
     assert!(stats.reads_per_hit >= 1.0);
-    let room = table.slots() as u64 * stats.bucket_bytes / u64::from(table.plan().bucket_slots());
+    let bucket_bytes = table.slots() as u64 * stats.bucket_bytes / u64::from(table.plan().bucket_slots());
     // After the buckets there may be a few lines of a stash, and a table's signposts.
-    assert!(room <= 8 * table.plan().words() && 8 * table.plan().words() <= room + room / 4 + 17 * 64);
+    assert!(
+        bucket_bytes <= 8 * table.plan().words()
+            && 8 * table.plan().words() <= bucket_bytes + bucket_bytes / 4 + 17 * 64
+    );
     table.insert(&all[..7], &values[..7])?;
     table.rebuild()?;
     assert_eq!(table.digest()?, whole);

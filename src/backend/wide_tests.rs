@@ -294,7 +294,7 @@ where
     let (on_device, values) = (backend.upload(&column)?, backend.upload(&values)?);
     let (image, placed) = Kernels::<S>::build(backend, &plan, &on_device, &values)?;
     let plan = plan.with_stash(placed.stash);
-    assert_eq!((placed.unplaced, placed.duplicates, placed.least_copy), (0, rows - keys, Some(5)));
+    assert_eq!((placed.unplaced, placed.duplicates, placed.least_duplicate), (0, rows - keys, Some(5)));
     let image = backend.download(&image)?;
     let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
     assert!((0..keys).all(|i| S::find(&plan, &image, i << 33 | 5) == greatest(i)));
@@ -366,7 +366,7 @@ where
     let (keys, values) = (backend.upload(&column)?, backend.upload(&values)?);
     let (image, placed) = Kernels::<S>::build(backend, &plan, &keys, &values)?;
     let plan = plan.with_stash(placed.stash);
-    assert!(placed.unplaced == 0 && placed.least_copy.is_some());
+    assert!(placed.unplaced == 0 && placed.least_duplicate.is_some());
     let Decoded { keys: stored, values: of_stored, taken } = Kernels::<S>::decode(backend, &plan, &image)?;
     let (stored, of_stored) = backend.select_pairs(&taken, true, &stored, &of_stored)?;
     let pairs: Vec<_> = backend.download(&stored)?.into_iter().zip(backend.download(&of_stored)?).collect();

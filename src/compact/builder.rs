@@ -7,7 +7,7 @@ use crate::group::{IdOrder, distinct_keys};
 use crate::scheme::Scheme;
 use crate::table::{Contents, HashTable, TableBuilder, table_estimate, table_settings};
 
-/// Builds compacting tables; made by [`CompactingTable::builder`].
+/// Builds compacting tables; created by [`CompactingTable::builder`].
 ///
 /// ```
 /// use koel::{Bucketized, CompactingTable, Cpu, IdOrder};

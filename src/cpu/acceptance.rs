@@ -112,14 +112,13 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
             self.resolve();
             let Workspace { flying, next, .. } = self.workspace;
             std::mem::swap(flying, next);
-            // Without a block in flight, nothing was queued since the last check.
             if flying.len == 0 && next.len == 0 {
                 return self.placed;
             }
         }
     }
 
-    /// Whole blocks of displaced pairs are first, to keep the queues short; incomplete blocks are last, to keep blocks
+    /// Prefers whole blocks of displaced pairs, to keep the queues short; takes incomplete blocks last, to keep blocks
     /// whole.
     fn next_block(&mut self, pairs: Pairs<'_>, chunk_queue: &ChunkQueue) {
         let Workspace { next: block, waiting, .. } = &mut *self.workspace;
@@ -137,15 +136,14 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         self.chunk.start += block.fill(&pairs.keys[fresh.clone()], pairs.values[fresh].iter().copied());
     }
 
-    /// Whether a pair is refused is unpredictable for the branch predictor, and so is whether it displaced another. So
-    /// both kinds of pairs are written to the end of a list in any case, and only the lengths of the lists depend on
-    /// the result.
+    /// The branch predictor cannot foresee whether a pair is refused or displaces another. So pairs of both kinds are
+    /// written to the end of a list in any case, and only the lengths of the lists depend on the result.
     #[inline(always)]
     fn resolve(&mut self) {
         const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };
         let Workspace { flying: block, waiting, .. } = &mut *self.workspace;
         let mut duplicates = self.placed.duplicates;
-        let mut least_copy = self.placed.least_copy;
+        let mut least_duplicate = self.placed.least_duplicate;
         let mut displaced = [(0, 0); BLOCK];
         let (mut displacements, mut unplaced) = (0, 0);
         let is_last = block.age >= L::MAX_AGE;
@@ -161,7 +159,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
                     let copy = there >> L::VALUE_BITS == mine >> L::VALUE_BITS;
                     if copy {
                         duplicates += 1;
-                        least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+                        least_duplicate = Some(least_duplicate.map_or(key, |least: u32| least.min(key)));
                     }
                     (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
                     refusals += usize::from(there > mine && !copy);
@@ -176,7 +174,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
             },
         );
         self.placed.unplaced += unplaced;
-        (self.placed.duplicates, self.placed.least_copy) = (duplicates, least_copy);
+        (self.placed.duplicates, self.placed.least_duplicate) = (duplicates, least_duplicate);
         for &(place, word) in &displaced[..displacements] {
             match self.lists.displaced(place, word) {
                 Some((age, key, value)) if age < L::MAX_AGE => waiting.push(age + 1, key, value),

@@ -22,7 +22,7 @@ use crate::parallel::{each, fold_with};
 const ENTRIES: usize = 256;
 
 impl Cpu {
-    /// Lengths have been checked.
+    /// The caller has checked the lengths.
     pub(crate) fn run_accumulate_wide<V: Word>(
         &self,
         ids: &[u32],

@@ -46,7 +46,7 @@ pub(super) fn sum<K: Ord, V: Ord>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K,
     Placed {
         unplaced: a.unplaced + b.unplaced,
         duplicates: a.duplicates + b.duplicates,
-        least_copy: a.least_copy.into_iter().chain(b.least_copy).min(),
+        least_duplicate: a.least_duplicate.into_iter().chain(b.least_duplicate).min(),
         outside: a.outside.max(b.outside),
         stash: a.stash + b.stash,
     }

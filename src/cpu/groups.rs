@@ -94,16 +94,16 @@ impl Cells {
     /// Adds rows with these ids and values.
     #[inline(always)]
     fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers, window: Window) -> Result<()> {
-        let (mut room, groups) = (Ok(()), self.sums.len());
+        let (mut memory, groups) = (Ok(()), self.sums.len());
         visit(&mut self.counts, ids, |count, _| *count += 1);
         visit(&mut self.sums, ids, |sum, row| match numbers.integer(values[row].into(), window) {
             Some(integer) => *sum += integer,
-            None if room.is_ok() => room = self.outside.push(ids[row], values[row].into(), groups),
+            None if memory.is_ok() => memory = self.outside.push(ids[row], values[row].into(), groups),
             None => (),
         });
         visit(&mut self.least, ids, |least, row| *least = numbers.low_code(values[row].into()).min(*least));
         visit(&mut self.greatest, ids, |most, row| *most = numbers.high_code(values[row].into()).max(*most));
-        room
+        memory
     }
 }
 
@@ -290,8 +290,8 @@ mod tests {
     use super::*;
     use crate::{Aggregate, Error, IdOrder, group};
 
-    /// Few groups, with all keys in the front of the column or not; more groups than a chunk has rows; more than
-    /// [`CACHED`]; and enough to be aggregated by ids, on any number of threads or only on many.
+    /// Few groups, with and without all keys in the front of the column; more groups than a chunk has rows; more than
+    /// [`CACHED`]; and enough groups for aggregation by ids, on any number of threads or only on many.
     #[test]
     fn groups_are_those_of_a_plain_loop() -> Result<()> {
         let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };

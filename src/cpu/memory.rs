@@ -72,8 +72,8 @@ impl<T: Word> Memory<T> {
             words.resize(len, T::zeroed());
             Pages::Small(words)
         } else {
-            let room = bytes.checked_add(HUGE_PAGE).ok_or_else(|| out_of_memory(bytes))?;
-            let map = MmapMut::map_anon(room).map_err(|_| out_of_memory(bytes))?;
+            let length = bytes.checked_add(HUGE_PAGE).ok_or_else(|| out_of_memory(bytes))?;
+            let map = MmapMut::map_anon(length).map_err(|_| out_of_memory(bytes))?;
             // Only a hint: without huge pages everything is slower and nothing is wrong.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_an_error() {
+    fn too_large_allocations_are_errors() {
         for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8, 1 << 52] {
             assert!(matches!(Memory::<u64>::zeroed(len), Err(Error::OutOfMemory { .. })), "{len}");
         }

@@ -1,38 +1,38 @@
 //! The CPU backend: rayon threads, `wide` lanes, software prefetch.
 //!
 //! ```text
-//! memory.rs      buffers: huge pages, lazily zero memory, mapped files; prefetches
-//! lanes/         selects the instructions of the hot loops, among those of the processor
-//! chunk_queue.rs  distributes the input of one pass with queues over the threads; other passes: `crate::parallel`
-//! ahead.rs       passes in which each key has one place
-//! atomic.rs      operations on a word that threads share
-//! place.rs       one place of an image: a word, or half of one; exclusive or shared
-//! block.rs       blocks of keys and the queues between them
-//! acceptance.rs  builds by atomic maximum, and
-//! search.rs      lookups, in tables of single slots
-//! columns.rs     an image's pairs as columns, for every scheme
-//! lines.rs       the passes over images of lines: tables of 64-bit keys or values
-//! slot_lists/    those of them in which a key has a list of slots: cuckoo, Robin Hood
-//! network.rs     sorts one bucket without branches
-//! parts.rs       partitions pairs into the parts of a new table
-//! route.rs       selects the tables that are built one partition at a time
-//! primitives.rs  the passes that do not depend on a scheme, on plain slices
-//! relational.rs  the other passes for groups and joins
-//! aggregate.rs   the part of them for values of 64 bits: aggregates of groups, and sums of doubles
-//! first_occurrences/        the first row of each key of a column, by tables that no other pass uses
-//! groups.rs      aggregates of the groups of a column without storing ids
-//! joins/         an index of a right column, and joins with it
-//! sort.rs        a radix sort of pairs, the longest of the primitives
-//! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
-//! probe.rs       `Probe`: clocks, random accesses, and in strided.rs strided updates, for benchmarks
-//! cuckoo/        `Passes<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
-//! bucketized/    `Passes<Bucketized>`
-//! horton/        `Passes<Horton>`
-//! robin_hood/    `Passes<RobinHood>`
-//! signpost/      `Passes<Signpost>`
-//! fks/           `Passes<Fks>`
-//! sorted/        `Passes<Sorted>`
-//! perfect/       `Passes<Perfect>`
+//! memory.rs           buffers: huge pages, lazily zero memory, mapped files; prefetches
+//! lanes/              selects the instructions of the hot loops, among those of the processor
+//! chunk_queue.rs      distributes the input of one pass with queues over the threads; other passes: `crate::parallel`
+//! ahead.rs            passes in which each key has one place
+//! atomic.rs           operations on a word that threads share
+//! place.rs            one place of an image: a word, or half of one; exclusive or shared
+//! block.rs            blocks of keys and the queues between them
+//! acceptance.rs       builds by atomic maximum, and
+//! search.rs           lookups, in tables of single slots
+//! columns.rs          an image's pairs as columns, for every scheme
+//! lines.rs            the passes over images of lines: tables of 64-bit keys or values
+//! slot_lists/         those of them in which a key has a list of slots: cuckoo, Robin Hood
+//! network.rs          sorts one bucket without branches
+//! parts.rs            partitions pairs into the parts of a new table
+//! route.rs            selects the tables that are built one partition at a time
+//! primitives.rs       the passes that do not depend on a scheme, on plain slices
+//! relational.rs       the other passes for groups and joins
+//! aggregate.rs        the part of them for values of 64 bits: aggregates of groups, and sums of doubles
+//! first_occurrences/  the first row of each key of a column
+//! groups.rs           aggregates of the groups of a column without storing ids
+//! joins/              an index of a right column, and joins with it
+//! sort.rs             a radix sort of pairs, the longest of the primitives
+//! backend.rs          `HashBackend`: checks ranges, enters the pool, writes the ledger
+//! probe.rs            `Probe`: clocks, random accesses, and in strided.rs strided updates, for benchmarks
+//! cuckoo/             `Passes<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
+//! bucketized/         `Passes<Bucketized>`
+//! horton/             `Passes<Horton>`
+//! robin_hood/         `Passes<RobinHood>`
+//! signpost/           `Passes<Signpost>`
+//! fks/                `Passes<Fks>`
+//! sorted/             `Passes<Sorted>`
+//! perfect/            `Passes<Perfect>`
 //! ```
 //!
 //! Tables are larger than the caches, so most of the time is spent waiting for lines of memory, and one core can wait
@@ -96,7 +96,7 @@ pub(crate) use memory::atomic;
 
 /// Keys whose slots are prefetched together. One core gains from up to 64 to 128 cache lines in flight. Two blocks (one
 /// that is read, one that is in flight) are 16 KiB of lines: a small part of an L2 cache, and a third of an L1 cache.
-/// Blocks and chunks are short under Miri, so that a few keys are the work of several threads, in little time.
+/// Blocks and chunks are short under Miri, so that a few keys already occupy several threads.
 const BLOCK: usize = if cfg!(miri) { 32 } else { 128 };
 
 /// Items that a thread takes at a time: enough to make the overhead negligible. A multiple of 32, so that no two

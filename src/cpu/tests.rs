@@ -24,7 +24,7 @@ fn noise(len: usize) -> Vec<u32> {
 }
 
 #[test]
-fn memory_goes_there_and_back() -> Result<()> {
+fn buffers_are_written_and_read_back() -> Result<()> {
     for cpu in cpus() {
         for len in SIZES {
             let data = noise(len);
@@ -147,7 +147,7 @@ fn random_access_visits_the_places_of_the_contract() -> Result<()> {
 }
 
 #[test]
-fn strided_updates_visit_each_element_once_where_nothing_divides_both() -> Result<()> {
+fn strided_updates_visit_each_element_once_if_coprime() -> Result<()> {
     for cpu in cpus() {
         for (len, stride) in [(1, 1), (1000, 1), (1000, 7), (70_000, 3), (1 << 17, (1 << 16) + 1), (9, u32::MAX - 1)] {
             for atomic in [false, true] {
@@ -168,7 +168,7 @@ fn strided_updates_visit_each_element_once_where_nothing_divides_both() -> Resul
 }
 
 #[test]
-fn the_ledger_and_the_device_say_what_ran() -> Result<()> {
+fn the_ledger_and_the_device_info_record_what_ran() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     cpu.iota(7)?;
     let stages = cpu.ledger().take();
@@ -186,7 +186,7 @@ fn the_ledger_and_the_device_say_what_ran() -> Result<()> {
 }
 
 #[test]
-fn a_mapped_file_is_a_source_and_never_a_target() -> Result<()> {
+fn mapped_files_are_read_only() -> Result<()> {
     use std::io::Write;
     let cpu = Cpu::with_threads(2)?;
     let words: Vec<u64> = (0..20_000).collect();
@@ -205,7 +205,7 @@ fn a_mapped_file_is_a_source_and_never_a_target() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_any_pass_sees_it() -> Result<()> {
+fn wrong_lengths_are_refused_before_any_pass_runs() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let any = Any::Cpu(cpu.clone());
     macro_rules! each_scheme {

@@ -1,7 +1,7 @@
 //! Values outside of a column's window: rows of groups, which are sorted by group and added up exactly.
 //!
 //! ```text
-//! each thread                      appends rows to pieces, which change hands without a copy
+//! each thread                      appends rows to pieces, which are passed on without a copy
 //! each chunk of the sorted rows    runs that lie in it: their results
 //!                                  the runs at its ends, if they go on: their sums so far
 //! in the end                       sums so far of one run are merged
@@ -23,10 +23,10 @@ use crate::error::Result;
 use crate::memory;
 use crate::parallel::{each, fold_with};
 
-/// Rows that one thread adds up at a time, and rows of a piece.
+/// Rows that one thread adds up at a time, and rows per piece.
 const CHUNK: usize = if cfg!(miri) { 32 } else { 1 << 14 };
 
-/// The most values of a run that are added up in 128 bits.
+/// The maximum number of values of a run that are added up in 128 bits.
 const FEW: usize = 128;
 
 /// Rows of groups: the group and the bits of the value of each.
@@ -134,7 +134,7 @@ fn exact(values: &[u64]) -> ExactSum {
 }
 
 /// The sum of at most [`FEW`] values and its quotient by `count`, if the bits of the greatest 68 exponents determine
-/// them. Rounding is monotonic: what both ends of an interval round to, all numbers between them do.
+/// them. Rounding is monotonic: if both ends of an interval round to one double, so do all numbers between them.
 pub(super) fn by_leading_bits(values: &[u64], count: u64) -> Option<[f64; 2]> {
     let greatest = values.iter().map(|&bits| exponent(bits)).max().filter(|&exponent| exponent < 2047)?;
     // The mantissas have 53 bits: the sum of all values is below 2^127.
@@ -144,7 +144,7 @@ pub(super) fn by_leading_bits(values: &[u64], count: u64) -> Option<[f64; 2]> {
     for &bits in values {
         match integer(bits, low, width) {
             Some(integer) => sum += integer,
-            // 53 bits, shifted down by one at least.
+            // 53 bits, shifted down by at least one.
             None => below += 1 << 52,
         }
     }

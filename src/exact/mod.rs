@@ -1,7 +1,7 @@
 //! The exact sum of doubles, rounded once.
 //!
-//! A double is an integer of 53 bits times a power of two, 2^-1074 at least. So every finite double is a multiple of
-//! 2^-1074, below 2^2098 of these units, and a sum of doubles is an integer. [`ExactSum`] holds it as digits of 32
+//! A double is an integer of 53 bits times a power of two, at least 2^-1074. So every finite double is a multiple of
+//! 2^-1074, below 2^2098 of these units, and a sum of doubles is an integer. [`ExactSum`] stores it as digits of 32
 //! bits:
 //!
 //! ```text
@@ -94,7 +94,7 @@ impl ExactSum {
         self.digits[digit + 1] += integer >> (BITS - shift);
     }
 
-    /// Adds `integer` times 2^`exponent`. The exponent is -1074 at least, and 970 at most.
+    /// Adds `integer` times 2^`exponent`, for exponents from -1074 to 970.
     pub fn add_integer(&mut self, integer: i128, exponent: i32) {
         if integer == 0 {
             return;
@@ -108,7 +108,7 @@ impl ExactSum {
         self.add_scaled(upper >> 32, place + 96);
     }
 
-    /// Adds the values of another sum.
+    /// Adds another sum.
     pub fn merge(&mut self, other: &ExactSum) {
         // Neither sum has more pending additions than the limit.
         if self.added + other.added >= SETTLED_AFTER {
@@ -139,10 +139,10 @@ impl ExactSum {
             *to = sum as u32;
             carry = sum >> BITS;
         }
-        // What is carried out of the last digit is its sign.
+        // The carry out of the last digit is the sign.
         let is_negative = carry < 0;
         if is_negative {
-            // Two's complement: digits below the least one that is not 0 stay, and those above are inverted.
+            // Two's complement: digits below the least nonzero one stay, and those above are inverted.
             let least = digits.iter().position(|&digit| digit != 0).unwrap_or(DIGITS);
             digits[least..].iter_mut().for_each(|digit| *digit = !*digit);
             digits[least..].iter_mut().take(1).for_each(|digit| *digit = digit.wrapping_add(1));
@@ -169,15 +169,15 @@ impl ExactSum {
             return f64::NAN;
         }
         let (is_negative, dividend) = self.magnitude();
-        // Two more digits below the unit: the quotient has all bits of a double, and one to round by, where the sum has
-        // any. The remainder says whether there are more.
+        // Two more digits below the unit: the quotient then has all bits of a double and one to round by, if the sum
+        // has any. The remainder shows whether there are more.
         let mut quotient = [0; DIGITS + 2];
         quotient[2..].copy_from_slice(&dividend);
         let has_remainder = divide(&mut quotient, count);
         signed(is_negative, rounded(&quotient, UNIT - 2 * BITS as i32, has_remainder))
     }
 
-    /// The state, for another process: the digits of a settled sum and the sum of infinities and NaN.
+    /// The state, for another process: the digits of a settled sum, and the sum of infinities and NaN.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut settled = self.clone();
         settled.settle();
@@ -185,7 +185,7 @@ impl ExactSum {
         digits.chain(settled.special.to_le_bytes()).collect()
     }
 
-    /// The state that [`to_bytes`](Self::to_bytes) returned; `None` if the bytes are not one.
+    /// The state that [`to_bytes`](Self::to_bytes) returned; `None` if the bytes are not a state.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let (digits, [special]) = words.split_at_checked(DIGITS)? else { return None };
@@ -201,21 +201,21 @@ fn signed(is_negative: bool, magnitude: f64) -> f64 {
     if is_negative { -magnitude } else { magnitude }
 }
 
-/// The double nearest to the number that has these digits of 32 bits, least first, times 2^`exponent`. Ties go to the
-/// even one, unless there `is_more` below the last digit.
+/// The double nearest to the number with these digits of 32 bits, least first, times 2^`exponent`. Ties go to the even
+/// one, unless `is_more` says that there are bits below the last digit.
 fn rounded(digits: &[u32], exponent: i32, is_more: bool) -> f64 {
     let Some(top) = digits.iter().rposition(|&digit| digit != 0) else { return 0.0 };
     let below = |at: usize| if at <= top { u128::from(digits[top - at]) } else { 0 };
-    // 96 bits, of which the number has 65 at least.
+    // 96 bits, of which the number has at least 65.
     let leading = below(0) << 64 | below(1) << 32 | below(2);
     let is_more = is_more || digits[..top.saturating_sub(2)].iter().any(|&digit| digit != 0);
     nearest(leading, exponent + BITS as i32 * (top as i32 - 2), is_more)
 }
 
-/// The double nearest to `integer` times 2^`exponent`, ties to even. If there `is_more` below the integer, it has 55
-/// bits at least.
+/// The double nearest to `integer` times 2^`exponent`, ties to even. If `is_more` says that there are bits below the
+/// integer, it must have at least 55 bits.
 fn nearest(integer: u128, exponent: i32, is_more: bool) -> f64 {
-    // Bits to drop: those behind the leading 53, and those below the smallest subnormal number.
+    // Bits to drop: those after the leading 53, and those below the smallest subnormal number.
     let dropped = (128 - integer.leading_zeros() as i32 - 53).max(UNIT - exponent);
     if dropped <= 0 {
         return scaled(integer as u64, exponent);
@@ -233,7 +233,7 @@ pub(crate) fn quotient(sum: i128, exponent: i32, count: u64) -> f64 {
     if count == 0 {
         return f64::NAN;
     }
-    // Shifted as far as it goes, the quotient has 63 bits at least.
+    // After the largest possible shift, the quotient has at least 63 bits.
     let shift = sum.unsigned_abs().leading_zeros().min(127);
     let (dividend, count) = (sum.unsigned_abs() << shift, u128::from(count));
     let magnitude = nearest(dividend / count, exponent - shift as i32, dividend % count != 0);
@@ -248,7 +248,7 @@ pub(crate) fn quotient(sum: i128, exponent: i32, count: u64) -> f64 {
 /// ```
 #[doc(hidden)]
 pub fn exact_ratio(dividend: i128, factors: &[u64], divisors: &[u64]) -> f64 {
-    // Bits below 1: the quotient has more than a double.
+    // Bits below 1: the quotient has more bits than a double.
     const BELOW: usize = 8;
     let mut digits = [0; BELOW + 4 + 8];
     for (at, digit) in digits[BELOW..][..4].iter_mut().enumerate() {
@@ -279,10 +279,10 @@ fn divide(digits: &mut [u32], divisor: u64) -> bool {
     remainder != 0
 }
 
-/// `integer` times 2^`exponent`. A double holds it, unless it is too large. The integer is 2^53 at most, and the
+/// `integer` times 2^`exponent`, which is a double unless it is too large. The integer is at most 2^53, and the
 /// exponent at least -1074 and below 1100.
 fn scaled(integer: u64, exponent: i32) -> f64 {
-    // In two steps, because a power of its own may be too large or too small for a number that is not.
+    // In two steps, because the power alone may be too large or too small even if the product is not.
     let half = exponent / 2;
     integer as f64 * power_of_two(half) * power_of_two(exponent - half)
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! window       72 exponents, low .. low + 71; low is 1 + 16 * k, so that parts of a column usually share a window
-//! group        an integer of 128 bits, in units of the window, and a superaccumulator only where one is needed:
-//!              for values outside of the window, infinities and NaN, and where the integer would overflow
+//! group        an integer of 128 bits, in units of the window, and a superaccumulator if one is needed:
+//!              for values outside of the window, infinities and NaN, and if the integer would overflow
 //! state        low and the integer in 18 bytes; the superaccumulator in 552 bytes, or none
 //!
 //! merge(state)    same window      add the integers
@@ -21,16 +21,16 @@ use super::{ExactSum, nearest, quotient, signed};
 
 /// Exponents of a window. A double in its units is below 2^124.
 const WIDTH: u32 = 72;
-/// Exponents of a window below the greatest of the first values, before `low` is rounded down.
+/// Exponents of a window below the greatest one of the first values, before `low` is rounded down.
 const BELOW: u32 = 32;
 /// The distance of two windows.
 const GRID: u32 = 16;
-/// The highest low end: a window has no infinity and no NaN.
+/// The highest low end: no infinity or NaN is in a window.
 const HIGHEST: u32 = 1969;
 /// How far merged states may lower the window at once.
 const LOWERED: u32 = 32;
 
-/// Exact sums of doubles, one a group, that are merged by their states. Groups are numbered from 0.
+/// Exact sums of doubles, one per group, that are merged by their states. Groups are numbered from 0.
 ///
 /// ```
 /// let (mut a, mut b) = (koel::SumStates::default(), koel::SumStates::default());
@@ -44,12 +44,12 @@ const LOWERED: u32 = 32;
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct SumStates {
-    /// The lowest exponent of the window, by its bits. `None` as long as all sums are zero or have only leftovers.
+    /// The lowest exponent of the window, by its bits. `None` while all sums are zero or have only leftovers.
     low: Option<u32>,
     sums: Vec<i128>,
     /// Empty, or one for each group.
     leftovers: Vec<Option<Box<ExactSum>>>,
-    /// How many groups have leftovers.
+    /// The number of groups with leftovers.
     with_leftovers: usize,
 }
 
@@ -75,7 +75,7 @@ impl SumStates {
         }
     }
 
-    /// Adds values to the sums of their groups, which exist.
+    /// Adds values to the sums of their groups, which must exist.
     pub fn add(&mut self, rows: impl Iterator<Item = (usize, f64)> + Clone) {
         if self.low.is_none() {
             let exponents = rows.clone().filter(|&(_, value)| value != 0.0 && value.is_finite());
@@ -114,7 +114,7 @@ impl SumStates {
         leftovers.get_or_insert_default()
     }
 
-    /// Adds the state of another group to an existing one. Returns whether it is a state; if not, nothing was added.
+    /// Adds the state of another group to an existing one. Returns false, and adds nothing, if it is not a state.
     pub fn merge(&mut self, group: usize, state: &[u8; Self::BYTES], leftovers: Option<&[u8]>) -> bool {
         let [a, b, bytes @ ..] = *state;
         let low = u32::from(u16::from_le_bytes([a, b]));
@@ -164,7 +164,7 @@ impl SumStates {
         std::array::from_fn(|at| if at < 2 { low[at] } else { integer[at - 2] })
     }
 
-    /// The rest of the state of a group, if it has more.
+    /// The rest of the state of a group, if any.
     pub fn leftovers(&self, group: usize) -> Option<Vec<u8>> {
         self.leftovers.get(group)?.as_ref().map(|leftovers| leftovers.to_bytes())
     }
@@ -191,14 +191,14 @@ impl SumStates {
         }
     }
 
-    /// Removes the first groups. Those after them are numbered from 0 again.
+    /// Removes the first groups, and numbers the others from 0.
     pub fn remove_first(&mut self, groups: usize) {
         self.sums.drain(..groups);
         self.leftovers.drain(..groups.min(self.leftovers.len()));
         self.with_leftovers = self.leftovers.iter().flatten().count();
     }
 
-    /// Bytes of memory.
+    /// The size in bytes.
     pub fn size(&self) -> usize {
         self.sums.capacity() * size_of::<i128>()
             + self.leftovers.capacity() * size_of::<usize>()

@@ -130,9 +130,9 @@ fn sums_are_the_same_in_any_order_and_in_parts() {
     }
 }
 
-/// Where IEEE 754 defines a result, it is equal.
+/// Wherever IEEE 754 defines a result, it is equal.
 #[test]
-fn infinities_and_nan_are_those_of_additions() {
+fn infinities_and_nan_follow_ieee_754() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     for (values, expected) in [
         (vec![inf, 1.0], inf),
@@ -151,7 +151,7 @@ fn infinities_and_nan_are_those_of_additions() {
 }
 
 #[test]
-fn bytes_that_are_no_state_are_refused() {
+fn invalid_states_are_refused() {
     let mut sum = ExactSum::default();
     sum.add(-1.5);
     let bytes = sum.to_bytes();
@@ -165,7 +165,7 @@ fn bytes_that_are_no_state_are_refused() {
 
 /// Values in a window are added up there; with the leftovers the sum is that of all.
 #[test]
-fn a_window_and_its_leftovers_have_the_sum_of_all() {
+fn window_and_leftovers_add_up_to_the_sum() {
     for values in columns() {
         let bits: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
         for window in [Window::of(&bits), Window::around(0), Window::around(1023), Window::around(2046)] {
@@ -214,7 +214,7 @@ fn leftovers_keep_their_rows() -> crate::error::Result<()> {
 
 /// Runs that begin and end anywhere, one of them longer than several chunks.
 #[test]
-fn runs_are_added_up_once_each() -> crate::error::Result<()> {
+fn runs_are_summed_exactly_once() -> crate::error::Result<()> {
     let lengths = [1, 3, 40_000, 2, 1, 70_000, 16_384, 16_384, 5];
     let lengths = lengths.map(|len: usize| if cfg!(miri) { len.div_ceil(500) } else { len });
     let ids: Vec<u32> = (0..).zip(lengths).flat_map(|(id, len)| std::iter::repeat_n(3 * id, len)).collect();
@@ -237,7 +237,7 @@ fn runs_are_added_up_once_each() -> crate::error::Result<()> {
 
 /// Runs of a few values have the results of a superaccumulator, whether their leading bits determine them or not.
 #[test]
-fn leading_bits_are_enough_or_not_used() {
+fn leading_bits_are_used_only_if_they_suffice() {
     let mut random = SplitMix64::new(12);
     let mut all = columns();
     // Halves of the last bit of a sum, and the least values on either side of them.

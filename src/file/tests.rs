@@ -42,7 +42,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_appears_when_it_is_whole_and_is_replaced_in_one_step() {
+fn files_appear_when_complete_and_are_replaced_atomically() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
     for way in ways(folder.path()) {
@@ -64,7 +64,7 @@ fn a_file_appears_when_it_is_whole_and_is_replaced_in_one_step() {
 }
 
 #[test]
-fn two_saves_of_a_new_name_both_go_through() {
+fn two_saves_of_a_new_name_both_succeed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
     for way in ways(folder.path()) {
@@ -81,7 +81,7 @@ fn two_saves_of_a_new_name_both_go_through() {
 
 #[cfg(unix)]
 #[test]
-fn modes_and_owners_are_kept_and_new_files_get_the_umasks() {
+fn modes_and_owners_are_preserved_and_new_files_use_the_umask() {
     let folder = tempfile::tempdir().unwrap();
     let usual = folder.path().join("usual");
     fs::write(&usual, "").unwrap();
@@ -107,7 +107,7 @@ fn modes_and_owners_are_kept_and_new_files_get_the_umasks() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_to_a_file_or_to_the_name_of_one() {
+fn links_are_followed_to_files_and_to_missing_names() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("deep")).unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -164,7 +164,7 @@ fn pipes_and_devices_are_written_through() {
 
 #[cfg(unix)]
 #[test]
-fn a_part_without_a_process_is_removed_and_no_other() {
+fn only_orphaned_parts_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let stay = [".koel-0123456789ab.part.txt", ".koel-short.part", "koel-0123456789ab.part", "t.1234.part"];
@@ -189,7 +189,7 @@ fn a_part_without_a_process_is_removed_and_no_other() {
 
 /// A new part has a name for a moment before it is locked.
 #[test]
-fn parts_are_never_taken_from_those_who_write_them() {
+fn parts_in_use_are_never_removed() {
     let folder = tempfile::tempdir().unwrap();
     thread::scope(|scope| {
         for writer in 0..4 {
@@ -214,7 +214,7 @@ fn parts_are_never_taken_from_those_who_write_them() {
 #[cfg(unix)]
 #[test]
 #[expect(unsafe_code, reason = "what a mapped table promises is tested")]
-fn a_table_that_is_mapped_through_a_link_outlives_a_save_through_it() {
+fn mapped_tables_survive_a_save_through_the_same_link() {
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real"), folder.path().join("link"));
     symlink(&real, &link).unwrap();

@@ -94,7 +94,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
         let table = first_positions::<B, K>(backend, keys)?;
         let rows = looked_up(backend, &table, keys)?;
-        let distinct = match table.least_copy {
+        let distinct = match table.least_duplicate {
             None => keys.len(),
             Some(_) => {
                 let bits = backend.mark(&rows, keys.len())?;

@@ -96,7 +96,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstSeen<B, K> {
     /// `None` if all keys are distinct: then each row is the first of its key.
     pub(super) fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Self>> {
         let table = first_positions::<B, K>(backend, keys)?;
-        if table.least_copy.is_none() {
+        if table.least_duplicate.is_none() {
             return Ok(None);
         }
         let mut slots = occupied::<B, K::Rows>(backend, &table.plan, &table.image)?;

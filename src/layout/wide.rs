@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn corners_have_keys_and_nothing_beyond_has() {
+    fn only_cells_within_the_box_have_keys() {
         let last = (1 << MORTON3_BITS) - 1;
         assert_eq!(morton3(last, last, last), Some(u64::MAX >> 1));
         assert_eq!(morton3_cell(u64::MAX >> 1), Some((last, last, last)));
@@ -108,7 +108,7 @@ mod tests {
 
     /// Cells of the 32-bit layout have the same codes.
     #[test]
-    fn codes_are_those_of_32_bits_where_both_have_one() {
+    fn codes_equal_those_of_32_bits_where_both_exist() {
         for (x, y, z) in (0..4000u32).map(|i| (i * 7 % 1024, i * 31 % 1024, i * 113 % 1024)) {
             assert_eq!(morton3(x, y, z), super::super::morton3(x, y, z).map(u64::from));
             assert_eq!(morton2(x, y), super::super::morton2(x as u16, y as u16).into());

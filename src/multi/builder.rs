@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::scheme::{Key, Scheme, Value};
 use crate::table::{Contents, HashTable, TableBuilder, ValueType, table_estimate, table_settings};
 
-/// Builds multivalue tables; made by [`MultiTable::builder`].
+/// Builds multivalue tables; created by [`MultiTable::builder`].
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, MultiTable};

@@ -17,10 +17,10 @@
 //! file.rs      save, open
 //! ```
 //!
-//! A skewed key is one long run and one entry of the table: its pairs are sorted like any others, and lists of runs are
+//! Skewed keys need no special handling: a skewed key is one long run and one entry of the table, and lists of runs are
 //! cut into pieces of equal length, across runs.
 //!
-//! There are no linked lists: values are never followed one by one.
+//! There are no linked lists.
 
 mod audit;
 mod builder;

@@ -118,7 +118,7 @@ pub(super) fn noise(seed: u64, len: usize) -> Vec<u32> {
 }
 
 #[test]
-fn memory_goes_there_and_back() -> Result<()> {
+fn buffers_are_written_and_read_back() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for len in sizes() {
         let data = noise(len as u64, len);
@@ -467,7 +467,7 @@ fn devices_are_numbered_and_found_by_name() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_any_pass_sees_it() -> Result<()> {
+fn wrong_lengths_are_refused_before_any_pass_runs() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let any = Any::OpenCl(cl.clone());
     macro_rules! each_scheme {

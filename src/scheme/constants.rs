@@ -131,7 +131,7 @@ mod tests {
 
     /// Computed in Python, with the package `blake3`, from the definition above.
     #[test]
-    fn salt_and_constants_are_those_of_another_implementation() {
+    fn salt_and_constants_equal_those_of_another_implementation() {
         assert_eq!(format!("{:?}", salt()), "0a42408cc83bc0e310cb8612740620b6");
         let plan = Cuckoo::canonical(4).plan(Request { slots: 100, pairs: 4, seed: 2026, attempt: 8 }).expect("a plan");
         let keys = plan.with_salt(Some(salt())).functions().keys;

@@ -365,7 +365,7 @@ mod tests {
             let (plan, image) = built(&scheme, 501, &keys);
             let mut again = image.clone();
             let duplicates: Vec<_> = keys.iter().rev().map(|&key| (key, 0)).collect();
-            assert_eq!(CuckooSet::place(&plan, &mut again, &duplicates), Placing::Copy(0));
+            assert_eq!(CuckooSet::place(&plan, &mut again, &duplicates), Placing::Duplicate(0));
             assert_eq!(again, image);
         }
     }
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_looks_behind_an_odd_last_slot() {
+    fn the_audit_checks_the_half_after_an_odd_last_slot() {
         for scheme in [CuckooSet::canonical(3), CuckooSet::classic(3)] {
             let (plan, image) = built(&scheme, 501, &keys(300));
             let mut damaged = image.clone();

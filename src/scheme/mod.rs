@@ -477,7 +477,7 @@ pub enum Placing<K = u32> {
     Placed,
     /// All pairs have a slot, except for duplicates: this is the smallest duplicate key. One pair of each key is stored
     /// in the image.
-    Copy(K),
+    Duplicate(K),
     /// A pair has no slot left to try: the attempt has failed, and the image must not be used.
     Unplaced,
 }
@@ -489,10 +489,10 @@ impl<K: Ord + Copy> Placing<K> {
         for &(key, value) in pairs {
             match place(key, value) {
                 Placing::Placed => {}
-                Placing::Copy(key) => least = Some(least.map_or(key, |least| least.min(key))),
+                Placing::Duplicate(key) => least = Some(least.map_or(key, |least| least.min(key))),
                 Placing::Unplaced => return Placing::Unplaced,
             }
         }
-        least.map_or(Placing::Placed, Placing::Copy)
+        least.map_or(Placing::Placed, Placing::Duplicate)
     }
 }

@@ -49,7 +49,7 @@ mod tests {
     use crate::scheme::{BucketizedOf, Cuckoo, CuckooSet, Scheme, Signpost, SignpostOf};
 
     #[test]
-    fn numbers_say_which_scheme_and_what_it_holds() {
+    fn scheme_numbers_encode_scheme_and_types() {
         let said = |number: u32| SchemeNumber::of(number).map(|number| number.to_string());
         for (number, expected) in [
             (Cuckoo::ID, "cuckoo table"),

@@ -25,7 +25,7 @@ use bytemuck::NoUninit;
 
 use super::cuckoo::CuckooImage;
 use super::head::head;
-use super::stored::{made_by, stored};
+use super::stored::{equal_to_planned, stored};
 use super::{
     Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot,
 };
@@ -65,7 +65,7 @@ pub struct QuadraticPlan {
 impl QuadraticPlan {
     /// The plan, if its fields are valid together.
     fn checked(self) -> std::result::Result<Self, String> {
-        made_by(&Quadratic, self, 0)
+        equal_to_planned(&Quadratic, self, 0)
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
 
     /// An attempt fails exactly if two keys share a slot, which this test computes from the slots alone.
     #[test]
-    fn an_attempt_fails_by_the_first_two_keys_that_meet() {
+    fn attempts_fail_if_two_keys_share_a_slot() {
         let mut failed = 0;
         for attempt in 0..200 {
             let pairs: Vec<(u32, u32)> = (0..40).map(|i| (i, i)).collect();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_sees_a_pair_that_came_twice_to_its_slot() {
+    fn the_audit_detects_ages_above_1() {
         let (plan, mut image) = built(&[(1, 2), (3, 4)]);
         let at = image.iter().position(|&word| word != slot::EMPTY).expect("a pair");
         image[at] += 1 << slot::AGE_SHIFT;

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_shards_that_cannot_be_are_refused() {
+    fn invalid_numbers_of_shards_are_refused() {
         assert!(ShardOf::new(1, 0).is_ok() && ShardOf::new(MOST_SHARDS, 0).is_ok());
         assert!(ShardOf::new(0, 0).is_err() && ShardOf::new(MOST_SHARDS + 1, 0).is_err());
     }

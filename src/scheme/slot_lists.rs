@@ -141,7 +141,7 @@ pub fn place<L: Layout, F: SlotLists<Key = L::Key>>(
         let (word, there) = cell::<L>(image, at as usize);
         if word == mine {
             put_cell::<L>(image, at, (mine, value.max(there)));
-            return Placing::Copy(lists.key(goal));
+            return Placing::Duplicate(lists.key(goal));
         }
         if word < mine {
             put_cell::<L>(image, at, (mine, value));

@@ -65,11 +65,11 @@ pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The bytes of a plan of `S`, if their number is right; `scheme` is the scheme number stored with them.
-    pub(super) fn of<S: Scheme>(scheme: u32, stored: &'a [u8], room: usize) -> Result<Self, String> {
+    pub(super) fn of<S: Scheme>(scheme: u32, stored: &'a [u8], expected_bytes: usize) -> Result<Self, String> {
         if !S::has_id(scheme) {
             return Err(format!("its plan is of scheme number {scheme}, not of {}", S::NAME));
         }
-        Some(Fields(stored)).filter(|_| stored.len() == room).ok_or("its plan has the wrong length".into())
+        Some(Fields(stored)).filter(|_| stored.len() == expected_bytes).ok_or("its plan has the wrong length".into())
     }
 
     /// The field at an offset, which must be within the plan.
@@ -84,7 +84,7 @@ pub(super) fn known<T>(what: &str, code: u32, all: &[T]) -> Result<(), String> {
 }
 
 /// The plan, if it equals the one that this scheme creates for these slots and pairs.
-pub(super) fn made_by<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Result<S::Plan, String> {
+pub(super) fn equal_to_planned<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Result<S::Plan, String> {
     let request = Request { slots: plan.requested_slots(), pairs, seed: plan.seed(), attempt: plan.attempt() };
     let again = scheme.plan(request).map_err(|error| error.to_string())?;
     if again.with_rest_of(&plan) != plan {
@@ -120,7 +120,7 @@ mod tests {
 
     /// If bits of a plan are flipped one by one, every plan that its parameters would not create is rejected; and
     /// [`Plan::with_outside`] does not make such a plan acceptable.
-    fn hostile_bytes_make_no_plan<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
+    fn invalid_plans_are_refused<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
         let good = plan(scheme, 2);
         let (mut refused, mut accepted) = (0, 0);
         for bit in 0..8 * good.stored().len() {
@@ -138,7 +138,7 @@ mod tests {
             if S::NAME != "sorted" && !(S::NAME.starts_with("cuckoo") && plan.kind() == Kind::Classic) {
                 // The size of a stash depends on the keys.
                 let plan = plan.with_stash(0);
-                assert_eq!(made_by(&scheme, plan, 0), Ok(plan), "{}, bit {bit}", S::NAME);
+                assert_eq!(equal_to_planned(&scheme, plan, 0), Ok(plan), "{}, bit {bit}", S::NAME);
             }
             for value in [None, Some(0), Some(7)] {
                 let with = plan.with_outside(value);
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn plans_round_trip_as_they_were_stored_or_not_at_all() {
+    fn plans_round_trip_unless_they_are_invalid() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
                 $(for &kind in crate::scheme::$scheme::KINDS {
                     let scheme = crate::scheme::$scheme::of_kind(kind);
                     the_salt_is_not_stored(&scheme);
-                    hostile_bytes_make_no_plan(&scheme);
+                    invalid_plans_are_refused(&scheme);
                 })*
             };
         }

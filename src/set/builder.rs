@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 use crate::table::{Contents, Duplicates, HashTable, TableBuilder, table_estimate, table_settings};
 
-/// Builds sets; made by [`HashSet::builder`].
+/// Builds sets; created by [`HashSet::builder`].
 ///
 /// ```
 /// use koel::{Bucketized, Cpu, HashSet};

@@ -16,7 +16,7 @@ use crate::scheme::{Key, Scheme};
 use crate::table::{Digest, Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
 use crate::threads;
 
-/// Builds tables in shards; made by [`Sharded::builder`].
+/// Builds tables in shards; created by [`Sharded::builder`].
 ///
 /// ```
 /// use koel::{Cpu, Duplicates, Sharded, Signpost};
@@ -303,7 +303,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         Ok(MemoryEstimate {
             image: beside(shard.image, shard.image),
             build: beside(shard.build, shard.image),
-            build_with_copies: beside(shard.build_with_copies, shard.image),
+            build_with_duplicates: beside(shard.build_with_duplicates, shard.image),
             insert: beside(shard.insert, shard.image.saturating_add(changed)),
         })
     }

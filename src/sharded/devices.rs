@@ -150,7 +150,7 @@ mod tests {
     use crate::scheme::Violation;
 
     #[test]
-    fn results_are_in_order_and_errors_are_one() {
+    fn results_are_in_order_and_one_error_is_reported() {
         for devices in [1, 2, 3, 9] {
             let items: Vec<usize> = (0..7).collect();
             let done = on_devices(devices, items.clone(), &|shard, item| Ok((shard, 10 * item)));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_the_callers() {
+    fn panics_propagate_to_the_caller() {
         let panics =
             || drop(on_devices(3, vec![0, 1, 2], &|shard, _| if shard == 1 { panic!("planted") } else { Ok(()) }));
         assert!(std::panic::catch_unwind(panics).is_err());

@@ -132,7 +132,7 @@ pub(super) fn all_shards<B: Runs<S>, S: Scheme, T: Send + Sync>(
         let (shard, digest) = open(&devices[place.shard % devices.len()], part)
             .map_err(|error| of_shard(place.file, place.shard, error))?;
         let table = keys(&shard);
-        place.check(table.plan().seed(), all.first().is_none_or(|first| table.is_made_as(keys(first))))?;
+        place.check(table.plan().seed(), all.first().is_none_or(|first| table.has_parameters_of(keys(first))))?;
         all.push(shard);
         Ok(digest)
     })?;

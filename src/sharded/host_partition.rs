@@ -9,7 +9,7 @@
 //! A column is partitioned by `rows`, and answers return by `places`. Each thread writes to a part of its own: the rows
 //! of a shard, or the places of a chunk.
 //!
-//! Exchange.rs and device_lookup.rs partition columns and queries on the devices instead.
+//! `exchange.rs` and `device_lookup.rs` partition columns and queries on the devices instead.
 
 use crate::backend::Word;
 use crate::error::Result;
@@ -140,7 +140,7 @@ impl Partitioned {
         });
     }
 
-    /// As [`scatter_answers`](Self::bring_back), for words without bits.
+    /// As [`scatter_answers`](Self::scatter_answers), for words without bits.
     pub(super) fn scatter_words<T: Word>(&self, partitioned: &[T], to: &mut [T]) {
         each((to, Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, chunks))| {
             to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = partitioned[place]);
@@ -164,7 +164,7 @@ impl Partitioned {
         });
     }
 
-    /// As [`scatter_answers`](Self::bring_back), for bits without words.
+    /// As [`scatter_answers`](Self::scatter_answers), for bits without words.
     pub(super) fn scatter_bits(&self, hits: &[u8], found: &mut [u32]) {
         each((Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (Per(_, found), Per(_, chunks))| {
             self.bits(&chunks[0], hits, found);

@@ -64,7 +64,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let (which, digests) = each_shard(&mut file, &mut |place, part| {
             let (table, digest) = HashTable::open_with_digest(&devices[0], part, Contents::Map)
                 .map_err(|error| file::of_shard(place.file, place.shard, error))?;
-            place.check(table.plan().seed(), first.as_ref().is_none_or(|first| table.is_made_as(first)))?;
+            place.check(table.plan().seed(), first.as_ref().is_none_or(|first| table.has_parameters_of(first)))?;
             has_own_keys(place.which, place.shard, &table).map_err(|error| damaged(place.file, error))?;
             len += table.len() as u64;
             first.get_or_insert(table);

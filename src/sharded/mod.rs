@@ -1,24 +1,24 @@
 //! Hash tables in shards over several devices, each shard a table of its own; joins and groups over several devices.
 //!
 //! ```text
-//! host_partition.rs  partitions rows by shard on the host, and returns answers in the order of the rows
-//! exchange.rs   partitions rows by shard on the devices, and gathers the rows of each shard
-//! device_lookup.rs  partitions queries by shard on the devices, and returns the answers
-//! devices.rs    runs work on all devices at a time
-//! builder.rs    parameters, builds
-//! reading.rs    get, contains, pairs, digest, audit, stats
-//! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
-//! file.rs       one file for all shards
-//! host_resident.rs  lookups in a file whose shards do not fit in memory together
-//! host.rs       lookups on devices whose memory the shards do not fit in
-//! spilled.rs    builds of more rows than fit in memory, into a file
-//! replicated.rs the same table on each device
+//! host_partition.rs     partitions rows by shard on the host, and returns answers in the order of the rows
+//! exchange.rs           partitions rows by shard on the devices, and gathers the rows of each shard
+//! device_lookup.rs      partitions queries by shard on the devices, and returns the answers
+//! devices.rs            runs work on all devices at a time
+//! builder.rs            parameters, builds
+//! reading.rs            get, contains, pairs, digest, audit, stats
+//! change.rs             insert, upsert, remove, compact, rebuild: of all shards or of none
+//! file.rs               one file for all shards
+//! host_resident.rs      lookups in a file whose shards do not fit in memory together
+//! host.rs               lookups on devices whose memory the shards do not fit in
+//! spilled.rs            builds of more rows than fit in memory, into a file
+//! replicated.rs         the same table on each device
 //!
-//! set.rs        sets: tables in shards whose values are 0
-//! multi/        multivalue tables
-//! join.rs       indices of right columns, which are multivalue tables of row numbers, and joins
-//! join_by_left_rows.rs   joins in which each device has an index of all right rows
-//! group.rs      distinct keys, ids and aggregates of columns: by one device, or in pieces by key
+//! set.rs                sets: tables in shards whose values are 0
+//! multi/                multivalue tables
+//! join.rs               indices of right columns, which are multivalue tables of row numbers, and joins
+//! join_by_left_rows.rs  joins in which each device has an index of all right rows
+//! group.rs              distinct keys, ids and aggregates of columns: by one device, or in pieces by key
 //! ```
 //!
 //! ```text

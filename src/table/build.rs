@@ -29,21 +29,21 @@ use crate::scheme::{FIRST_SALTED, Plan, Request, Scheme};
 /// How a loop of attempts ended.
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
     Built(Image<B, S>),
-    /// Some key occurs more than once; the smallest such key.
-    Copies(S::Key),
+    /// The smallest key that occurs more than once.
+    Duplicates(S::Key),
 }
 
 impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
-    /// The image, of rows that are to be distinct.
+    /// The image, for rows that must be distinct.
     pub(super) fn of_distinct(self) -> Result<Image<B, S>> {
         match self {
             Outcome::Built(image) => Ok(image),
-            Outcome::Copies(key) => Err(Error::DuplicateKey { key: key.into() }),
+            Outcome::Duplicates(key) => Err(Error::DuplicateKey { key: key.into() }),
         }
     }
 }
 
-/// Builds from pairs in which a key may occur more than once. Their widths are checked by the caller.
+/// Builds from pairs that may have duplicate keys. The caller has checked their widths.
 pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
@@ -62,7 +62,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     try_all(&mut rows.settled(backend, settings.duplicates)?)?.of_distinct()
 }
 
-/// Refuses keys and values that are too wide for this scheme's slots.
+/// Returns an error for keys and values that are too wide for this scheme's slots.
 pub(super) fn check_limits<B: HashBackend, S: Scheme>(
     backend: &B,
     scheme: &S,
@@ -82,12 +82,12 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
 
 const KEYS_TOO_WIDE: &str = "use canonical tables, or another scheme";
 
-/// Refuses keys that are too wide for this scheme's slots.
+/// Returns an error for keys that are too wide for this scheme's slots.
 pub(super) fn check_keys<B: HashBackend, S: Scheme>(backend: &B, scheme: &S, keys: &B::Buffer<S::Key>) -> Result<()> {
     check_width(backend, "key", keys, scheme.limits().key_bits, KEYS_TOO_WIDE)
 }
 
-/// Refuses a column with a number of more than this many bits.
+/// Returns an error for numbers of more than this many bits.
 fn check_width<B: HashBackend, T: Word>(
     backend: &B,
     what: &'static str,
@@ -102,7 +102,7 @@ fn check_width<B: HashBackend, T: Word>(
     if given >> bits == 0 { Ok(()) } else { Err(Error::TooWide { what, given, bits, advice }) }
 }
 
-/// Tries one set of constants after the other, beginning with attempt `first`, before which all are known to fail.
+/// Makes attempts with different constants, starting with attempt `first`; all earlier ones are known to fail.
 pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
@@ -114,31 +114,31 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let pairs = rows.len();
     let most = scheme.limits().pairs;
     if pairs > most {
-        if let Some(least) = rows.least_copy(backend)? {
-            return Ok(Outcome::Copies(least));
+        if let Some(least) = rows.least_duplicate(backend)? {
+            return Ok(Outcome::Duplicates(least));
         }
         let what = "pairs for a table of this scheme";
         return Err(Error::TooLarge { what, requested: pairs, most });
     }
     let mut plan = match scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 }) {
         Ok(plan) => plan,
-        // This number of pairs is too large for a table, but they may fit without their duplicates.
+        // There are too many pairs for a table, but they may fit without their duplicates.
         Err(error @ Error::TooLarge { .. }) => {
-            return rows.least_copy(backend)?.map(Outcome::Copies).ok_or(error);
+            return rows.least_duplicate(backend)?.map(Outcome::Duplicates).ok_or(error);
         }
         Err(error) => return Err(error),
     };
     let mut tried = 0;
     let mut unplaced = pairs.saturating_sub(capacity(&plan));
-    // More pairs than room can only be built if some are copies, which the check below finds out.
+    // More pairs than the capacity fit only if some are duplicates, which the check below detects.
     let last = if unplaced > 0 { 0 } else { settings.attempts };
     let too_high = scheme.gives_up_above().map(|most| plan.slots() < most.slots_for(pairs));
     let mut salted = None;
     for attempt in first..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
         if plan.takes_salt() && attempt >= FIRST_SALTED {
-            if let Some(least) = rows.least_copy(backend)? {
-                return Ok(Outcome::Copies(least));
+            if let Some(least) = rows.least_duplicate(backend)? {
+                return Ok(Outcome::Duplicates(least));
             }
             if salted.is_none() {
                 salted = Some(salt::of(backend, settings.seed, rows.keys())?);
@@ -149,26 +149,26 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         tried += 1;
         unplaced = placed.unplaced;
         if unplaced == 0 {
-            if let Some(least) = placed.least_copy {
+            if let Some(least) = placed.least_duplicate {
                 rows.found(least);
-                return Ok(Outcome::Copies(least));
+                return Ok(Outcome::Duplicates(least));
             }
             return Ok(Outcome::Built(Image::of_pairs(plan.with_stash(placed.stash), image, pairs, placed.outside)));
         }
         drop(image);
-        if let Some(least) = rows.least_copy(backend)? {
-            return Ok(Outcome::Copies(least));
+        if let Some(least) = rows.least_duplicate(backend)? {
+            return Ok(Outcome::Duplicates(least));
         }
         if too_high == Some(true) && salted.is_some() && hopeless(unplaced, pairs) {
             break;
         }
     }
-    if let Some(least) = rows.least_copy(backend)? {
-        return Ok(Outcome::Copies(least));
+    if let Some(least) = rows.least_duplicate(backend)? {
+        return Ok(Outcome::Duplicates(least));
     }
     if tried > 0
         && scheme.names_crowds()
-        // The keys are wanted for the error's sake only: where they cannot be had, it is the plainer one.
+        // The keys only make the error more precise. Without them, the plainer one is returned.
         && let Ok(keys) = backend.download(rows.keys())
         && let Some(crowd) = S::crowd(&plan, &keys)
     {

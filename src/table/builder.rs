@@ -23,12 +23,12 @@ impl Duplicates {
     pub const ALL: [Duplicates; 3] = [Duplicates::Error, Duplicates::KeepFirst, Duplicates::KeepLast];
 }
 
-/// How the number of slots is chosen.
+/// How the number of slots is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// The scheme's default load.
     Default,
-    /// As many as this load needs. A table that grows is rebuilt to keep it.
+    /// The number that this load requires. A table that grows is rebuilt to keep it.
     Load(Load),
     /// A fixed number.
     Slots(u64),
@@ -100,7 +100,7 @@ impl Settings {
     }
 }
 
-/// Builds tables; made by [`HashTable::builder`].
+/// Builds tables; created by [`HashTable::builder`].
 ///
 /// ```
 /// use koel::{Cpu, Cuckoo, Duplicates, HashTable};
@@ -128,7 +128,7 @@ pub struct TableBuilder<S: Scheme> {
 /// A fixed size, which batches do not change.
 #[derive(Clone, Copy, Debug)]
 enum Fixed {
-    /// As many slots as this number of pairs needs.
+    /// The slots that this number of pairs requires.
     Pairs(u64),
     /// This many slots.
     Slots(u64),
@@ -156,7 +156,7 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
-    /// The builder that makes tables of this scheme and these settings.
+    /// A builder for tables with this scheme and these settings.
     pub(super) fn of(scheme: S, settings: &Settings) -> Self {
         let Settings { size, seed, duplicates, attempts, contents, key_type, value_type } = *settings;
         let (load, fixed) = match size {
@@ -167,7 +167,7 @@ impl<S: Scheme> TableBuilder<S> {
         TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type, value_type }
     }
 
-    /// Rejects parameters that no table can have, before any work is done.
+    /// Rejects invalid parameters before any work is done.
     pub(crate) fn check(&self) -> Result<()> {
         self.settings().map(drop)
     }
@@ -268,10 +268,10 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Builds a table of `keys[i] -> values[i]` on a device.
     ///
-    /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables
-    /// and perfect ones are built by one thread of this machine), the transfer of 8 bytes a pair, and
-    /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If there are duplicates and one of each key is
-    /// kept, also a sort and a second build.
+    /// Cost: one to two random accesses per pair at the default loads (`docs/canonical-layout.md`; the host builds
+    /// classic Horton tables and perfect tables on one thread), the transfer of 8 bytes per pair, and
+    /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If there are duplicates and one pair of each key
+    /// is kept, also a sort and a second build.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, if too
@@ -325,7 +325,7 @@ impl<S: Scheme> TableBuilder<S> {
     /// ```
     ///
     /// # Errors
-    /// As [`build`](Self::build), where no such table can exist.
+    /// As [`build`](Self::build), if no such table can exist.
     pub fn memory_estimate(&self, pairs: u64) -> Result<MemoryEstimate> {
         let settings = self.settings()?;
         let rebuilds = self.scheme.updates() == Updates::Rebuild || !matches!(settings.size, Size::Slots(_));
@@ -336,7 +336,7 @@ impl<S: Scheme> TableBuilder<S> {
             Ok(Footprint { image: words.saturating_mul(8), scratch, cells: plan.cells() })
         };
         let now = table(pairs)?;
-        // Where no table of twice the pairs can exist, such a batch is refused before it takes memory.
+        // If no table of twice the pairs can exist, such a batch is refused before it takes memory.
         let twice = table(pairs.saturating_mul(2)).or_else(|error: Error| match error {
             Error::TooLarge { .. } => Ok(now),
             _ => Err(error),
@@ -379,69 +379,69 @@ impl<S: Scheme> TableBuilder<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryEstimate {
-    /// The finished table, at the first attempt. Perfect spatial hashes grow with each attempt that fails; the figures
-    /// of builds have room for that.
+    /// The finished table, after the first attempt. Perfect spatial hashes grow with each failed attempt; the estimates
+    /// of builds include some growth.
     pub image: u64,
-    /// While it is built: the table, its input, and what the build needs besides.
+    /// During the build: the table, its input, and scratch space.
     pub build: u64,
-    /// While it is built if keys occur more than once and one pair of each is to stay.
-    pub build_with_copies: u64,
-    /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
-    /// the batch. With a load, or if every batch rebuilds the table: also all pairs, and the rebuilt table. If a table
-    /// of twice the pairs cannot exist, the estimate is for the same size. Salted tables ([`Plan::salt`]), which occur
-    /// only with chosen keys, are rebuilt by every batch, as those with a load are.
+    /// During the build, if there are duplicate keys and one pair of each key is kept.
+    pub build_with_duplicates: u64,
+    /// During the insertion of a batch of as many pairs again. With a capacity: the table, a copy of it, and the batch.
+    /// With a load, or if every batch rebuilds the table: also all pairs, and the rebuilt table. If a table of twice
+    /// the pairs cannot exist, the estimate is for the same size. Salted tables ([`Plan::salt`]), which occur only with
+    /// chosen keys, are rebuilt by every batch like those with a load.
     pub insert: u64,
 }
 
-/// The memory of a table with a number of pairs.
+/// The memory of a table with a given number of pairs.
 #[derive(Clone, Copy)]
 struct Footprint {
-    /// Bytes of its image.
+    /// Bytes of the image.
     image: u64,
-    /// Additional bytes that its build needs.
+    /// Additional bytes of the build.
     scratch: u64,
-    /// Places of pairs.
+    /// The number of cells.
     cells: u64,
 }
 
-/// A saturating sum: no device has that many bytes.
+/// A saturating sum.
 fn sum<const N: usize>(bytes: [u64; N]) -> u64 {
     bytes.into_iter().fold(0, u64::saturating_add)
 }
 
 impl MemoryEstimate {
-    /// The estimate for a table as it is `now` with this many pairs, and as it is built for `twice` as many.
+    /// The estimate for a table that has the footprint `now`, and `twice` with twice the pairs.
     fn new(now: Footprint, twice: Footprint, pairs: u64, rebuilds: bool, rule: Duplicates) -> Self {
         let input = pairs.saturating_mul(8);
         let several = |times: u64| input.saturating_mul(times);
-        // Keys, values and a bitmap of all cells, and the pairs picked out of them.
+        // Keys, values and a bitmap of all cells, and the pairs selected from them.
         let decoded = |cells: u64| sum([cells.saturating_mul(8), cells / 8, input]);
-        // The batch with each key once, and its parts that are new and known.
+        // The batch with one pair per key, split into new and known keys.
         let split = if rule == Duplicates::Error { 0 } else { several(2) };
         let built = sum([now.image, now.scratch]);
         let in_place = sum([now.image, now.image, now.scratch, input]);
-        // The old table with: what is decoded of it; its pairs, the batch, and both together; the batch, all pairs, and
-        // the table that they are built into.
+        // The old table, together with the largest of: its decoded cells; its pairs, the batch, and both concatenated;
+        // the batch, all pairs, and the new table.
         let rebuilt = sum([now.image, input, decoded(now.cells)]).max(sum([now.image, several(5)])).max(sum([
             now.image,
             several(3),
             twice.image,
             twice.scratch,
         ]));
-        // The input with twice its size to sort it in, and the counts of the sort; or sorted, with a bitmap, and what
-        // that picks.
+        // The input and twice its size for sorting it, and the counts of the sort; or the sorted input, a bitmap, and
+        // the selected pairs.
         let picked = sum([several(3), sorted::counts_bytes(pairs).max(pairs / 8)]);
         MemoryEstimate {
             image: now.image,
             build: sum([built, input]),
-            build_with_copies: picked.max(sum([built, several(2)])),
+            build_with_duplicates: picked.max(sum([built, several(2)])),
             insert: sum([if rebuilds { rebuilt } else { in_place }, split]),
         }
     }
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// The pairs of two host slices on this table's device.
+    /// Uploads pairs to this table's device.
     pub(super) fn upload_pairs(&self, keys: &[S::Key], values: &[S::Value]) -> Result<PairsOf<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         Ok(Pairs { keys: self.backend.upload(keys)?, values: self.backend.upload(values)? })
@@ -455,8 +455,8 @@ mod tests {
 
     const N: u64 = 1_000_000;
 
-    /// Both for a table that is sized by its load and for one that always builds again: at the end of an insert there
-    /// are the old table, the batch, and a build of all pairs with its input.
+    /// For a table sized by its load and one that is always rebuilt: at the end of an insert, memory holds the old
+    /// table, the batch, and a build of all pairs with its input.
     fn of_twice_the_pairs<S: Scheme>()
     where
         Cpu: Runs<S>,
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_as_many_pairs_again_is_built_with_all_of_them() {
+    fn estimates_include_the_rebuild_of_a_batch_as_large_as_the_table() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
                 $(of_twice_the_pairs::<crate::scheme::$scheme>();)*

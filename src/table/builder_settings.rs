@@ -1,9 +1,8 @@
 //! The settings that the builders of all structures share: those of the table inside the structure.
 
-/// Gives a builder with a [`TableBuilder`](super::TableBuilder), or one of shards, in its field `table` that builder's
-/// settings.
+/// Adds the settings of the builder in the field `table`, a [`TableBuilder`](super::TableBuilder) or one of shards.
 ///
-/// `$what` is what a slot holds there, as the docs say it.
+/// `$what` is the docs' word for the content of a slot.
 macro_rules! table_settings {
     ($builder:ident $(<$V:ident: $bound:path>)?, $what:literal) => {
         impl<S: $crate::scheme::Scheme $(, $V: $bound)?> $builder<S $(, $V)?> {
@@ -65,10 +64,10 @@ macro_rules! table_estimate {
         impl<S: $crate::scheme::Scheme $(, $V: $bound)?> $builder<S $(, $V)?> {
             /// Estimates the memory of a table of this many distinct keys before it is built; see
             /// [`TableBuilder::memory_estimate`](crate::TableBuilder::memory_estimate). `build` documents the memory of
-            /// the structure besides its table.
+            /// the structure in addition to its table.
             ///
             /// # Errors
-            /// As a build, where no such table can exist.
+            /// As a build, if no such table can exist.
             pub fn memory_estimate(&self, keys: u64) -> $crate::Result<$crate::table::MemoryEstimate> {
                 self.table.memory_estimate(keys)
             }

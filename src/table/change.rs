@@ -1,4 +1,4 @@
-//! Changes of a table. A change is made next to the table, and replaces it after it has succeeded.
+//! Changes of a table. A change is prepared separately, and replaces the table's state after it has succeeded.
 
 use super::rows::Rows;
 use super::{HashTable, Image, Inserted, Pairs, PairsOf, build};
@@ -6,26 +6,26 @@ use crate::backend::{HashBackend, Runs, Word};
 use crate::error::Result;
 use crate::scheme::{Key, Request, Scheme};
 
-/// What a table is to become, built separately.
+/// The new state of a table, built separately.
 pub(crate) struct Change<B: HashBackend, S: Scheme> {
     pub(super) image: Image<B, S>,
     pub(super) inserted: Inserted,
 }
 
 impl<B: HashBackend, S: Scheme> Change<B, S> {
-    /// One that inserts nothing.
+    /// A change that inserts nothing.
     pub(super) fn of(image: Image<B, S>) -> Self {
         Change { image, inserted: Inserted::default() }
     }
 
-    /// What it inserts.
+    /// What the change inserts.
     pub(crate) fn inserted(&self) -> Inserted {
         self.inserted
     }
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Makes a change, if there is one, once the device has really finished it.
+    /// Applies a change, if there is one, after the device has finished it.
     pub(super) fn adopt_change(&mut self, change: Option<Change<B, S>>) -> Result<Inserted> {
         let Some(change) = change else { return Ok(Inserted::default()) };
         let inserted = change.inserted;
@@ -34,12 +34,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(inserted)
     }
 
-    /// Makes a change. The caller has waited for the device.
+    /// Applies a change. The caller has waited for the device.
     pub(crate) fn take(&mut self, change: Change<B, S>) {
         self.image = change.image;
     }
 
-    /// A copy of the table to work on.
+    /// A copy of the table's state to work on.
     pub(super) fn copied(&self) -> Result<Image<B, S>> {
         self.image.copied(&self.backend)
     }
@@ -50,13 +50,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// A table of these pairs with this many slots, from the first attempt.
-    pub(super) fn built_afresh(&self, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
+    pub(super) fn built_from_first_attempt(&self, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
         self.built_from(0, slots, pairs)
     }
 
-    /// The same, where all attempts before this one are known to fail.
+    /// The same, from this attempt on; all earlier ones are known to fail.
     pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
-        // Distinct they are, unless a mapped file lies.
+        // They are distinct, unless a mapped file is inconsistent.
         let mut rows = Rows::of(&pairs.keys, &pairs.values);
         build::attempts(&self.backend, &self.scheme, &self.settings, slots, attempt, &mut rows)?.of_distinct()
     }
@@ -67,7 +67,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 }
 
 impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
-    /// These pairs, then others.
+    /// These pairs, followed by others.
     pub(super) fn followed_by(&self, backend: &B, keys: &B::Buffer<K>, values: &B::Buffer<V>) -> Result<Self> {
         Ok(Pairs { keys: backend.concat(&self.keys, keys)?, values: backend.concat(&self.values, values)? })
     }

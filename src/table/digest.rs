@@ -48,7 +48,7 @@ pub(super) struct Header {
 
 const _: () = assert!(size_of::<Header>() == 48);
 
-/// The BLAKE3 hash of a table's header and image: equal digests, equal tables.
+/// The BLAKE3 hash of a table's header and image. Tables with equal digests are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -105,7 +105,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(hasher.finalize().into())
     }
 
-    /// Header and plan, padded with zeros, and the salt of a table that has one.
+    /// Header and plan, padded with zeros, and the salt if there is one.
     pub(super) fn header(&self) -> [u8; HEADER_BYTES] {
         let Image { ref plan, pairs, tombstones, .. } = self.image;
         let (stored, salt) = (plan.stored(), plan.salt());
@@ -129,7 +129,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         bytes
     }
 
-    /// Hands the image to `sink` piece by piece, in order.
+    /// Passes the image to `sink` in pieces, in order.
     pub(super) fn read_image(&self, mut sink: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         let image = self.image();
         let mut piece = memory::zeroed(CHUNK_WORDS.min(image.len()))?;

@@ -21,24 +21,24 @@ use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Ru
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Key, Kind, Load, Plan, Request, Scheme, Value};
 
-/// Far from where four functions fail, so that a second attempt is rare.
+/// Far below the load at which four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
 /// Attempts before the sort. Even with 16 slots only one attempt in 2,000 fails, so random keys never need the sort.
 const ATTEMPTS: u32 = 4;
-/// Salted attempts after it.
+/// Salted attempts after the sort.
 const SALTED_ATTEMPTS: u32 = 64;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that occurs more than once.
-pub(super) fn least_copy<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<K>> {
+pub(super) fn least_duplicate<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<K>> {
     let rows = backend.iota(keys.len())?;
     match positions_by_table(backend, keys, &rows)? {
-        Some(table) => Ok(table.least_copy),
-        None => sorted(backend, keys, &rows)?.least_copy(backend),
+        Some(table) => Ok(table.least_duplicate),
+        None => sorted(backend, keys, &rows)?.least_duplicate(backend),
     }
 }
 
-/// A bitmap of which `keys` are among `wanted`, whose keys may occur more than once.
+/// A bitmap of the `keys` that are among `wanted`, which may contain duplicates.
 pub(super) fn among<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -48,7 +48,7 @@ pub(super) fn among<B: Runs<K::Rows>, K: Key>(
     backend.contains(&table.plan, &table.image, keys)
 }
 
-/// The pairs that stay under `rule`, in ascending order of keys.
+/// The pairs that are kept under `rule`, in ascending order of keys.
 pub(super) fn one_of_each<B: Relational, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -56,11 +56,11 @@ pub(super) fn one_of_each<B: Relational, K: Key, V: Value>(
     rule: Duplicates,
 ) -> Result<Pairs<B, K, V>> {
     let (keys, values) = backend.sort_pairs(keys, values)?;
-    let staying = if rule == Duplicates::KeepFirst { backend.heads(&keys)? } else { backend.tails(&keys)? };
-    Pairs { keys, values }.select(backend, &staying, true)
+    let kept = if rule == Duplicates::KeepFirst { backend.heads(&keys)? } else { backend.tails(&keys)? };
+    Pairs { keys, values }.select(backend, &kept, true)
 }
 
-/// What pairs in ascending order of keys hold for one key. A read from the device a step of the halving.
+/// The value of one key in pairs in ascending order of keys. A binary search, with a read from the device per step.
 pub(super) fn value_of<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     sorted: &Pairs<B, K, V>,
@@ -95,7 +95,7 @@ pub(crate) fn occupied<B: Kernels<S>, S: Scheme>(
 }
 
 impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
-    /// The pairs whose bit is `keep`, in their order.
+    /// The pairs whose bit equals `keep`, in order.
     pub(super) fn select(&self, backend: &B, bits: &B::Buffer<u32>, keep: bool) -> Result<Self> {
         let (keys, values) = backend.select_pairs(bits, keep, &self.keys, &self.values)?;
         Ok(Pairs { keys, values })
@@ -103,8 +103,8 @@ impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
 }
 
 impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
-    /// The smallest key that occurs more than once, of pairs in ascending order of keys.
-    fn least_copy(&self, backend: &B) -> Result<Option<K>> {
+    /// The smallest duplicate key in pairs in ascending order of keys.
+    fn least_duplicate(&self, backend: &B) -> Result<Option<K>> {
         let duplicates = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
         let mut least = [K::default()];
         if duplicates.is_empty() {
@@ -115,11 +115,11 @@ impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     }
 }
 
-/// A canonical cuckoo table, and whether keys occurred more than once.
+/// A canonical cuckoo table, and whether there were duplicate keys.
 pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
     pub(crate) plan: <K::Rows as Scheme>::Plan,
     pub(crate) image: B::Buffer<u64>,
-    pub(crate) least_copy: Option<K>,
+    pub(crate) least_duplicate: Option<K>,
 }
 
 /// A table that keeps, for each key, the pair with the greatest value.
@@ -137,7 +137,7 @@ pub(crate) fn positions<B: Runs<K::Rows>, K: Key>(
     }
 }
 
-/// `None` if all attempts fail, or no table has room for this many rows.
+/// `None` if all attempts fail, or if there are too many rows for a table.
 fn positions_by_table<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -150,13 +150,13 @@ fn positions_by_table<B: Runs<K::Rows>, K: Key>(
         };
         let (image, placed) = Kernels::<K::Rows>::build(backend, &plan, keys, values)?;
         if placed.unplaced == 0 {
-            return Ok(Some(Positions { plan, image, least_copy: placed.least_copy }));
+            return Ok(Some(Positions { plan, image, least_duplicate: placed.least_duplicate }));
         }
     }
     Ok(None)
 }
 
-/// The pairs by ascending keys, those of a key by ascending values.
+/// The pairs in ascending order of keys, and of values within a key.
 fn sorted<B: Relational, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -168,14 +168,14 @@ fn sorted<B: Relational, K: Key>(
     Ok(Pairs { keys, values })
 }
 
-/// The same for keys of any choice: by two sorts and, once or so, a table.
+/// The same for any keys: two sorts, and one or a few builds.
 fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
     values: &B::Buffer<u32>,
 ) -> Result<Positions<B, K>> {
     let sorted = sorted(backend, keys, values)?;
-    let least_copy = sorted.least_copy(backend)?;
+    let least_duplicate = sorted.least_duplicate(backend)?;
     let pairs = sorted.select(backend, &backend.tails(&sorted.keys)?, true)?;
     drop(sorted);
     let salt = salt::of(backend, SEED, &pairs.keys)?;
@@ -184,7 +184,7 @@ fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
         let plan = plan::<K>(&pairs.keys, attempt)?.with_salt(Some(salt));
         let (image, placed) = Kernels::<K::Rows>::build(backend, &plan, &pairs.keys, &pairs.values)?;
         if placed.unplaced == 0 {
-            return Ok(Positions { plan, image, least_copy });
+            return Ok(Positions { plan, image, least_duplicate });
         }
         unplaced = placed.unplaced;
     }
@@ -204,9 +204,9 @@ mod tests {
     use crate::Cpu;
     use crate::scheme::hash::SplitMix64;
 
-    /// Both ways are of use to the same callers: the same least copy, and of each key the greatest value.
+    /// Both functions return the same smallest duplicate, and the same greatest value of each key.
     #[test]
-    fn the_sort_reports_what_the_table_reports() -> Result<()> {
+    fn sort_and_table_report_the_same() -> Result<()> {
         let cpu = Cpu::new();
         let mut stream = SplitMix64::new(5);
         for (len, keys) in [(0, 1), (1, 1), (300, 50), (300, u32::MAX), (20_000, 9_000)] {
@@ -215,7 +215,7 @@ mod tests {
             let (column, values) = (cpu.upload(&column)?, cpu.upload(&values)?);
             let direct = positions(&cpu, &column, &values)?;
             let sorted = positions_by_sort(&cpu, &column, &values)?;
-            assert_eq!(sorted.least_copy, direct.least_copy, "{len} rows");
+            assert_eq!(sorted.least_duplicate, direct.least_duplicate, "{len} rows");
             let mut lists = Vec::new();
             for table in [direct, sorted] {
                 let pairs = occupied::<Cpu, crate::Cuckoo>(&cpu, &table.plan, &table.image)?;

@@ -41,7 +41,7 @@ pub struct FileInfo {
     pub scheme: u32,
     /// Canonical or classic.
     pub kind: Kind,
-    /// What the table is used for: as a map, or as a part of another structure.
+    /// The structure that the table belongs to.
     pub contents: Contents,
     /// Bits of its keys, 32 or 64.
     pub key_bits: u32,
@@ -199,7 +199,7 @@ impl<'a> Source<'a> {
         Ok(settings)
     }
 
-    /// The image with these words, and its counts from the file.
+    /// The image with these words, and the counts in the file.
     fn image_of<B: HashBackend, S: Scheme>(&self, plan: S::Plan, buffer: B::Buffer<u64>) -> Image<B, S> {
         let Header { pairs, tombstones, .. } = self.header;
         Image { plan, buffer, pairs, tombstones }
@@ -217,14 +217,14 @@ impl<'a> Source<'a> {
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Writes the table to a file, and returns its digest. The file appears under its name only when it is complete and
-    /// on the disk. A pipe or a device is written through.
+    /// on the disk. Pipes and devices are written directly.
     ///
-    /// A file that had the name before is replaced by a new one of its mode and, where the system allows it, its owner.
-    /// Links are followed, and stay. Tables that are mapped from the old file keep it. So do its other hard links.
+    /// An existing file of this name is replaced by a new one with its mode and, if the system allows it, its owner.
+    /// Links are followed and kept. Tables that are mapped from the old file, and its other hard links, keep the old
+    /// contents.
     ///
-    /// Cost: the image is read from the device in pieces of 8 MiB. The folder is listed once, in search of what saves
-    /// that were killed left there. Equal canonical tables give equal files, whatever device and order they were built
-    /// from.
+    /// Cost: the image is read from the device in pieces of 8 MiB. The folder is listed once, to remove what killed
+    /// saves left there. Equal canonical tables give equal files, whatever device and order they were built from.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -238,10 +238,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    /// [`Error::Io`], or what the device reports. An existing file of this name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        // The table of a multivalue table, on its own, is a map of keys to numbers.
+        // Saved by itself, the table of a multivalue table is a map from keys to numbers.
         let contents = match self.settings.contents {
             Contents::Multi => Contents::Map,
             contents => contents,
@@ -249,7 +249,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         write_whole(path, &mut |file| Ok(self.write_to(file, path, contents)?.0))
     }
 
-    /// Writes the table at the file's end; its path is for messages. The digest, and how many bytes it wrote.
+    /// Appends the table to the file, whose path is for messages. Returns the digest and the number of bytes written.
     pub(crate) fn write_to(&self, file: &mut File, path: &Path, contents: Contents) -> Result<(Digest, u64)> {
         let io = |source| Error::Io { path: path.into(), source };
         threads::ready()?;
@@ -287,7 +287,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Self::open_with_digest(backend, section, contents)?.0)
     }
 
-    /// The same, and the digest.
+    /// The same, with the digest.
     pub(crate) fn open_with_digest(backend: &B, section: Section<'_>, contents: Contents) -> Result<(Self, Digest)> {
         let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;
@@ -341,21 +341,21 @@ where
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a table of this scheme.
     #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees this.
         unsafe { Self::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Map) }
     }
 
     /// [`open_mapped`](Self::open_mapped) of a table that is a part of a structure.
     ///
     /// # Safety
-    /// As there.
+    /// As [`open_mapped`](Self::open_mapped).
     #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub(crate) unsafe fn open_mapped_part(backend: &Cpu, section: Section<'_>, contents: Contents) -> Result<Self> {
         let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
-        // SAFETY: the caller promises of the whole file what is needed of the image.
+        // SAFETY: the caller guarantees for the whole file what the image requires.
         let words = unsafe { Memory::map_file(&source.section.file, source.image_at(), plan.word_count()?)? };
         let image = source.image_of(plan, words);
         Ok(HashTable { backend: backend.clone(), scheme, settings, image })

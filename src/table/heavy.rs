@@ -16,13 +16,13 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Key, Value};
 
-/// The number of rows at the start or the end in which the pair that stays is searched. A key with 1/64 of all rows, in
-/// random order, is missing from them with probability e^-256.
+/// The number of first or last rows in which the pair to keep is searched. A key with 1/64 of all rows, in random
+/// order, is missing from them with probability e^-256.
 const WINDOW: usize = 1 << 14;
 
-/// The pairs without those of the heavy keys in the window, followed by the pair of each that stays under `rule`.
-/// `None` if the window has no pair of a heavy key.
-pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
+/// The pairs without those of the heavy keys in the window, followed by the pair of each heavy key that is kept under
+/// `rule`. `None` if the window has no pair of a heavy key.
+pub(super) fn without_heavy_keys<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
     values: &B::Buffer<V>,
@@ -32,19 +32,19 @@ pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     if heavy.is_empty() {
         return Ok(None);
     }
-    let staying = staying(backend, keys, values, rule, heavy)?;
-    if staying.is_empty() {
+    let kept_pairs = kept_pairs(backend, keys, values, rule, heavy)?;
+    if kept_pairs.is_empty() {
         return Ok(None);
     }
-    let (kept_keys, kept_values): (Vec<K>, Vec<V>) = staying.into_iter().unzip();
+    let (kept_keys, kept_values): (Vec<K>, Vec<V>) = kept_pairs.into_iter().unzip();
     let kept = Pairs::<B, K, V> { keys: backend.upload(&kept_keys)?, values: backend.upload(&kept_values)? };
     let out = distinct::among::<B, K>(backend, keys, &kept.keys)?;
     let (keys, values) = backend.select_pairs(&out, false, keys, values)?;
     Pairs { keys, values }.followed_by(backend, &kept.keys, &kept.values).map(Some)
 }
 
-/// The pair that stays of each of these keys that occurs among the first rows, or the last.
-fn staying<B: HashBackend, K: Key, V: Value>(
+/// The kept pair of each of these keys that occurs in the window.
+fn kept_pairs<B: HashBackend, K: Key, V: Value>(
     backend: &B,
     keys: &B::Buffer<K>,
     values: &B::Buffer<V>,
@@ -70,7 +70,7 @@ mod tests {
     use crate::table::sample::Sample;
     use std::collections::BTreeMap;
 
-    /// Enough rows for a sample: distinct keys, but where `heavy` says.
+    /// Enough rows for a sample: distinct keys, except where `heavy` returns one.
     fn rows(heavy: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, Vec<u32>) {
         let keys = (0..1 << 18).map(|i| heavy(i).unwrap_or((i as u32).wrapping_mul(0x9e37_79b1) | 1 << 31));
         (keys.collect(), (0..1 << 18).collect())
@@ -79,8 +79,8 @@ mod tests {
     fn kept(keys: &[u32], values: &[u32], rule: Duplicates) -> Result<Option<BTreeMap<u32, u32>>> {
         let cpu = Cpu::new();
         let (keys, values) = (cpu.upload(keys)?, cpu.upload(values)?);
-        let heavy = Sample::with_copies(&cpu, &keys)?.map_or(Vec::new(), |sample| sample.heavy_keys());
-        let Some(pairs) = left_out(&cpu, &keys, &values, rule, &heavy)? else { return Ok(None) };
+        let heavy = Sample::with_duplicates(&cpu, &keys)?.map_or(Vec::new(), |sample| sample.heavy_keys());
+        let Some(pairs) = without_heavy_keys(&cpu, &keys, &values, rule, &heavy)? else { return Ok(None) };
         let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
         let map: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
         assert_eq!(map.len(), keys.len(), "each key once");
@@ -88,8 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn of_heavy_keys_the_first_or_the_last_pair_stays() -> Result<()> {
-        // Half of all rows one key, and a sixteenth another.
+    fn the_first_or_last_pair_of_heavy_keys_is_kept() -> Result<()> {
+        // One key has half of all rows, and another a sixteenth.
         let (keys, values) = rows(|i| if i % 2 == 1 { Some(7) } else { (i % 16 == 4).then_some(9) });
         let mut last = BTreeMap::new();
         let mut first = BTreeMap::new();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_work_for_it_is_left_alone() -> Result<()> {
+    fn input_without_chunks_is_not_processed() -> Result<()> {
         let rule = Duplicates::KeepLast;
         let (keys, values) = rows(|_| None);
         assert_eq!(kept(&keys, &values, rule)?, None, "distinct keys");

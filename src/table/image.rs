@@ -6,7 +6,7 @@ use crate::backend::{HashBackend, Runs};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme};
 
-/// An image on a device. A mapped file may lie about its pairs and tombstones.
+/// An image on a device. The counts of pairs and tombstones may be wrong if a mapped file is damaged.
 pub(crate) struct Image<B: HashBackend, S: Scheme> {
     pub(super) plan: S::Plan,
     pub(super) buffer: B::Buffer<u64>,
@@ -23,21 +23,21 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
         Image { plan: plan.with_outside(outside), buffer, pairs, tombstones: 0 }
     }
 
-    /// Pairs, that outside the image included.
+    /// The number of pairs, including the one outside of the image.
     pub(super) fn len(&self) -> u64 {
         self.pairs.saturating_add(self.plan.outside().is_some().into())
     }
 
-    /// The same bytes in memory of their own.
+    /// A copy of the image.
     pub(super) fn copied(&self, backend: &B) -> Result<Self> {
         Ok(Image { buffer: backend.clone_buffer(&self.buffer)?, ..*self })
     }
 
-    /// The same bytes on another device.
+    /// A copy on another device.
     pub(super) fn moved<C: HashBackend>(&self, backend: &B, other: &C) -> Result<Image<C, S>> {
         let Image { plan, pairs, tombstones, .. } = *self;
         let buffer = match backend.host() {
-            // It goes there as it lies.
+            // Uploaded directly from host memory.
             Some(_) => other.upload(backend.host_words(&self.buffer)?)?,
             None => other.upload(&backend.download(&self.buffer)?)?,
         };
@@ -46,7 +46,7 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
 }
 
 impl<B: Runs<S>, S: Scheme> Image<B, S> {
-    /// The pairs in slot order, but for the one outside the image.
+    /// The pairs in slot order, without the one outside of the image.
     pub(super) fn occupied(&self, backend: &B) -> Result<PairsOf<B, S>> {
         distinct::occupied::<B, S>(backend, &self.plan, &self.buffer)
     }

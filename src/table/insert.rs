@@ -21,29 +21,29 @@ use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Plan, Scheme, Updates};
 
-/// What a batch changed.
+/// The changes of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inserted {
-    /// Keys that were new.
+    /// The number of new keys.
     pub added: usize,
-    /// Keys that existed and now have the value of the batch.
+    /// The number of existing keys whose values were overwritten.
     pub overwritten: usize,
     /// Whether the whole table was rebuilt.
     pub rebuilt: bool,
 }
 
-/// A batch of distinct keys, split by whether the table holds them.
+/// A batch of distinct keys, split into keys in the table and new ones.
 struct Split<B: HashBackend, S: Scheme> {
     fresh: PairsOf<B, S>,
     /// The pairs to overwrite, if there are any.
     known: Option<Known<B, S>>,
 }
 
-/// Keys that the table holds, with their new values.
+/// Keys that the table contains, with their new values.
 struct Known<B: HashBackend, S: Scheme> {
     pairs: PairsOf<B, S>,
-    /// The new value of the pair outside the image, if its key is among them; kernels skip it.
+    /// The new value of the pair outside of the image, if its key is among them; kernels skip it.
     outside: Option<S::Value>,
 }
 
@@ -77,7 +77,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.adopt_change(change)
     }
 
-    /// Adds pairs, and overwrites the value of a key that is there; of copies in the batch the last wins.
+    /// Adds pairs, and overwrites the values of existing keys; of duplicates in the batch, the last one is kept.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -133,13 +133,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.adopt_change(change)
     }
 
-    /// What [`insert`](Self::insert) would make of the table, which stays as it is; none of an empty batch.
+    /// The result of [`insert`](Self::insert), without changing the table; `None` for an empty batch.
     pub(crate) fn inserting(&self, keys: &[S::Key], values: &[S::Value]) -> Result<Option<Change<B, S>>> {
         let batch = self.upload_pairs(keys, values)?;
         self.merged(&batch.keys, &batch.values, self.settings.duplicates)
     }
 
-    /// The same of [`upsert`](Self::upsert).
+    /// The same for [`upsert`](Self::upsert).
     pub(crate) fn upserting(&self, keys: &[S::Key], values: &[S::Value]) -> Result<Option<Change<B, S>>> {
         let batch = self.upload_pairs(keys, values)?;
         self.merged(&batch.keys, &batch.values, Duplicates::KeepLast)
@@ -157,10 +157,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
-            if Sample::<S::Key>::with_copies(&self.backend, keys)?.is_some() {
-                // The least key of all that occur more than once, in the batch or in the table.
+            if Sample::<S::Key>::with_duplicates(&self.backend, keys)?.is_some() {
+                // The smallest duplicate key, in the batch or in the table.
                 let all = self.backend.concat(&self.all_pairs()?.keys, keys)?;
-                if let Some(key) = distinct::least_copy::<B, S::Key>(&self.backend, &all)? {
+                if let Some(key) = distinct::least_duplicate::<B, S::Key>(&self.backend, &all)? {
                     return Err(Error::DuplicateKey { key: key.into() });
                 }
             }
@@ -170,7 +170,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.changed(&split.fresh.keys, &split.fresh.values, split.known.as_ref()).map(Some)
     }
 
-    /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
+    /// One pair of each key of the batch: the new keys, and the keys whose values are overwritten.
     fn split(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Split<B, S>> {
         let pairs = distinct::one_of_each::<B, S::Key, S::Value>(&self.backend, keys, values, rule)?;
         let found = self.contains_on(&pairs.keys)?;
@@ -189,7 +189,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Split { fresh, known })
     }
 
-    /// Places new keys, overwrites known ones, and only then lets the table be the result.
+    /// Places new keys and overwrites known ones; returns the new state.
     fn changed(
         &self,
         keys: &B::Buffer<S::Key>,
@@ -201,7 +201,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Size::Slots(_) => self.plan().requested_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, (before as u64).saturating_add(keys.len() as u64));
-                // A size that no table has is refused by the build, which looks for copies first.
+                // A size that no table has is refused by the build, which first looks for duplicates.
                 self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.requested_slots())
             }
         };
@@ -233,26 +233,26 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             }
             overwritten = pairs.keys.len();
         }
-        // Saturating, because a mapped file may lie about the number of its pairs.
+        // Saturating, because the count in a mapped file may be wrong.
         let added = (image.len() as usize).saturating_sub(before);
         Ok(Change { image, inserted: Inserted { added, overwritten, rebuilt } })
     }
 
-    /// The first attempt at this table's keys and more that is not known to fail. A salted table says that attempts 0
-    /// to 7 fail its keys; with as many slots they fail every larger set too, in kinds whose batches come in place.
-    /// That holds for the keys of the salt: pairs that are gone since may have been the reason.
+    /// The first attempt that is not known to fail for the table's keys and more. If the table is salted, attempts 0 to
+    /// 7 failed for its keys; with the same number of slots they fail for every larger set too, in kinds that are
+    /// changed in place. This holds only if no pairs were removed, because those may have been the reason.
     fn first_attempt(&self, slots: u64) -> u32 {
         let larger = self.scheme.updates() == Updates::Tombstones && !self.has_tombstones();
         let known = larger && self.plan().salt().is_some() && slots == self.plan().requested_slots();
         if known && self.settings.attempts > FIRST_SALTED { FIRST_SALTED } else { 0 }
     }
 
-    /// New keys placed in a copy of the image; `None` if they do not fit with the constants of this attempt.
+    /// Places new keys in a copy of the image; `None` if they do not fit with the constants of this attempt.
     fn place_in_copy(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Option<Image<B, S>>> {
         let Image { plan: ref old, ref buffer, pairs, tombstones } = self.image;
         let pairs = pairs.saturating_add(keys.len() as u64);
         if pairs > build::capacity(old) {
-            // More than one build would take, also where the image has words to spare.
+            // A build would not allow this many pairs, even if the image has spare words.
             return Ok(None);
         }
         let plan = self.scheme.plan(self.request(old.requested_slots(), pairs, old.attempt()))?.with_rest_of(old);
@@ -260,7 +260,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         if placed.unplaced > 0 {
             return Ok(None);
         }
-        if let Some(key) = placed.least_copy {
+        if let Some(key) = placed.least_duplicate {
             return Err(Error::DuplicateKey { key: key.into() });
         }
         let pairs = pairs - u64::from(placed.outside.is_some());

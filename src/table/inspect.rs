@@ -20,16 +20,16 @@ const PARTS: u64 = 64;
 const AT_ONCE: usize = 1 << 10;
 /// A multiple of the cells of every bucket: 1, 4, 5, 8 and 16.
 const WHOLE_BUCKETS: u64 = 80;
-/// Absent keys that are walked to count the reads of a miss.
+/// Absent keys that are looked up to count the reads of a miss.
 const MISSES: usize = 1 << 16;
 
 /// Statistics of a table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Slots.
+    /// The number of slots.
     pub slots: u64,
     /// Slots lost to removed pairs, until the table is compacted.
     pub tombstones: u64,
@@ -87,7 +87,7 @@ impl Stats {
     }
 }
 
-/// Hits are shared out as pairs are, misses and buckets evenly.
+/// Hits are weighted by pairs, misses and buckets equally.
 fn model_of_shards(shards: &[Stats]) -> Option<Model> {
     let models: Vec<Model> = shards.iter().map(|shard| shard.model).collect::<Option<_>>()?;
     let pairs: u64 = shards.iter().map(|shard| shard.pairs).sum();
@@ -101,13 +101,13 @@ fn model_of_shards(shards: &[Stats]) -> Option<Model> {
     })
 }
 
-/// Reads of all keys together, each looked up once.
+/// The reads to look up each key once.
 fn reads(keys_by_reads: &[u64]) -> u64 {
     keys_by_reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum()
 }
 
 impl std::fmt::Display for Stats {
-    /// A few lines for people; `koel info` writes more.
+    /// A summary in a few lines; `koel info` prints more.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let load = self.pairs as f64 / self.slots.max(1) as f64;
         writeln!(f, "{} pairs in {} slots (load {load:.3}), {} bytes", self.pairs, self.slots, self.bytes)?;
@@ -123,14 +123,14 @@ impl std::fmt::Display for Stats {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Buckets {
-    /// The type's name; empty where all buckets are alike.
+    /// The type's name; empty if there is only one type.
     pub name: &'static str,
-    /// `by_pairs[p]`: buckets that hold p pairs.
+    /// `by_pairs[p]`: buckets with p pairs.
     pub by_pairs: Vec<u64>,
 }
 
 impl Buckets {
-    /// How many there are.
+    /// The number of buckets.
     pub fn count(&self) -> u64 {
         self.by_pairs.iter().sum()
     }
@@ -144,7 +144,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// For a canonical Horton table, not all of the order is checked: an entry does not record in which round of offers
     /// it was set, so a weaker pair is accepted in a place where only the round decides.
     ///
-    /// Cost: the image is read to the host, and every pair is looked at by all threads.
+    /// Cost: the image is read to the host, and all threads check every pair.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -218,8 +218,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 }
 
-/// Audits an image in parallel; the violation reported is the first in the order of cells, whatever the schedule. An
-/// error is one of this machine, not of the image.
+/// Audits an image in parallel. The reported violation is the first in the order of cells, whatever the schedule.
+/// Errors concern the host, not the image.
 pub(super) fn audit_image<S: Scheme>(
     plan: &S::Plan,
     image: &[u64],
@@ -246,7 +246,7 @@ fn audited<S: Scheme>(plan: &S::Plan, image: &[u64]) -> std::result::Result<Audi
     if image.len() as u64 != plan.words() {
         return Err(Violation::Length { expected: plan.words(), found: image.len() as u64 });
     }
-    // Whole buckets, and few parts, because some schemes look the whole image over before they begin.
+    // Whole buckets, and few parts, because some schemes examine the whole image before they begin.
     let cells = plan.cells();
     let part = cells.div_ceil(PARTS).next_multiple_of(WHOLE_BUCKETS);
     let audit_part = |i: usize| S::audit(plan, image, cells.min(i as u64 * part)..cells.min((i as u64 + 1) * part));
@@ -258,12 +258,12 @@ fn mean(sum: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// What a walk over the buckets counts.
+/// The counts of a walk over the buckets.
 #[derive(Default)]
 struct Tally {
     ages: Vec<u64>,
     reads: Vec<u64>,
-    /// Type by type, by pairs.
+    /// By type and by number of pairs.
     buckets: Vec<Vec<u64>>,
 }
 
@@ -293,7 +293,7 @@ impl Tally {
     }
 }
 
-/// Counts one more `at`.
+/// Increments the count at `at`.
 fn count(counts: &mut Vec<u64>, at: usize) {
     if counts.len() <= at {
         counts.resize(at + 1, 0);

@@ -1,4 +1,4 @@
-//! Tables of keys without values, built from columns in which keys may repeat.
+//! Tables of keys without values, built from columns that may contain duplicates.
 //!
 //! ```text
 //! a scheme that keeps one of each key by itself (Scheme::keeps_one):  one attempt with all rows
@@ -16,14 +16,14 @@ use crate::error::Result;
 use crate::scheme::{Kind, Plan, Scheme};
 
 impl<S: Scheme> TableBuilder<S> {
-    /// The table of `key -> 0` for each of the keys. The rule for copies is not [`Error`](super::Duplicates::Error).
+    /// A table of `key -> 0` for each key. The rule for duplicates must not be [`Error`](super::Duplicates::Error).
     ///
     /// # Errors
     /// As [`build_on`](Self::build_on).
     pub(crate) fn build_of_keys<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<HashTable<B, S>> {
         let (scheme, settings) = self.parts()?;
         build::check_keys(backend, &scheme, keys)?;
-        // A canonical image without values stores none, whatever is carried along with keys on the way to it.
+        // A canonical image without values does not store the values that the build carries along.
         let none = scheme.kind() == Kind::Canonical && scheme.limits().value_bits == 0;
         let build = |keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>| {
             let image = build::with_rule(backend, &scheme, &settings, keys, values)?;
@@ -41,7 +41,7 @@ impl<S: Scheme> TableBuilder<S> {
         build(&keys, &values)
     }
 
-    /// A table of all rows from one attempt, if that is possible; and whether it has the plan of its distinct keys.
+    /// A table of all rows from one attempt, if possible, and whether its plan is that of the distinct keys.
     fn one_pass<B: Runs<S>>(
         &self,
         backend: &B,
@@ -53,7 +53,7 @@ impl<S: Scheme> TableBuilder<S> {
         if !scheme.keeps_one() || rows > scheme.limits().pairs {
             return Ok(None);
         }
-        // Where no table of this many rows can exist, there may be one of the distinct keys.
+        // If no table of this many rows can exist, there may still be one of the distinct keys.
         let Ok(plan) = scheme.plan(settings.request(&scheme, rows)) else { return Ok(None) };
         let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
         let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, zeros)?;
@@ -62,7 +62,7 @@ impl<S: Scheme> TableBuilder<S> {
         }
         let distinct = rows.saturating_sub(placed.duplicates);
         let own = scheme.plan(settings.request(&scheme, distinct))?;
-        // The race's plans also say how long a chain of swaps may be, which the finished image does not show.
+        // Classic plans also contain the maximum length of a chain, which the finished image does not show.
         let of_one_size = own.requested_slots() == plan.requested_slots() && own.words() == plan.words();
         let sized = own == plan || scheme.kind() == Kind::Classic && of_one_size;
         let image = Image::of_pairs(plan, image, distinct, placed.outside);

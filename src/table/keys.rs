@@ -26,14 +26,14 @@ pub enum KeyType {
     /// Numbers without a sign.
     #[default]
     Numbers,
-    /// Windows of `k` letters, 1 to 16, of 64-bit keys to 32. A letter has two bits, A C G T = 0 1 2 3, and the first
-    /// letter has the highest.
+    /// Windows of `k` letters: 1 to 16, or to 32 for 64-bit keys. A letter has two bits, A C G T = 0 1 2 3; the first
+    /// letter is the most significant.
     Kmers {
         /// Letters of a key.
         k: u32,
     },
     /// The same, but the key of a window is the smaller of its number and that of its reverse complement, which is at
-    /// the same place on the other strand. So a sequence and its other strand have the same keys, and a query is made
+    /// the same place on the other strand. So a sequence and its other strand have the same keys. Queries are created
     /// in the same way.
     CanonicalKmers {
         /// Letters of a key.
@@ -41,7 +41,7 @@ pub enum KeyType {
     },
     /// Cells of a picture or a box, see [`layout`].
     Cells(Layout),
-    /// Numbers with a sign, whose top bit is turned over in the key, so that keys ascend as the numbers do: the key of
+    /// Signed numbers, whose top bit is inverted in the key, so that keys are ordered as the numbers are: the key of
     /// `n: i64` is `n as u64 ^ 1 << 63`, and that of `n: i32` is `n as u32 ^ 1 << 31`.
     ///
     /// ```
@@ -57,11 +57,11 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// Refuses a type that no key of this many bits can have.
+    /// Returns an error for types that keys of this many bits cannot have.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for k-mers of 0 letters or of more than fit, and for reversed coordinates of more
-    /// than 16 bits.
+    /// [`Error::InvalidParameter`] for k-mers of 0 letters or more than fit, and for reversed coordinates of more than
+    /// 16 bits.
     pub(super) fn check(self, bits: u32) -> Result<()> {
         match self {
             KeyType::Kmers { k } | KeyType::CanonicalKmers { k } if !(1..=bits / 2).contains(&k) => {
@@ -78,7 +78,7 @@ impl KeyType {
         }
     }
 
-    /// The type of the keys of two tables together: the common type, or else numbers.
+    /// The key type of two tables combined: their common type, or numbers.
     pub(crate) fn of_both(self, other: KeyType) -> KeyType {
         if self == other { self } else { KeyType::Numbers }
     }
@@ -98,14 +98,14 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// The type of the values of a table. Like [`KeyType`] it describes, and changes nothing.
+/// The type of the values of a table. Like [`KeyType`], it is only a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ValueType {
     /// Numbers without a sign.
     #[default]
     Numbers,
-    /// Numbers with a sign in two's complement, as they are in memory: `value as i64`, or `value as i32`.
+    /// Signed numbers in two's complement: `value as i64`, or `value as i32`.
     Signed,
 }
 

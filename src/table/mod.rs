@@ -88,9 +88,9 @@ pub(crate) struct Pairs<B: HashBackend, K: Key, V: Word> {
 /// The pairs of a table of scheme `S`.
 pub(crate) type PairsOf<B, S> = Pairs<B, <S as Scheme>::Key, <S as Scheme>::Value>;
 
-/// Written for one backend so that `HashTable::builder(..)` needs no type; it builds on any.
+/// Implemented for one backend so that `HashTable::builder(..)` needs no type; it builds on any.
 impl<S: Scheme> HashTable<Cpu, S> {
-    /// Starts a table with these parameters, for any backend; see [`TableBuilder`].
+    /// Returns a builder with these parameters, for any backend; see [`TableBuilder`].
     pub fn builder(scheme: S) -> TableBuilder<S> {
         TableBuilder::new(scheme)
     }
@@ -140,8 +140,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         (self.len() as f64 / self.slots() as f64).min(1.0)
     }
 
-    /// Whether the table has the parameters and the settings of another table.
-    pub(crate) fn is_made_as(&self, other: &Self) -> bool {
+    /// Whether the table has the parameters and settings of another one.
+    pub(crate) fn has_parameters_of(&self, other: &Self) -> bool {
         self.scheme == other.scheme && self.settings == other.settings
     }
 
@@ -150,7 +150,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         &self.scheme
     }
 
-    /// The use of the table in the structure that contains it.
+    /// The role of the table in the structure that contains it.
     pub(crate) fn contents(&self) -> Contents {
         self.settings.contents
     }
@@ -170,12 +170,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.plan().attempt()
     }
 
-    /// The integers that fix the image's meaning.
+    /// The integers that determine what the image means.
     pub fn plan(&self) -> &S::Plan {
         &self.image.plan
     }
 
-    /// The slots, where they are.
+    /// The slots, on the device.
     pub fn image(&self) -> &B::Buffer<u64> {
         &self.image.buffer
     }
@@ -185,9 +185,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         &self.backend
     }
 
-    /// The same table on another device: the bytes are copied, nothing is built again.
+    /// A copy of the table on another device; nothing is rebuilt.
     ///
-    /// Cost: the image is read to the host's memory, which holds it once, and written to the device.
+    /// Cost: the image is copied through host memory, which holds it once.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable, auto};

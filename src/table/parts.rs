@@ -12,12 +12,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(HashTable { backend: backend.clone(), scheme, settings, image })
     }
 
-    /// Whether the slots have room for values other than 0.
+    /// Whether the slots store values other than 0.
     pub(crate) fn has_values(&self) -> bool {
         self.scheme.limits().value_bits > 0
     }
 
-    /// A builder of tables with this one's parameters: scheme, load or capacity, seed, attempts, rule for copies.
+    /// A builder with this table's parameters: scheme, load or capacity, seed, attempts, rule for duplicates.
     pub(crate) fn builder_like(&self) -> TableBuilder<S> {
         TableBuilder::of(self.scheme.clone(), &self.settings)
     }

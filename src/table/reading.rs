@@ -10,7 +10,7 @@ use crate::scheme::{Plan, Scheme};
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The value of each query, in the order of the queries.
     ///
-    /// Cost: at most H random reads a query; queries and answers travel to the device and back in chunks.
+    /// Cost: at most H random reads per query; queries and answers are transferred in chunks.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -88,7 +88,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok((values, found))
     }
 
-    /// [`get_on`](Self::get_on) into buffers of the caller: no transfer, no allocation.
+    /// [`get_on`](Self::get_on) into buffers of the caller, without transfer or allocation.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
@@ -112,7 +112,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Kernels::<S>::lookup(&self.backend, self.plan(), self.image(), queries, values, found)
     }
 
-    /// Whether each query is a key of the table, at the cost of [`get`](Self::get); one bit an answer travels back.
+    /// Whether each query is a key of the table, at the cost of [`get`](Self::get); one bit per answer is transferred
+    /// back.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -134,11 +135,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(all)
     }
 
-    /// Whether each of the keys is there, from a buffer on the device: bit `i % 32` of word `i / 32` is query `i`'s.
-    /// Nothing is transferred.
+    /// Whether each query is a key of the table, for queries on the device: bit `i % 32` of word `i / 32` belongs to
+    /// query `i`. Nothing is transferred.
     ///
-    /// Cost: a lookup. Memory: 4 bytes a query for values, which are freed again, but for bucketized and Horton tables
-    /// on GPUs, whose lookups then write none.
+    /// Cost: a lookup. Memory: temporarily 4 bytes per query for values, which the lookups of bucketized and Horton
+    /// tables on GPUs do not write.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
@@ -155,10 +156,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Kernels::<S>::contains(&self.backend, self.plan(), self.image(), queries)
     }
 
-    /// All pairs in table order: slot by slot, then the one outside the image. In a canonical table that is one order
-    /// on every device.
+    /// All pairs in table order: slot by slot, then the one outside of the image. For a canonical table this order is
+    /// the same on every device.
     ///
-    /// Cost: the image is decoded on the device, which takes 8 bytes a slot there, and 8 bytes a pair are read back.
+    /// Cost: the image is decoded on the device, which takes 8 bytes per slot there, and 8 bytes per pair are read
+    /// back.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -183,7 +185,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// [`to_pairs`](Self::to_pairs) as buffers on the table's device, keys and values; nothing is transferred.
     ///
-    /// Cost: the image is decoded, which takes 8 bytes a slot, and its pairs are picked out.
+    /// Cost: the image is decoded, which takes 8 bytes per slot, and its pairs are selected.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};

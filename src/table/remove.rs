@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::scheme::{Plan, Scheme, Updates};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Removes the pairs of these keys, and returns how many there were. Absent and duplicate keys are ignored.
+    /// Removes the pairs of these keys, and returns the number of pairs removed. Absent and duplicate keys are ignored.
     ///
     /// The effect on the table depends on its kind; [`Updates`] lists the kinds:
     ///
@@ -73,7 +73,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(before.saturating_sub(self.len()))
     }
 
-    /// What [`remove`](Self::remove) would make of the table, which stays as it is; none if it would be the same.
+    /// The result of [`remove`](Self::remove), without changing the table; `None` if nothing changes.
     pub(crate) fn removing(&self, keys: &[S::Key]) -> Result<Option<Change<B, S>>> {
         self.removed(&self.backend.upload(keys)?)
     }
@@ -84,7 +84,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         let image = match self.scheme.updates() {
             Updates::Rebuild => self.without(keys)?,
-            Updates::Tombstones | Updates::InPlace => Some(self.taken_out(keys)?),
+            Updates::Tombstones | Updates::InPlace => Some(self.with_keys_removed(keys)?),
         };
         Ok(image.map(Change::of))
     }
@@ -93,8 +93,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// build of its pairs. Tables without tombstones are not changed. A salted table ([`Plan::salt`]) is rebuilt from
     /// its first attempt.
     ///
-    /// Cost: a sweep over the image, and placing the pairs above age 1 (a fifth of them at load 0.8 with buckets of 8
-    /// slots, half with single slots). Memory: a second image, and 8 bytes a slot.
+    /// Cost: a pass over the image, and placing the pairs above age 1 (a fifth of them at load 0.8 with buckets of 8
+    /// slots, half with single slots). Memory: a second image, and 8 bytes per slot.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -113,13 +113,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.adopt_change(change).map(drop)
     }
 
-    /// What [`compact`](Self::compact) would make of the table, which stays as it is; none if it would be the same.
+    /// The result of [`compact`](Self::compact), without changing the table; `None` if nothing changes.
     pub(crate) fn compacting(&self) -> Result<Option<Change<B, S>>> {
         if self.image.tombstones == 0 {
             return Ok(None);
         }
         if self.plan().salt().is_some() {
-            return self.built_afresh(self.plan().requested_slots(), &self.all_pairs()?).map(Change::of).map(Some);
+            return self
+                .built_from_first_attempt(self.plan().requested_slots(), &self.all_pairs()?)
+                .map(Change::of)
+                .map(Some);
         }
         let mut image = self.copied()?;
         let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &image.plan, &mut image.buffer)?;
@@ -127,8 +130,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let placed = Kernels::<S>::place(&self.backend, &image.plan, &mut image.buffer, &lifted.keys, &lifted.values)?;
         image.tombstones = 0;
         if placed.unplaced > 0 || placed.duplicates > 0 {
-            // A part of a set that fits does fit; only the image of a damaged file can come here.
-            image = self.built_afresh(self.plan().requested_slots(), &self.all_pairs()?)?;
+            // A subset of a set that fits also fits, so this is only reached with the image of a damaged file.
+            image = self.built_from_first_attempt(self.plan().requested_slots(), &self.all_pairs()?)?;
         }
         Ok(Some(Change::of(image)))
     }
@@ -155,11 +158,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.adopt_change(Some(change)).map(drop)
     }
 
-    /// What [`rebuild`](Self::rebuild) would make of the table, which stays as it is.
+    /// The result of [`rebuild`](Self::rebuild), without changing the table.
     pub(crate) fn rebuilding(&self) -> Result<Change<B, S>> {
         let pairs = self.all_pairs()?;
         let slots = self.settings.slots(&self.scheme, pairs.keys.len() as u64);
-        self.built_afresh(slots, &pairs).map(Change::of)
+        self.built_from_first_attempt(slots, &pairs).map(Change::of)
     }
 
     /// The number of tombstones: slots of removed pairs, which are lost until the table is compacted.
@@ -181,11 +184,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.image.tombstones > 0
     }
 
-    /// The keys' pairs taken out of a copy of the image.
-    fn taken_out(&self, keys: &B::Buffer<S::Key>) -> Result<Image<B, S>> {
+    /// Removes the pairs of these keys from a copy of the image.
+    fn with_keys_removed(&self, keys: &B::Buffer<S::Key>) -> Result<Image<B, S>> {
         let mut image = self.copied()?;
         let removed = Kernels::<S>::remove(&self.backend, &image.plan, &mut image.buffer, keys)?;
-        // Saturating, because a mapped file may lie about the number of its pairs.
+        // Saturating, because the count in a mapped file may be wrong.
         image.pairs = image.pairs.saturating_sub(removed.pairs);
         if self.scheme.updates() == Updates::Tombstones {
             image.tombstones += removed.pairs;
@@ -196,7 +199,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(image)
     }
 
-    /// The pairs of all other keys, rebuilt; `None` if none of the keys is there.
+    /// Rebuilds the table from the pairs of all other keys; `None` if it contains none of these keys.
     fn without(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Image<B, S>>> {
         let all = self.all_pairs()?;
         let gone = distinct::among::<B, S::Key>(&self.backend, &all.keys, keys)?;
@@ -205,6 +208,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         drop(all);
-        self.built_afresh(self.plan().requested_slots(), &rest).map(Some)
+        self.built_from_first_attempt(self.plan().requested_slots(), &rest).map(Some)
     }
 }

@@ -10,7 +10,7 @@
 //!               under Error, the error
 //!               Unknown, without all but one pair of the heavy keys, if the sample shows no other duplicates
 //!               Distinct, one pair of each key
-//! least_copy    Unknown -> Least or Distinct, by examining all keys; so they are examined once
+//! least_duplicate    Unknown -> Least or Distinct, by examining all keys; so they are examined once
 //! found         -> Least, by an attempt
 //! settled       Least   -> under Error, the error
 //!                       -> Distinct, one pair of each key
@@ -25,35 +25,35 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 
-/// What is known of copies.
-enum Copies<K> {
+/// What is known about duplicates.
+enum Known<K> {
     Unknown,
     Distinct,
     Least(K),
 }
 
-/// Keys and their values: the caller's, or what became of them.
+/// Keys and their values: the caller's, or computed from them.
 enum Columns<'a, B: Runs<S>, S: Scheme> {
     Given { keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value> },
     Results(PairsOf<B, S>),
 }
 
-/// Pairs that a table is to be built of.
+/// The pairs of a build.
 pub(super) struct Rows<'a, B: Runs<S>, S: Scheme> {
     columns: Columns<'a, B, S>,
-    duplicates: Copies<S::Key>,
+    duplicates: Known<S::Key>,
 }
 
 impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
-    /// Rows of which nothing is known.
+    /// Rows about which nothing is known.
     pub(super) fn of(keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value>) -> Self {
-        Rows { columns: Columns::Given { keys, values }, duplicates: Copies::Unknown }
+        Rows { columns: Columns::Given { keys, values }, duplicates: Known::Unknown }
     }
 
     /// One pair of each key.
     fn distinct(backend: &B, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Self> {
         let pairs = distinct::one_of_each::<B, S::Key, S::Value>(backend, keys, values, rule)?;
-        Ok(Rows { columns: Columns::Results(pairs), duplicates: Copies::Distinct })
+        Ok(Rows { columns: Columns::Results(pairs), duplicates: Known::Distinct })
     }
 
     pub(super) fn keys(&self) -> &B::Buffer<S::Key> {
@@ -74,56 +74,58 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
         self.keys().len() as u64
     }
 
-    /// The rows that a first attempt is worth its while with: if a sample shows copies, without those.
+    /// The rows for the first attempt. If a sample shows duplicates, they are removed first, because an attempt would
+    /// fail.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`] if it shows some and the rule says so; what the device reports.
+    /// [`Error::DuplicateKey`] if the sample shows duplicates and the rule does not allow them; what the device
+    /// reports.
     pub(super) fn prepared(mut self, backend: &B, rule: Duplicates) -> Result<Self> {
-        let Some(sample) = Sample::<S::Key>::with_copies(backend, self.keys())? else { return Ok(self) };
+        let Some(sample) = Sample::<S::Key>::with_duplicates(backend, self.keys())? else { return Ok(self) };
         if rule == Duplicates::Error {
-            self.least_copy(backend)?;
+            self.least_duplicate(backend)?;
             return self.settled(backend, rule);
         }
         Ok(
-            match heavy::left_out::<B, S::Key, S::Value>(
+            match heavy::without_heavy_keys::<B, S::Key, S::Value>(
                 backend,
                 self.keys(),
                 self.values(),
                 rule,
                 &sample.heavy_keys(),
             )? {
-                // An attempt detects whether lighter keys occur more than once.
-                Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Copies::Unknown },
+                // An attempt detects duplicates of lighter keys.
+                Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Known::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },
         )
     }
 
-    /// The smallest key that occurs more than once. All keys are looked at, unless it is known.
-    pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<S::Key>> {
-        if let Copies::Unknown = self.duplicates {
-            let least = distinct::least_copy::<B, S::Key>(backend, self.keys())?;
-            self.duplicates = least.map_or(Copies::Distinct, Copies::Least);
+    /// The smallest duplicate key. Examines all keys, unless it is known.
+    pub(super) fn least_duplicate(&mut self, backend: &B) -> Result<Option<S::Key>> {
+        if let Known::Unknown = self.duplicates {
+            let least = distinct::least_duplicate::<B, S::Key>(backend, self.keys())?;
+            self.duplicates = least.map_or(Known::Distinct, Known::Least);
         }
         Ok(match self.duplicates {
-            Copies::Least(least) => Some(least),
+            Known::Least(least) => Some(least),
             _ => None,
         })
     }
 
-    /// Keeps what an attempt found: the smallest key that occurs more than once.
+    /// Records the smallest duplicate key, which an attempt found.
     pub(super) fn found(&mut self, least: S::Key) {
-        self.duplicates = Copies::Least(least);
+        self.duplicates = Known::Least(least);
     }
 
-    /// The rows without the copies that were found.
+    /// The rows without the duplicates that were found.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`] if the rule says so; what the device reports.
+    /// [`Error::DuplicateKey`] if the rule does not allow duplicates; what the device reports.
     pub(super) fn settled(self, backend: &B, rule: Duplicates) -> Result<Self> {
         match self.duplicates {
-            Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),
-            Copies::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
+            Known::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),
+            Known::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
             _ => Ok(self),
         }
     }

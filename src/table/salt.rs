@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 21;
 
 /// The salt of a column of distinct keys.
 ///
-/// Cost: the column is read to the host, which holds it once, and sorted by all threads.
+/// Cost: the column is copied to the host once, and sorted by all threads.
 pub(super) fn of<B: HashBackend, K: Key>(backend: &B, seed: u64, keys: &B::Buffer<K>) -> Result<Salt> {
     threads::ready()?;
     let mut sorted = memory::zeroed::<K>(keys.len())?;
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_is_one_of_the_sorted_keys() -> Result<()> {
+    fn the_salt_is_that_of_the_sorted_keys() -> Result<()> {
         let cpu = Cpu::new();
         assert_eq!(of(&cpu, 3, &cpu.upload(&KEYS)?)?, Salt::of(3, &[1, 4, 7, 30, u32::MAX]));
         let many: Vec<u32> = (0..CHUNK as u32 + 5).rev().collect();
@@ -88,15 +88,15 @@ mod tests {
         assert_eq!(bytes[8], 3);
         let refused = HashTable::<Cpu, Cuckoo>::open(&cpu, &path);
         assert!(matches!(refused, Err(Error::BadFile { reason, .. }) if reason.contains("salt")));
-        // A table with tombstones keeps the salt of the keys that it had.
+        // A table with tombstones keeps the salt of its former keys.
         let mut with_tombstones = right;
         with_tombstones.remove(&[7])?;
         with_tombstones.audit()?;
         Ok(())
     }
 
-    /// A table as koel made it before there were salts: at a late attempt, with constants of the seed alone. It keeps
-    /// them.
+    /// A table from before salts existed: built at a late attempt, with constants that depend on the seed alone. It
+    /// keeps them.
     #[test]
     fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {
         for attempt in [FIRST_SALTED, 9, 31] {
@@ -105,7 +105,7 @@ mod tests {
             let mut opened: HashTable<Cpu, Cuckoo> = HashTable::open(&Cpu::new(), &path)?;
             assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));
             assert_eq!(opened.get(&[30, 31])?, [Some(30), None]);
-            assert!(!opened.insert(&[5, 6], &[50, 60])?.rebuilt, "it has room, under its old constants");
+            assert!(!opened.insert(&[5, 6], &[50, 60])?.rebuilt, "the pairs fit, under its old constants");
             opened.remove(&[7])?;
             opened.compact()?;
             assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));

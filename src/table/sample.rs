@@ -8,12 +8,12 @@ use crate::backend::{DeviceBuffer, HashBackend};
 use crate::error::Result;
 use crate::scheme::Key;
 
-/// Neighbours in a sample, and how many such runs.
+/// Adjacent rows per run of a sample.
 const RUN: u32 = 64;
 const RUNS: u64 = 64;
 /// The minimum number of keys that are sampled: with fewer, a build that finds duplicates late is fast too.
 const LEAST_SAMPLED: u64 = 1 << 18;
-/// Of the keys of a sample, the share that makes one heavy.
+/// A key with this share (1 / `SHARE`) of the keys in a sample is heavy.
 const SHARE: usize = 64;
 
 /// Some of the keys of a column, in ascending order.
@@ -35,13 +35,13 @@ impl<K: Key> Sample<K> {
         Ok(Some(Sample(sample)))
     }
 
-    /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys
-    /// occur more than once, it holds none.
-    pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
+    /// The sample, if it has duplicates, which are also duplicates in the column, because runs do not overlap. It
+    /// usually misses them if few keys have duplicates.
+    pub(super) fn with_duplicates<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }
 
-    /// The heavy keys, ascending; none if lighter ones occur more than once.
+    /// The heavy keys, ascending; none if other keys have duplicates too.
     pub(super) fn heavy_keys(&self) -> Vec<K> {
         let mut heavy = Vec::new();
         for duplicates in self.0.chunk_by(|one, other| one == other) {
@@ -62,12 +62,12 @@ mod tests {
 
     fn sample(keys: &[u32]) -> Result<Option<Sample<u32>>> {
         let cpu = Cpu::new();
-        Sample::with_copies(&cpu, &cpu.upload(keys)?)
+        Sample::with_duplicates(&cpu, &cpu.upload(keys)?)
     }
 
     #[test]
-    fn columns_of_distinct_keys_and_short_ones_have_no_copies_to_show() -> Result<()> {
-        // As short as a column that is sampled can be: its runs are as near to each other as ever.
+    fn distinct_and_short_columns_have_no_sampled_duplicates() -> Result<()> {
+        // As short as a sampled column can be, so that the runs are as close to each other as possible.
         let distinct: Vec<u32> = (0..LEAST_SAMPLED as u32).collect();
         assert!(sample(&distinct)?.is_none());
         assert!(sample(&vec![1; LEAST_SAMPLED as usize - 1])?.is_none());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn heavy_keys_count_where_they_alone_have_copies() -> Result<()> {
+    fn heavy_keys_are_returned_only_if_no_others_have_duplicates() -> Result<()> {
         let column = |key: fn(u32) -> u32| (0..LEAST_SAMPLED as u32).map(key).collect::<Vec<u32>>();
         let found = |key| -> Result<Vec<u32>> { Ok(sample(&column(key))?.expect("copies").heavy_keys()) };
         assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i })?, [9]);

@@ -22,7 +22,7 @@ use crate::backend::Word;
 use crate::layout::{Layout, Rows2, Rows3};
 use crate::scheme::{Load, Plan};
 
-/// What is wrong with a file, as a clause.
+/// The error is a clause that says what is wrong with a file.
 type Checked<T> = std::result::Result<T, String>;
 
 /// The bits of the fourth number that encode the contents.
@@ -44,7 +44,7 @@ struct Numbers {
     contents: u32,
 }
 
-/// What keys and values are.
+/// The types of keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Types {
@@ -54,7 +54,7 @@ struct Types {
 
 const _: () = assert!(TYPES_BYTES == 64);
 
-/// What the numbers of a column are.
+/// The meaning of a column's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Column {
@@ -68,7 +68,7 @@ const NUMBERS: u16 = 0;
 const KMERS: u16 = 1;
 const CELLS: u16 = 2;
 const SIGNED: u16 = 3;
-/// Two bits a letter, A C G T = 0 1 2 3, the first in the highest bits.
+/// Two bits per letter, A C G T = 0 1 2 3, the first letter most significant.
 const TWO_BITS_FIRST_HIGHEST: u32 = 0;
 /// K-mers as they occur, or the smaller of each and its reverse complement.
 const ONE_STRAND: u32 = 0;
@@ -149,7 +149,7 @@ impl Column {
     }
 }
 
-/// What needs no saying.
+/// The types that the short form omits.
 const PLAIN: (KeyType, ValueType) = (KeyType::Numbers, ValueType::Numbers);
 
 impl Types {
@@ -203,7 +203,7 @@ impl Trailer {
         bytes == Self::SHORT_BYTES as u64 || bytes == Self::LONG_BYTES as u64
     }
 
-    /// The settings in these bytes.
+    /// Decodes the settings in these bytes.
     pub(super) fn read(bytes: &[u8]) -> Checked<Trailer> {
         let wrong = || "its settings contradict their length".to_owned();
         let (numbers, rest) = bytes.split_at_checked(NUMBERS_BYTES).ok_or_else(wrong)?;
@@ -235,7 +235,7 @@ impl Trailer {
         *hasher.finalize().as_bytes()
     }
 
-    /// Whether the check is that of these settings after a table with this digest.
+    /// Whether the check matches these settings after a table with this digest.
     pub(super) fn is_of(&self, digest: Digest) -> bool {
         self.check == self.sum(digest)
     }
@@ -249,7 +249,7 @@ impl Trailer {
         self.types.map_or(Ok(PLAIN), |types| types.read(widths))
     }
 
-    /// The settings of a table with this plan that holds this many pairs.
+    /// The settings of a table with this plan and this number of pairs.
     ///
     /// The load must not require more slots for these pairs than the image has: builds and batches ensure this, and
     /// removing pairs keeps the slots. So a small file cannot cause a huge allocation at its first batch.
@@ -277,7 +277,7 @@ impl Trailer {
 }
 
 impl Settings {
-    /// Refuses a table that is a part of another structure than the one it is opened as.
+    /// Returns an error if the table is part of another structure than it is opened as.
     pub(super) fn expect(&self, contents: Contents) -> Checked<()> {
         if self.contents == contents {
             // Sets accept duplicate keys.

@@ -82,7 +82,7 @@ impl Tuning {
     /// How builds place pairs, for schemes that support both routes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable is not the name of a choice; the same holds for the next three.
+    /// [`Error::InvalidParameter`] if the variable has any other value; also for the next three.
     pub(crate) fn build_route(&self) -> Result<Option<BuildRoute>> {
         self.build_route.choice()
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_holds_the_name_of_a_choice_or_is_refused() -> Result<()> {
+    fn variables_accept_only_names_of_choices() -> Result<()> {
         let none = Tuning::read(|_| None);
         assert_eq!(none.build_route()?, None);
         let names = BuildRoute::ALL.map(BuildRoute::name);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "opencl")]
-    fn so_do_those_of_opencl_and_a_wrong_one_spoils_no_other() -> Result<()> {
+    fn variables_of_opencl_accept_only_names_and_do_not_affect_each_other() -> Result<()> {
         let none = Tuning::read(|_| None);
         assert_eq!((none.lookup_shape()?, none.staging()?), (None, None));
         for shape in LookupShape::ALL {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn one_word_has_an_effect() {
+    fn each_variable_sets_its_choice() {
         for (word, compiled, named) in [("compiled", true, false), ("off", false, true), ("", false, false)] {
             assert_eq!(with(CPU_LANES, word).compiled_lanes(), compiled);
             assert_eq!(with(UNNAMED_FILES, word).named_files(), named);
@@ -214,7 +214,7 @@ mod tests {
     /// Each variable has a row in the table, with the names of its choices.
     #[test]
     #[cfg(all(feature = "opencl", target_os = "linux"))]
-    fn variables_and_choices_are_those_of_the_documents() {
+    fn variables_and_choices_match_the_documentation() {
         let text = include_str!("../../docs/variables.md");
         let row = |variable| {
             let begin = format!("| `{variable}` |");

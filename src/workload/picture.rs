@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_so_many_cells_are_defined_in_every_picture() {
+    fn pictures_have_exactly_the_given_number_of_defined_cells() {
         for (width, height) in [(0, 5), (1, 1), (33, 31), (200, 100), (1, 4096), (3000, 7)] {
             let all: u32 = width * height;
             for count in [0, 1, all / 3, all.saturating_sub(1), all].into_iter().filter(|&count| count <= all) {
@@ -181,7 +181,7 @@ mod tests {
     /// In two pictures with a third of the cells defined, nearly all defined cells of the one have a defined left
     /// neighbour, and a third of the other's.
     #[test]
-    fn blobs_have_neighbours_and_random_cells_have_not() {
+    fn blobs_have_neighbours_and_random_cells_do_not() {
         let adjacent = |picture: &Picture| {
             let all = cells(picture);
             let adjacent = all.iter().filter(|&&(x, y)| x > 0 && picture.is_defined(x - 1, y));

@@ -50,7 +50,7 @@ fn the_summary_of_the_papers_is_the_count_of_their_rows() {
 
 /// Moved files and renamed tests would otherwise only be noticed by a reader who looks for them.
 #[test]
-fn what_the_papers_rows_name_is_there() {
+fn the_tests_and_files_named_in_papers_md_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut missing = Vec::new();
     let mut named = 0;

@@ -92,6 +92,11 @@ impl Aggregation {
         Aggregation { function: Function::Count, column: None, name: "count".into() }
     }
 
+    /// The number of the first row of each group, as a UInt32 column `row`.
+    pub fn first_rows() -> Self {
+        Aggregation { function: Function::First, column: None, name: "row".into() }
+    }
+
     /// An aggregate of a column, in a column that is named after both: `price_sum`.
     pub fn new(function: Function, column: Column) -> Self {
         let name = format!("{}_{}", column.name(), function.name());
@@ -102,6 +107,10 @@ impl Aggregation {
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
+    }
+
+    fn is_count_of_rows(&self) -> bool {
+        self.column.is_none() && self.function == Function::Count
     }
 
     /// The name of the resulting column.
@@ -167,9 +176,9 @@ pub(crate) fn grouped(
     }
     // Rows are counted in the pass that adds up values, if there is one.
     let counted = OnceCell::new();
-    let rows = aggregations.iter().any(|aggregation| aggregation.column.is_none()).then_some(&counted);
+    let rows = aggregations.iter().any(Aggregation::is_count_of_rows).then_some(&counted);
     let (of_columns, of_rows): (Vec<_>, Vec<_>) =
-        aggregations.iter().enumerate().partition(|(_, aggregation)| aggregation.column.is_some());
+        aggregations.iter().enumerate().partition(|(_, aggregation)| !aggregation.is_count_of_rows());
     let mut found = Vec::with_capacity(aggregations.len());
     for (place, aggregation) in of_columns.into_iter().chain(of_rows) {
         found.push((place, &aggregation.name, aggregated(device, &groups, aggregation, rows, take)?));
@@ -192,6 +201,9 @@ pub(crate) fn aggregated(
 ) -> Result<ArrayRef> {
     let ids = groups.codes.values();
     let Some(column) = &aggregation.column else {
+        if !aggregation.is_count_of_rows() {
+            return Ok(Arc::new(groups.rows.clone()));
+        }
         let counts = match rows.and_then(OnceCell::get) {
             Some(counts) => counts.iter().map(|&count| count.into()).collect(),
             None => counts(device, ids, groups.len())?,
@@ -216,7 +228,10 @@ pub(crate) fn aggregated(
         }
         _ => (),
     }
-    Job { device, groups, column, function: aggregation.function, rows, take }.run(Values::of(column, ids))
+    let values = Values::of(column, ids);
+    // With nulls, the pass over the values does not count all rows.
+    let rows = rows.filter(|rows| !values.has_nulls && rows.get().is_none());
+    Job { device, groups, column, function: aggregation.function, rows, take }.run(values)
 }
 
 struct Job<'a> {
@@ -232,10 +247,10 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self, values: Values<'_>) -> Result<ArrayRef> {
         let ids = &values.ids[..];
-        let counts = match values.has_nulls || self.function == Function::Mean {
-            true => Some(counts(self.device, ids, self.groups.len())?),
-            false => None,
-        };
+        // The means of decimals are computed here.
+        let is_counted =
+            values.has_nulls || self.function == Function::Mean && matches!(values.numbers, Numbers::I128(_));
+        let counts = is_counted.then(|| counts(self.device, ids, self.groups.len())).transpose()?;
         // A group that has only nulls has no value.
         let nulls = counts.as_ref().map(|counts| NullBuffer::from_iter(counts.iter().map(|&count| count > 0)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
@@ -259,7 +274,7 @@ impl Job<'_> {
 
     fn unsupported(&self, advice: &'static str) -> Error {
         let (function, column) = (self.function.name(), self.column.name().to_string());
-        Error::UnsupportedValue { function, column, found: self.column.data_type().clone(), advice }
+        Error::UnsupportedValue { function, column, found: self.plain_type().clone(), advice }
     }
 
     /// The type of values; for a dictionary, that of its values.
@@ -281,10 +296,8 @@ impl Job<'_> {
     }
 
     fn of<V: group::Number>(&self, ids: &[u32], values: &[V], of: Aggregate) -> Result<group::Groups<u32, V>> {
-        // Without nulls there are as many values as rows.
-        let rows = self.rows.filter(|rows| ids.len() == self.groups.codes.len() && rows.get().is_none());
         let both = [of, Aggregate::Count];
-        let wanted = &both[..1 + usize::from(rows.is_some())];
+        let wanted = &both[..1 + usize::from(self.rows.is_some())];
         let mut found = group::wide::aggregate(self.device, ids, self.groups.len(), values, wanted).map_err(
             |error| match error {
                 koel::Error::SumTooLarge { key } => {
@@ -294,7 +307,7 @@ impl Job<'_> {
                 other => other.into(),
             },
         )?;
-        if let Some(rows) = rows {
+        if let Some(rows) = self.rows {
             let _ = rows.set(std::mem::take(&mut found.counts));
         }
         Ok(found)

@@ -94,7 +94,7 @@ fn batches(dictionary: &DictionaryArray<Int32Type>, rows: usize) -> Column {
 }
 
 #[test]
-fn a_dictionary_of_many_batches_is_looked_at_once() {
+fn shared_dictionaries_are_processed_once() {
     let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b"), Some("a"), Some("never")]));
     // The value under a null key is unspecified, and a value may be null.
     let of_row = vec![2, 0, 1, 3, i32::MAX, 2];
@@ -121,7 +121,7 @@ fn a_dictionary_of_many_batches_is_looked_at_once() {
 }
 
 #[test]
-fn dictionaries_that_do_not_go_into_one_are_named() {
+fn dictionaries_too_large_to_merge_are_reported() {
     let of = |first: i32| -> DictionaryArray<Int8Type> {
         let texts = (first..first + 100).map(|i| Some(i.to_string())).collect::<Vec<_>>();
         texts.iter().map(|text| text.as_deref()).collect()
@@ -235,7 +235,7 @@ fn columns_of_too_many_rows_are_refused() {
 }
 
 #[test]
-fn rows_and_columns_that_are_not_there_are_errors() {
+fn missing_rows_and_columns_are_errors() {
     let column = Column::new("x", Arc::new(Int64Array::from(vec![1, 2])));
     let error = column.take(&vec![0, 2].into()).expect_err("two rows").to_string();
     assert!(error.contains("row 2 of column `x`, which has 2 rows"), "{error}");

@@ -30,6 +30,7 @@ use crate::kind::can_be_equal;
 use crate::leaf::{Fixed, Leaf, Piece, leaves, nulls_like, scales, with_values};
 use crate::own::Own;
 use crate::strings::{StringColumn, StringNumbers};
+use crate::written::mapped;
 
 /// The word of a row whose key equals no other, while words are computed.
 const NONE: u64 = u64::MAX;
@@ -232,9 +233,8 @@ impl Fit<'_> {
     fn part(&self, column: &Leaf, making: &mut Making) -> Result<Part> {
         if column.is_bytes() {
             let (numbers, of) = StringNumbers::build(self.device, StringColumn::of(column)?, self.bits)?;
-            // The numbers are already known.
-            let (codes, values) = (by_row(column, numbers.strings(), &of), of.len() as u64);
-            return self.step(column, Coder::Strings(numbers), values, Some(codes), making);
+            let values = of.len() as u64;
+            return self.step(column, Coder::Strings(numbers), values, Some(of), making);
         }
         let (least, values) = range(column);
         match u64::try_from(values) {
@@ -253,7 +253,8 @@ impl Fit<'_> {
         column: &Leaf,
         coder: Coder,
         values: u64,
-        known: Option<Vec<u64>>,
+        // The numbers of strings.
+        known: Option<Vec<u32>>,
         making: &mut Making,
     ) -> Result<Part> {
         let null = (self.nulls == NullEquality::NullEquals && column.has_nulls()).then_some(values);
@@ -265,9 +266,9 @@ impl Fit<'_> {
             *making = Making { words: None, narrow: Some(words), count: codes };
             return Ok(Part::Whole(Box::new(step)));
         }
-        let mut own = match known {
-            Some(codes) => step.with_nulls(column, codes, |code| code),
-            None => step.codes_of(column)?,
+        let mut own = match (&step.coder, known) {
+            (Coder::Strings(numbers), Some(of)) => step.codes_of_strings(column, numbers.strings(), &of),
+            _ => step.codes_of(column)?,
         };
         let Some(mut words) = making.words.take() else {
             *making = Making { words: Some(own), narrow: None, count: step.codes };
@@ -330,7 +331,7 @@ impl Step {
             Coder::Strings(numbers) => {
                 let strings = StringColumn::of(column)?;
                 let of = numbers.find(&strings)?;
-                Ok(self.with_nulls(column, by_row(column, &strings, &of), |code| code))
+                Ok(self.codes_of_strings(column, &strings, &of))
             }
         }
     }
@@ -348,59 +349,34 @@ impl Step {
     }
 
     /// The word of each row's code: its distance from the least value, or [`NONE`].
-    fn distances<W: Copy + Send>(
+    fn distances<W: Copy + Default + Send + Sync>(
         &self,
         column: &Leaf,
         least: i128,
         values: u64,
-        word: impl Fn(u64) -> W + Copy + Sync,
+        word: impl Fn(u64) -> W + Sync,
     ) -> Vec<W> {
-        let mut words = Vec::with_capacity(column.rows());
-        for piece in &column.pieces {
-            with_values!(&piece.values, |all| put_distances(all, least, values, word, &mut words), |_bytes| ());
-        }
-        self.with_nulls(column, words, word)
-    }
-
-    /// Replaces the words of nulls.
-    fn with_nulls<W: Copy>(&self, column: &Leaf, mut words: Vec<W>, word: impl Fn(u64) -> W) -> Vec<W> {
         let null = word(self.null.unwrap_or(NONE));
-        let mut rest = &mut words[..];
-        for piece in &column.pieces {
-            let (own, behind) = rest.split_at_mut(piece.rows);
-            if let Some(nulls) = piece.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
-                for (word, there) in own.iter_mut().zip(nulls) {
-                    if !there {
-                        *word = null;
-                    }
-                }
-            }
-            rest = behind;
-        }
-        words
+        column.written(|piece, row, to| {
+            let piece = &column.pieces[piece];
+            with_values!(&piece.values, |all| put_distances(&all[row..], least, values, &word, to), |_bytes| ());
+            piece.replace_nulls(row, to, null);
+        })
+    }
+
+    /// The code of each row, from the numbers of the strings.
+    fn codes_of_strings(&self, column: &Leaf, strings: &StringColumn, of: &[u32]) -> Vec<u64> {
+        let null = self.null.unwrap_or(NONE);
+        strings.by_row(column, of, null, |number| if number == NO_ROW { NONE } else { number.into() })
     }
 }
 
-fn put_distances<T: Fixed, W: Send>(
-    all: &[T],
-    least: i128,
-    values: u64,
-    word: impl Fn(u64) -> W + Sync,
-    words: &mut Vec<W>,
-) {
-    words.par_extend(all.par_iter().with_min_len(CHUNK).map(|value| {
+#[inline]
+fn put_distances<T: Fixed, W>(all: &[T], least: i128, values: u64, word: impl Fn(u64) -> W, to: &mut [W]) {
+    for (to, value) in to.iter_mut().zip(all) {
         let distance = T::widen(value.whole()).wrapping_sub(least) as u128;
-        word(if distance < values.into() { distance as u64 } else { NONE })
-    }));
-}
-
-/// The code of each row, from the codes of the strings.
-fn by_row(column: &Leaf, strings: &StringColumn, of: &[u32]) -> Vec<u64> {
-    let mut codes = Vec::with_capacity(column.rows());
-    for piece in strings.by_row(column, of) {
-        codes.extend(piece.into_iter().map(|number| if number == NO_ROW { NONE } else { number.into() }));
+        *to = word(if distance < values.into() { distance as u64 } else { NONE });
     }
-    codes
 }
 
 /// Replaces each word by its number, or by [`NONE`] if it has none.
@@ -424,8 +400,8 @@ fn combine(words: &mut [u64], codes: &[u64], count: u64) {
 /// The words in 32 bits if they fit; `none` replaces [`NONE`].
 fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
     if is_narrow(count) {
-        let narrow = |&word: &u64| if word == NONE { none as u32 } else { word as u32 };
-        return Words::Narrow(words.par_iter().with_min_len(CHUNK).map(narrow).collect::<Vec<_>>().into());
+        let narrow = |word| if word == NONE { none as u32 } else { word as u32 };
+        return Words::Narrow(mapped(&words, narrow).into());
     }
     words.par_chunks_mut(CHUNK).for_each(|words| {
         words.iter_mut().filter(|word| **word == NONE).for_each(|word| *word = none);

@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
+use crate::written::{mapped, written_bits};
 
 /// The most groups that are sorted on the CPU, whatever the device.
 const FEW: usize = 1 << 16;
@@ -139,11 +140,15 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
     };
     rows.remove(dropped);
     let dropped = dropped as u32;
-    let there = NullBuffer::from_iter(codes.iter().map(|&code| code != dropped));
-    codes.par_iter_mut().with_min_len(CHUNK).for_each(|code| match (*code).cmp(&dropped) {
-        Ordering::Less => (),
-        Ordering::Equal => *code = NO_GROUP,
-        Ordering::Greater => *code -= 1,
+    let there = NullBuffer::new(written_bits(codes.len(), |row| codes[row] != dropped));
+    codes.par_chunks_mut(CHUNK).for_each(|codes| {
+        for code in codes {
+            *code = match (*code).cmp(&dropped) {
+                Ordering::Less => *code,
+                Ordering::Equal => NO_GROUP,
+                Ordering::Greater => *code - 1,
+            };
+        }
     });
     Ok(Factorized { codes: UInt32Array::new(codes.into(), Some(there)), rows: rows.into() })
 }
@@ -186,8 +191,7 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
     }
     let rows: Vec<u32> = order.iter().map(|&group| groups.rows.value(group as usize)).collect();
     let nulls = groups.codes.nulls().cloned();
-    let ranked = |&code: &u32| ranks.get(code as usize).copied().unwrap_or(NO_GROUP);
-    let codes: Vec<u32> = groups.codes.values().par_iter().with_min_len(CHUNK).map(ranked).collect();
+    let codes = mapped(groups.codes.values(), |code| ranks.get(code as usize).copied().unwrap_or(NO_GROUP));
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
 }
 

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_can_be_equal_are_compared_and_others_named() {
+    fn comparable_types_are_compared_and_others_reported() {
         let integers: [ArrayRef; 2] = [Arc::new(Int32Array::from(vec![1])), Arc::new(Int64Array::from(vec![1]))];
         let texts: [ArrayRef; 2] =
             [Arc::new(StringArray::from(vec!["1"])), Arc::new(LargeStringArray::from(vec!["1"]))];

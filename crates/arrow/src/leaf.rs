@@ -17,12 +17,11 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array, new_null_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
-use arrow_select::take::take;
-use rayon::prelude::*;
 
-use crate::encode::CHUNK;
 use crate::error::{Error, Result};
 use crate::keys::Column;
+use crate::take::take;
+use crate::written::{mapped, written_in_pieces};
 
 /// A column of plain values, in pieces. A clone shares them.
 #[derive(Clone)]
@@ -192,10 +191,25 @@ macro_rules! with_values {
 }
 pub(crate) use with_values;
 
+impl Piece {
+    /// Replaces what was written for the nulls among the rows from `start` on.
+    pub(crate) fn replace_nulls<T: Copy>(&self, start: usize, written: &mut [T], by: T) {
+        if let Some(nulls) = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
+            for (to, row) in written.iter_mut().zip(start..) {
+                if nulls.is_null(row) {
+                    *to = by;
+                }
+            }
+        }
+    }
+}
+
 impl Leaf {
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.rows).sum()
+    /// A vector with an element per row, written by all threads: `write` gets a piece's number, a row of it, and the
+    /// elements of the rows from there on.
+    #[inline]
+    pub(crate) fn written<T: Copy + Default + Send>(&self, write: impl Fn(usize, usize, &mut [T]) + Sync) -> Vec<T> {
+        written_in_pieces(self.pieces.iter().map(|piece| piece.rows), write)
     }
 
     /// Whether a row is null.
@@ -217,13 +231,13 @@ impl Leaf {
     /// Both sides of a join are split at the same bit, whatever their types.
     pub(crate) fn halves(&self, bits: u32) -> [Leaf; 2] {
         fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
-            let wide = || values.iter().map(|&value| T::widen(value.whole()));
+            let wide = |value: T| T::widen(value.whole());
             // Values of 64 bits are split at 32: the upper part of a wider one, which equals none of them, must not
             // wrap.
             let upper = |value: i128| i64::try_from(value >> bits).unwrap_or(i64::MAX);
             [
-                Values::I64(wide().map(upper).collect()),
-                Values::U64(wide().map(|value| value as u64 & (u64::MAX >> (64 - bits))).collect()),
+                Values::I64(mapped(values, |value| upper(wide(value))).into()),
+                Values::U64(mapped(values, |value| wide(value) as u64 & (u64::MAX >> (64 - bits))).into()),
             ]
         }
         let piece = |piece: &Piece| {
@@ -240,14 +254,14 @@ impl Leaf {
     pub(crate) fn at_scale(&self, scale: i8) -> Leaf {
         fn scaled<T: Fixed>(values: &[T], steps: i32) -> Values {
             let factor = 10_i128.checked_pow(steps.unsigned_abs());
-            let one = |&value: &T| match (T::widen(value.whole()), factor) {
+            let one = |value: T| match (T::widen(value.whole()), factor) {
                 (0, _) => 0,
                 (_, None) => NO_NUMBER,
                 (value, Some(factor)) if steps > 0 => value.checked_mul(factor).unwrap_or(NO_NUMBER),
                 (value, Some(factor)) if value % factor == 0 => value / factor,
                 _ => NO_NUMBER,
             };
-            Values::I128(values.par_iter().with_min_len(CHUNK).map(one).collect::<Vec<_>>().into())
+            Values::I128(mapped(values, one).into())
         }
         let steps = i32::from(scale) - i32::from(self.scale);
         if steps == 0 {
@@ -420,7 +434,7 @@ fn take_apart(name: &str, chunk: &ArrayRef, above: Option<&NullBuffer>, to: &mut
             let array = chunk.as_any_dictionary();
             match strings(array.values()) {
                 Some(strings) => put(Values::Bytes(Bytes { strings, keys: Some(dictionary_keys(chunk)) })),
-                None => take_apart(name, &take(array.values(), array.keys(), None)?, above, to)?,
+                None => take_apart(name, &take(array.values(), array.keys())?, above, to)?,
             }
         }
         other => match strings(chunk) {

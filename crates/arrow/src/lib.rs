@@ -54,6 +54,7 @@
 //! sizes.rs                the memory of rows;  take.rs: gathers rows of columns
 //! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
 //! wide.rs                 results that exceed their types: text of more than 2 GiB
+//! written.rs              vectors that are written by all threads
 //! ```
 //!
 //! Cost: a pass over each key column in addition to koel's work on words ([`koel::group`], [`mod@koel::join`]); a
@@ -88,6 +89,7 @@ mod take;
 mod tests;
 mod values;
 mod wide;
+mod written;
 
 pub use aggregate::{Aggregation, Function, group_by};
 pub use encode::NullEquality;
@@ -101,3 +103,6 @@ pub use koel::{IdOrder, JoinKind};
 pub use name::shown_name;
 pub use plain::plain_type;
 pub use probe::{FirstKeys, Probe, check_key};
+pub use take::take;
+#[doc(hidden)]
+pub use written::{mapped, written_bits};

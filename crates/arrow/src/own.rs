@@ -7,9 +7,8 @@ use std::mem::discriminant;
 use std::sync::OnceLock;
 
 use arrow_buffer::{BooleanBufferBuilder, ScalarBuffer};
-use rayon::prelude::*;
 
-use crate::encode::{CHUNK, Words, range};
+use crate::encode::{Words, range};
 use crate::leaf::{Fixed, Leaf, Piece, Values, with_values};
 
 /// The right column.
@@ -115,30 +114,21 @@ fn own_words(column: &Leaf) -> Option<Words> {
 }
 
 /// The words of a column of another type, or with nulls.
-fn copied<W: Copy + Send + Sync>(left: &Leaf, limits: Limits, word: impl Fn(u64) -> W + Sync) -> Vec<W> {
+fn copied<W: Copy + Default + Send + Sync>(left: &Leaf, limits: Limits, word: impl Fn(u64) -> W + Sync) -> Vec<W> {
     let spare = word(limits.spare);
-    let mut words = vec![spare; left.rows()];
-    let mut rest = &mut words[..];
-    for piece in &left.pieces {
-        let (own, behind) = rest.split_at_mut(piece.rows);
-        with_values!(
-            &piece.values,
-            |all| own.par_chunks_mut(CHUNK).zip(all.par_chunks(CHUNK)).for_each(|(own, all)| {
-                for (to, value) in own.iter_mut().zip(all) {
-                    let value = widened(*value);
-                    if (value.wrapping_sub(limits.least) as u128) < limits.values {
-                        *to = word(value as u64);
-                    }
-                }
-            }),
-            |_bytes| ()
-        );
-        if let Some(nulls) = piece.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
-            own.iter_mut().zip(nulls).filter(|(_, there)| !there).for_each(|(word, _)| *word = spare);
-        }
-        rest = behind;
+    left.written(|number, row, to| {
+        let piece = &left.pieces[number];
+        with_values!(&piece.values, |all| put(&all[row..], limits, spare, &word, to), |_bytes| to.fill(spare));
+        piece.replace_nulls(row, to, spare);
+    })
+}
+
+#[inline]
+fn put<T: Fixed, W: Copy>(all: &[T], limits: Limits, spare: W, word: impl Fn(u64) -> W, to: &mut [W]) {
+    for (to, value) in to.iter_mut().zip(all) {
+        let value = widened(*value);
+        *to = if (value.wrapping_sub(limits.least) as u128) < limits.values { word(value as u64) } else { spare };
     }
-    words
 }
 
 #[cfg(test)]

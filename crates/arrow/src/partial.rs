@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_may_leave_their_type_on_the_way() {
+    fn intermediate_sums_may_exceed_their_type() {
         let values = [i128::MAX, i128::MAX, -5, i128::MIN, i128::MIN, 9];
         let sum = by_group(&[0; 6], 1, |sum: &mut Exact, row| sum.add(values[row]), Exact::merge);
         assert_eq!(sum[0].sum(), Some(2));

@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field};
-use arrow_select::take::take;
+
+use crate::take::take;
 
 /// Returns an error if dictionaries of pieces may together have more values than their keys can number: Arrow, which
 /// concatenates them, would panic.
@@ -65,7 +66,7 @@ pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match (array.data_type(), plain_type(array.data_type())) {
         (DataType::Dictionary(..), _) => {
             let dictionary = array.as_any_dictionary();
-            plain(&take(dictionary.values(), dictionary.keys(), None)?)?
+            plain(&take(dictionary.values(), dictionary.keys())?)?
         }
         (DataType::Struct(_), DataType::Struct(fields)) => {
             let array = array.as_struct();

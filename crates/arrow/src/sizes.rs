@@ -1,6 +1,6 @@
-//! How many bytes rows take, counted from their values alone: neither the buffers they lie in, nor how they are split
-//! into batches, nor what lies under a null makes a difference. So rows can be cut by bytes at places that depend on
-//! the rows alone.
+//! The number of bytes that rows take, computed from their values alone. It does not depend on buffers, on the split
+//! into batches, or on the values under nulls, so that rows are split by bytes at positions that depend on the rows
+//! alone.
 //!
 //! ```text
 //! bytes of rows   rows * slot(type) + content(rows)
@@ -16,24 +16,24 @@ use arrow_array::{Array, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-/// Bytes of a row of a type that is not looked into, as of unions.
+/// Bytes of a row of a type that is not examined, such as unions.
 const UNKNOWN: usize = 16;
 
 /// Texts up to this length are stored in their views.
 const INLINE: usize = 12;
 
-/// Returns how many bytes the rows of a batch take. It is the sum of what its rows take one by one.
+/// Returns the number of bytes of the rows of a batch: the sum over its rows.
 pub fn row_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| array_bytes(column)).sum()
 }
 
-/// Returns how many of the first rows of a batch together take at most `most` bytes.
+/// Returns how many of the first rows of a batch take at most `most` bytes together.
 ///
 /// Cost: one pass over the lengths of texts and lists.
 pub fn rows_within(batch: &RecordBatch, most: usize) -> usize {
     let (mut within, mut bytes, mut end) = (0, 0, batch.num_rows());
     while within < end {
-        // All of them first: mostly they are within.
+        // All rows first, because they usually fit.
         let rows = if bytes == 0 && end == batch.num_rows() { end } else { (end - within).div_ceil(2) };
         let next = within..within + rows;
         let more: usize = batch.columns().iter().map(|column| bytes_of(column, next.clone())).sum();
@@ -45,7 +45,7 @@ pub fn rows_within(batch: &RecordBatch, most: usize) -> usize {
     within
 }
 
-/// Returns how many bytes the rows of an array take.
+/// Returns the number of bytes of the rows of an array.
 fn array_bytes(array: &dyn Array) -> usize {
     bytes_of(array, 0..array.len())
 }
@@ -73,7 +73,7 @@ pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
     }
 }
 
-/// The bytes of every row of a type.
+/// The bytes of each row of a type.
 pub(crate) fn slot(data_type: &DataType) -> usize {
     match data_type {
         DataType::Null => 0,
@@ -102,7 +102,7 @@ pub(crate) fn is_fixed(data_type: &DataType) -> bool {
     }
 }
 
-/// Bytes of some rows besides their slots.
+/// The bytes of some rows in addition to their slots.
 fn content(array: &dyn Array, rows: Range<usize>) -> usize {
     if rows.is_empty() || is_fixed(array.data_type()) {
         return 0;
@@ -150,7 +150,7 @@ fn content(array: &dyn Array, rows: Range<usize>) -> usize {
     }
 }
 
-/// The sum of what `of` returns of each run of rows that are not null.
+/// The sum of `of` over each run of rows that are not null.
 fn valid(nulls: Option<&NullBuffer>, rows: Range<usize>, of: &dyn Fn(Range<usize>) -> usize) -> usize {
     match nulls.map(|nulls| nulls.slice(rows.start, rows.len())).filter(|nulls| nulls.null_count() > 0) {
         None => of(rows),
@@ -158,7 +158,7 @@ fn valid(nulls: Option<&NullBuffer>, rows: Range<usize>, of: &dyn Fn(Range<usize
     }
 }
 
-/// Where the values of some rows lie.
+/// The range of the values of some rows.
 fn between<T: Copy + TryInto<usize>>(offsets: &[T], rows: Range<usize>) -> Range<usize> {
     let at = |row: usize| offsets.get(row).and_then(|&offset| offset.try_into().ok()).unwrap_or(0);
     at(rows.start)..at(rows.end)
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Arrays of four rows, the bytes of all of them, and of the last two.
+    /// Arrays of four rows, with the bytes of all of them, and of the last two.
     fn cases() -> [(ArrayRef, usize, usize); 8] {
         let long = "x".repeat(100);
         let texts: ArrayRef = Arc::new(StringArray::from(vec![&long, "", &long, "ab"]));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_take_what_their_rows_do() {
+    fn slices_have_the_bytes_of_their_rows() {
         for (array, all, last) in cases() {
             assert_eq!((array_bytes(&array), array_bytes(&array.slice(2, 2))), (all, last), "{}", array.data_type());
             let mut contents = [0; 4];

@@ -22,7 +22,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::Result;
 use crate::finder::Finder;
-use crate::leaf::{Leaf, Strings, Values};
+use crate::leaf::{Bytes, Leaf, Strings, Values};
+use crate::written::{mapped, written};
 
 /// The number of rounds before the map.
 const ROUNDS: u64 = 3;
@@ -199,25 +200,40 @@ impl StringColumn {
         let mask = u64::MAX >> (64 - bits);
         let hash = |i: u32| xxh3_64_with_seed(self.get(i), seed) & mask;
         match of {
-            Some(strings) => strings.par_iter().with_min_len(CHUNK).map(|&i| hash(i)).collect(),
-            None => (0..self.len() as u32).into_par_iter().with_min_len(CHUNK).map(hash).collect(),
+            Some(strings) => mapped(strings, hash),
+            None => written(self.len(), |start, to| {
+                for (to, i) in to.iter_mut().zip(start as u32..) {
+                    *to = hash(i);
+                }
+            }),
         }
     }
 
-    /// The number of each row of the column, `NO_ROW` for nulls of dictionaries, from the number of each string.
-    pub(crate) fn by_row<'a>(&'a self, leaf: &'a Leaf, of_string: &'a [u32]) -> impl Iterator<Item = Vec<u32>> + 'a {
-        leaf.pieces.iter().zip(&self.of_piece).map(move |(piece, &start)| {
-            let start = start as usize;
+    /// Converts the number of each row's string, [`NO_ROW`] for nulls of dictionaries; `null` for nulls of the column.
+    pub(crate) fn by_row<T: Copy + Default + Send + Sync>(
+        &self,
+        leaf: &Leaf,
+        of_string: &[u32],
+        null: T,
+        convert: impl Fn(u32) -> T + Sync,
+    ) -> Vec<T> {
+        leaf.written(|number, row, to| {
+            let (piece, start) = (&leaf.pieces[number], self.of_piece[number] as usize);
             match &piece.values {
-                Values::Bytes(bytes) => match &bytes.keys {
-                    Some(keys) => {
-                        let own = &of_string[start..start + bytes.strings.len()];
-                        keys.iter().map(|&key| own.get(key as usize).copied().unwrap_or(NO_ROW)).collect()
+                Values::Bytes(Bytes { strings, keys: Some(keys) }) => {
+                    let own = &of_string[start..start + strings.len()];
+                    for (to, &key) in to.iter_mut().zip(&keys[row..]) {
+                        *to = convert(own.get(key as usize).copied().unwrap_or(NO_ROW));
                     }
-                    None => of_string[start..start + piece.rows].to_vec(),
-                },
-                _ => vec![NO_ROW; piece.rows],
+                }
+                Values::Bytes(_) => {
+                    for (to, &number) in to.iter_mut().zip(&of_string[start + row..]) {
+                        *to = convert(number);
+                    }
+                }
+                _ => to.fill(convert(NO_ROW)),
             }
+            piece.replace_nulls(row, to, null);
         })
     }
 }

@@ -2,14 +2,65 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array, make_array, new_null_array,
+};
+use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::concat::concat;
-use arrow_select::interleave::interleave;
-use arrow_select::take::take;
 
 type Result<T> = std::result::Result<T, ArrowError>;
+
+/// The rows of an array with these numbers; null if a number is null. Arrow's `take` returns too few rows of
+/// `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them; this function returns all.
+///
+/// # Errors
+/// [`ArrowError`] if a number is too large, or if the values are longer than their type can address.
+pub fn take(array: &dyn Array, rows: &dyn Array) -> Result<ArrayRef> {
+    if !may_have_no_bytes(array.data_type()) {
+        return arrow_select::take::take(array, rows, None);
+    }
+    // Row numbers of any type as numbers of one type.
+    let all = UInt64Array::from_iter_values(0..array.len() as u64);
+    let rows = arrow_select::take::take(&all, rows, None)?;
+    let places = rows.as_primitive::<UInt64Type>().iter().map(|row| row.map(|row| (0, row as usize)));
+    gathered(&[array], places)
+}
+
+/// The rows of a batch with these numbers.
+pub(crate) fn take_batch(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(|column| take(column, rows)).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+}
+
+/// Whether values of a type may take no bytes at all.
+fn may_have_no_bytes(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0) => true,
+        DataType::FixedSizeList(of, _) | DataType::List(of) | DataType::LargeList(of) | DataType::Map(of, _) => {
+            may_have_no_bytes(of.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().any(|field| may_have_no_bytes(field.data_type())),
+        _ => false,
+    }
+}
+
+/// Rows by their pieces and their positions there, copied one by one.
+fn gathered(pieces: &[&dyn Array], places: impl ExactSizeIterator<Item = Option<(usize, usize)>>) -> Result<ArrayRef> {
+    let pieces: Vec<ArrayData> = pieces.iter().map(|piece| piece.to_data()).collect();
+    let mut rows = MutableArrayData::new(pieces.iter().collect(), true, places.len());
+    for place in places {
+        match place {
+            Some((piece, row)) => rows.try_extend(piece, row, row + 1)?,
+            None => rows.try_extend_nulls(1)?,
+        }
+    }
+    Ok(make_array(rows.freeze()))
+}
 
 /// The rows with these numbers, which must be valid, of a column in pieces; null if a number is null.
 pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt32Array) -> Result<ArrayRef> {
@@ -25,9 +76,9 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     }
     if let [one] = chunks {
         return match start {
-            0 => take(one, rows, None),
+            0 => take(one, rows),
             // The value under a null is unspecified.
-            start => take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start)), None),
+            start => take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start))),
         };
     }
     // Ascending rows, such as the left ones of a join, are a run in each piece. The runs of numbers are copied once
@@ -38,7 +89,7 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     // One more piece contains the null row, with the dictionaries of the first piece.
     let none = match rows.null_count() {
         0 => None,
-        _ => Some(take(&chunks[0], &UInt32Array::from(vec![None]), None)?),
+        _ => Some(take(&chunks[0], &UInt32Array::from(vec![None]))?),
     };
     let pieces: Vec<&dyn Array> = chunks.iter().chain(&none).map(AsRef::as_ref).collect();
     let place = |row| {
@@ -47,6 +98,19 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     };
     let places: Vec<_> = rows.iter().map(|row| row.map_or((chunks.len(), 0), place)).collect();
     interleave(&pieces, &places)
+}
+
+/// Rows by their pieces and their positions there. Like Arrow's function, for values without bytes too.
+///
+/// # Errors
+/// [`ArrowError`] if the values are longer than their type can address.
+pub(crate) fn interleave(pieces: &[&dyn Array], places: &[(usize, usize)]) -> Result<ArrayRef> {
+    match pieces.first() {
+        Some(first) if may_have_no_bytes(first.data_type()) => {
+            gathered(pieces, places.iter().map(|&place| Some(place)))
+        }
+        _ => arrow_select::interleave::interleave(pieces, places),
+    }
 }
 
 /// The least and the greatest row; `None` if there are no rows.
@@ -89,7 +153,7 @@ fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<
         let (run, behind) = rest.split_at(rest.partition_point(|&row| row < end));
         if !run.is_empty() {
             let run: UInt32Array = run.iter().map(|row| row - start).collect::<Vec<_>>().into();
-            taken.push(take(chunk, &run, None)?);
+            taken.push(take(chunk, &run)?);
         }
         (start, rest) = (end, behind);
     }
@@ -120,5 +184,66 @@ impl Starts {
     pub(crate) fn place(&self, row: u32) -> (usize, usize) {
         let piece = self.0.partition_point(|&start| start <= row) - 1;
         (piece, (row - self.0[piece]) as usize)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use arrow_array::{FixedSizeBinaryArray, FixedSizeListArray, ListArray, StructArray};
+    use arrow_buffer::{NullBuffer, OffsetBuffer};
+    use arrow_schema::Field;
+
+    use super::*;
+
+    /// Columns of seven rows whose values have no bytes, or contain such values.
+    pub(crate) fn without_bytes() -> Vec<ArrayRef> {
+        let nulls = || NullBuffer::from(vec![true, false, true, true, false, true, true]);
+        let binary = |rows, nulls| -> ArrayRef {
+            let array = FixedSizeBinaryArray::try_new_with_len(0, Vec::<u8>::new().into(), nulls, rows);
+            Arc::new(array.expect("values of no bytes"))
+        };
+        let field = |of: &ArrayRef| Arc::new(Field::new("f", of.data_type().clone(), true));
+        let fixed = |of: ArrayRef, length, nulls| -> ArrayRef {
+            let lists = FixedSizeListArray::try_new_with_length(field(&of), length, of, nulls, 7);
+            Arc::new(lists.expect("lists of one length"))
+        };
+        let lengths = OffsetBuffer::from_lengths([1, 0, 2, 3, 0, 1, 0]);
+        let of = binary(7, None);
+        vec![
+            binary(7, None),
+            binary(7, Some(nulls())),
+            fixed(Arc::new(UInt32Array::from(Vec::<u32>::new())), 0, None),
+            fixed(Arc::new(UInt32Array::from(Vec::<u32>::new())), 0, Some(nulls())),
+            fixed(binary(14, None), 2, None),
+            Arc::new(StructArray::new(vec![field(&of)].into(), vec![of.clone()], Some(nulls()))),
+            Arc::new(ListArray::new(field(&of), lengths, of, None)),
+        ]
+    }
+
+    /// Arrow's `take` returns no rows of the first, and fails on others.
+    #[test]
+    fn values_without_bytes_keep_their_rows() {
+        for array in without_bytes() {
+            let pieces = [array.slice(0, 3), array.slice(3, 4)];
+            let row = |row: &Option<u32>| match *row {
+                Some(row) => array.slice(row as usize, 1),
+                None => new_null_array(array.data_type(), 1),
+            };
+            for rows in [
+                vec![Some(4), Some(1), Some(1), Some(6)],
+                vec![Some(2), None, Some(5)],
+                vec![Some(6), Some(3)],
+                vec![Some(0), Some(0), Some(4)],
+                vec![None],
+            ] {
+                let expected: Vec<ArrayRef> = rows.iter().map(row).collect();
+                let expected = concat(&expected.iter().map(AsRef::as_ref).collect::<Vec<_>>()).expect("one type");
+                assert_eq!(expected.len(), rows.len());
+                let numbers = UInt32Array::from(rows);
+                assert_eq!(&take(&array, &numbers).expect("rows"), &expected, "{}", array.data_type());
+                let found = take_chunks(array.data_type(), &pieces, &numbers).expect("rows");
+                assert_eq!(&found, &expected, "{}", array.data_type());
+            }
+        }
     }
 }

@@ -203,7 +203,7 @@ fn columns_of_every_type_are_joined() {
 }
 
 #[test]
-fn several_columns_are_joined() {
+fn columns_are_joined_by_several_keys() {
     let all: Vec<DataType> = types().into_iter().map(|group| group[0].clone()).collect();
     let mut stream = Stream(2);
     for device in devices() {
@@ -257,7 +257,7 @@ fn wide_ranges_are_numbered() {
 
 /// A right column too wide for 64 bits and left columns of fewer bits: both are split at the same bit.
 #[test]
-fn decimals_of_two_widths_are_cut_at_one_place() {
+fn decimals_of_two_widths_are_split_at_the_same_bit() {
     let right = arrow_array::Decimal128Array::from(vec![5, (1 << 64) + 7, (1 << 32) + 7, -3]);
     let left = arrow_array::Decimal64Array::from(vec![(1 << 32) + 7, -3, 7]);
     let keys = |array: ArrayRef| Keys::of_arrays(&[array]).expect("keys");
@@ -268,7 +268,7 @@ fn decimals_of_two_widths_are_cut_at_one_place() {
 }
 
 #[test]
-fn structs_are_their_fields_and_whether_they_are_there() {
+fn structs_are_compared_by_fields_and_validity() {
     let device = &devices()[0];
     let mut stream = Stream(4);
     let (left, right) = (stream.numbers(40, 5), stream.numbers(40, 5));

@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 
 use arrow_array::UInt32Array;
-use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use rayon::prelude::*;
 
-use crate::encode::CHUNK;
+use crate::group::NO_GROUP;
 use crate::keys::Column;
-use crate::leaf::{self, Bytes, Fixed, Leaf, Piece, leaves, with_values};
+use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
 use crate::partial::{Exact, by_group};
 use crate::take::Starts;
+use crate::written::written;
 
-/// The values of a column that are not null, and the group of each.
+/// The values of a column. Those of nulls are unspecified, and have no group.
 pub(crate) struct Values<'a> {
+    /// The group of each row, or [`NO_GROUP`].
     pub(crate) ids: Cow<'a, [u32]>,
     pub(crate) numbers: Numbers,
     pub(crate) has_nulls: bool,
@@ -44,19 +45,22 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The groups of the rows whose value is not null, without numbers.
+/// The group of each row, [`NO_GROUP`] for nulls, without numbers.
 pub(crate) fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
-    let has_nulls = column.chunks().iter().any(|chunk| chunk.logical_null_count() > 0);
-    let ids = if has_nulls {
-        let there = column.chunks().iter().flat_map(|chunk| {
-            let nulls = chunk.logical_nulls();
-            (0..chunk.len()).map(move |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))
-        });
-        ids.iter().zip(there).filter_map(|(&id, there)| there.then_some(id)).collect()
-    } else {
-        Cow::Borrowed(ids)
-    };
-    Values { ids, numbers: Numbers::Other, has_nulls }
+    let nulls: Vec<Option<NullBuffer>> = column.chunks().iter().map(|chunk| chunk.logical_nulls()).collect();
+    let has_nulls = nulls.iter().flatten().any(|nulls| nulls.null_count() > 0);
+    if !has_nulls {
+        return Values { ids: Cow::Borrowed(ids), numbers: Numbers::Other, has_nulls };
+    }
+    let starts = Starts::of(column.chunks());
+    let there = written(ids.len(), |start, to| {
+        for (to, row) in to.iter_mut().zip(start..) {
+            let (chunk, place) = starts.place(row as u32);
+            let is_null = nulls[chunk].as_ref().is_some_and(|nulls| nulls.is_null(place));
+            *to = if is_null { NO_GROUP } else { ids[row] };
+        }
+    });
+    Values { ids: Cow::Owned(there), numbers: Numbers::Other, has_nulls }
 }
 
 fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
@@ -91,42 +95,36 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
     }
 }
 
-/// The values of a column in one piece without nulls, which need not be copied if they have the type of the sum.
+/// The values of a column in one piece, which need not be copied if they have the type of the sum.
 fn whole(leaf: &Leaf) -> Option<&leaf::Values> {
     match &leaf.pieces[..] {
-        [piece] if piece.nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) => Some(&piece.values),
+        [piece] => Some(&piece.values),
         _ => None,
     }
 }
 
-/// The values that are not null, as integers.
+/// The values as integers.
 fn collected<V: ArrowNativeType>(leaf: &Leaf, to: impl Fn(i128) -> V + Sync) -> ScalarBuffer<V> {
-    fn put<T: Fixed, V: Send>(all: &[T], piece: &Piece, to: impl Fn(i128) -> V + Sync, values: &mut Vec<V>) {
-        let value = |value: &T| to(T::widen(value.whole()));
-        match &piece.nulls {
-            Some(nulls) => values.extend(nulls.valid_indices().map(|row| value(&all[row]))),
-            None => values.par_extend(all.par_iter().with_min_len(CHUNK).map(value)),
+    #[inline]
+    fn put<T: Fixed, V>(all: &[T], to: impl Fn(i128) -> V, values: &mut [V]) {
+        for (value, own) in values.iter_mut().zip(all) {
+            *value = to(T::widen(own.whole()));
         }
     }
-    let mut values = Vec::with_capacity(leaf.rows());
-    for piece in &leaf.pieces {
-        with_values!(&piece.values, |all| put(all, piece, &to, &mut values), |_bytes| ());
-    }
-    values.into()
+    let written = leaf.written(|piece, row, values| {
+        with_values!(&leaf.pieces[piece].values, |all| put(&all[row..], &to, values), |_bytes| ());
+    });
+    written.into()
 }
 
-/// The values that are not null, as doubles, with -0 and NaN unchanged.
+/// The values as doubles, with -0 and NaN unchanged.
 fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
-    let mut values = Vec::with_capacity(leaf.rows());
-    for piece in &leaf.pieces {
-        let there = |row: &usize| piece.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
-        match &piece.values {
-            leaf::Values::F32(all) => values.extend((0..piece.rows).filter(there).map(|row| f64::from(all[row]))),
-            leaf::Values::F64(all) => values.extend((0..piece.rows).filter(there).map(|row| all[row])),
-            _ => (),
-        }
-    }
-    values.into()
+    let written = leaf.written(|piece, row, values| match &leaf.pieces[piece].values {
+        leaf::Values::F32(all) => values.iter_mut().zip(&all[row..]).for_each(|(to, &value)| *to = value.into()),
+        leaf::Values::F64(all) => values.copy_from_slice(&all[row..row + values.len()]),
+        _ => (),
+    });
+    written.into()
 }
 
 /// Whether values of a type are compared as bytes.

@@ -1,7 +1,7 @@
 //! Results that do not fit their type: text of more than 2 GiB, or more dictionary values than the keys can number.
 //!
-//! Arrow's text, binary and lists address 2^31 bytes or values with offsets of 32 bits. The rule, for results that may
-//! have any type ([`Column::take_wide`](crate::Column::take_wide)): the column's own type if the rows fit it, and else
+//! Arrow's text, binary and lists address 2^31 bytes or values with offsets of 32 bits. Results that may have any type
+//! ([`Column::take_wide`](crate::Column::take_wide)) have the column's own type if the rows fit it, and otherwise
 //! [`wide_type`].
 
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(crate) fn widened(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn wide_offsets<O: OffsetSizeTrait>(of: &OffsetBuffer<O>) -> OffsetBuffer<i64> {
-    // They ascend as those that they are made of.
+    // They ascend like the offsets that they are converted from.
     OffsetBuffer::new(of.iter().map(|offset| offset.as_usize() as i64).collect())
 }
 
@@ -280,7 +280,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_wider_is_an_error() {
+    fn types_without_a_wider_one_are_errors() {
         let of: ArrayRef = Arc::new(texts().iter().collect::<DictionaryArray<UInt16Type>>());
         assert_eq!(widened(&of).expect("wider").data_type(), &wide_type(of.data_type()));
         let error: Error = Error::NotOneArray { column: "c\n".into(), found: DataType::Utf8View };

@@ -24,7 +24,7 @@ use super::{files, text};
 
 const EXAMPLES: &str = "\
 The format of INPUT is detected from its content. Files may be compressed by
-gzip, and tables also by zstd:
+gzip or zstd:
   CSV, TSV   rows `key,value`; without values, the value is the row number, from
              0. A first row without a number is a header if rows follow; see
              --header
@@ -43,7 +43,7 @@ gzip, and tables also by zstd:
              IPC, CSV, TSV, NDJSON or .npy
 Several files are read as one: row numbers and positions continue from file to
 file, and each CSV may have its own header. FASTA and FASTQ cannot be mixed with
-other formats. A row of text has at most 1 MiB and 65,536 columns.
+other formats. A row of text has at most 16 MiB and 65,536 columns.
 
 Keys and values are integers of 32 or 64 bits, signed or unsigned. Their types
 are those of the array, or for text the narrowest that hold all numbers (printed
@@ -85,7 +85,7 @@ const SHARDS: usize = 64;
 pub(crate) struct Args {
     /// CSV, TSV, .npy, FASTA, FASTQ or a table; `-` is stdin
     ///
-    /// Files may be compressed by gzip. Several are read as one.
+    /// Files may be compressed by gzip or zstd. Several are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
     /// File of the table, or a pipe
@@ -207,7 +207,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let reading = args.reading.with_values(args.values.values);
     let counts_kmers = !inputs.has_sequences() && (reading.kmer.is_some() || reading.canonical_kmers);
     let reading = if counts_kmers { reading.of_kmers()? } else { reading };
-    inputs.check(&reading)?;
+    Inputs::check(&[&inputs], &reading)?;
     progress.say(format!("reading {}", inputs.shown()));
     let kmers = (inputs.has_sequences() || counts_kmers).then(|| reading.key_type_of_kmers());
     let want = if args.has_values() { Want::Pairs } else { Want::Keys };
@@ -361,7 +361,7 @@ impl Build<'_> {
         // Of as many devices as shards each has one: its rows and its table.
         let shard = builder.memory_estimate(self.rows, shards as usize)?;
         let columns = self.rows.div_ceil(shards) * (size_of::<S::Key>() + size_of::<S::Value>()) as u64;
-        let bytes = (shard.build_with_copies + columns).saturating_mul(self.devices.len() as u64);
+        let bytes = (shard.build_with_duplicates + columns).saturating_mul(self.devices.len() as u64);
         let memory = self.args.memory.unwrap_or(u64::MAX);
         if bytes <= memory {
             return Ok(());

@@ -6,12 +6,12 @@ use koel::IdOrder;
 use koel_arrow::Function;
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, ReadOptions, Want};
+use super::input::{self, ReadOptions};
 use super::options::{self, AnyValuesOption, TableDevices, names};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading, groupby::AggregateSpec};
 use super::tables::TableReading;
-use super::tables::read::rows::{KEY, VALUE};
+use super::tables::read::rows::{KEY, Payload, VALUE};
 use super::tables::read::several::matching;
 
 const EXAMPLES: &str = "\
@@ -25,9 +25,10 @@ overflows; those of floats, and all means, are exact and rounded once, for any
 order of rows. A name that contains a comma, = or : is quoted, as in CSV:
 --agg 'sum:\"total, price\"'.
 
-Without --by, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip,
-or with --key a table, as for `koel build`. Text has one column of keys, or two
-of keys and values; without values, the value is the row number, from 0.
+Without --by, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip
+or zstd, or with --key a table, as for `koel build`. Text has one column of
+keys, or two of keys and values; without values, the value is the row number,
+from 0.
 
 Output is a row `key,..` per key, with the aggregates in the order of --agg: the
 same rows in the same order on every device. Keys and values are integers of any
@@ -104,10 +105,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             query::refuse_tables(&paths, &args.reading, "--by")?;
             let aggregates = of_values(&requested)?;
             args.rows.check_files(&paths, &[])?;
-            let want =
-                if aggregates.iter().any(|requested| requested.column.is_some()) { Want::Pairs } else { Want::Keys };
-            args.reading.check_value(want == Want::Pairs)?;
-            (vec![KEY.to_owned()], aggregates, Reading::Rows { options: &unnamed, want, is_spooled })
+            let has_values = aggregates.iter().any(|requested| requested.column.is_some());
+            args.reading.check_value(has_values)?;
+            let payload = if has_values { Payload::Values } else { Payload::Nothing };
+            (vec![KEY.to_owned()], aggregates, Reading::Rows { options: &unnamed, payload, is_spooled })
         }
     };
     let table =

@@ -2,6 +2,7 @@
 
 mod queries;
 mod query;
+mod rows;
 mod stored_table;
 
 use std::path::{Path, PathBuf};
@@ -19,20 +20,22 @@ use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Named, Places, ReadOptions, Sink, Want};
 use super::number::{Number, Type, Word};
 use super::options::{self, Threads};
-use super::output::{Column, FileForm, RowOptions, Rows, form_of};
+use super::output::RowOptions;
 use super::progress::Progress;
 use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set, unknown};
+use super::tables::write::{Form, form_of, is_text};
 use super::{out, text};
 use queries::{Queries, k_of};
 use query::{AllValues, Counts, KeysOfIds, Members, Queried, Queryable, Values};
+use rows::{Rows, Shown};
 use stored_table::{Opened, StoredLists};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip, or with
---key a table, as for `koel build`; of several columns the first is used.
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip or zstd, or
+with --key a table, as for `koel build`; of several columns the first is used.
 Queries may have another type than the keys of the table: those that its type
 cannot represent are misses.
 
@@ -49,11 +52,12 @@ TABLE was built with:
              ids, and rows are `id,key`
   multi      `key,value`: a row for each value of the key, or one without a
              value for a miss; with --count `key,count`
--o FILE.tsv separates by tabs. -o FILE.npy writes a structured array with the
-names above: (key u4, value u4, found b1) for a map, where a miss is a 0 whose
-field `found` is false. With --letters, k-mers are strings (S31). Keys have the
-type of the array of queries, or else that of --keys or of the keys of the
-table; values have the type of the table.
+The extension of -o FILE selects the format: .csv, .tsv, .parquet, .arrow,
+.ndjson and others. -o FILE.npy writes a structured array with the names above:
+(key u4, value u4, found b1) for a map, where a miss is a 0 whose field `found`
+is false. With --letters, k-mers are strings (S31). In formats with types, keys
+have the type of the array of queries, or else that of --keys or of the keys of
+the table; values have the type of the table.
 
 Examples:
   koel lookup pairs.koel queries.csv
@@ -156,8 +160,15 @@ impl Args {
         self.memory.map_or(CHUNK, |memory| (memory / 4 / BYTES) as usize)
     }
 
-    fn writes_array(&self) -> bool {
-        self.output.output.as_deref().is_some_and(|path| form_of(path) == Some(FileForm::Array))
+    /// Whether a column of queries has a type of its own, unlike text.
+    fn writes_types(&self) -> bool {
+        !is_text(self.output.output.as_deref())
+    }
+
+    /// How keys of a type are written, which may be k-mers of `k` letters; without a type any numbers.
+    fn shown(&self, kind: Option<Type>, k: Option<u32>) -> Shown {
+        let numbers = kind.map_or(Shown::AnyNumber, Shown::Number);
+        k.filter(|_| self.output.letters).map_or(numbers, Shown::Letters)
     }
 
     /// Returns an error if records and offsets are requested for values that are not places, or for a format without
@@ -172,7 +183,7 @@ impl Args {
             format!("it is for --table map and multi, and {path} is a {} table: omit it", info.contents.name())
         } else if self.count {
             "--count writes no values: omit one of them".into()
-        } else if self.writes_array() {
+        } else if self.output.output.as_deref().and_then(form_of) == Some(Form::Npy) {
             "records have names, which are text: write to .csv or .tsv".into()
         } else {
             return Ok(());
@@ -212,7 +223,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return Err(Failure::Input("--mapped looks up on the CPU: omit --device".into()));
     }
     let files: Vec<_> = args.inputs().into_iter().chain(input::paths(&args.places)).collect();
-    args.output.check(&files, &[])?;
+    args.output.check_files(&files, &[])?;
     let info = read_info(&args.table)?;
     args.check(&info)?;
     Lookup { args, info: &info }.run()
@@ -276,7 +287,7 @@ impl Lookup<'_> {
             }),
             Contents::Compact if args.reverse => of_numbering_table!(self.info, |S| {
                 let table = CompactingTable::<Any, S>::open(args.one_of(&devices, "--reverse")?, path)?;
-                let shown = args.output.shown(types.keys, queries.k);
+                let shown = args.shown(Some(types.keys), queries.k);
                 answer(args, queries, Type::U32, &mut KeysOfIds(&table, types.keys, shown))
             }),
             Contents::Compact => of_numbering_table!(self.info, |S| {
@@ -367,12 +378,9 @@ struct Answers<'a, K: Word> {
 
 impl<K: Word> Sink for Answers<'_, K> {
     fn begin(&mut self, named: Named) -> Result<()> {
-        let output = &self.args.output;
-        let mut columns = self.table.columns(output.shown(named.keys.unwrap_or(self.queries.kind()), self.k));
-        if self.places.is_some() {
-            columns[1] = Column::Place;
-        }
-        self.rows = Some(Rows::open(output.output.as_deref(), &columns)?.with_places(self.places.take()));
+        let kind = named.keys.or(self.args.writes_types().then(|| self.queries.kind()));
+        let columns = self.table.columns(self.args.shown(kind, self.k));
+        self.rows = Some(Rows::open(&self.args.output, columns, self.places.take(), self.args.memory)?);
         Ok(())
     }
 

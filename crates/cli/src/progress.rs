@@ -137,6 +137,29 @@ pub fn watched<'a>(
     }
 }
 
+/// How many bytes of a stream were read.
+pub(crate) type Position = Rc<Cell<u64>>;
+
+/// A reader, and how far it has read.
+pub(crate) fn counted<R: Read>(reader: R) -> (Counting<R>, Position) {
+    let position = Position::default();
+    (Counting { reader, position: position.clone() }, position)
+}
+
+/// A reader whose bytes are counted.
+pub(crate) struct Counting<R> {
+    reader: R,
+    position: Position,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.position.set(self.position.get() + read as u64);
+        Ok(read)
+    }
+}
+
 /// What comes out of a packed file.
 struct Packed<R> {
     reader: R,

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use koel::IdOrder;
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, ReadOptions, Want};
+use super::input::{self, ReadOptions};
 use super::options::{self, TableDevices};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading};
 use super::tables::TableReading;
-use super::tables::read::rows::KEY;
+use super::tables::read::rows::{KEY, Payload};
 use super::tables::read::several::matching;
 
 const EXAMPLES: &str = "\
@@ -18,11 +18,11 @@ With --on, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
 .npy, also compressed by gzip or zstd. The columns of --on are its key. Several
 files must have the same columns.
 
-Without --on, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip,
-or with --key a table, as for `koel build`; of two columns the first is used.
-Output is a row `key`, or `key,count`, per distinct key. -o FILE.tsv separates
-by tabs; -o FILE.npy writes an array of the type of the input, such as uint32 or
-int64, or with --counts a structured one (key, count u4).
+Without --on, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip
+or zstd, or with --key a table, as for `koel build`; of two columns the first is
+used. Output is a row `key`, or `key,count`, per distinct key. -o FILE.tsv
+separates by tabs; -o FILE.npy writes an array of the type of the input, such as
+uint32 or int64, or with --counts a structured one (key, count u4).
 
 The id of a key is its row number in the output, from 0. --inverse writes the id
 of the key of each row, so that key[id] is the column that was read. Ascending
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             args.reading.check_rows_kept("--inverse", inverse.is_some())?;
             query::refuse_tables(&paths, &args.reading, "--on")?;
             args.rows.check_files(&paths, inverse.as_slice())?;
-            (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, want: Want::Keys, is_spooled })
+            (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, payload: Payload::Nothing, is_spooled })
         }
     };
     let table =

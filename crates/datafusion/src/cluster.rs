@@ -18,7 +18,7 @@ use crate::rule::KoelRule;
 /// names the engines and where they call this.
 ///
 /// # Errors
-/// Those that DataFusion reports when the plan is rebuilt. A join that koel does not support is kept.
+/// The errors of DataFusion when the plan is rebuilt. A join that koel does not support is kept.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

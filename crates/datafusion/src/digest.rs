@@ -26,7 +26,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
 /// The aggregate `koel_digest(columns..)`: text, `rows:digest`.
 ///
-/// Cost: a pass over the columns and 16 bytes of hash a row. [`with_koel`](crate::WithKoel::with_koel) registers it.
+/// Cost: a pass over the columns, and 16 bytes of hashes per row. [`with_koel`](crate::WithKoel::with_koel) registers
+/// it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -20,25 +20,25 @@
 //!
 //! ```text
 //! session.rs, options.rs   koel for a session, and its options
-//! cluster.rs               the same for workers of a cluster
-//! rule.rs, fallback_reason.rs  which operators koel replaces, and why it does not replace others
-//! merges.rs                sort-merge joins as hash joins
+//! cluster.rs                   the same for workers of a cluster
+//! rule.rs, fallback_reason.rs which operators koel replaces, and why it does not replace others
+//! merges.rs                    sort-merge joins as hash joins
 //! ordered.rs, in_order.rs  plans whose rows have one order
-//! join/exec.rs             the join operator and its role in plans
-//! join/spec.rs             its parameters;          metrics.rs: its metrics
-//! join/build.rs            the build side;          index.rs: its keys on a device;  bits.rs: which rows have a match
-//! join/sort_merge_fallback.rs          DataFusion's join, if the build side does not fit in memory
-//! join/bounds.rs           dynamic filters for scans of the probe side
-//! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
-//! aggregate/exec.rs        the aggregate operator;  spec.rs: its parameters, and what koel supports;  metrics.rs
-//! aggregate/stream.rs      a partition;             over.rs: its fallback if memory is short
-//! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;
-//!                                                   bulk.rs: on a device
-//! aggregate/kept.rs        keys of the latter;      accumulate.rs: sums, counts, extremes and means
-//! digest.rs                koel_digest(columns..)
-//! sums/                    exact sums and means of floats, under the names sum, avg and mean
+//! join/exec.rs                 the join operator and its role in plans
+//! join/spec.rs                 its parameters;          metrics.rs: its metrics
+//! join/build.rs                the build side;          index.rs: its keys;  bits.rs: which rows have a match
+//! join/sort_merge_fallback.rs  DataFusion's join, if the build side does not fit in memory
+//! join/bounds.rs               dynamic filters for scans of the probe side
+//! join/stream.rs               the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
+//! aggregate/exec.rs            the aggregate operator;  spec.rs: its parameters, and what koel supports;  metrics.rs
+//! aggregate/stream.rs          a partition;             spill.rs: its fallback if memory is short
+//! aggregate/groups.rs          each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: short keys;
+//!                              bulk.rs: on a device
+//! aggregate/kept.rs            keys of the latter;      accumulate.rs: sums, counts, extremes and means
+//! digest.rs                    koel_digest(columns..)
+//! sums/                        exact sums and means of floats, under the names sum, avg and mean
 //! shown.rs, metrics.rs     output of operators in EXPLAIN and EXPLAIN ANALYZE
-//! source.rs                streams as plans, as input for DataFusion's operators
+//! source.rs                    streams as plans, as input for DataFusion's operators
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! What all operators of koel say in EXPLAIN ANALYZE: parts of their time, what came in, and where it was worked on.
+//! The metrics of all operators in EXPLAIN ANALYZE: parts of their time, their input, and their devices.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, ScopedTimerGuard, Time};
@@ -21,7 +21,7 @@ impl Part {
         Part { own: MetricBuilder::new(metrics).subset_time(name, partition), elapsed: elapsed.clone() }
     }
 
-    /// Counts until it is dropped.
+    /// Measures time until it is dropped.
     pub(crate) fn timer(&self) -> [ScopedTimerGuard<'_>; 2] {
         [self.own.timer(), self.elapsed.timer()]
     }

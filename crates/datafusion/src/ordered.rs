@@ -45,7 +45,7 @@ pub(crate) const NO_ORDER: &str = "koel.ordered needs all in memory: allow more,
 /// A plan whose rows have one order, if those of its scans do.
 ///
 /// # Errors
-/// What DataFusion reports of nodes with other children.
+/// The errors of DataFusion for nodes with other children.
 pub(crate) fn in_one_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.boundedness().is_unbounded() {
         warn!("koel.ordered does nothing for a query that never ends");

@@ -1,4 +1,4 @@
-//! What an operator of koel says of itself in plans: what the one says whose place it takes, and its devices.
+//! The text of koel's operators in plans: that of the operator that they replace, and their devices.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use crate::device::Devices;
 
-/// Writes the text of a stock operator as that of another one, with the devices that it has used.
+/// Writes the text of a stock operator under another name, with the devices that were used.
 pub(crate) fn as_stock<P: ExecutionPlan>(
     name: &str,
     stock: &P,

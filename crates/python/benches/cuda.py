@@ -21,6 +21,67 @@ def best(call, repeats=7):
     return min(times) * 1e3, result
 
 
+def groups(keys, column):
+    """Aggregates of about 2^24 keys in 2^26 rows."""
+    rows = len(column)
+    ids = torch.randint(1000, (rows,), device="cuda")
+    doubles, integers = torch.randn(rows, device="cuda", dtype=torch.float64), torch.arange(rows, device="cuda")
+    for name, of, values in (
+        ("sum of doubles", column, doubles),
+        ("sum of int64", column, integers),
+        ("sum of doubles, 1,000 keys", ids, doubles),
+    ):
+        ours, (distinct, found) = best(lambda: koel.group_by(of, {"sum": (values, "sum")}, sort=True), 3)
+        by_first, _ = best(lambda: koel.group_by(of, {"sum": (values, "sum")}), 3)
+
+        def by_torch():
+            distinct, inverse = torch.unique(of, return_inverse=True)
+            sums = torch.zeros(len(distinct), dtype=values.dtype, device="cuda")
+            return distinct, sums.scatter_add_(0, inverse, values)
+
+        theirs, (expected, sums) = best(by_torch, 3)
+        assert torch.equal(torch.from_dlpack(distinct), expected)
+        assert torch.allclose(torch.from_dlpack(found["sum"]), sums, rtol=1e-9, atol=1e-9)
+        print(
+            f"group_by, {name}, 2^26 rows: {ours:.2f} ms ascending, {by_first:.2f} ms by first occurrence; "
+            f"torch.unique and scatter_add_ {theirs:.2f} ms"
+        )
+    every = {function: (doubles, function) for function in ("sum", "min", "max", "mean", "count")}
+    ours, _ = best(lambda: koel.group_by(column, every), 3)
+    print(f"group_by, sum, min, max, mean and count of doubles, 2^26 rows: {ours:.2f} ms")
+
+
+def joins(keys):
+    """2^26 left rows, each with one match among 2^24, and lists of four values a key."""
+    right = keys[: 1 << 24]
+    left = right[torch.randint(1 << 24, (len(keys),), device="cuda")]
+    ours, (rows, matches) = best(lambda: koel.join(left, right), 3)
+    assert torch.equal(torch.from_dlpack(rows), torch.arange(len(left), device="cuda"))
+    assert torch.equal(right[torch.from_dlpack(matches)], left)
+    del rows, matches
+    build, index = best(lambda: koel.Index(right), 3)
+    probe, (rows, matches) = best(lambda: index.join(left), 3)
+    assert torch.equal(right[torch.from_dlpack(matches)], left)
+    del index, rows, matches
+
+    def by_torch():
+        ascending, order = torch.sort(right)
+        return order[torch.searchsorted(ascending, left)]
+
+    theirs, found = best(by_torch, 3)
+    assert torch.equal(right[found], left)
+    print(
+        f"join, 2^26 with 2^24 int64, one match each: {ours:.2f} ms; Index {build:.2f} ms, Index.join {probe:.2f} ms; "
+        f"torch.sort and torch.searchsorted {theirs:.2f} ms"
+    )
+    del found
+    build, table = best(lambda: koel.MultiTable(left, torch.arange(len(left), device="cuda")), 3)
+    lookup, (offsets, values) = best(lambda: table.lookup(right), 3)
+    counts = torch.from_dlpack(offsets).diff()
+    assert torch.equal(left[torch.from_dlpack(values)], right.repeat_interleave(counts))
+    print(f"MultiTable of 2^26 pairs: {build:.2f} ms; lookup of 2^24 keys: {lookup:.2f} ms")
+
+
 def main():
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     torch.manual_seed(0)
@@ -82,7 +143,10 @@ def main():
     ours, at = best(lambda: koel.get_indexer(keys, column), 3)
     assert torch.equal(keys[torch.from_dlpack(at)], column)
     print(f"get_indexer, 2^26 keys in 2^26: {ours:.2f} ms")
-    del at, column, keys
+    del at
+    groups(keys, column)
+    joins(keys)
+    del column, keys
     points = torch.rand(1 << 22, 4, device="cuda") * torch.tensor([200.0, 200.0, 8.0, 1.0], device="cuda")
     ours, (voxels, places, counts) = best(lambda: koel.voxelize(points, (0.2, 0.2, 0.4), 8, -1), 3)
     print(f"voxelize, 2^22 points, {len(places)} voxels: {ours:.2f} ms")

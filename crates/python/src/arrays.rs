@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use koel_arrow::written_bits;
 use numpy::{
     Element, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
@@ -14,11 +15,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyString, PyType};
+use rayon::prelude::*;
 
 use crate::error::Failure;
 use crate::input::Nan;
 use crate::memory;
+use crate::run::{CHUNK, detached};
 use crate::text;
+
+/// The most values that the calling thread searches for missing ones.
+const FEW: usize = 1 << 17;
 
 /// Arrays in main memory as NumPy's: those that are, buffers, and tensors on the CPU. `None` of other objects.
 ///
@@ -149,20 +155,31 @@ where
 fn of_floats<T: ArrowPrimitiveType>(
     array: &Bound<'_, PyUntypedArray>,
     nan: Nan,
-    is_nan: impl Fn(T::Native) -> bool,
+    is_nan: impl Fn(T::Native) -> bool + Sync,
 ) -> PyResult<ArrayRef>
 where
     T::Native: Element,
 {
     let words = words::<T>(array)?;
-    let nulls = if nan == Nan::Missing { nulls(&words, is_nan) } else { None };
+    let nulls = if nan == Nan::Missing { nulls(array.py(), &words, is_nan)? } else { None };
     Ok(Arc::new(PrimitiveArray::<T>::new(words, nulls)))
 }
 
-/// Nulls where values are missing; none if none are.
-fn nulls<T: Copy>(words: &[T], is_missing: impl Fn(T) -> bool) -> Option<NullBuffer> {
-    let any = words.iter().any(|&word| is_missing(word));
-    any.then(|| NullBuffer::new(BooleanBuffer::collect_bool(words.len(), |i| !is_missing(words[i]))))
+/// Marks missing values as nulls; `None` if there are none. Long arrays are read on all threads.
+fn nulls<T: Copy + Sync>(
+    py: Python<'_>,
+    words: &[T],
+    is_missing: impl Fn(T) -> bool + Sync,
+) -> PyResult<Option<NullBuffer>> {
+    let any = |words: &[T]| words.iter().any(|&word| is_missing(word));
+    let is_there = |row: usize| !is_missing(words[row]);
+    if words.len() <= FEW {
+        return Ok(any(words).then(|| NullBuffer::new(BooleanBuffer::collect_bool(words.len(), is_there))));
+    }
+    detached(py, |_| {
+        let any = words.par_chunks(CHUNK).any(any);
+        Ok(any.then(|| NullBuffer::new(written_bits(words.len(), is_there))))
+    })
 }
 
 /// Moments and spans of time, of the units that Arrow has too.
@@ -192,7 +209,7 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     macro_rules! of_unit {
         ($type:ty) => {{
             let words = words::<$type>(&array)?;
-            let nulls = nulls(&words, |word| word == i64::MIN);
+            let nulls = nulls(array.py(), &words, |word| word == i64::MIN)?;
             Ok(Arc::new(PrimitiveArray::<$type>::new(words, nulls)))
         }};
     }

@@ -1,7 +1,5 @@
 //! Aggregates by key.
 
-use std::sync::Arc;
-
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt32Array};
 use arrow_schema::{DataType, TimeUnit};
@@ -17,9 +15,6 @@ use crate::input::{Given, GivenKeys, Nan, Origin};
 use crate::output::{ArrowColumn, Taken, array, numbers};
 use crate::run::detached_on;
 
-/// The name of the aggregate that holds each group's first row, by which keys are taken.
-const ROW: &str = "row";
-
 /// Aggregates columns by key, like `pandas.DataFrame.groupby(.., sort=False).agg(..)`.
 ///
 /// Args:
@@ -31,6 +26,9 @@ const ROW: &str = "row";
 ///     sort: whether to sort the groups by key; otherwise they are in the order of their first rows.
 ///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null).
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Integer keys may be in CUDA memory, with columns of integers or floats for "sum", "min", "max", "mean" and "count".
+/// The results are `koel.Array`s on the same GPU.
 ///
 /// Returns:
 ///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column. Missing values are
@@ -44,6 +42,12 @@ const ROW: &str = "row";
 /// >>> keys, found = koel.group_by(np.array([7, 3, 7]), {"total": (np.array([0.5, 1.0, 2.0]), "sum"), "rows": "size"})
 /// >>> keys, found["total"], found["rows"]
 /// (array([7, 3]), array([2.5, 1. ]), array([2, 1]))
+///
+/// >>> import torch  # doctest: +SKIP
+/// >>> cards = torch.tensor([7, 3, 7], device="cuda")  # doctest: +SKIP
+/// >>> keys, found = koel.group_by(cards, {"most": (torch.rand(3, device="cuda"), "max")})  # doctest: +SKIP
+/// >>> torch.from_dlpack(keys)  # doctest: +SKIP
+/// tensor([7, 3], device='cuda:0')
 #[pyfunction]
 #[pyo3(signature = (keys, aggregates, *, sort=false, dropna=true, device="auto"))]
 pub(crate) fn group_by<'py>(
@@ -54,16 +58,22 @@ pub(crate) fn group_by<'py>(
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = keys.py();
+    let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
+    #[cfg(feature = "opencl")]
+    if let Some(keys) = crate::cuda::column("keys", keys)? {
+        let (keys, found) = crate::cuda::group_by(&keys, aggregates, order, device)?;
+        let results = PyDict::new(py);
+        found.into_iter().try_for_each(|(name, array)| results.set_item(name, Bound::new(py, array)?))?;
+        return (keys, results).into_pyobject(py);
+    }
     let given = GivenKeys::of("keys", keys, if dropna { Nan::Missing } else { Nan::Value })?;
     let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
     let wanted = items(aggregates)?.iter().map(|(name, what)| Wanted::of(name, what)).collect::<PyResult<Vec<_>>>()?;
-    let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
     let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
     // NumPy takes keys by their rows.
     if !is_arrow {
-        let numbers = Arc::new(UInt32Array::from_iter_values(0..keys.len() as u32));
-        aggregations.push(Aggregation::new(Function::First, Column::new(ROW, numbers)).named(ROW));
+        aggregations.push(Aggregation::first_rows());
     }
     let requested = wanted.len();
     let values = wanted.iter().filter_map(|wanted| Some(&wanted.given.as_ref()?.column));
@@ -93,33 +103,46 @@ struct Wanted<'py> {
     function: Option<Function>,
 }
 
+/// What is requested of a group.
+pub(crate) enum Request<'py> {
+    /// The number of rows.
+    Rows,
+    /// A function of a column.
+    Of(Bound<'py, PyAny>, Function),
+}
+
+/// Reads a value of the dict of aggregates.
+pub(crate) fn request<'py>(name: &str, what: &Bound<'py, PyAny>) -> PyResult<Request<'py>> {
+    let bad = |found: String| {
+        let text =
+            format!("aggregate {name:?} is {found}: give (column, \"sum\") or \"size\"; functions are {FUNCTIONS}");
+        PyValueError::new_err(text)
+    };
+    if let Ok(text) = what.extract::<String>() {
+        return if text == "size" { Ok(Request::Rows) } else { Err(bad(format!("{text:?}"))) };
+    }
+    let Ok((column, function)) = what.extract::<(Bound<'py, PyAny>, String)>() else {
+        return Err(bad(format!("a {}", what.get_type().name()?)));
+    };
+    let Some(function) = self::function(&function) else {
+        return Err(bad(format!("{function:?} of a column")));
+    };
+    if let Ok(column) = column.extract::<String>() {
+        let text = format!(
+            "aggregate {name:?} has a name for a column: give the column {column:?} itself, or use koel.group_by_stream, which \
+             takes names"
+        );
+        return Err(PyTypeError::new_err(text));
+    }
+    Ok(Request::Of(column, function))
+}
+
 impl<'py> Wanted<'py> {
     fn of(name: &str, what: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let bad = |found: String| {
-            let text =
-                format!("aggregate {name:?} is {found}: give (column, \"sum\") or \"size\"; functions are {FUNCTIONS}");
-            PyValueError::new_err(text)
-        };
-        if let Ok(text) = what.extract::<String>() {
-            if text != "size" {
-                return Err(bad(format!("{text:?}")));
-            }
+        let Request::Of(column, function) = request(name, what)? else {
             let aggregation = Aggregation::rows().named(name);
             return Ok(Wanted { name: name.into(), aggregation, given: None, function: None });
-        }
-        let Ok((column, function)) = what.extract::<(Bound<'py, PyAny>, String)>() else {
-            return Err(bad(format!("a {}", what.get_type().name()?)));
         };
-        let Some(function) = self::function(&function) else {
-            return Err(bad(format!("{function:?} of a column")));
-        };
-        if let Ok(column) = column.extract::<String>() {
-            let text = format!(
-                "aggregate {name:?} has a name for a column: give the column {column:?} itself, or use koel.group_by_stream, which \
-                 takes names"
-            );
-            return Err(PyTypeError::new_err(text));
-        }
         let given = Given::of(name, &column, Nan::Missing)?;
         let aggregation = Aggregation::new(function, given.column.clone()).named(name);
         Ok(Wanted { name: name.into(), aggregation, given: Some(given), function: Some(function) })

@@ -45,7 +45,7 @@ pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     Row numbers of both sides as int64 arrays, for `take` or `iloc`; -1 where a row has no partner. For semi and anti joins the
+///     Row numbers of both sides as int64 arrays (`koel.Array`s on the same GPU if both sides are integers in CUDA memory), for `take` or `iloc`; -1 where a row has no partner. For semi and anti joins the
 ///     second is None. The result and its order are the same on every device, thread count and run.
 ///
 /// >>> import koel, numpy as np
@@ -53,6 +53,12 @@ pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
 /// (array([0, 2, 2]), array([1, 0, 2]))
 /// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]), "left")
 /// (array([0, 1, 2, 2]), array([ 1, -1,  0,  2]))
+///
+/// >>> import torch  # doctest: +SKIP
+/// >>> left, right = torch.tensor([10, 20], device="cuda"), torch.tensor([20], device="cuda")  # doctest: +SKIP
+/// >>> rows, matches = koel.join(left, right)  # doctest: +SKIP
+/// >>> torch.from_dlpack(rows)  # doctest: +SKIP
+/// tensor([1], device='cuda:0')
 #[pyfunction]
 #[pyo3(signature = (left, right, how="inner", *, nulls_equal=true, device="auto"))]
 pub(crate) fn join<'py>(
@@ -64,6 +70,17 @@ pub(crate) fn join<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = left.py();
     let (how, is_exchanged) = kind(how)?;
+    #[cfg(feature = "opencl")]
+    if let Some((left, right)) = crate::cuda::pair(("left", left), ("right", right))? {
+        let mut sides = match is_exchanged {
+            true => crate::cuda::join(py, &(right, left), how, device)?,
+            false => crate::cuda::join(py, &(left, right), how, device)?,
+        };
+        if is_exchanged {
+            sides.reverse();
+        }
+        return both_sides(py, sides);
+    }
     let (mut left, mut right) = (GivenKeys::of("left", left, Nan::Value)?, GivenKeys::of("right", right, Nan::Value)?);
     agree(&mut left, &mut right)?;
     let (left_keys, right_keys) = (left.keys()?, right.keys()?);
@@ -108,12 +125,27 @@ fn rows(index: &RightKeys, left: &Keys, how: JoinKind, stop: &Stop) -> Result<Jo
     Ok(Joined { left, right: right.transpose()? })
 }
 
+/// Two sides, or one and None.
+#[cfg(feature = "opencl")]
+pub(crate) fn both_sides(py: Python<'_>, sides: Vec<crate::cuda::Array>) -> PyResult<Bound<'_, PyTuple>> {
+    let mut sides = sides.into_iter();
+    (sides.next(), sides.next()).into_pyobject(py)
+}
+
 /// Refuses a result that is longer than a column can be, or than memory allows, before it is made.
 pub(crate) fn check_result(rows: u64) -> Result<()> {
+    check_len(rows)?;
+    // Numbers of both sides, in pieces and as a whole, and as int64.
+    memory::check(rows * 40)
+}
+
+/// The number of rows of a result, if a column can be as long.
+pub(crate) fn check_len(rows: u64) -> Result<usize> {
     let most = u64::from(u32::MAX) - 1;
-    if rows <= most {
-        // Numbers of both sides, in pieces and as a whole, and as int64.
-        return memory::check(rows * 40);
+    match usize::try_from(rows) {
+        Ok(len) if rows <= most => Ok(len),
+        _ => {
+            Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", requested: rows, most }.into())
+        }
     }
-    Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", requested: rows, most }.into())
 }

@@ -1,13 +1,14 @@
 //! Functions of columns: distinct values, codes for them, membership.
 
 use arrow_array::UInt32Array;
-use koel::{IdOrder, NO_ROW};
-use koel_arrow::{FirstKeys, NullEquality, NullKeys, distinct, factorize as factorized};
+use koel::{Aggregate, Any, IdOrder, NO_ROW, group};
+use koel_arrow::{FirstKeys, NullEquality, NullKeys, distinct, factorize as factorized, mapped};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::device::for_columns;
+use crate::error::Result;
 use crate::input::{GivenKeys, Nan, agree};
 use crate::output::{Taken, array, flags, found, numbers};
 use crate::run::detached_on;
@@ -67,7 +68,8 @@ pub(crate) fn unique<'py>(
             (distinct(&device, &keys, order, NullKeys::Group)?, None)
         };
         let taken = Taken::of(&keys, &form, &rows)?;
-        let counts = codes.as_ref().filter(|_| return_counts).map(|codes| counted(codes, rows.len()));
+        let counts = codes.as_ref().filter(|_| return_counts);
+        let counts = counts.map(|codes| counted(&device, codes, rows.len())).transpose()?;
         let inverse = codes.filter(|_| return_inverse).map(|codes| numbers(&codes));
         Ok((numbers(&rows), taken, inverse, counts))
     })?;
@@ -85,10 +87,9 @@ pub(crate) fn unique<'py>(
 }
 
 /// How many rows each group has.
-fn counted(codes: &UInt32Array, groups: usize) -> Vec<i64> {
-    let mut counts = vec![0; groups];
-    codes.values().iter().for_each(|&code| counts[code as usize] += 1);
-    counts
+fn counted(device: &Any, codes: &UInt32Array, groups: usize) -> Result<Vec<i64>> {
+    let found = group::wide::aggregate::<_, u32>(device, codes.values(), groups, &[], &[Aggregate::Count])?;
+    Ok(mapped(&found.counts, i64::from))
 }
 
 /// Encodes the values of a column as integers, like `pandas.factorize`.
@@ -100,8 +101,8 @@ fn counted(codes: &UInt32Array, groups: usize) -> Vec<i64> {
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The code of each row's value, and the distinct values. For an Arrow column, the codes are a column too, with null
-///     instead of -1; for integers in CUDA memory both are `koel.Array`s on the same GPU.
+///     The code of each row's value as an int64 array, and the distinct values in the form of `a`. For integers in CUDA
+///     memory, both are `koel.Array`s on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))

@@ -7,7 +7,7 @@ use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_schema::{DataType, Field, FieldRef};
 use koel::NO_ROW;
-use koel_arrow::{Column, Keys};
+use koel_arrow::{Column, Keys, mapped};
 use numpy::{Element, PyArray1, PyArrayDescr, PyArrayMethods, PyReadwriteArray1};
 use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -213,19 +213,22 @@ fn fits_floats(array: &ArrayRef) -> bool {
 
 /// Row numbers as int64, with -1 for nulls. Must be called in the pool, because it uses all threads.
 pub(crate) fn numbers(rows: &UInt32Array) -> Vec<i64> {
-    let values = rows.values().par_iter().with_min_len(CHUNK);
-    match rows.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => values.map(|&row| i64::from(row)).collect(),
-        Some(nulls) => {
-            values.enumerate().map(|(i, &row)| if nulls.is_valid(i) { i64::from(row) } else { -1 }).collect()
-        }
+    let mut numbers = mapped(rows.values(), i64::from);
+    if let Some(nulls) = rows.nulls().filter(|nulls| nulls.null_count() > 0) {
+        numbers.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, numbers)| {
+            for (number, row) in numbers.iter_mut().zip(chunk * CHUNK..) {
+                if nulls.is_null(row) {
+                    *number = -1;
+                }
+            }
+        });
     }
+    numbers
 }
 
 /// Row numbers that were found as int64, with -1 for those that were not.
 pub(crate) fn found(rows: &[u32]) -> Vec<i64> {
-    let number = |&row: &u32| if row == NO_ROW { -1 } else { i64::from(row) };
-    rows.par_iter().with_min_len(CHUNK).map(number).collect()
+    mapped(rows, |row| if row == NO_ROW { -1 } else { i64::from(row) })
 }
 
 /// For each row whether something is true.
@@ -237,7 +240,11 @@ pub(crate) fn flags(rows: usize, is: impl Fn(usize) -> bool + Send + Sync) -> Ve
 
 /// [`flags`] of a piece of an array.
 pub(crate) fn set_flags(flags: &mut [bool], is: impl Fn(usize) -> bool + Send + Sync) {
-    flags.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(row, flag)| *flag = is(row));
+    flags.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, flags)| {
+        for (flag, row) in flags.iter_mut().zip(chunk * CHUNK..) {
+            *flag = is(row);
+        }
+    });
 }
 
 /// An array of NumPy that is written, without the interpreter's lock, before anyone else has it. NumPy requests huge

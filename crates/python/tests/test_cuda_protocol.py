@@ -91,6 +91,12 @@ def test_arrays_that_are_refused(array, error, text):
         lambda: koel.unique(array),
         lambda: koel.factorize(array),
         lambda: koel.get_indexer(array, array),
+        lambda: koel.join(array, array),
+        lambda: koel.group_by(array, {"rows": "size"}),
+        lambda: koel.Index(array),
+        lambda: koel.Index([1], device="cpu").join(array),
+        lambda: koel.MultiTable(array, array),
+        lambda: koel.MultiTable([1], [1], device="cpu").lookup(array),
     ]
     for call in calls:
         with pytest.raises(error, match=text):

@@ -76,7 +76,7 @@ pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
 /// The result of an offer to a bucket.
 pub(super) enum Offered {
     /// A word with the same upper half was there; the greater of the two is kept.
-    Copy,
+    Duplicate,
     /// The least word of the bucket and `mine`, which is not kept; it may be an empty slot.
     Out(u64),
 }
@@ -88,7 +88,7 @@ pub(super) fn offer<const S: usize>(words: &mut [u64; S], mut mine: u64) -> Offe
     if duplicates != 0 {
         let copy = &mut words[duplicates.trailing_zeros() as usize / 2 % S];
         *copy = mine.max(*copy);
-        return Offered::Copy;
+        return Offered::Duplicate;
     }
     for word in words {
         (*word, mine) = ((*word).max(mine), (*word).min(mine));
@@ -137,7 +137,7 @@ mod tests {
         expected.dedup_by_key(|word| if copy { *word >> 32 } else { *word | (u64::from(*word == 0) * mine) });
         expected.resize(S + 1, 0);
         match offer(&mut words, mine) {
-            Offered::Copy => copy && words == expected[..S],
+            Offered::Duplicate => copy && words == expected[..S],
             Offered::Out(word) => !copy && words == expected[..S] && word == expected[S],
         }
     }

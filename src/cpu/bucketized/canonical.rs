@@ -246,7 +246,7 @@ impl<'a, const S: usize> Placer<'a, S> {
         let Workspace { flying: block, next, waiting } = &mut *self.workspace;
         let image = self.buckets.as_flattened();
         let mut duplicates = self.placed.duplicates;
-        let mut least_copy = self.placed.least_copy;
+        let mut least_duplicate = self.placed.least_duplicate;
         let mut displaced = [(0, 0); BLOCK];
         let (mut displacements, mut unplaced) = (0, 0);
         let is_last = block.age >= slot::MAX_AGE;
@@ -263,7 +263,7 @@ impl<'a, const S: usize> Placer<'a, S> {
                     let copy = there >> 32 == mine >> 32;
                     if copy {
                         duplicates += 1;
-                        least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+                        least_duplicate = Some(least_duplicate.map_or(key, |least: u32| least.min(key)));
                     }
                     (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
                     refusals += usize::from(there > mine && !copy);
@@ -279,7 +279,7 @@ impl<'a, const S: usize> Placer<'a, S> {
         );
         self.placed.unplaced += unplaced;
         fetch(self.lists, image, next.slots.get(block.len..next.len).unwrap_or_default());
-        (self.placed.duplicates, self.placed.least_copy) = (duplicates, least_copy);
+        (self.placed.duplicates, self.placed.least_duplicate) = (duplicates, least_duplicate);
         for &(at, word) in &displaced[..displacements] {
             match canonical::pair(self.lists.functions, at, word) {
                 Some((key, value)) if slot::age(word) < slot::MAX_AGE => {

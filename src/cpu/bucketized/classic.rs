@@ -93,7 +93,7 @@ pub(super) fn place<const S: usize>(
         } else {
             match classic::place(plan, functions, image, key, value) {
                 Placing::Placed => false,
-                Placing::Copy(_) => true,
+                Placing::Duplicate(_) => true,
                 Placing::Unplaced => {
                     placed.unplaced += 1;
                     return placed;
@@ -102,7 +102,7 @@ pub(super) fn place<const S: usize>(
         };
         if copy {
             placed.duplicates += 1;
-            placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+            placed.least_duplicate = Some(placed.least_duplicate.map_or(key, |least| least.min(key)));
         }
     }
     placed

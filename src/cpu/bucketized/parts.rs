@@ -110,7 +110,7 @@ impl Parts<'_> {
         let Parts { functions, slices, pairs, partitioned } = self;
         let shift = PART_BITS - S.ilog2();
         // The scratch space of all threads must fit in eight bytes per pair, which memory estimates include.
-        let threads = threads().min(pairs / ROOM_WORDS).max(1);
+        let threads = threads().min(pairs / SCRATCH_WORDS).max(1);
         let leaving = AtomicUsize::new(partitioned.escapes.len());
         let scratch = || Some((Scratch::new()?, Found::default()));
         let of_slice = |(scratch, found): &mut (Scratch, Found), number: usize, slice: &mut [u64], count| {
@@ -187,7 +187,7 @@ fn follow<const S: usize>(
         let (home, remainder) = functions.home(key);
         let at = functions.bucket(functions.turn(age), home, remainder);
         match offer(&mut buckets[at as usize], slot::word(age, remainder, value)) {
-            Offered::Copy => return count_copy(placed, key),
+            Offered::Duplicate => return count_duplicate(placed, key),
             Offered::Out(word) => match rule::pair(functions, at, word) {
                 Some(out) => ((key, value), age) = (out, slot::age(word) + 1),
                 None => return,
@@ -197,9 +197,9 @@ fn follow<const S: usize>(
     placed.unplaced += 1;
 }
 
-fn count_copy(placed: &mut Placed, key: u32) {
+fn count_duplicate(placed: &mut Placed, key: u32) {
     placed.duplicates += 1;
-    placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+    placed.least_duplicate = Some(placed.least_duplicate.map_or(key, |least| least.min(key)));
 }
 
 /// The results of a thread's parts.
@@ -224,7 +224,7 @@ struct Scratch {
 }
 
 /// The approximate size of a [`Scratch`].
-const ROOM_WORDS: usize = 2 * PART_WORDS + PART_WORDS / 4 + MOST_BUCKETS / 8;
+const SCRATCH_WORDS: usize = 2 * PART_WORDS + PART_WORDS / 4 + MOST_BUCKETS / 8;
 
 impl Scratch {
     fn new() -> Option<Self> {
@@ -292,7 +292,7 @@ impl<const S: usize> Part<'_, S> {
         let mut words = all;
         for (greater, word) in all.iter().zip(&mut words[1..]) {
             if greater >> 32 == *word >> 32 && *word != slot::EMPTY {
-                self.count_copy(0, at, *word);
+                self.count_duplicate(0, at, *word);
                 *word = slot::EMPTY;
             }
         }
@@ -301,9 +301,9 @@ impl<const S: usize> Part<'_, S> {
     }
 
     #[cold]
-    fn count_copy(&mut self, turn: usize, at: usize, word: u64) {
+    fn count_duplicate(&mut self, turn: usize, at: usize, word: u64) {
         let key = self.functions.key_at(turn, self.start + at as u32, slot::remainder(word));
-        count_copy(&mut self.found.placed, key);
+        count_duplicate(&mut self.found.placed, key);
     }
 
     /// Offers queued words to their bucket 1, and then those that are displaced there, or later in a bucket 2, to their
@@ -320,7 +320,7 @@ impl<const S: usize> Part<'_, S> {
                 continue;
             };
             match offer(bucket, mine) {
-                Offered::Copy => self.count_copy(0, at, mine),
+                Offered::Duplicate => self.count_duplicate(0, at, mine),
                 Offered::Out(word) => {
                     (words[end % PART_WORDS], lost_in[end % PART_WORDS]) = (word, at as u16);
                     // A duplicate may have left an empty place.
@@ -340,7 +340,7 @@ impl<const S: usize> Part<'_, S> {
                 continue;
             };
             match offer(bucket, mine) {
-                Offered::Copy => self.count_copy(1, at, mine),
+                Offered::Duplicate => self.count_duplicate(1, at, mine),
                 Offered::Out(word) => {
                     (words[end % PART_WORDS], lost_in[end % PART_WORDS]) = (word, at as u16);
                     end += usize::from(slot::age(word) == 1);

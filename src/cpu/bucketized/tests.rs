@@ -93,10 +93,10 @@ fn duplicates_of_pairs_in_the_image_are_counted() {
         let pairs: Pairs = distinct(20_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
         let (plan, _) = referenced(&scheme, &pairs, slots_for(20_000, 0.9));
         let again: Pairs = pairs[5_000..5_100].to_vec();
-        let least_copy = again.iter().map(|&(key, _)| key).min();
+        let least_duplicate = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (image, placed) = built(&cpu, &plan, &[&pairs, &again]);
-            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_duplicate, ..Placed::default() });
             let found = Bucketized::audit(&plan, &image, 0..plan.words()).map(|audit| audit.pairs);
             assert_eq!(found, Ok(pairs.len() as u64));
         }
@@ -115,7 +115,7 @@ fn more_pairs_than_slots_are_reported() {
 }
 
 #[test]
-fn classic_images_are_the_reference_word_for_word() {
+fn classic_images_equal_the_reference() {
     let mut pairs = distinct(20_000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     for insertion in Insertion::ALL {
@@ -131,31 +131,31 @@ fn classic_images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn classic_copies_and_the_markers_key() {
+fn classic_duplicates_and_the_sentinel_key() {
     let mut pairs = distinct(10_000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     let count = pairs.len();
     pairs.extend([pairs[17], pairs[17], pairs[4_000]]);
-    let least_copy = Some(pairs[17].0.min(pairs[4_000].0));
+    let least_duplicate = Some(pairs[17].0.min(pairs[4_000].0));
     let (plan, _) = referenced(&Bucketized::classic(2, 8), &pairs, slots_for(pairs.len(), 0.9));
     for cpu in cpus() {
         let (_, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { duplicates: 3, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 3, least_duplicate, ..Placed::default() });
         let mut marked = pairs.clone();
         marked.insert(600, (u32::MAX, 5));
         let (image, placed) = built(&cpu, &plan, &[&marked]);
-        assert_eq!(placed, Placed { duplicates: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
+        assert_eq!(placed, Placed { duplicates: 3, least_duplicate, outside: Some(5), unplaced: 0, stash: 0 });
         assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count(), count);
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
         let (_, placed) = built(&cpu, &plan, &[&only]);
         assert_eq!(
             placed,
-            Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+            Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
         );
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
         assert_eq!(
             placed,
-            Placed { duplicates: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+            Placed { duplicates: 3, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
         );
         assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[&[]]).1, Placed::default());
     }
@@ -219,7 +219,7 @@ fn assign_changes_values_and_nothing_else() {
 }
 
 #[test]
-fn removing_counts_each_key_once_and_leaves_the_reference_s_image() {
+fn removing_counts_each_key_once_and_equals_the_reference() {
     for scheme in every_scheme() {
         let pairs: Pairs = distinct(30_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
         let (plan, image) = referenced(&scheme, &pairs, slots_for(30_000, 0.95));

@@ -86,7 +86,7 @@ pub(super) fn place<C: Share>(
     let beyond_first = (marked + u64::from(plan.outside().is_some())).saturating_sub(1);
     if marked > 0 && beyond_first > 0 {
         placed.duplicates += beyond_first;
-        placed.least_copy = Some(placed.least_copy.unwrap_or(EMPTY_KEY));
+        placed.least_duplicate = Some(placed.least_duplicate.unwrap_or(EMPTY_KEY));
     }
     placed
 }
@@ -117,7 +117,7 @@ fn later_slots(
         let mut placed = Placed::default();
         let mut count = |i: usize, hit, slot: u32, _| {
             if hit && slot as usize != slots[i] {
-                count_copy(&mut placed, keys[i]);
+                count_duplicate(&mut placed, keys[i]);
                 each(slots[i]);
             }
         };
@@ -127,9 +127,9 @@ fn later_slots(
     fold_with(0..image.len(), CHUNK, || workspaces.lend(), of_chunk, sum).unwrap_or_default()
 }
 
-fn count_copy(placed: &mut Placed, key: u32) {
+fn count_duplicate(placed: &mut Placed, key: u32) {
     placed.duplicates += 1;
-    placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+    placed.least_duplicate = Some(placed.least_duplicate.map_or(key, |least| least.min(key)));
 }
 
 /// A pair that is being placed, and its next place.
@@ -197,7 +197,7 @@ impl<C: Share> Chains<'_, C> {
                 return false;
             }
             if C::KEYS_ALONE && out == mine {
-                count_copy(placed, out);
+                count_duplicate(placed, out);
                 return false;
             }
             if chain.swaps + 1 >= self.most {

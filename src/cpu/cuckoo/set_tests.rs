@@ -8,9 +8,9 @@ fn on_each(test: impl Fn(&Cpu)) {
 }
 
 #[test]
-fn canonical_images_are_the_sequential_ones() {
+fn canonical_images_equal_the_sequential_rule() {
     let sizes = [0, 1, 2, 7, 127, 129, 1000, 30_001];
-    on_each(|cpu| set_tests::canonical_images_are_the_sequential_ones(cpu, &sizes));
+    on_each(|cpu| set_tests::canonical_images_equal_the_sequential_rule(cpu, &sizes));
 }
 
 #[test]
@@ -19,8 +19,8 @@ fn classic_sets_hold_each_key_once() {
 }
 
 #[test]
-fn the_clean_up_empties_the_later_copies() {
-    on_each(|cpu| [50, 30_000].into_iter().for_each(|len| set_tests::the_clean_up_empties_the_later_copies(cpu, len)));
+fn the_clean_up_empties_later_duplicates() {
+    on_each(|cpu| [50, 30_000].into_iter().for_each(|len| set_tests::the_clean_up_empties_later_duplicates(cpu, len)));
 }
 
 #[test]
@@ -29,11 +29,11 @@ fn passes_agree_with_the_rule() {
 }
 
 #[test]
-fn heavy_keys_are_one_key() {
-    on_each(|cpu| set_tests::heavy_keys_are_one_key(cpu, 100_000));
+fn duplicates_of_heavy_keys_are_stored_once() {
+    on_each(|cpu| set_tests::duplicates_of_heavy_keys_are_stored_once(cpu, 100_000));
 }
 
 #[test]
-fn more_keys_than_slots_are_left_over() {
-    on_each(set_tests::more_keys_than_slots_are_left_over);
+fn more_keys_than_slots_are_reported() {
+    on_each(set_tests::more_keys_than_slots_are_reported);
 }

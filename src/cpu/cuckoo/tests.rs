@@ -58,7 +58,7 @@ fn reference(plan: &CuckooPlan, pairs: &[(u32, u32)]) -> Option<(Vec<u64>, u64)>
     for &(key, value) in pairs {
         match Cuckoo::place(plan, &mut image, &[(key, value)]) {
             Placing::Placed => {}
-            Placing::Copy(_) => duplicates += 1,
+            Placing::Duplicate(_) => duplicates += 1,
             Placing::Unplaced => return None,
         }
     }
@@ -99,7 +99,7 @@ fn looked_up(cpu: &Cpu, plan: &CuckooPlan, image: &[u64], queries: &[u32]) -> Ve
 }
 
 #[test]
-fn canonical_images_are_the_reference_word_for_word() {
+fn canonical_images_equal_the_reference() {
     let cpus: Vec<Cpu> = cpus().collect();
     for functions in 2..=5 {
         for size in SIZES {
@@ -131,14 +131,14 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for functions in 2..=5 {
             let (plan, expected, counted) = referenced(&Cuckoo::canonical(functions), &pairs, 0.9);
             assert_eq!(counted, duplicates);
             for cpu in &cpus {
                 for seed in 0..3 {
                     let (image, placed) = built(cpu, &plan, &[&shuffled(pairs.clone(), seed)]);
-                    let expected_counts = Placed { duplicates, least_copy, ..Placed::default() };
+                    let expected_counts = Placed { duplicates, least_duplicate, ..Placed::default() };
                     assert_eq!(placed, expected_counts, "{name}, H {functions}, {}", cpu.info().driver);
                     assert!(image == expected, "{name}, H {functions}, {}", cpu.info().driver);
                 }
@@ -153,10 +153,10 @@ fn duplicates_of_pairs_in_the_image_are_counted() {
         let pairs = distinct(20_000);
         let (plan, _, _) = referenced(&scheme, &pairs, 0.5);
         let again: Pairs = pairs[5_000..5_100].to_vec();
-        let least_copy = again.iter().map(|&(key, _)| key).min();
+        let least_duplicate = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (_, placed) = built(&cpu, &plan, &[&pairs, &again]);
-            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_duplicate, ..Placed::default() });
         }
     }
 }
@@ -212,33 +212,33 @@ fn one_thread_repeats_a_classic_build() {
 }
 
 #[test]
-fn classic_copies_and_the_markers_key() {
+fn classic_duplicates_and_the_sentinel_key() {
     let mut pairs = distinct(10_000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     let count = pairs.len() as u64;
     pairs.extend([pairs[17], pairs[17], pairs[4_000]]);
-    let least_copy = Some(pairs[17].0.min(pairs[4_000].0));
+    let least_duplicate = Some(pairs[17].0.min(pairs[4_000].0));
     let plan = planned(&Cuckoo::classic(4), pairs.len(), 0.5, 0);
     for cpu in cpus() {
         let (_, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { duplicates: 3, least_copy, ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 3, least_duplicate, ..Placed::default() });
 
         let mut marked = pairs.clone();
         marked.push((u32::MAX, 5));
         let (image, placed) = built(&cpu, &plan, &[&marked]);
-        assert_eq!(placed, Placed { duplicates: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
+        assert_eq!(placed, Placed { duplicates: 3, least_duplicate, outside: Some(5), unplaced: 0, stash: 0 });
         assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count() as u64, count + 3);
 
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
         let (_, placed) = built(&cpu, &plan, &[&only]);
         assert_eq!(
             placed,
-            Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+            Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
         );
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
         assert_eq!(
             placed,
-            Placed { duplicates: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+            Placed { duplicates: 3, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
         );
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&[]]);
         assert_eq!(placed, Placed::default());

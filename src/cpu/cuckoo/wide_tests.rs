@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::scheme::{Cuckoo, CuckooSet};
 
 #[test]
-fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
+fn slots_of_64_bits_equal_the_rule() -> Result<()> {
     for threads in [1, 3] {
         let cpu = Cpu::with_threads(threads)?;
         for (functions, load) in [(2, 0.4), (3, 0.85), (4, 0.93), (5, 0.97)] {

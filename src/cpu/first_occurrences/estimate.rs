@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_estimate_is_near() {
+    fn estimates_are_accurate() {
         for (len, apart) in [(0_u64, 1), (10, 1), (1_000, 1 << 40), (20_000, 7), (300_000, 0x9e37_79b9_7f4a_7c15_u64)] {
             let keys: Vec<u64> = (0..2 * len).map(|i| (i % len.max(1)).wrapping_mul(apart)).collect();
             let found = distinct(&keys) as f64;

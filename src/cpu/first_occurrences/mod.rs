@@ -64,7 +64,7 @@ pub(super) fn grain(rows: usize) -> usize {
     if alone(rows) { rows.next_multiple_of(CHUNK).max(CHUNK) } else { CHUNK }
 }
 
-/// The first row of each key of a column, or the number that [`renumber`](Firsts::renumber) replaced it by.
+/// The first row of each key of a column, or the number that [`renumber`](FirstOccurrences::renumber) replaced it by.
 pub(crate) struct FirstOccurrences<K: Key> {
     strategy: Strategy<K>,
     present: Option<Present>,

@@ -64,7 +64,7 @@ fn scattered(keys: usize) -> impl Iterator<Item = u64> + Clone {
 }
 
 #[test]
-fn short_columns_and_those_around_chunks() -> Result<()> {
+fn short_columns_and_columns_of_about_a_chunk() -> Result<()> {
     check_both(&[], Some("dense"))?;
     check_both(&[u64::MAX], Some("dense"))?;
     check_both(&[u64::MAX, 0, u64::MAX, 0, 1], Some("hashed"))?;
@@ -100,7 +100,7 @@ fn heavy_keys_and_equal_ones() -> Result<()> {
 }
 
 #[test]
-fn all_distinct_keys_of_a_range_backwards() -> Result<()> {
+fn all_keys_of_a_range_in_descending_order() -> Result<()> {
     let len = size(150_000) as u64;
     check_both(&(0..len).map(|i| u64::MAX - 3 * i).collect::<Vec<_>>(), Some("dense"))?;
     check_both(&(0..len).rev().collect::<Vec<_>>(), Some("dense"))
@@ -146,7 +146,7 @@ fn keys_chosen_against_the_hash() -> Result<()> {
 /// The column that is sorted in the test above makes every attempt fail, on one thread and on several.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of keys make no table too full in small")]
-fn attempts_at_chosen_keys_end() -> Result<()> {
+fn attempts_with_chosen_keys_terminate() -> Result<()> {
     for threads in THREADS {
         let cpu = Cpu::with_threads(threads)?;
         let keys = chosen::<u64>(hashed::ATTEMPTS, 60_000);
@@ -159,7 +159,7 @@ fn attempts_at_chosen_keys_end() -> Result<()> {
 }
 
 #[test]
-fn short_columns_of_keys_that_share_their_homes_are_left_to_the_bounded_ways() -> Result<()> {
+fn short_columns_of_colliding_keys_use_the_bounded_strategies() -> Result<()> {
     let share = |key: &u64| brief::home(*key) % brief::SLOTS == 7;
     let keys: Vec<u64> = scattered(usize::MAX).filter(share).take(200).collect();
     assert!(brief::numbered(&keys, &mut [])?.is_none());

@@ -34,7 +34,7 @@ pub(super) fn seat(bucket: &mut Bucket, count_all: bool) -> Seated {
             let there = uppers[at];
             let who = usize::from(pairs[at]) % PAIRS;
             if mine == there {
-                seated.drop_copy(keys[pair]);
+                seated.drop_duplicate(keys[pair]);
                 if values[pair] > values[who] {
                     pairs[at] = pair as u16;
                 }

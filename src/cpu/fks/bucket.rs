@@ -56,15 +56,15 @@ pub(super) struct Seated {
     /// Pairs dropped as duplicates.
     pub(super) duplicates: u64,
     /// The least key of these.
-    pub(super) least_copy: Option<u32>,
+    pub(super) least_duplicate: Option<u32>,
 }
 
 impl Seated {
     /// Counts a duplicate.
     #[inline(always)]
-    pub(super) fn drop_copy(&mut self, key: u32) {
+    pub(super) fn drop_duplicate(&mut self, key: u32) {
         self.duplicates += 1;
-        self.least_copy = Some(self.least_copy.map_or(key, |least| least.min(key)));
+        self.least_duplicate = Some(self.least_duplicate.map_or(key, |least| least.min(key)));
     }
 }
 
@@ -88,8 +88,8 @@ pub(super) fn cuckoo(
             bucket.load(&shuffled[starts[number] as usize..starts[number + 1] as usize]);
             let (seed, seated) = bucket.build(functions, plan, words);
             *seeds |= u64::from(seed) << (8 * i);
-            let Seated { unplaced, duplicates, least_copy } = seated;
-            placed = sum(placed, Placed { unplaced, duplicates, least_copy, outside: None, stash: 0 });
+            let Seated { unplaced, duplicates, least_duplicate } = seated;
+            placed = sum(placed, Placed { unplaced, duplicates, least_duplicate, outside: None, stash: 0 });
         }
         Ok(placed)
     };

@@ -24,7 +24,7 @@ use super::block::{Pairs, sum};
 use super::memory::{Memory, atomic};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::Result;
-use crate::scheme::fks::{FksPlan, Standing, canonical, classic};
+use crate::scheme::fks::{FksPlan, Position, canonical, classic};
 use crate::scheme::{Fks, Kind, Plan};
 
 impl Passes<Fks> for Cpu {
@@ -102,7 +102,7 @@ impl Passes<Fks> for Cpu {
         self.ledger().kernel("fks_decode", image.len());
         let (functions, words) = (plan.functions(), image.words());
         self.decode_with(words, |at, word| {
-            let Standing { bucket, subtable, at } = functions.standing(at as u64)?;
+            let Position { bucket, subtable, at } = functions.position(at as u64)?;
             match plan.kind() {
                 Kind::Canonical => canonical::pair(&functions, functions.seed(words, bucket), subtable, at, word),
                 Kind::Classic => classic::pair(word),

@@ -34,7 +34,7 @@ pub(super) fn seat(bucket: &mut Bucket, iterations: u32) -> Seated {
                 let at = slot_of(pair);
                 let (mine, there) = (usize::from(pair) % PAIRS, usize::from(pairs[at]) % PAIRS);
                 if keys[mine] == keys[there] {
-                    seated.drop_copy(keys[mine]);
+                    seated.drop_duplicate(keys[mine]);
                     if values[mine] > values[there] {
                         pairs[at] = pair;
                     }

@@ -68,9 +68,9 @@ pub(super) fn count(
         marked
     };
     let mut marked = fold((pairs.keys, pairs.values, ranks), CHUNK, of_chunk, sum);
-    let came = marked.duplicates;
-    marked.duplicates = (came + u64::from(plan.outside().is_some())).saturating_sub(1).min(came);
-    marked.least_copy = (marked.duplicates > 0).then_some(EMPTY_KEY);
+    let occurrences = marked.duplicates;
+    marked.duplicates = (occurrences + u64::from(plan.outside().is_some())).saturating_sub(1).min(occurrences);
+    marked.least_duplicate = (marked.duplicates > 0).then_some(EMPTY_KEY);
     marked
 }
 

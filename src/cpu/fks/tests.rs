@@ -76,7 +76,7 @@ fn looked_up(cpu: &Cpu, plan: &FksPlan, image: &[u64], queries: &[u32]) -> Vec<O
 }
 
 #[test]
-fn canonical_images_are_the_reference_word_for_word() {
+fn canonical_images_equal_the_reference() {
     let cpus = cpus();
     for size in SIZES {
         for seed in 0..3 {
@@ -103,16 +103,16 @@ fn duplicates_are_counted_exactly_and_take_no_slot() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for scheme in all_schemes() {
             let request = Request { slots, pairs: 1, seed: 5, attempt: 0 };
             let plan = scheme.plan(request).expect("a plan");
             let (expected, placing) = reference(&plan, &pairs);
-            assert_eq!(Some(placing), least_copy.map(Placing::Copy));
+            assert_eq!(Some(placing), least_duplicate.map(Placing::Duplicate));
             for cpu in cpus() {
                 for seed in 0..3 {
                     let (image, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), seed));
-                    assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{scheme:?}");
+                    assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{scheme:?}");
                     assert_eq!(audited(&plan, &image), times.len() as u64);
                     assert!(scheme.kind() == Kind::Classic || image == expected);
                 }
@@ -122,7 +122,7 @@ fn duplicates_are_counted_exactly_and_take_no_slot() {
 }
 
 #[test]
-fn pairs_beyond_a_bucket_are_counted_and_nothing_is_built() {
+fn overfull_buckets_are_counted_and_nothing_is_built() {
     for scheme in all_schemes() {
         let plan = scheme.plan(Request { slots: 5 * 576, pairs: 1, seed: 5, attempt: 0 }).expect("a plan");
         let functions = &plan.functions();
@@ -138,7 +138,7 @@ fn pairs_beyond_a_bucket_are_counted_and_nothing_is_built() {
 
 /// Too few rounds: the pairs that the last seed number leaves unplaced are reported.
 #[test]
-fn buckets_that_no_seed_number_seats_are_reported() {
+fn buckets_without_a_valid_seed_number_are_reported() {
     let scheme = Fks::classic().iterations(1);
     let plan = plan_of(&scheme, 512, 5);
     for cpu in cpus() {
@@ -165,7 +165,7 @@ fn classic_builds_pass_the_audit_and_one_thread_repeats() {
 }
 
 #[test]
-fn the_markers_key_is_counted_and_is_stored_outside() {
+fn the_sentinel_pair_is_counted_and_stored_outside() {
     let mut pairs = distinct(3000);
     pairs.retain(|&(key, _)| key != u32::MAX);
     for scheme in all_schemes().into_iter().filter(|scheme| scheme.kind() == Kind::Classic) {
@@ -180,12 +180,12 @@ fn the_markers_key_is_counted_and_is_stored_outside() {
             let (_, placed) = built(&cpu, &plan, &only);
             assert_eq!(
                 placed,
-                Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+                Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
             );
             let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &only);
             assert_eq!(
                 placed,
-                Placed { duplicates: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+                Placed { duplicates: 3, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
             );
             assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[]).1, Placed::default());
         }
@@ -285,7 +285,7 @@ fn any_image_can_be_read() -> Result<()> {
 }
 
 #[test]
-fn the_stages_are_the_posters() -> Result<()> {
+fn the_stages_are_those_of_the_poster() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let plan = plan_of(&Fks::canonical(), 5000, 4);
     cpu.ledger().take();

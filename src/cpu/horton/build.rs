@@ -11,11 +11,11 @@
 //! be anywhere in the table. Between `parts` and `close` the data of a home of n keys is stored as follows:
 //!
 //! ```text
-//! header    [mask of its tags or 0 : 32][where in the block of its part its rooms, or its record, begin : 24][n : 8]
+//! header    [mask of its tags or 0 : 32][where its free slots, or its record, begin in the block of its part : 24][n : 8]
 //! n <= S    [pair 0] .. [pair n-1]                                                in the image, in any order
-//!           [offer or 0] for each slot to spare                                   its rooms
+//!           [offer or 0] for each slot to spare                                   its free slots
 //! n >  S    [entries, by rank][the least pair of each tag, by tag][the others]    its record
-//! block     [rooms][records]                                                      one a part
+//! block     [free slots][records]                                                     one a part
 //! ```
 //!
 //! Free slots are a sixth of all slots, and offers go to a sixth of the table at a time, so most of them hit a cache.
@@ -78,7 +78,7 @@ pub(super) struct Build<'a, const S: usize, A = AtomicU64> {
 pub(super) struct Block<'a, A> {
     pub(super) words: &'a [A],
     /// The end of the free slots.
-    pub(super) rooms_end: usize,
+    pub(super) free_end: usize,
 }
 
 impl<const S: usize, A> Clone for Build<'_, S, A> {
@@ -211,9 +211,9 @@ pub(super) fn place<const S: usize>(
     let workers = threads().min(partitioned.counts.len());
     let buckets = (functions.buckets as usize).min(1 << shift);
     let page = (table / (2 * workers)).min(MOST_PAGE);
-    let rooms = slices.each(words_of_table, &partitioned.counts, workers, || Scratch::new(buckets, page), of_slice);
-    let mut rooms = rooms.ok_or_else(short)?;
-    let found = rooms.iter().map(|scratch| scratch.placed).fold(Placed::default(), sum);
+    let scratches = slices.each(words_of_table, &partitioned.counts, workers, || Scratch::new(buckets, page), of_slice);
+    let mut scratches = scratches.ok_or_else(short)?;
+    let found = scratches.iter().map(|scratch| scratch.placed).fold(Placed::default(), sum);
     if found.unplaced > 0 {
         // The number of duplicates is unknown for overfull homes.
         placed.unplaced = found.unplaced;
@@ -222,15 +222,15 @@ pub(super) fn place<const S: usize>(
     placed = sum(placed, found);
 
     let mut blocks = memory::reserved(partitioned.counts.len())?;
-    blocks.resize_with(partitioned.counts.len(), || Block { words: &[], rooms_end: 0 });
-    for scratch in &mut rooms {
+    blocks.resize_with(partitioned.counts.len(), || Block { words: &[], free_end: 0 });
+    for scratch in &mut scratches {
         let Scratch { pages, blocks: found, .. } = scratch;
         let mut words = Vec::new();
         for page in pages {
             words.push(atomic(page.words_mut()?));
         }
-        for &Found { number, page, start, end, rooms_end } in &*found {
-            blocks[number] = Block { words: &words[page][start..end], rooms_end };
+        for &Found { number, page, start, end, free_end } in &*found {
+            blocks[number] = Block { words: &words[page][start..end], free_end };
         }
     }
     let build = Build::<S> { functions, image: atomic(image), headers, blocks: &blocks, shift };
@@ -271,6 +271,6 @@ fn marked(pairs: Pairs<'_>, outside: bool) -> Placed {
     };
     let mut placed = fold((pairs.keys, pairs.values), CHUNK, of_chunk, sum);
     placed.duplicates = (placed.duplicates + u64::from(outside)).saturating_sub(1);
-    placed.least_copy = (placed.duplicates > 0).then_some(EMPTY_KEY);
+    placed.least_duplicate = (placed.duplicates > 0).then_some(EMPTY_KEY);
     placed
 }

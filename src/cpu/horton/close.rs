@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::build::{Block, Build, Header};
-use super::group::{count_duplicates, has_copies};
+use super::group::{count_duplicates, has_duplicates};
 use super::offer::{NO_OFFER, Offer};
 use crate::backend::Placed;
 use crate::cpu::CHUNK;
@@ -38,11 +38,11 @@ pub(super) fn leave<const S: usize>(build: Build<'_, S>) {
     let alone = threads().min(build.blocks.len()) == 1;
     each(0..build.blocks.len(), 1, |_, parts| {
         for part in parts {
-            let Block { words, rooms_end } = build.blocks[part];
-            let rooms = &words[S..rooms_end];
+            let Block { words, free_end } = build.blocks[part];
+            let free_slots = &words[S..free_end];
             at_best(
                 #[inline(always)]
-                || take_in(&build, rooms, alone),
+                || take_in(&build, free_slots, alone),
             );
         }
     });
@@ -74,16 +74,16 @@ pub(super) fn finish<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64])
 
 /// Writes pairs to the slots of their offers, and sets the entries that lead there; other free slots become empty.
 #[inline(always)]
-fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: bool) {
+fn take_in<const S: usize>(build: &Build<'_, S>, free_slots: &[AtomicU64], alone: bool) {
     let mut lists = [[0; SPAN + 1]; 2];
     let (mut flying, mut before): (usize, &[AtomicU64]) = (0, &[]);
-    for span in rooms.chunks(SPAN).chain([&[][..]]) {
+    for span in free_slots.chunks(SPAN).chain([&[][..]]) {
         let mut len = 0;
-        for (at, room) in span.iter().enumerate() {
-            let word = room.load(Relaxed);
+        for (at, free_slot) in span.iter().enumerate() {
+            let word = free_slot.load(Relaxed);
             lists[0][len] = at as u32;
             len += usize::from(word != NO_OFFER);
-            room.store(select_unpredictable(word == NO_OFFER, EMPTY, word), Relaxed);
+            free_slot.store(select_unpredictable(word == NO_OFFER, EMPTY, word), Relaxed);
         }
         for &at in &lists[0][..len] {
             let Offer { home, rank, .. } = Offer::of(span[at as usize].load(Relaxed));
@@ -92,8 +92,8 @@ fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: boo
             prefetch(record, 1 + rank as usize);
         }
         for &at in &lists[1][..flying] {
-            let room = &before[at as usize];
-            let offer = Offer::of(room.load(Relaxed));
+            let free_slot = &before[at as usize];
+            let offer = Offer::of(free_slot.load(Relaxed));
             let record = build.record(offer.home, build.header(offer.home));
             let code = tokens::with_entry(0, offer.rank, build.functions.bits, offer.function(build.functions.count));
             if alone {
@@ -101,7 +101,7 @@ fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: boo
             } else {
                 record[0].fetch_or(code, Relaxed);
             }
-            room.store(record[1 + offer.rank as usize].load(Relaxed), Relaxed);
+            free_slot.store(record[1 + offer.rank as usize].load(Relaxed), Relaxed);
         }
         lists.swap(0, 1);
         (flying, before) = (len, span);
@@ -115,12 +115,12 @@ fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed:
     let keys = header.keys as usize;
     // The words after its own pairs; what is read from the words before them is not used.
     let from = Header { start: header.start - header.keys, ..header };
-    let Some(rooms) = build.record(at, from).first_chunk::<S>() else { return };
+    let Some(free_slots) = build.record(at, from).first_chunk::<S>() else { return };
     let mut pairs: [u64; S] =
-        std::array::from_fn(|i| select_unpredictable(i < keys, words[i].load(Relaxed), rooms[i].load(Relaxed)));
+        std::array::from_fn(|i| select_unpredictable(i < keys, words[i].load(Relaxed), free_slots[i].load(Relaxed)));
     sort(&mut pairs);
     words.iter().zip(pairs).for_each(|(word, pair)| word.store(pair, Relaxed));
-    if has_copies(&pairs) {
+    if has_duplicates(&pairs) {
         count_duplicates(&pairs, placed);
     }
 }
@@ -142,7 +142,7 @@ fn type_b<const S: usize>(
     let (leasts, others) = pairs.split_at(header.mask.count_ones() as usize);
     let surplus = (tokens::leavers(header.keys, S as u32) - header.tokens::<S>()) as usize;
     let (mut mask, mut entries, mut stay) = (header.mask, 0, 0);
-    let mut staying = [EMPTY; MOST];
+    let mut kept_pairs = [EMPTY; MOST];
     for (rank, pair) in leasts.iter().enumerate() {
         let (pair, code) = (pair.load(Relaxed), tokens::entry(by_rank, rank as u32, bits));
         entries |= tokens::with_entry(0, mask.trailing_zeros() % u32::BITS, bits, code);
@@ -150,18 +150,18 @@ fn type_b<const S: usize>(
         if code == stash_code {
             placed.unplaced += u64::from(!to_stash(build, pair, stashed));
         }
-        staying[stay % MOST] = pair;
+        kept_pairs[stay % MOST] = pair;
         stay += usize::from(code == 0);
     }
     let (leave, others) = others.split_at(surplus);
     leave.iter().for_each(|pair| placed.unplaced += u64::from(!to_stash(build, pair.load(Relaxed), stashed)));
     for pair in others {
-        staying[stay % MOST] = pair.load(Relaxed);
+        kept_pairs[stay % MOST] = pair.load(Relaxed);
         stay += 1;
     }
     // S - 1 remain; the last place is for the entries.
-    staying[S - 1] = EMPTY;
-    let Some(kept) = staying.first_chunk_mut::<S>() else { return };
+    kept_pairs[S - 1] = EMPTY;
+    let Some(kept) = kept_pairs.first_chunk_mut::<S>() else { return };
     sort(kept);
     let words = build.bucket(bucket);
     words.iter().zip(kept[..S - 1].iter().rev()).for_each(|(word, &pair)| word.store(pair, Relaxed));

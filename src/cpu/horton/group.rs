@@ -43,14 +43,14 @@ pub(super) fn count_duplicates(words: &[u64], placed: &mut Placed) {
         let key = tokens::key(two[0]);
         if key != EMPTY_KEY {
             placed.duplicates += 1;
-            placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+            placed.least_duplicate = Some(placed.least_duplicate.map_or(key, |least| least.min(key)));
         }
     }
 }
 
 /// Whether some of these sorted words have equal keys, except for empty ones.
 #[inline(always)]
-pub(super) fn has_copies(words: &[u64]) -> bool {
+pub(super) fn has_duplicates(words: &[u64]) -> bool {
     // Without a branch between them, because there are almost never any.
     let equal = |two: &[u64]| (tokens::key(two[0]) == tokens::key(two[1])) & (tokens::key(two[0]) != EMPTY_KEY);
     words.windows(2).fold(false, |any, two| any | equal(two))
@@ -86,7 +86,7 @@ impl Group {
             _ => others[..rest].sort_unstable(),
         }
         let others = &mut others[..rest];
-        if met | has_copies(others) {
+        if met | has_duplicates(others) {
             let mut sorted = self.pairs;
             sorted[..keys].sort_unstable();
             count_duplicates(&sorted[..keys], placed);

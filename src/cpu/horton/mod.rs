@@ -39,7 +39,7 @@ use crate::scheme::horton::{HortonPlan, bucket, tokens};
 use crate::scheme::{Horton, Kind, Plan};
 
 /// Queries that a thread answers at a time. At the end of each such task only its own last lines are in flight, so
-/// tasks are longer than elsewhere.
+/// tasks are longer than in other tables.
 const TASK: usize = 4 * CHUNK;
 
 /// Keys whose places are found before any value is overwritten.

@@ -80,7 +80,7 @@ mod tests {
 
     /// Compares every token of every number of tags with the rule.
     #[test]
-    fn offers_are_the_steps_of_the_rule() {
+    fn offers_equal_the_steps_of_the_rule() {
         for (tags, functions) in (1..=32).flat_map(|tags| [2, 6, 14].map(|functions| (tags, functions))) {
             let mask = u32::MAX >> (32 - tags);
             for (count, token) in (1..=tags).flat_map(|count| (0..count).map(move |token| (count, token))) {

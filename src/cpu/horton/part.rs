@@ -37,7 +37,7 @@ pub(super) struct Found {
     pub(super) start: usize,
     pub(super) end: usize,
     /// Where the free slots end, counted from the start.
-    pub(super) rooms_end: usize,
+    pub(super) free_end: usize,
 }
 
 /// The scratch space of a thread, and the results of its parts.
@@ -130,30 +130,30 @@ impl<const S: usize> Scratch<S> {
     ) -> Option<()> {
         let Scratch { table, counts, late, last, full, group, pages, blocks, page, placed } = self;
         let counts = &counts[..buckets.len()];
-        let (mut fulls, mut rooms, mut records) = (0, 0, 0);
+        let (mut fulls, mut free_slots, mut records) = (0, 0, 0);
         for (at, ((bucket, there), &count)) in buckets.iter_mut().zip(table).zip(counts).enumerate() {
             *bucket = std::mem::replace(there, [0; S]);
             full[fulls] = at as u32;
             let (count, is_full) = (count as usize, count as usize > S);
             fulls += usize::from(is_full);
-            rooms += S - count.min(S);
+            free_slots += S - count.min(S);
             records += if is_full { 1 + count.min(MOST) } else { 0 };
         }
         // Readers of free slots read S words: from the first one on, or up to the last one.
-        let rooms_end = S + rooms;
-        let len = rooms_end + records + S;
-        let start = room_for(pages, blocks, len, *page)?;
+        let free_end = S + free_slots;
+        let len = free_end + records + S;
+        let start = position_for(pages, blocks, len, *page)?;
         blocks.try_reserve(1).ok()?;
-        blocks.push(Found { number, page: pages.len() - 1, start, end: start + len, rooms_end });
+        blocks.push(Found { number, page: pages.len() - 1, start, end: start + len, free_end });
         let words = &mut pages.last_mut()?.words_mut().ok()?[start..start + len];
-        let mut room = S as u32;
+        let mut free_slot = S as u32;
         for (header, &count) in headers.iter().zip(counts) {
             let keys = count.min(S as u32);
-            header.store(Header { keys, start: room, mask: 0 }.word(), Relaxed);
-            room += S as u32 - keys;
+            header.store(Header { keys, start: free_slot, mask: 0 }.word(), Relaxed);
+            free_slot += S as u32 - keys;
         }
-        let mut behind = &mut words[rooms_end..];
-        let mut start = rooms_end as u32;
+        let mut behind = &mut words[free_end..];
+        let mut start = free_end as u32;
         for &at in &full[..fulls] {
             let at = at as usize;
             let keys = counts[at] as usize;
@@ -195,7 +195,7 @@ fn each_home(functions: &Functions, columns: [&[u64]; 3], mut visit: impl FnMut(
 }
 
 /// The position of this many words in the last page, or in a new page of at least `page` words if they do not fit.
-fn room_for(pages: &mut Vec<Memory<u64>>, blocks: &[Found], len: usize, page: usize) -> Option<usize> {
+fn position_for(pages: &mut Vec<Memory<u64>>, blocks: &[Found], len: usize, page: usize) -> Option<usize> {
     let end = blocks.last().map_or(0, |found| found.end);
     if pages.last().is_some_and(|page| end + len <= page.len()) {
         return Some(end);

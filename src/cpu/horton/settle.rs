@@ -60,7 +60,7 @@ struct Block<'a, const S: usize, A> {
     tags: [u32; BLOCK],
     functions: [u32; BLOCK],
     targets: [u32; BLOCK],
-    rooms: [(&'a [A; S], usize); BLOCK],
+    free_slots: [(&'a [A; S], usize); BLOCK],
 }
 
 /// One thread.
@@ -89,7 +89,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
             tags: [0; BLOCK],
             functions: [0; BLOCK],
             targets: [0; BLOCK],
-            rooms: [(&self.build.blocks[0].words.as_chunks::<S>().0[0], 0); BLOCK],
+            free_slots: [(&self.build.blocks[0].words.as_chunks::<S>().0[0], 0); BLOCK],
         };
         let [mut one, mut two, mut three] = [block(), block(), block()];
         let (mut next, mut aimed, mut flying) = (&mut one, &mut two, &mut three);
@@ -184,14 +184,14 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
     /// Prefetches the free slots of a block's targets.
     #[inline(always)]
     fn locate(&mut self, block: &mut Block<'a, S, A>) {
-        for (&target, rooms) in block.targets[..block.len.min(BLOCK)].iter().zip(&mut block.rooms) {
+        for (&target, free_slots) in block.targets[..block.len.min(BLOCK)].iter().zip(&mut block.free_slots) {
             let header = self.build.header(target);
             let behind = self.build.record(target, header);
             prefetch(behind, 0);
             // They may extend into the next line.
             prefetch(behind, S / 2 - 1);
             let Some(words) = behind.first_chunk::<S>() else { continue };
-            *rooms = (words, S - (header.keys as usize).min(S));
+            *free_slots = (words, S - (header.keys as usize).min(S));
         }
     }
 
@@ -203,8 +203,8 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
         let Settler { queue, waiting, .. } = self;
         let (queue, mut end) = (&mut queue[..], *waiting);
         for i in 0..block.len.min(BLOCK) {
-            let (mine, home, (rooms, count)) = (block.offers[i], block.homes[i], block.rooms[i]);
-            let loser = if alone { put_alone(rooms, count, mine) } else { put(rooms, count, mine) };
+            let (mine, home, (free_slots, count)) = (block.offers[i], block.homes[i], block.free_slots[i]);
+            let loser = if alone { put_alone(free_slots, count, mine) } else { put(free_slots, count, mine) };
             build.prefetch_header(select_unpredictable(loser == NO_OFFER, home, Offer::of(loser).home));
             queue[end] = loser;
             end += usize::from(loser != NO_OFFER);
@@ -217,9 +217,9 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
 /// Makes an offer to the first `count` of these words, and returns the rejected offer: this one, the displaced one, or
 /// [`NO_OFFER`] if a slot was empty.
 #[inline(always)]
-fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
+fn put<A: Atomic<Word = u64>, const S: usize>(free_slots: &[A; S], count: usize, mine: u64) -> u64 {
     loop {
-        let words: [u64; S] = std::array::from_fn(|i| rooms[i].load(Relaxed));
+        let words: [u64; S] = std::array::from_fn(|i| free_slots[i].load(Relaxed));
         let mut least = u64::MAX;
         for (i, &word) in words.iter().enumerate() {
             least = select_unpredictable((i < count) & (word < least), word, least);
@@ -229,7 +229,7 @@ fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine
         }
         let places = (0..S).fold(0, |places, i| places | u32::from((words[i] == least) & (i < count)) << i);
         let at = places.trailing_zeros() as usize % S;
-        if rooms[at].compare_exchange(least, mine, Relaxed, Relaxed).is_ok() {
+        if free_slots[at].compare_exchange(least, mine, Relaxed, Relaxed).is_ok() {
             return least;
         }
     }
@@ -237,20 +237,23 @@ fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine
 
 /// As [`put`], for a single thread: the words stay sorted, the greatest first.
 #[inline(always)]
-fn put_alone<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
+fn put_alone<A: Atomic<Word = u64>, const S: usize>(free_slots: &[A; S], count: usize, mine: u64) -> u64 {
     // All are read before one is written. There is no branch on their number, which is unpredictable, except for more
     // than four, which are rare.
-    let few: [u64; 4] = std::array::from_fn(|i| rooms[i].load(Relaxed));
+    let few: [u64; 4] = std::array::from_fn(|i| free_slots[i].load(Relaxed));
     let mut carry = mine;
-    let mut pass = |room: &A, there: u64, is_room: bool| {
+    let mut pass = |free_slot: &A, there: u64, is_free: bool| {
         let is_less = there < carry;
         let (greater, less) =
             (select_unpredictable(is_less, carry, there), select_unpredictable(is_less, there, carry));
-        room.store(select_unpredictable(is_room, greater, there));
-        carry = select_unpredictable(is_room, less, carry);
+        free_slot.store(select_unpredictable(is_free, greater, there));
+        carry = select_unpredictable(is_free, less, carry);
     };
-    (0..4).for_each(|i| pass(&rooms[i], few[i], i < count));
-    rooms[4..].iter().take(count.saturating_sub(4)).for_each(|room| pass(room, room.load(Relaxed), true));
+    (0..4).for_each(|i| pass(&free_slots[i], few[i], i < count));
+    free_slots[4..]
+        .iter()
+        .take(count.saturating_sub(4))
+        .for_each(|free_slot| pass(free_slot, free_slot.load(Relaxed), true));
     carry
 }
 

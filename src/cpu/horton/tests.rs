@@ -118,7 +118,7 @@ fn tiny_images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn images_are_the_reference_word_for_word() {
+fn images_equal_the_reference() {
     for (scheme, load) in variants() {
         for (size, attempt) in [(127, 0), (1000, 1), (30_000, 2)] {
             assert_equal_images(&scheme, size, load, attempt, 7);
@@ -132,7 +132,7 @@ fn images_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn what_the_image_held_before_does_not_matter() {
+fn previous_contents_of_the_image_do_not_matter() {
     let cpu = Cpu::with_threads(2).expect("threads");
     let pairs = distinct(5000);
     let plan = planned(&Horton::canonical(8), 5000, 0.9, 0);
@@ -144,7 +144,7 @@ fn what_the_image_held_before_does_not_matter() {
 }
 
 #[test]
-fn crowds_are_built_found_and_when_too_great_refused() {
+fn crowds_are_built_and_found_unless_they_are_too_large() {
     for slots in [4, 8, 16] {
         let plan = planned(&Horton::canonical(slots), 2000, 0.5, 0);
         for count in [40, 64] {
@@ -191,12 +191,12 @@ fn duplicates_are_counted_exactly_unless_a_home_is_overfull() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for slots in [4, 8, 16] {
             let plan = planned(&Horton::canonical(slots), pairs.len(), 0.7, 0);
             for cpu in cpus() {
                 let (_, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), 3));
-                assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{name} {slots}");
+                assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{name} {slots}");
             }
         }
     }
@@ -209,12 +209,12 @@ fn a_million_duplicates_of_one_key_are_reported_at_once() {
     for cpu in cpus() {
         assert_eq!(built(&cpu, &plan, &pairs).1.unplaced, 1);
         let few = built(&cpu, &plan, &pairs[..64]).1;
-        assert_eq!(few, Placed { duplicates: 63, least_copy: Some(7), ..Placed::default() });
+        assert_eq!(few, Placed { duplicates: 63, least_duplicate: Some(7), ..Placed::default() });
     }
 }
 
 #[test]
-fn the_markers_key_is_in_the_plan() {
+fn the_sentinel_pair_is_in_the_plan() {
     let plan = planned(&Horton::canonical(8), 1000, 0.9, 0);
     let pairs = distinct(1000);
     for cpu in cpus() {
@@ -224,7 +224,7 @@ fn the_markers_key_is_in_the_plan() {
         assert_eq!(placed, Placed { outside: Some(5), ..Placed::default() });
         assert!(image == expected);
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
-        let twice = Placed { duplicates: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 };
+        let twice = Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(built(&cpu, &plan, &only).1, twice);
         let held = plan.with_outside(Some(1));
         assert_eq!(built(&cpu, &held, &only).1, Placed { duplicates: 3, ..twice });
@@ -232,7 +232,7 @@ fn the_markers_key_is_in_the_plan() {
         let mixed = [(u32::MAX, 3), (9, 8), (u32::MAX, 1), (9, 8), (9, 7)];
         assert_eq!(
             built(&cpu, &plan, &mixed).1,
-            Placed { duplicates: 3, least_copy: Some(9), outside: Some(3), ..twice }
+            Placed { duplicates: 3, least_duplicate: Some(9), outside: Some(3), ..twice }
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Joins on the CPU: the index of a right column, and its matches with left columns.
 //!
 //! ```text
-//! right     first rows of the column (../firsts);  if keys have duplicates, also the run of rows of each key (runs.rs)
+//! right     first rows of the column (`first_occurrences/`);  if keys have duplicates, also the run of rows of each key (runs.rs)
 //! probe     first[i] = the first right row of left row i;   results[c] = how many results each chunk of left rows has
 //! piece     skip chunks, then left rows, by their counts; then write the run of each left row
 //! ```

@@ -83,7 +83,7 @@ fn size(of: usize) -> usize {
 }
 
 #[test]
-fn nothing_and_little() -> Result<()> {
+fn empty_and_short_columns() -> Result<()> {
     for (left, right) in
         [(&[][..], &[][..]), (&[1], &[]), (&[], &[1]), (&[u64::MAX, 0], &[0, u64::MAX, 0]), (&[3], &[3])]
     {
@@ -108,7 +108,7 @@ fn random_columns() -> Result<()> {
 }
 
 #[test]
-fn distinct_right_keys_dense_and_not() -> Result<()> {
+fn distinct_right_keys_dense_and_sparse() -> Result<()> {
     let len = size(80_000) as u64;
     for apart in [1, 0x9e37_79b9_7f4a_7c15_u64] {
         let right: Vec<u64> = (0..len).rev().map(|i| i.wrapping_mul(apart)).collect();
@@ -129,7 +129,7 @@ fn heavy_keys_on_both_sides() -> Result<()> {
 /// All rows have one key: many results for many left rows, and more results for one left row than a thread writes at a
 /// time.
 #[test]
-fn one_key() -> Result<()> {
+fn columns_of_one_key() -> Result<()> {
     check(&vec![5; size(750)], &vec![5; size(1500)])?;
     check(&[5; 3], &vec![5; size(PIECE + 5000)])
 }
@@ -137,7 +137,7 @@ fn one_key() -> Result<()> {
 /// A batch has fewer than 2^32 results; one with more fails, and marks no rows.
 #[test]
 #[cfg_attr(miri, ignore = "a result too long to be held has many rows")]
-fn a_batch_that_is_too_long_leaves_no_mark() -> Result<()> {
+fn a_batch_with_too_many_results_marks_no_rows() -> Result<()> {
     let cpu = Cpu::with_threads(1)?;
     let right = Right::of(&cpu, &[7_u32; 70_000])?;
     let mut bits = vec![0; bitmap_words(70_000)];
@@ -154,7 +154,7 @@ fn a_batch_that_is_too_long_leaves_no_mark() -> Result<()> {
 #[test]
 #[cfg(target_pointer_width = "64")]
 #[cfg_attr(miri, ignore = "there all of it is memory")]
-fn what_is_not_found_marks_no_row() -> Result<()> {
+fn queries_without_a_match_mark_no_row() -> Result<()> {
     let mut bits: Vec<u32> = memory::zeroed(bitmap_words(u32::MAX as usize))?;
     mark(&[5, NO_ROW, u32::MAX - 1, NO_ROW], atomic_u32(&mut bits));
     assert_eq!((bits[0], bits.last()), (1 << 5, Some(&(1 << 30))));
@@ -163,7 +163,7 @@ fn what_is_not_found_marks_no_row() -> Result<()> {
 
 /// A left column whose last row has the greatest possible number: counting stops there without overflow.
 #[test]
-fn the_last_of_all_rows_is_the_last() -> Result<()> {
+fn the_greatest_row_number_does_not_overflow() -> Result<()> {
     let cpu = Cpu::with_threads(1)?;
     for right in [&[3_u64, 8][..], &[3, 3, 8]] {
         let index = Right::of(&cpu, right)?;

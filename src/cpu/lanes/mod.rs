@@ -126,7 +126,7 @@ mod tests {
     use wide::u32x8;
 
     #[test]
-    fn whatever_runs_computes_the_same() {
+    fn all_lanes_compute_the_same() {
         let keys: [u32; 8] = std::array::from_fn(|i| (i as u32).wrapping_mul(0x9e37_79b9));
         let work = || reduce(mix(u32x8::new(keys), MixKeys::new(3, 5, 7)), 1000).to_array();
         let expected = keys.map(|key| reduce(mix(key, MixKeys::new(3, 5, 7)), 1000));

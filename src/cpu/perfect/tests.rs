@@ -44,7 +44,7 @@ fn looked_up(cpu: &Cpu, plan: &PerfectPlan, image: &Memory<u64>, queries: &[u32]
 }
 
 #[test]
-fn lookups_of_any_length_answer_as_one_key_at_a_time() {
+fn lookups_of_any_length_equal_single_lookups() {
     let load = Workload::new(20_000, 4);
     for cpu in cpus() {
         for scheme in [Perfect::default(), Perfect::volume(2000, 1500)] {
@@ -63,7 +63,7 @@ fn lookups_of_any_length_answer_as_one_key_at_a_time() {
 }
 
 #[test]
-fn assigning_overwrites_values_alone() {
+fn assigning_overwrites_only_values() {
     let load = Workload::new(9000, 4);
     for cpu in cpus() {
         let keys = load.keys();

@@ -32,12 +32,12 @@ fn loom_raise_keeps_the_greatest() {
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_raise_in_two_steps_is_caught() {
+fn loom_raise_in_two_steps_is_detected() {
     keeps_the_greatest::<Split>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_raise_without_comparing_is_caught() {
+fn loom_raise_without_comparing_is_detected() {
     keeps_the_greatest::<Blind>();
 }

@@ -115,7 +115,7 @@ fn queries(pairs: &[(u32, u32)]) -> Vec<u32> {
 }
 
 #[test]
-fn images_are_those_of_the_reference_on_any_number_of_threads_and_in_batches() {
+fn images_equal_the_reference_on_any_number_of_threads_and_in_batches() {
     let cpus = cpus();
     for scheme in every_table() {
         for size in [0, 1, 2, 127, 129, 1000, 40_000] {
@@ -172,12 +172,12 @@ fn duplicates_are_counted_exactly_on_any_number_of_threads() {
             let mut times: HashMap<u32, u64> = HashMap::new();
             pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
             let duplicates = pairs.len() as u64 - times.len() as u64;
-            let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+            let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
             let plan = planned(&scheme, slots_for(&scheme, times.len()));
             let expected = referenced(&plan, &pairs);
             for (cpu, seed) in cpus.iter().zip(0..) {
                 let (image, placed) = built(cpu, &plan, &[&shuffled(pairs.clone(), seed)]);
-                assert_eq!(placed, Placed { duplicates, least_copy, ..Placed::default() }, "{scheme:?}, {name}");
+                assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{scheme:?}, {name}");
                 assert!(image == expected, "{scheme:?}, {name}");
             }
         }
@@ -191,10 +191,10 @@ fn duplicates_of_pairs_in_the_image_are_counted() {
         let pairs = distinct(&scheme, 20_000);
         let plan = planned(&scheme, slots_for(&scheme, pairs.len()));
         let again = &pairs[5_000..5_100];
-        let least_copy = again.iter().map(|&(key, _)| key).min();
+        let least_duplicate = again.iter().map(|&(key, _)| key).min();
         for cpu in cpus() {
             let (image, placed) = built(&cpu, &plan, &[&pairs, again]);
-            assert_eq!(placed, Placed { duplicates: 100, least_copy, ..Placed::default() });
+            assert_eq!(placed, Placed { duplicates: 100, least_duplicate, ..Placed::default() });
             assert!(image == referenced(&plan, &pairs));
         }
     }
@@ -275,7 +275,7 @@ fn decode_is_the_pair_of_each_cell() {
 /// Removes and lifts as the reference does. Placing the lifted pairs again gives the table of the remaining pairs,
 /// including the maximum ages.
 #[test]
-fn removing_and_compacting_give_the_table_of_the_rest() {
+fn removing_and_compacting_give_the_table_of_the_remaining_pairs() {
     for scheme in every_table().filter(|scheme| scheme.kind() == Kind::Canonical) {
         let pairs = distinct(&scheme, 20_000);
         let plan = planned(&scheme, slots_for(&scheme, pairs.len()));

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::scheme::{RobinHood, Sequence};
 
 #[test]
-fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
+fn slots_of_64_bits_equal_the_rule() -> Result<()> {
     for threads in [1, 2, 3] {
         let cpu = Cpu::with_threads(threads)?;
         for sequence in Sequence::ALL {
@@ -24,7 +24,7 @@ fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
 }
 
 #[test]
-fn tables_of_64_bits_answer_and_change() -> Result<()> {
+fn tables_of_64_bits_are_queried_and_changed() -> Result<()> {
     for threads in [1, 3] {
         let cpu = Cpu::with_threads(threads)?;
         let random = RobinHood::canonical().sequence(Sequence::Random);

@@ -72,14 +72,14 @@ impl Cpu {
                 },
             )
         };
-        let rooms = self
+        let scratches = self
             .run(|| slices.each(words, &partitioned.counts, threads(), Scratch::<L>::new, of_slice))?
             .ok_or_else(short)?;
         let mut placed = Placed::default();
-        for scratch in &rooms {
+        for scratch in &scratches {
             placed.unplaced += scratch.homes.lost;
             placed.duplicates += scratch.homes.duplicates;
-            placed.least_copy = placed.least_copy.into_iter().chain(scratch.homes.least_copy).min();
+            placed.least_duplicate = placed.least_duplicate.into_iter().chain(scratch.homes.least_duplicate).min();
             placed.stash += scratch.homes.stash.len() as u64;
         }
         let plan = plan.with_stash(placed.stash);
@@ -96,7 +96,7 @@ impl Cpu {
         let words = image.words_mut()?;
         self.ledger().kernel("signpost_stash", placed.stash as usize);
         let stash_functions = plan.functions().stash;
-        for &(key, value) in rooms.iter().flat_map(|scratch| &scratch.homes.stash) {
+        for &(key, value) in scratches.iter().flat_map(|scratch| &scratch.homes.stash) {
             if canonical::place::<L>(&stash_functions, &mut words[stash..entries], key, value) == Placing::Unplaced {
                 placed.unplaced += 1;
             }
@@ -104,7 +104,7 @@ impl Cpu {
         canonical::sort::<L>(&mut words[stash..entries]);
         if functions.posts == Posts::Behind {
             // Such a table has one part.
-            rooms.iter().for_each(|scratch| write_behind::<L>(&mut words[entries..], &scratch.behind));
+            scratches.iter().for_each(|scratch| write_behind::<L>(&mut words[entries..], &scratch.behind));
         }
         Ok((image, placed))
     }

@@ -50,7 +50,7 @@ pub(super) struct Homes<L: Layout> {
     pairs: Vec<(u64, L::Value)>,
     pub(super) stash: Vec<(L::Key, L::Value)>,
     pub(super) duplicates: u64,
-    pub(super) least_copy: Option<L::Key>,
+    pub(super) least_duplicate: Option<L::Key>,
     /// Tokens that were lost. This cannot happen; if it did, the lost pairs would be reported.
     pub(super) lost: u64,
 }
@@ -63,7 +63,7 @@ impl<L: Layout> Default for Homes<L> {
             pairs: Vec::new(),
             stash: Vec::new(),
             duplicates: 0,
-            least_copy: None,
+            least_duplicate: None,
             lost: 0,
         }
     }
@@ -118,13 +118,13 @@ impl<L: Layout> Homes<L> {
         self.pairs[start..].sort_unstable();
         let mut last = start;
         for i in start + 1..self.pairs.len() {
-            let (pair, is_copy) = (self.pairs[i], self.pairs[i].0 == self.pairs[last].0);
-            last += usize::from(!is_copy);
+            let (pair, is_duplicate) = (self.pairs[i], self.pairs[i].0 == self.pairs[last].0);
+            last += usize::from(!is_duplicate);
             self.pairs[last] = pair;
-            if is_copy {
+            if is_duplicate {
                 self.duplicates += 1;
                 let key = key_of::<L>(functions, self.start + at, pair.0);
-                self.least_copy = Some(self.least_copy.map_or(key, |least| least.min(key)));
+                self.least_duplicate = Some(self.least_duplicate.map_or(key, |least| least.min(key)));
             }
         }
         self.pairs.truncate(last + 1);

@@ -85,14 +85,14 @@ impl Steps {
 pub(super) struct Offers<L> {
     queue: Vec<u32>,
     /// The slots of all lines.
-    rooms: Vec<u32>,
+    slots_of_lines: Vec<u32>,
     pub(super) steps: Steps,
     layout: PhantomData<L>,
 }
 
 impl<L> Default for Offers<L> {
     fn default() -> Self {
-        Offers { queue: Vec::new(), rooms: Vec::new(), steps: Steps::default(), layout: PhantomData }
+        Offers { queue: Vec::new(), slots_of_lines: Vec::new(), steps: Steps::default(), layout: PhantomData }
     }
 }
 
@@ -100,14 +100,14 @@ impl<L: Layout> Offers<L> {
     /// Begins a part of this many lines, which are then added.
     pub(super) fn clear(&mut self, lines: usize) -> Option<()> {
         self.queue.clear();
-        self.rooms.clear();
-        self.rooms.try_reserve(L::SLOTS * lines).ok()
+        self.slots_of_lines.clear();
+        self.slots_of_lines.try_reserve(L::SLOTS * lines).ok()
     }
 
     /// Adds a line with this many natives.
     #[inline(always)]
     pub(super) fn line(&mut self, natives: usize) {
-        self.rooms.extend((0..L::SLOTS).map(|i| if i < natives { NATIVE } else { 0 }));
+        self.slots_of_lines.extend((0..L::SLOTS).map(|i| if i < natives { NATIVE } else { 0 }));
     }
 
     /// Queues a token of a home.
@@ -121,7 +121,7 @@ impl<L: Layout> Offers<L> {
     /// Makes all offers.
     #[inline(always)]
     pub(super) fn settle(&mut self, homes: &mut Homes<L>, functions: &SignpostFunctions<L::Key>) -> Option<()> {
-        let Offers { queue, rooms, steps, .. } = self;
+        let Offers { queue, slots_of_lines, steps, .. } = self;
         while !queue.is_empty() {
             let mut left = 0;
             for i in 0..queue.len() {
@@ -136,11 +136,11 @@ impl<L: Layout> Offers<L> {
                     continue;
                 };
                 let to = steps.guest(home.line, home.tag[n as usize % MOST_TAGS], function) * L::SLOTS;
-                let Some(rooms) = rooms.get_mut(to..to + L::SLOTS) else {
+                let Some(slots_of_lines) = slots_of_lines.get_mut(to..to + L::SLOTS) else {
                     homes.lost += 1;
                     continue;
                 };
-                let least = put(rooms, mine);
+                let least = put(slots_of_lines, mine);
                 queue[left] = least.wrapping_add(1 << POSITION_SHIFT);
                 left += usize::from(least != 0);
             }
@@ -152,18 +152,19 @@ impl<L: Layout> Offers<L> {
     /// The offers that a line of this many natives has accepted, the greatest first.
     #[inline(always)]
     pub(super) fn kept(&self, line: usize, natives: usize) -> impl Iterator<Item = Offer> {
-        let rooms = self.rooms.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();
-        rooms.iter().take_while(|&&offer| offer != 0).map(|&offer| Offer::of(offer))
+        let slots_of_lines =
+            self.slots_of_lines.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();
+        slots_of_lines.iter().take_while(|&&offer| offer != 0).map(|&offer| Offer::of(offer))
     }
 }
 
 /// Inserts an offer among those of a line; returns the least, which is rejected.
 #[inline(always)]
-fn put(rooms: &mut [u32], mine: u32) -> u32 {
+fn put(slots_of_lines: &mut [u32], mine: u32) -> u32 {
     let mut before = NATIVE;
-    for room in rooms {
-        let there = *room;
-        *room = there.max(before.min(mine));
+    for slot in slots_of_lines {
+        let there = *slot;
+        *slot = there.max(before.min(mine));
         before = there;
     }
     before.min(mine)

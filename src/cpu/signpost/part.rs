@@ -4,8 +4,7 @@
 //! take    stores each pair in a slot of its home's line, or queues it as late if the line is full
 //! fill    for each part of the plan, of which a part here has several:
 //!           lines    are sorted; homes with late pairs are gathered                                  (`homes.rs`)
-//!           guests   offers that a line has accepted are written to it, and it is sorted again
-//!           guests   whose offers a line accepted are written to it, and it is sorted again
+//!           guests   offers are made (`offers.rs`); accepted keys are written to the lines, which are sorted again
 //!           natives  the remaining keys of gathered homes are written to their lines; entries
 //! ```
 //!
@@ -137,9 +136,9 @@ impl<L: Layout> Scratch<L> {
         let mut fulls = 0;
         for (at, (line, there)) in lines.iter_mut().zip(&mut table[first..]).enumerate() {
             *line = std::mem::take(there);
-            let has_copies = sort::<L>(line);
+            let has_duplicates = sort::<L>(line);
             full[fulls] = at as u16;
-            fulls += usize::from((counts[at] as usize > L::SLOTS) | has_copies);
+            fulls += usize::from((counts[at] as usize > L::SLOTS) | has_duplicates);
         }
         for &at in &full[..fulls] {
             let at = usize::from(at);

@@ -57,7 +57,7 @@ where
         let (image, placed) = Kernels::<SignpostOf<K, V>>::build(&cpu, &plan, &columns.0, &columns.1)?;
         assert_eq!(plan.with_stash(placed.stash), plan);
         assert!(cpu.download(&image)? == expected, "{count} of {slots}");
-        assert_eq!((placed.unplaced, placed.duplicates > 0), (0, placed.least_copy.is_some()));
+        assert_eq!((placed.unplaced, placed.duplicates > 0), (0, placed.least_duplicate.is_some()));
         let queried: Vec<_> =
             keys.iter().copied().chain(random::<SignpostOf<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
         let queries = cpu.upload(&queried)?;
@@ -79,7 +79,7 @@ where
 }
 
 #[test]
-fn images_are_those_of_the_reference() -> Result<()> {
+fn images_equal_the_reference() -> Result<()> {
     for (count, slots) in [(0, 1), (1, 1), (100, 128), (128, 128), (3000, 3500), (30_000, 33_000), (60_000, 60_000)] {
         for duplicates in [false, true] {
             agrees::<u32, u32>(count, slots, duplicates)?;
@@ -102,7 +102,7 @@ fn images_are_those_of_the_reference() -> Result<()> {
 }
 
 #[test]
-fn tables_answer_and_change() -> Result<()> {
+fn tables_are_queried_and_changed() -> Result<()> {
     let (cpu, scheme) = (Cpu::with_threads(2)?, Signpost::new());
     every_layout!(tables, &cpu, scheme, 10_001);
     tables(&cpu, &scheme, 10_001)?;
@@ -111,7 +111,7 @@ fn tables_answer_and_change() -> Result<()> {
 }
 
 #[test]
-fn tables_take_batches_and_give_pairs_up() -> Result<()> {
+fn tables_accept_batches_and_removals() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let keys: Vec<u64> = (0..50_000u64).map(|i| i * i + 1).collect();
     let values: Vec<u64> = keys.iter().map(|key| key ^ 5).collect();

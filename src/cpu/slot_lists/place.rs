@@ -132,8 +132,8 @@ where
         if there == mine {
             self.counted.duplicates += 1;
             let key = self.lists.key(offer.goal);
-            let least = self.counted.least_copy.map_or(key, |least| least.min(key));
-            self.counted.least_copy = Some(least);
+            let least = self.counted.least_duplicate.map_or(key, |least| least.min(key));
+            self.counted.least_duplicate = Some(least);
             return;
         }
         let loser = if there < mine {

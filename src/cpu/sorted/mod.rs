@@ -98,13 +98,13 @@ impl Passes<Sorted> for Cpu {
 
 /// Counts the cells whose key equals that of the previous cell, and returns the least such key.
 fn duplicates<T: Sync, K: Copy + PartialEq, V>(cells: &[T], key: impl Fn(&T) -> K + Sync) -> Placed<K, V> {
-    let is_copy = |at: usize| at > 0 && key(&cells[at - 1]) == key(&cells[at]);
+    let is_duplicate = |at: usize| at > 0 && key(&cells[at - 1]) == key(&cells[at]);
     let of_chunk = |_, range: Range<usize>| {
-        let duplicates = range.clone().filter(|&at| is_copy(at)).count() as u64;
-        let least = if duplicates > 0 { range.clone().find(|&at| is_copy(at)) } else { None };
+        let duplicates = range.clone().filter(|&at| is_duplicate(at)).count() as u64;
+        let least = if duplicates > 0 { range.clone().find(|&at| is_duplicate(at)) } else { None };
         (duplicates, least)
     };
     let least = |a: Option<usize>, b: Option<usize>| a.into_iter().chain(b).min();
     let (duplicates, least) = fold(0..cells.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
-    Placed { unplaced: 0, duplicates, least_copy: least.map(|at| key(&cells[at])), outside: None, stash: 0 }
+    Placed { unplaced: 0, duplicates, least_duplicate: least.map(|at| key(&cells[at])), outside: None, stash: 0 }
 }

@@ -51,7 +51,7 @@ fn looked_up(cpu: &Cpu, plan: &SortedPlan, image: &[u64], queries: &[u32]) -> Re
 }
 
 #[test]
-fn images_and_answers_are_those_of_the_reference() -> Result<()> {
+fn images_and_lookups_equal_the_reference() -> Result<()> {
     for len in (0..=70).chain([127, 128, 129, 1000, 16_384, 50_000]) {
         let (keys, values) = distinct(len);
         for slots in [len, len + 1, 2 * len] {
@@ -85,10 +85,10 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
     let values = keys.clone();
     let plan = planned(keys.len(), keys.len());
     for cpu in cpus() {
-        let expected = Placed { duplicates: 20_005, least_copy: least, ..Placed::default() };
+        let expected = Placed { duplicates: 20_005, least_duplicate: least, ..Placed::default() };
         assert_eq!(place(&cpu, &plan, &keys, &values)?.1, expected);
         let equal = planned(50_000, 50_000);
-        let expected = Placed { duplicates: 49_999, least_copy: Some(9), ..Placed::default() };
+        let expected = Placed { duplicates: 49_999, least_duplicate: Some(9), ..Placed::default() };
         assert_eq!(place(&cpu, &equal, &[9; 50_000], &values[..50_000])?.1, expected);
         let few = planned(1000, keys.len());
         assert_eq!(place(&cpu, &few, &keys, &values)?.1.unplaced, keys.len() as u64 - 1000);
@@ -99,7 +99,7 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
 }
 
 #[test]
-fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
+fn values_are_overwritten_in_place_and_pairs_are_in_order() -> Result<()> {
     let (keys, values) = distinct(30_000);
     let plan = planned(31_000, keys.len());
     for cpu in cpus() {
@@ -121,7 +121,7 @@ fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
 }
 
 #[test]
-fn damaged_images_are_survived() -> Result<()> {
+fn damaged_images_cause_no_panic() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let plan = planned(5000, 4000);
     let noise: Vec<u64> = (0..5000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -142,7 +142,7 @@ fn damaged_images_are_survived() -> Result<()> {
 }
 
 #[test]
-fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
+fn columns_of_64_bits_equal_the_reference() -> Result<()> {
     for cpu in cpus() {
         every_layout!(images, &cpu, Sorted, &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (40_000, 0.95)]);
         every_layout!(tables, &cpu, Sorted, 10_001);
@@ -161,7 +161,7 @@ fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
         let mut image = cpu.filled(plan.words() as usize, 9u64)?;
         let (keys, values) = (cpu.upload(&keys)?, cpu.upload(&keys)?);
         let placed = Kernels::<SortedOf<u64, u64>>::place(&cpu, &plan, &mut image, &keys, &values)?;
-        assert_eq!((placed.duplicates, placed.least_copy, placed.unplaced), (20_000, Some(7), 0));
+        assert_eq!((placed.duplicates, placed.least_duplicate, placed.unplaced), (20_000, Some(7), 0));
         let few = Sorted.of::<u64, u64>().plan(Request { slots: 1000, ..request })?;
         let mut image = cpu.filled(few.words() as usize, 9u64)?;
         assert_eq!(Kernels::<SortedOf<u64, u64>>::place(&cpu, &few, &mut image, &keys, &values)?.unplaced, 49_000);

@@ -40,12 +40,12 @@ where
         let len = keys.len();
         self.ledger().kernel("sorted_place", len);
         // Values of sets, which are all 0, are not stored.
-        let mut nowhere = Memory::zeroed(if <(K, V)>::VALUES.is_some() { 0 } else { len })?;
+        let mut discarded = Memory::zeroed(if <(K, V)>::VALUES.is_some() { 0 } else { len })?;
         let (key_words, value_words) = columns_mut::<(K, V)>(image.words_mut()?, plan.slot_count());
         let to_keys: &mut [<(K, V) as Layout>::Key] = bytemuck::cast_slice_mut(key_words);
         let to_values: &mut [<(K, V) as Layout>::Value] = match <(K, V)>::VALUES {
             Some(_) => bytemuck::cast_slice_mut(value_words),
-            None => nowhere.words_mut()?,
+            None => discarded.words_mut()?,
         };
         let ((to_keys, keys_past), (to_values, values_past)) = (to_keys.split_at_mut(len), to_values.split_at_mut(len));
         self.run(|| {

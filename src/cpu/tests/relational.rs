@@ -13,12 +13,12 @@ fn bitmaps_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
-fn keys_have_slots_of_their_own() -> Result<()> {
+fn distinct_keys_have_distinct_slots() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::key_slots(cpu, &SIZES))
 }
 
 #[test]
-fn shards_are_those_of_the_rule() -> Result<()> {
+fn shards_equal_the_rule() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::shards(cpu, &SIZES))
 }
 
@@ -28,7 +28,7 @@ fn runs_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
-fn lists_may_be_longer_than_memory() -> Result<()> {
+fn lists_may_exceed_memory() -> Result<()> {
     cpus().iter().try_for_each(reference::long_lists)
 }
 
@@ -43,7 +43,7 @@ fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
-fn values_go_to_their_places() -> Result<()> {
+fn values_are_scattered_to_their_places() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::moves(cpu, &SIZES))
 }
 

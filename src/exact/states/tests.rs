@@ -17,7 +17,7 @@ fn merged(parts: &[&[f64]], into: f64) -> SumStates {
 }
 
 #[test]
-fn sums_and_means_are_the_nearest_doubles_however_they_are_merged() {
+fn merged_sums_and_means_are_the_nearest_doubles() {
     for values in columns() {
         let count = values.len() as u64;
         let mut sum = ExactSum::default();
@@ -39,7 +39,7 @@ fn sums_and_means_are_the_nearest_doubles_however_they_are_merged() {
 
 /// The integer of a group overflows, is moved to the superaccumulator, and starts again from 0.
 #[test]
-fn integers_that_overflow_lose_nothing() {
+fn overflowing_integers_move_to_the_superaccumulator() {
     let (mut states, mut exact) = (SumStates::default(), ExactSum::default());
     states.resize(1);
     let add = |states: &mut SumStates, exact: &mut ExactSum, value: f64, count: usize| {
@@ -94,7 +94,7 @@ fn groups_of_pieces_have_the_sums_of_all_rows() {
 }
 
 #[test]
-fn removed_groups_leave_the_others() {
+fn removing_groups_keeps_the_others() {
     let mut states = SumStates::default();
     states.resize(3);
     states.add([(0, 1.0), (1, 1e300), (2, f64::INFINITY), (1, 0.5)].into_iter());
@@ -109,7 +109,7 @@ fn removed_groups_leave_the_others() {
 }
 
 #[test]
-fn bytes_that_are_not_a_state_are_refused() {
+fn invalid_states_are_refused() {
     let mut states = SumStates::default();
     states.resize(1);
     states.add([(0, 1.5)].into_iter());

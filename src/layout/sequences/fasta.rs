@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_whatever_their_lines() {
+    fn records_are_read_with_any_line_endings() {
         let both = Ok(vec![("a".into(), "ACGT".into()), ("b".into(), "GG".into())]);
         for text in [">a\nACGT\n>b\nGG\n", ";x\n>a first\nAC\n; y\n G T\n>b\r\nG\r\n\r\nG", ">a\rACGT\r>b\rGG\r"] {
             assert_eq!(fasta(text), both, "{text:?}");

@@ -135,7 +135,7 @@ impl Record {
         format!("the record of line {line} has all {letters} characters of its quality: {advice}")
     }
 
-    /// Whether the text may end here; otherwise, the reason why not.
+    /// Checks that the text may end here; otherwise returns the reason.
     fn ended(&self, place: Place) -> Result<(), String> {
         let Record { line, letters, quality } = self;
         match place {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_whatever_their_lines() {
+    fn records_are_read_with_any_line_endings() {
         let both = [("a", "ACGT"), ("b", "GACG")].map(|(name, letters)| (name.into(), letters.into())).to_vec();
         for text in [
             "@a\nACGT\n+\nIIII\n@b\nGACG\n+\nIIII\n",

@@ -32,19 +32,19 @@ pub use fastq::read as fastq;
 
 /// Receives the records of a file, in order.
 pub trait Sequences {
-    /// The reason for stopping early.
+    /// The error that stops the reading.
     type Error;
 
     /// Called at the beginning of a record.
     ///
     /// # Errors
-    /// Any, which ends the reading.
+    /// An error stops the reading.
     fn record(&mut self) -> Result<(), Self::Error>;
 
     /// A byte of the record's name, which ends at the first blank.
     ///
     /// # Errors
-    /// Any, which ends the reading.
+    /// As [`record`](Self::record).
     fn name(&mut self, _byte: u8, _line: u64) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -52,13 +52,13 @@ pub trait Sequences {
     /// A letter of the record's sequence, on this line.
     ///
     /// # Errors
-    /// Any, which ends the reading.
+    /// As [`record`](Self::record).
     fn letter(&mut self, letter: u8, line: u64) -> Result<(), Self::Error>;
 
     /// Called about every 64 KiB of the file.
     ///
     /// # Errors
-    /// Any, which ends the reading.
+    /// As [`record`](Self::record).
     fn progress(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }

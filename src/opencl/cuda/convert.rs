@@ -1,6 +1,7 @@
-//! The host side of cl/interchange.cl: integers as words of tables, row numbers as integers, and bitmaps as bytes.
+//! The host side of cl/interchange.cl: numbers as words of tables and as values, row numbers as integers, and bitmaps
+//! as bytes.
 
-use crate::backend::{DeviceBuffer as _, Word, bitmap_words};
+use crate::backend::{DeviceBuffer as _, HashBackend as _, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::INTERCHANGE;
 use crate::opencl::{Buffer, OpenCl};
@@ -51,6 +52,40 @@ pub fn rows_to_integers(device: &OpenCl, rows: &Buffer<u32>, to: &mut Buffer<u64
     let program = program::<u32, u32>(device, false, false)?;
     let launch = device.kernel(&program, "rows_to_integers")?.buffer(rows).value(rows.len() as u64);
     launch.buffer(to).over(rows.len())
+}
+
+/// The bits of floats as the bits of doubles with the same values. A NaN remains one; its bits are the device's choice.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
+pub fn floats_to_doubles(device: &OpenCl, from: &Buffer<u32>, to: &mut Buffer<u64>) -> Result<()> {
+    Error::check_length("the doubles", to.len(), from.len())?;
+    let program = program::<u32, u64>(device, false, false)?;
+    let launch = device.kernel(&program, "floats_to_doubles")?.buffer(from).value(from.len() as u64);
+    launch.buffer(to).over(from.len())
+}
+
+/// The bits of doubles as the bits of the nearest floats. NaN becomes 0x7fc00000.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
+pub fn doubles_to_floats(device: &OpenCl, from: &Buffer<u64>, to: &mut Buffer<u32>) -> Result<()> {
+    Error::check_length("the floats", to.len(), from.len())?;
+    let program = program::<u64, u32>(device, false, false)?;
+    let launch = device.kernel(&program, "doubles_to_floats")?.buffer(from).value(from.len() as u64);
+    launch.buffer(to).over(from.len())
+}
+
+/// Whether a value, the bits of a double, is NaN.
+///
+/// # Errors
+/// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+pub fn has_nan(device: &OpenCl, values: &Buffer<u64>) -> Result<bool> {
+    let found = device.filled(1, 0_u32)?;
+    let program = program::<u32, u32>(device, false, false)?;
+    let launch = device.kernel(&program, "find_nan")?.buffer(values).value(values.len() as u64);
+    launch.buffer(&found).over(values.len())?;
+    Ok(device.download(&found)? != [0])
 }
 
 /// The group of each row, and [`NO_ROW`](crate::NO_ROW) for rows whose value, the bits of a double, is NaN.

@@ -54,7 +54,10 @@ use crate::error::{Error, Result};
 use driver::{Driver, driver};
 use memory::Block;
 
-pub use convert::{bits_to_bytes, keys_to_words, nan_if_empty, resized, rows_to_integers, without_nan};
+pub use convert::{
+    bits_to_bytes, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words, nan_if_empty, resized,
+    rows_to_integers, without_nan,
+};
 pub use memory::Memory;
 pub use voxels::{Grid, Matrix, Voxels, neighbours};
 

@@ -1,8 +1,8 @@
 //! The kernels of cl/interchange.cl against the same arithmetic here, and what happens without a driver.
 
 use super::{
-    Cuda, Grid, Matrix, Voxels, bits_to_bytes, keys_to_words, nan_if_empty, neighbours, resized, rows_to_integers,
-    without_nan,
+    Cuda, Grid, Matrix, Voxels, bits_to_bytes, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words,
+    nan_if_empty, neighbours, resized, rows_to_integers, without_nan,
 };
 use crate::backend::{HashBackend as _, Word};
 use crate::error::{Error, Result};
@@ -94,6 +94,26 @@ fn row_numbers_become_integers() -> Result<()> {
     assert_eq!(device.download(&to)?, [0, 7, u64::MAX, 0xffff_fffe]);
     let refused = rows_to_integers(device, &device.upload(&rows[1..])?, &mut to);
     assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn floats_become_doubles_and_floats_again() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let floats =
+        [0.0, -0.0, 0.1, -f32::MAX, f32::INFINITY, f32::MIN_POSITIVE, f32::from_bits(1), f32::from_bits(0x7f_ffff)];
+    let (mut wide, mut back) = (device.unwritten(floats.len())?, device.unwritten(floats.len())?);
+    floats_to_doubles(device, &device.upload(&floats.map(f32::to_bits))?, &mut wide)?;
+    assert_eq!(device.download(&wide)?, floats.map(|float| f64::from(float).to_bits()));
+    doubles_to_floats(device, &wide, &mut back)?;
+    assert_eq!(device.download(&back)?, floats.map(f32::to_bits));
+    let (mut nans, sorts) = (device.unwritten(3)?, [f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)]);
+    doubles_to_floats(device, &device.upload(&sorts.map(f64::to_bits))?, &mut nans)?;
+    assert_eq!(device.download(&nans)?, [f32::NAN.to_bits(); 3]);
+    assert!(!has_nan(device, &wide)? && !has_nan(device, &device.upload(&[])?)?);
+    for nan in sorts {
+        assert!(has_nan(device, &device.upload(&[1.0, nan, 2.0].map(f64::to_bits))?)?);
+    }
     Ok(())
 }
 

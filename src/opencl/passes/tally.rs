@@ -72,7 +72,7 @@ impl Tally {
         let placed = Placed {
             unplaced: count(Status::Unplaced),
             duplicates: count(Status::Copies) + copies_outside,
-            least_copy: least.into_iter().chain(least_outside).min(),
+            least_duplicate: least.into_iter().chain(least_outside).min(),
             outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
             stash: 0,
         };
@@ -105,10 +105,10 @@ impl Tally {
     ) -> Result<(Placed<K, V>, bool)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
-        let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
+        let least_duplicate = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
         let (unplaced, duplicates) = (count(Status::Unplaced), count(Status::Copies));
         let all_fit = count(Status::Escaped) <= capacity && count(Status::Moved) == 0;
-        Ok((Placed { unplaced, duplicates, least_copy, outside: None, stash: 0 }, all_fit))
+        Ok((Placed { unplaced, duplicates, least_duplicate, outside: None, stash: 0 }, all_fit))
     }
 
     /// The result of removing by the kernels that counted here.

@@ -290,14 +290,14 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     values.extend([5, 7, 1, 2, 3, 9, 8]);
     for scheme in schemes() {
         let (_, _, placed) = build(cl, &scheme, 360, &keys, &values)?;
-        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(placed, Placed { duplicates: 4, least_duplicate: Some(17), ..Placed::default() }, "{scheme:?}");
     }
     // A batch of duplicates only: reporting them must not be the bottleneck, and nothing may be lost.
     let many = if small() { 1000 } else { 1 << 20 };
     for scheme in schemes() {
         let plan = plan(&scheme, 64, 0);
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &vec![3; many], &noise(1, many))?;
-        let counted = Placed { duplicates: many as u64 - 1, least_copy: Some(3), ..Placed::default() };
+        let counted = Placed { duplicates: many as u64 - 1, least_duplicate: Some(3), ..Placed::default() };
         assert!(placed == counted || plan.kind() == Kind::Classic && placed.unplaced > 0, "{scheme:?}: {placed:?}");
     }
     Ok(())
@@ -316,7 +316,7 @@ fn duplicates_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> 
             assert_eq!(Some(cl.download(&image)?), all);
         }
         // A classic table may be too full for duplicates that did not meet at once.
-        let counted = Placed { duplicates: 200, least_copy: again.iter().min().copied(), ..Placed::default() };
+        let counted = Placed { duplicates: 200, least_duplicate: again.iter().min().copied(), ..Placed::default() };
         assert!(placed == counted || plan.kind() == Kind::Classic && placed.unplaced > 0, "{scheme:?}: {placed:?}");
     }
     Ok(())
@@ -343,7 +343,7 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
         put(60_000, 3, 1);
         let mut image = cl.upload(&image)?;
         let placed = place(cl, &plan, &mut image, &[9], &[9])?;
-        assert_eq!(placed, Placed { duplicates: 2 + 3 + 3, least_copy: Some(77), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 2 + 3 + 3, least_duplicate: Some(77), ..Placed::default() });
     }
     Ok(())
 }
@@ -357,7 +357,7 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
         let plan = classic.with_outside(outside);
         let mut image = empty(cl, &plan)?;
         let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { duplicates, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
+        let expected = Placed { duplicates, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(placed, expected);
         for plan in [classic, plan.with_outside(placed.outside), classic.with_outside(Some(0))] {
             for cl in shapes(cl) {

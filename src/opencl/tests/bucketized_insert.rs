@@ -101,7 +101,11 @@ fn a_copy_of_a_key_is_reported_whatever_its_age_in_the_table() -> Result<()> {
                 batch.insert(fresh / 2, key);
                 with.insert(fresh / 2, 77);
                 let (_, placed) = by_parts(cl, &plan, &old, (&batch, &with))?;
-                assert_eq!(placed, Placed { duplicates: 1, least_copy: Some(key), ..Placed::default() }, "age {age}");
+                assert_eq!(
+                    placed,
+                    Placed { duplicates: 1, least_duplicate: Some(key), ..Placed::default() },
+                    "age {age}"
+                );
             }
         }
     }
@@ -127,7 +131,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
             let (_, placed) = by_parts(cl, &plan, &old, (&keys[first..], &values[first..]))?;
             let what = format!("S = {bucket_slots}, {sort:?}: {placed:?}");
             let duplicates = duplicates::of(&keys);
-            assert_eq!((placed.unplaced, placed.least_copy), (0, duplicates.first().copied()), "{what}");
+            assert_eq!((placed.unplaced, placed.least_duplicate), (0, duplicates.first().copied()), "{what}");
             assert!(placed.duplicates >= duplicates.len() as u64, "{what}");
         }
     }
@@ -161,7 +165,7 @@ fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
             // An existing key together with the tombstones, at any age.
             let known = keys[1];
             let (_, placed) = by_parts(cl, &plan, &with_tombstones, (&[known], &[1]))?;
-            assert_eq!((placed.duplicates, placed.least_copy), (1, Some(known)));
+            assert_eq!((placed.duplicates, placed.least_duplicate), (1, Some(known)));
         }
     }
     Ok(())

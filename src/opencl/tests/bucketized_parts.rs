@@ -22,7 +22,7 @@ fn build(cl: &OpenCl, plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Re
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let part = PART_SLOTS as usize;
     for bucket_slots in [4, 8, 16] {
@@ -63,7 +63,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
             let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
             let what = format!("S = {bucket_slots}, {sort:?}: {placed:?}");
             assert!(by_parts && placed.unplaced == 0 && placed.duplicates > 0, "{what}");
-            assert_eq!(placed.least_copy, duplicates::of(&keys).first().copied(), "{what}");
+            assert_eq!(placed.least_duplicate, duplicates::of(&keys).first().copied(), "{what}");
         }
     }
     Ok(())
@@ -81,7 +81,7 @@ fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
     let plan = plan(&scheme, len * 2, 0);
     let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
     assert_eq!(by_parts, small(), "many escapes are too many for the list");
-    assert_eq!((placed.unplaced, placed.least_copy), (0, Some(distinct[5])));
+    assert_eq!((placed.unplaced, placed.least_duplicate), (0, Some(distinct[5])));
     Ok(())
 }
 

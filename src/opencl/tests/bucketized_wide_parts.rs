@@ -91,7 +91,7 @@ where
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(images(cl, if small() { &[95] } else { &[50, 90, 96, 97] }))
 }
@@ -107,7 +107,7 @@ where
         let plan = plan::<K, V>(len * 10 / 9, 0)?;
         let Built { placed, by_parts, .. } = build::<K, V>(cl, BuildRoute::ByParts, &plan, &columns)?;
         assert!(by_parts && placed.unplaced == 0 && placed.duplicates > 0, "{sort:?}: {placed:?}");
-        assert_eq!(placed.least_copy, duplicates::of(&columns.0).first().copied(), "{sort:?}: {placed:?}");
+        assert_eq!(placed.least_duplicate, duplicates::of(&columns.0).first().copied(), "{sort:?}: {placed:?}");
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ where
     columns.0.iter_mut().skip(1).step_by(3).for_each(|key| *key = one);
     let crowded = plan::<K, V>(2 * len, 0)?;
     let Built { placed, by_parts, .. } = build::<K, V>(cl, BuildRoute::ByParts, &crowded, &columns)?;
-    assert_eq!((placed.unplaced, placed.least_copy, by_parts), (0, Some(one), small()));
+    assert_eq!((placed.unplaced, placed.least_duplicate, by_parts), (0, Some(one), small()));
 
     // One part, whose queue one key fills before a duplicate of a lesser key arrives.
     let mut columns = pairs(&scheme::<K, V>(), 1500, 1);
@@ -139,7 +139,7 @@ where
     columns.0[1499] = least;
     let one_part = plan::<K, V>(1900, 0)?;
     let Built { placed, .. } = build::<K, V>(cl, BuildRoute::ByParts, &one_part, &columns)?;
-    assert_eq!(placed.least_copy, Some(least));
+    assert_eq!(placed.least_duplicate, Some(least));
 
     // More pairs than slots.
     let columns = pairs(&scheme::<K, V>(), len / 8, 1);
@@ -152,7 +152,7 @@ where
 }
 
 #[test]
-fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
+fn overfull_parts_are_placed_or_reported_by_every_strategy() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(crowds(cl, if small() { 3000 } else { 60_000 }))
 }

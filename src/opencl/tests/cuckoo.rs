@@ -210,7 +210,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let in_canonical = canonical(4, keys.len());
     for plan in [in_canonical, plan(&Cuckoo::classic(4), keys.len(), 60)] {
         let (plan, image, placed) = build(cl, &plan, &keys, &values)?;
-        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 4, least_duplicate: Some(17), ..Placed::default() });
         if plan.kind() == Kind::Canonical {
             // The greatest value is kept, as in a sequential build.
             let mut expected = vec![slot::EMPTY; plan.words() as usize];
@@ -225,10 +225,10 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let plan = canonical(4, 16);
     let mut image = empty(cl, &plan)?;
     let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
-    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_duplicate: Some(3), ..Placed::default() });
     // And duplicates of pairs of an earlier batch.
     let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
-    assert_eq!((placed.duplicates, placed.least_copy), (2, Some(3)));
+    assert_eq!((placed.duplicates, placed.least_duplicate), (2, Some(3)));
     Ok(())
 }
 
@@ -244,7 +244,7 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
         let plan = classic.with_outside(outside);
         let mut image = empty(cl, &plan)?;
         let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { duplicates, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
+        let expected = Placed { duplicates, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(placed, expected);
         let present = plan.with_outside(placed.outside);
         for plan in [classic, present, classic.with_outside(Some(0))] {

@@ -4,13 +4,13 @@ use super::{every_kernel as device, small};
 use crate::backend::set_tests;
 
 #[test]
-fn canonical_images_are_the_sequential_ones() {
+fn canonical_images_equal_the_sequential_rule() {
     let Some(cl) = device() else { return };
     let sizes: &[usize] = if small() { &[0, 1, 65, 300] } else { &[0, 1, 2, 63, 65, 1000, 20_001] };
-    set_tests::canonical_images_are_the_sequential_ones(cl, sizes);
+    set_tests::canonical_images_equal_the_sequential_rule(cl, sizes);
     if !small() {
         [32, 256].into_iter().for_each(|group| {
-            set_tests::canonical_images_are_the_sequential_ones(&cl.with_group(group), &[65, 1000]);
+            set_tests::canonical_images_equal_the_sequential_rule(&cl.with_group(group), &[65, 1000]);
         });
     }
 }
@@ -22,9 +22,9 @@ fn classic_sets_hold_each_key_once() {
 }
 
 #[test]
-fn the_clean_up_empties_the_later_copies() {
+fn the_clean_up_empties_later_duplicates() {
     let Some(cl) = device() else { return };
-    set_tests::the_clean_up_empties_the_later_copies(cl, if small() { 100 } else { 20_000 });
+    set_tests::the_clean_up_empties_later_duplicates(cl, if small() { 100 } else { 20_000 });
 }
 
 #[test]
@@ -35,13 +35,13 @@ fn passes_agree_with_the_rule() {
 }
 
 #[test]
-fn heavy_keys_are_one_key() {
+fn duplicates_of_heavy_keys_are_stored_once() {
     let Some(cl) = device() else { return };
-    set_tests::heavy_keys_are_one_key(cl, if small() { 600 } else { 1 << 18 });
+    set_tests::duplicates_of_heavy_keys_are_stored_once(cl, if small() { 600 } else { 1 << 18 });
 }
 
 #[test]
-fn more_keys_than_slots_are_left_over() {
+fn more_keys_than_slots_are_reported() {
     let Some(cl) = device() else { return };
-    set_tests::more_keys_than_slots_are_left_over(cl);
+    set_tests::more_keys_than_slots_are_reported(cl);
 }

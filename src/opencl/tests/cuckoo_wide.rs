@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::scheme::{Cuckoo, CuckooSet};
 
 #[test]
-fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
+fn slots_of_64_bits_equal_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes = |load: f64| {
         if small() { vec![(7, 0.3), (121, 0.8 * load)] } else { vec![(0, 0.5), (7, 0.3), (20_001, load)] }
@@ -20,7 +20,7 @@ fn slots_of_64_bits_are_those_of_the_rule() -> Result<()> {
 }
 
 #[test]
-fn tables_of_64_bits_answer_and_change() -> Result<()> {
+fn tables_of_64_bits_are_queried_and_changed() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {
         return tables(cl, &Cuckoo::default().of::<u64, u32>(), 41);

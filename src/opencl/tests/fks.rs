@@ -211,14 +211,14 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
         let outside = (plan.kind() == Kind::Classic).then(|| values[1].max(3));
         assert_eq!(
             placed,
-            Placed { duplicates: 7, least_copy: Some(17), outside, unplaced: 0, stash: 0 },
+            Placed { duplicates: 7, least_duplicate: Some(17), outside, unplaced: 0, stash: 0 },
             "{scheme:?}"
         );
         // The greatest value is kept.
         let words = cl.download(&image)?;
         assert_eq!(Fks::find(&plan, &words, 17), Some(9));
         if plan.kind() == Kind::Canonical {
-            assert_eq!(sequential(&plan, &keys, &values), (words, Placing::Copy(17)));
+            assert_eq!(sequential(&plan, &keys, &values), (words, Placing::Duplicate(17)));
         }
     }
     Ok(())
@@ -239,7 +239,7 @@ fn what_cannot_be_built_says_so() -> Result<()> {
         let (_, placed) = place(cl, &plan, &[3; 513], &[0; 513])?;
         assert_eq!(placed.unplaced, 1, "{scheme:?}");
         let (image, placed) = place(cl, &plan, &[3; 512], &noise(1, 512))?;
-        assert_eq!(placed, Placed { duplicates: 511, least_copy: Some(3), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(placed, Placed { duplicates: 511, least_duplicate: Some(3), ..Placed::default() }, "{scheme:?}");
         assert_eq!(Fks::find(&plan, &cl.download(&image)?, 3), noise(1, 512).into_iter().max());
     }
     // For each of Sahu's seeds, four keys that share all their slots.

@@ -39,7 +39,7 @@ fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
     Placed {
         unplaced: 0,
         duplicates: duplicates.len() as u64,
-        least_copy: duplicates.first().copied(),
+        least_duplicate: duplicates.first().copied(),
         outside: aside.max(),
         stash: 0,
     }

@@ -237,14 +237,14 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
         values.extend([9, 7]);
         let plan = plan(&Horton::canonical(slots), keys.len(), load);
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &keys, &values)?;
-        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 4, least_duplicate: Some(17), ..Placed::default() });
         // Duplicates that crowd a home.
         let duplicates = (keys.len() + 40) as u64;
         let (mut many, mut with) = (keys.clone(), values.clone());
         many.extend([6; 41]);
         with.extend(noise(2, 41));
         let placed = place(cl, &plan, &mut empty(cl, &plan)?, &many, &with)?;
-        assert_eq!((placed.duplicates, placed.least_copy), (4 + duplicates - keys.len() as u64, Some(6)));
+        assert_eq!((placed.duplicates, placed.least_duplicate), (4 + duplicates - keys.len() as u64, Some(6)));
     }
     // Enough that only the failure of the attempt can be reported, but soon.
     let many = if small() { 1000 } else { 1 << 20 };
@@ -266,7 +266,10 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
     assert_eq!(cl.download(&image)?, expected(&plan, &[5], &[1]).1);
     let placed = place(cl, &plan, &mut image, &keys, &values)?;
-    assert_eq!(placed, Placed { duplicates: 2, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 });
+    assert_eq!(
+        placed,
+        Placed { duplicates: 2, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 }
+    );
     for plan in [plan, plan.with_outside(Some(8)), plan.with_outside(Some(0))] {
         compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
     }

@@ -35,7 +35,7 @@ fn compare(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Resu
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     // The last part: of a few buckets, of nearly all, and enough parts for two digits.
     let sizes: &[usize] = if small() { &[300, 2100] } else { &[1, 300, 2048, 2049, 7000, 90_000] };
@@ -109,7 +109,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
             let (_, placed, by_parts) = build(cl, &plan(&Horton::canonical(slots), len, 85), &keys, &values)?;
             let what = format!("S = {slots}, {sort:?}: {placed:?}");
             assert!(by_parts && placed.duplicates > 0, "{what}");
-            assert_eq!(placed.least_copy, duplicates::of(&keys).first().copied(), "{what}");
+            assert_eq!(placed.least_duplicate, duplicates::of(&keys).first().copied(), "{what}");
         }
     }
     Ok(())
@@ -128,7 +128,7 @@ fn the_empty_markers_key_is_stored_outside_of_the_image() -> Result<()> {
     assert_eq!(placed, Placed { outside: Some(values[100]), ..Placed::default() });
     keys[200] = EMPTY_KEY;
     let (_, placed, _) = build(cl, &plan, &keys, &values)?;
-    assert_eq!((placed.duplicates, placed.least_copy), (1, Some(EMPTY_KEY)));
+    assert_eq!((placed.duplicates, placed.least_duplicate), (1, Some(EMPTY_KEY)));
     assert_eq!(placed.outside, Some(values[100].max(values[200])));
     Ok(())
 }

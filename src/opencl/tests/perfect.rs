@@ -102,7 +102,7 @@ fn tables_are_built_looked_up_and_decoded_as_one_key_at_a_time() -> Result<()> {
 }
 
 #[test]
-fn assigning_overwrites_values_alone() -> Result<()> {
+fn assigning_overwrites_only_values() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let load = Workload::new(if small() { 300 } else { 9000 }, 4);
     for scheme in schemes() {

@@ -56,7 +56,7 @@ fn copies_take_no_slot_and_the_greatest_stays() -> Result<()> {
     let mut image = cl.filled(plan.words() as usize, slot::EMPTY)?;
     let (keys, values) = (cl.upload(&vec![9; 1000])?, cl.upload(&noise(1, 1000))?);
     let placed = Kernels::<Quadratic>::place(cl, &plan, &mut image, &keys, &values)?;
-    assert_eq!(placed, Placed { duplicates: 999, least_copy: Some(9), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: 999, least_duplicate: Some(9), ..Placed::default() });
     assert_eq!(Quadratic::find(&plan, &cl.download(&image)?, 9), noise(1, 1000).into_iter().max());
     assert_eq!(Kernels::<Quadratic>::remove(cl, &plan, &mut image, &keys)?.pairs, 1);
     assert_eq!(cl.download(&image)?.iter().filter(|&&word| word == slot::TOMBSTONE).count(), 1);

@@ -24,13 +24,13 @@ fn bitmaps_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
-fn keys_have_slots_of_their_own() -> Result<()> {
+fn distinct_keys_have_distinct_slots() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::key_slots(cl, &round(GROUP))
 }
 
 #[test]
-fn shards_are_those_of_the_rule() -> Result<()> {
+fn shards_equal_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::shards(cl, &round(TILE))
 }
@@ -45,7 +45,7 @@ fn runs_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
-fn lists_may_be_longer_than_memory() -> Result<()> {
+fn lists_may_exceed_memory() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::long_lists(cl)
 }
@@ -65,7 +65,7 @@ fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
-fn values_go_to_their_places() -> Result<()> {
+fn values_are_scattered_to_their_places() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::moves(cl, &round(TILE))
 }

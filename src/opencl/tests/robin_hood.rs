@@ -219,7 +219,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
         keys.extend([17, 5_000_000]);
         values.extend([5, 7].map(|value| value & scheme.limits().greatest_value()));
         let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
-        assert_eq!(placed, Placed { duplicates: 4, least_copy: Some(17), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(placed, Placed { duplicates: 4, least_duplicate: Some(17), ..Placed::default() }, "{scheme:?}");
         // The greatest value is kept, as in a sequential build.
         assert_eq!(Some(cl.download(&image)?), reference(&plan, &keys, &values), "{scheme:?}");
     }
@@ -228,10 +228,10 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let plan = plan(&RobinHood::canonical(), 16, 0);
     let mut image = empty(cl, &plan)?;
     let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
-    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
+    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_duplicate: Some(3), ..Placed::default() });
     // And duplicates of pairs of an earlier batch.
     let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
-    assert_eq!((placed.duplicates, placed.least_copy), (2, Some(3)));
+    assert_eq!((placed.duplicates, placed.least_duplicate), (2, Some(3)));
     Ok(())
 }
 

@@ -115,7 +115,7 @@ fn parts_are_those_of_the_rule() -> Result<()> {
 }
 
 #[test]
-fn tables_answer_and_change() -> Result<()> {
+fn tables_are_queried_and_changed() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {
         return tables(cl, &Signpost::new().of::<u64, u32>(), 40);

@@ -33,7 +33,7 @@ fn sizes() -> &'static [usize] {
 }
 
 #[test]
-fn images_and_answers_are_those_of_the_reference() -> Result<()> {
+fn images_and_lookups_equal_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for &len in sizes() {
         let (keys, values) = pairs(len);
@@ -72,9 +72,9 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
     keys.extend(&twice);
     keys.extend([twice[7]; 5]);
     let values = noise(1, keys.len());
-    let expected = Placed { duplicates: 105, least_copy: twice.into_iter().min(), ..Placed::default() };
+    let expected = Placed { duplicates: 105, least_duplicate: twice.into_iter().min(), ..Placed::default() };
     assert_eq!(place(cl, &plan(keys.len(), keys.len()), &keys, &values)?.1, expected);
-    let expected = Placed { duplicates: len as u64 - 1, least_copy: Some(9), ..Placed::default() };
+    let expected = Placed { duplicates: len as u64 - 1, least_duplicate: Some(9), ..Placed::default() };
     assert_eq!(place(cl, &plan(len, len), &vec![9; len], &values[..len])?.1, expected);
     assert_eq!(place(cl, &plan(100, keys.len()), &keys, &values)?.1.unplaced, keys.len() as u64 - 100);
     let refused = place(cl, &plan(10, 5), &[1, 2, 3], &[4, 5, 6]);
@@ -83,7 +83,7 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
 }
 
 #[test]
-fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
+fn values_are_overwritten_in_place_and_pairs_are_in_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 300 } else { 20_000 };
     let (keys, values) = pairs(len);
@@ -105,7 +105,7 @@ fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
 }
 
 #[test]
-fn damaged_images_are_survived() -> Result<()> {
+fn damaged_images_cause_no_panic() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(500, 400);
     let damaged: Vec<u64> = (0..500u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -126,7 +126,7 @@ fn damaged_images_are_survived() -> Result<()> {
 }
 
 #[test]
-fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
+fn columns_of_64_bits_equal_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] =
         if small() { &[(65, 1.0)] } else { &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (20_000, 0.95)] };
@@ -150,7 +150,7 @@ fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
     let mut image = cl.filled(plan.words() as usize, 9u64)?;
     let (column, values) = (cl.upload(&column)?, cl.upload(&column)?);
     let placed = Kernels::<SortedOf<u64, u64>>::place(cl, &plan, &mut image, &column, &values)?;
-    assert_eq!((placed.duplicates, placed.least_copy, placed.unplaced), (keys / 2, Some(7), 0));
+    assert_eq!((placed.duplicates, placed.least_duplicate, placed.unplaced), (keys / 2, Some(7), 0));
     let few = Sorted.of::<u64, u64>().plan(Request { slots: 10, ..request })?;
     let mut image = cl.filled(few.words() as usize, 9u64)?;
     let placed = Kernels::<SortedOf<u64, u64>>::place(cl, &few, &mut image, &column, &values)?;

@@ -74,7 +74,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
         let words = plan.bucket_mut(image, bucket);
         if let Some(copy) = words.iter_mut().find(|word| **word >> 32 == mine >> 32) {
             *copy = mine.max(*copy);
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         if let Some(least) = words.iter_mut().min().filter(|least| **least < mine) {
             let displaced = std::mem::replace(least, mine);
@@ -89,11 +89,11 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
 
 /// Replaces the key's pair by a tombstone.
 pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32) -> bool {
-    let (_, stands) = search(plan, functions, image, key);
-    if let Some((at, _)) = stands {
+    let (_, found) = search(plan, functions, image, key);
+    if let Some((at, _)) = found {
         image[at as usize] = slot::TOMBSTONE;
     }
-    stands.is_some()
+    found.is_some()
 }
 
 /// Checks that every pair is on its list at its age, that every earlier bucket is full of stronger words, that keys are
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_copy_stays() {
+    fn the_greatest_duplicate_is_kept() {
         for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
             let (plan, image) = built(8, &order, 16);
             assert_eq!(Bucketized::find(&plan, &image, 7), Some(9));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_leaves_tombstones_and_the_other_answers() {
+    fn removing_leaves_tombstones_and_other_pairs() {
         let pairs = some_pairs(4000);
         let (plan, mut image) = built(8, &pairs, 4100);
         let gone: Vec<u32> = pairs.iter().map(|&(k, _)| k).filter(|k| k % 3 == 0).collect();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_sees_each_kind_of_damage() {
+    fn the_audit_detects_every_kind_of_damage() {
         let (plan, image) = built(8, &some_pairs(3000), 4000);
         let functions = plan.functions();
         let damaged = |changes: &[(u64, u64)]| {

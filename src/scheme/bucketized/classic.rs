@@ -64,13 +64,13 @@ struct Step {
 /// Adds one pair.
 pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], new: u32, value: u32) -> Placing {
     if new == EMPTY_KEY || search(plan, functions, image, new).1.is_some() {
-        return Placing::Copy(new);
+        return Placing::Duplicate(new);
     }
-    let room = match candidate(plan, functions, image, new) {
+    let free_bucket = match candidate(plan, functions, image, new) {
         Some(bucket) => Some(bucket),
         None => free_slot(plan, functions, image, new),
     };
-    let Some(bucket) = room else { return Placing::Unplaced };
+    let Some(bucket) = free_bucket else { return Placing::Unplaced };
     match plan.bucket_mut(image, bucket).iter_mut().find(|word| **word == EMPTY) {
         Some(free) => {
             *free = entry(new, value);
@@ -116,11 +116,11 @@ fn free_slot(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
 
 /// Empties the slot of the key's pair.
 pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], gone: u32) -> bool {
-    let stands = search(plan, functions, image, gone).1;
-    if let Some(at) = stands {
+    let found = search(plan, functions, image, gone).1;
+    if let Some(at) = found {
         image[at as usize] = EMPTY;
     }
-    stands.is_some()
+    found.is_some()
 }
 
 /// The function (from 1) that maps a pair to its bucket; 0 for an empty slot.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_reads_of_both_policies() {
+    fn the_reads_of_the_paper_for_both_policies() {
         let (plan, image, placing) = built(&Bucketized::classic(2, 8), 60_000, 0.9);
         assert_eq!(placing, Placing::Placed);
         // 1.5 buckets per hit, because both functions are used equally.
@@ -208,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_finds_no_slot_ends() {
+    fn failed_searches_terminate() {
         let (_, _, placing) = built(&Bucketized::classic(2, 4).reach(64), 4001, 1.0001);
         assert_eq!(placing, Placing::Unplaced);
     }
 
     #[test]
-    fn removed_slots_are_taken_again() {
+    fn removed_slots_are_reused() {
         let (plan, mut image, _) = built(&Bucketized::classic(2, 8), 1000, 0.99);
         let keys: Vec<u32> = (0..500u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
         assert_eq!(Bucketized::remove(&plan, &mut image, &keys), 500);

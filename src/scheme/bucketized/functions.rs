@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_and_third_bucket_are_others_where_there_are_others() {
+    fn further_buckets_differ_if_there_are_several() {
         let f = functions(8, 512);
         for key in 0..4000u32 {
             let (home, remainder) = f.home(key);

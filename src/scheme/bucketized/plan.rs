@@ -4,7 +4,7 @@ use bytemuck::NoUninit;
 
 use super::{Bucketized, Functions, Insertion, LookupMode};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that determine a bucketized image.
@@ -73,7 +73,7 @@ impl BucketizedPlan {
         known("kind", self.kind, &Kind::ALL)?;
         known("insertion policy", self.insertion, &Insertion::ALL)?;
         known("lookup mode", self.mode, &LookupMode::ALL)?;
-        made_by(&Bucketized::from_plan(&self), self, 0)
+        equal_to_planned(&Bucketized::from_plan(&self), self, 0)
     }
 }
 

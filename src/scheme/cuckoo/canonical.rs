@@ -61,7 +61,7 @@ pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut 
         let there = image[at as usize].word();
         if there >> 32 == mine >> 32 {
             image[at as usize] = C::of(there.max(mine));
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         if there < mine {
             image[at as usize] = C::of(mine);
@@ -77,13 +77,13 @@ pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut 
 /// Replaces the key's pair by a tombstone. Slots still only grow, so the rule above applies to later operations, for
 /// which the slot is occupied.
 pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool {
-    let stands = (0..functions.count as usize)
+    let found = (0..functions.count as usize)
         .map(|i| functions.probe(i, key).0)
         .find(|&at| pair(functions, at, image[at as usize].word()).is_some_and(|(there, _)| there == key));
-    if let Some(at) = stands {
+    if let Some(at) = found {
         image[at as usize] = C::of(slot::TOMBSTONE);
     }
-    stands.is_some()
+    found.is_some()
 }
 
 /// Checks that every pair is on its list at its age, that every earlier place has a stronger word, and that keys are
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_copy_stays() {
+    fn the_greatest_duplicate_is_kept() {
         for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
             let (functions, image) = built(2, &order, 16);
             assert_eq!(search(&functions, &image, 7).1, Some(9));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_sees_each_kind_of_damage() {
+    fn the_audit_detects_every_kind_of_damage() {
         let (functions, image) = built(4, &some_pairs(), 1000);
         // A pair at its first place whose second place is free.
         let (at, second, rem, value) = (0..1000u32)

@@ -105,7 +105,7 @@ pub fn place<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) 
 /// Like [`place`], and returns the number of slots tried: the iterations of the listing's loop. A duplicate tries none.
 pub fn place_counted<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) -> (Placing, u32) {
     if new == EMPTY_KEY || search(plan, image, new).1.is_some() {
-        return (Placing::Copy(new), 0);
+        return (Placing::Duplicate(new), 0);
     }
     let functions = plan.functions();
     let mut moving = C::of(entry(new, value));
@@ -127,11 +127,11 @@ pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], gone: u32) -> boo
     if gone == EMPTY_KEY {
         return false;
     }
-    let stands = functions.locations(gone).find(|&at| key(image[at as usize].word()) == gone);
-    if let Some(at) = stands {
+    let found = functions.locations(gone).find(|&at| key(image[at as usize].word()) == gone);
+    if let Some(at) = found {
         image[at as usize] = C::of(EMPTY);
     }
-    stands.is_some()
+    found.is_some()
 }
 
 /// The function (from 1) that maps the pair in a slot to it; 0 if the slot is empty.
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_is_the_papers_at_the_papers_size() {
+    fn the_default_chain_equals_that_of_the_paper() {
         assert_eq!(default_chain(4, 1 << 25, 5 << 23), 7 * 25);
         assert_eq!(default_chain(4, 1 << 20, 4 << 20), 7 * 20);
         assert!(default_chain(5, 1_000_000, 1_020_000) > 7 * 20);
     }
 
     #[test]
-    fn as_published_skips_functions_that_share_a_slot_and_the_cure_does_not() {
+    fn as_published_skips_functions_that_share_a_slot_and_the_fix_does_not() {
         // A key whose first two functions agree and whose third differs: the published rule returns it to the same
         // slot.
         let plan = plan(&Cuckoo::classic(3), 8, 8);
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn places_and_finds_with_every_rule() {
+    fn every_rule_places_and_finds_pairs() {
         for rule in Reinsertion::ALL {
             let plan = plan(&Cuckoo::classic(4).reinsertion(rule), 800, 1000);
             let mut image = vec![EMPTY; 1000];
             for k in 0..800u32 {
                 assert_eq!(place(&plan, &mut image, k * 7, k), Placing::Placed);
             }
-            assert_eq!(place(&plan, &mut image, 7, 1), Placing::Copy(7));
+            assert_eq!(place(&plan, &mut image, 7, 1), Placing::Duplicate(7));
             assert_eq!(audit(&plan.functions(), &image, 0..1000).map(|a| a.pairs), Ok(800));
             assert!((0..800u32).all(|k| search(&plan, &image, k * 7).1 == Some(k)));
             assert_eq!(search(&plan, &image, 1).1, None);

@@ -86,7 +86,7 @@ mod tests {
     use crate::scheme::hash::SplitMix64;
 
     #[test]
-    fn a_multiplier_of_zero_is_drawn_again() {
+    fn zero_multipliers_are_redrawn() {
         // SplitMix64 maps the state 0 to the output 0, and adds its increment before every output.
         let increment = 0x9e37_79b9_7f4a_7c15_u64;
         let mut zero_first = SplitMix64::new(increment.wrapping_neg());

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_integral_is_near_the_sum() {
+    fn the_integral_approximates_the_sum() {
         for (pairs, slots) in [(1000u32, 1250u32), (5000, 5100), (2000, 9000)] {
             let sum: f64 = (1..=pairs).map(|k| 1.0 / (1.0 - f64::from(k - 1) / f64::from(slots))).sum();
             let integral = attempts(pairs.into(), slots.into());
@@ -118,7 +118,7 @@ mod tests {
     /// Section 4.5.3: 0.67 G updates per second; half of the bound at 1.3 N; the best at 4.5 N. By the constants that
     /// the paper prints, the best is 76% of the bound, whereas the paper states 78%.
     #[test]
-    fn the_papers_numbers() {
+    fn the_numbers_of_the_paper() {
         assert!((Costs::GTX_480.bound() / 0.67e9 - 1.0).abs() < 0.01);
         assert!((share(1.3) - 0.5).abs() < 0.01, "{}", share(1.3));
         assert!((share(4.5) - 0.76).abs() < 0.005, "{}", share(4.5));
@@ -144,7 +144,7 @@ mod tests {
 
     /// The paper's table, built sequentially: with four functions the model is within a few percent up to 1.25 N.
     #[test]
-    fn a_classic_table_is_as_the_model_says() {
+    fn classic_tables_agree_with_the_model() {
         const PAIRS: u32 = 100_000;
         for (functions, space, most) in [(4, 1.25, 0.05), (4, 2.0, 0.03), (3, 1.5, 0.06), (5, 1.25, 0.05)] {
             let slots = (f64::from(PAIRS) * space) as u64;

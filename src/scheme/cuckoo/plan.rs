@@ -4,7 +4,7 @@ use bytemuck::NoUninit;
 
 use super::{Cuckoo, Functions, HashFamily, Reinsertion};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that determine a cuckoo image.
@@ -80,7 +80,7 @@ impl CuckooPlan {
         known("hash family", self.family, &HashFamily::ALL)?;
         known("re-insertion rule", self.reinsertion, &Reinsertion::ALL)?;
         let chain = (self.kind() == Kind::Classic).then_some(self.chain);
-        made_by(&Cuckoo { chain, ..Cuckoo::from_plan(&self) }, self, 0)
+        equal_to_planned(&Cuckoo { chain, ..Cuckoo::from_plan(&self) }, self, 0)
     }
 }
 

@@ -25,7 +25,7 @@
 
 use std::ops::Range;
 
-use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, SEEDS_OF_WORD, SUBTABLES, Standing, partitioned, turn, tweak};
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, Position, SEEDS_OF_WORD, SUBTABLES, partitioned, turn, tweak};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
 /// The number of reads and the value of a lookup.
@@ -55,7 +55,7 @@ pub fn pair(functions: &Functions, seed: u32, subtable: u32, at: u32, word: u64)
 
 /// The pair in a word of the image.
 pub fn pair_at(functions: &Functions, image: &[u64], word: u64) -> Option<(u32, u32)> {
-    let Standing { bucket, subtable, at } = functions.standing(word)?;
+    let Position { bucket, subtable, at } = functions.position(word)?;
     pair(functions, functions.seed(image, bucket), subtable, at, *image.get(word as usize)?)
 }
 
@@ -69,11 +69,11 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
         let bucket = &mut image[first..first + BUCKET_SLOTS as usize];
         let Some((seed, placing)) = build(functions, bucket, pairs) else { return Placing::Unplaced };
         functions.set_seed(image, number, seed);
-        if let Placing::Copy(key) = placing {
+        if let Placing::Duplicate(key) = placing {
             least = Some(least.map_or(key, |least| least.min(key)));
         }
     }
-    least.map_or(Placing::Placed, Placing::Copy)
+    least.map_or(Placing::Placed, Placing::Duplicate)
 }
 
 /// Builds one bucket. Returns its seed number and whether there were duplicates.
@@ -104,7 +104,7 @@ fn offer(functions: &Functions, seed: u32, bucket: &mut [u64], mut key: u32, mut
         let there = *slot;
         if there >> 32 == mine >> 32 {
             *slot = there.max(mine);
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         if there < mine {
             *slot = mine;
@@ -123,32 +123,32 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
     let mut audit = Audit::default();
     for slot in words {
         let word = image[slot as usize];
-        let Some(standing) = functions.standing(slot) else {
+        let Some(position) = functions.position(slot) else {
             audit_seeds(functions, image, slot)?;
             continue;
         };
         if word == slot::EMPTY {
             continue;
         }
-        let seed = functions.seed(image, standing.bucket);
-        let Some((key, value)) = pair(functions, seed, standing.subtable, standing.at, word) else {
+        let seed = functions.seed(image, position.bucket);
+        let Some((key, value)) = pair(functions, seed, position.subtable, position.at, word) else {
             return Err(Violation::Word { slot, word });
         };
         let tweak = tweak(seed);
-        let stands = (standing.at, slot::remainder(word));
-        if functions.bucket(key) != standing.bucket || functions.probe(standing.subtable, tweak, key) != stands {
+        let place = (position.at, slot::remainder(word));
+        if functions.bucket(key) != position.bucket || functions.probe(position.subtable, tweak, key) != place {
             return Err(Violation::Misplaced { slot, key: key.into() });
         }
         let age = slot::age(word);
         for earlier in 1..age {
             let (other, rem) = functions.probe(turn(earlier), tweak, key);
-            let there = image[Functions::word(standing.bucket, turn(earlier), other)];
+            let there = image[Functions::word(position.bucket, turn(earlier), other)];
             if there < slot::word(earlier, rem, value) {
                 return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
             }
         }
-        for i in (0..SUBTABLES).filter(|&i| i != standing.subtable) {
-            let other = Functions::word(standing.bucket, i, functions.probe(i, tweak, key).0) as u64;
+        for i in (0..SUBTABLES).filter(|&i| i != position.subtable) {
+            let other = Functions::word(position.bucket, i, functions.probe(i, tweak, key).0) as u64;
             if pair_at(functions, image, other).is_some_and(|(there, _)| there == key) {
                 return Err(Violation::Twice { slot, other, key: key.into() });
             }

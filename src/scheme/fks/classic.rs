@@ -61,7 +61,7 @@ pub fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing
         functions.set_seed(image, number, seed);
         least = least.into_iter().chain(copy).min();
     }
-    least.map_or(Placing::Placed, Placing::Copy)
+    least.map_or(Placing::Placed, Placing::Duplicate)
 }
 
 /// Builds one bucket of empty slots. Returns its seed number and the smallest duplicate key.
@@ -74,10 +74,10 @@ pub fn build(
     if pairs.len() > BUCKET_PAIRS as usize {
         return None;
     }
-    let (seed, stands) =
+    let (seed, places) =
         (0..functions.seeds()).find_map(|seed| Some((seed, rounds(functions, iterations, seed, pairs)?)))?;
     let mut least = None;
-    for (&(new, value), at) in pairs.iter().zip(stands) {
+    for (&(new, value), at) in pairs.iter().zip(places) {
         if key(bucket[at]) == new {
             least = Some(least.map_or(new, |least: u32| least.min(new)));
         }
@@ -116,7 +116,7 @@ fn rounds(functions: &Functions, iterations: u32, seed: u32, pairs: &[(u32, u32)
 /// The sub-table (from 1) of the pair in a word; 0 if there is no pair.
 pub fn age(functions: &Functions, image: &[u64], word: u64) -> u32 {
     let there = image.get(word as usize).copied().and_then(pair);
-    functions.standing(word).filter(|_| there.is_some()).map_or(0, |standing| standing.subtable + 1)
+    functions.position(word).filter(|_| there.is_some()).map_or(0, |position| position.subtable + 1)
 }
 
 /// Checks that every pair is in one of its slots, that keys are unique, and that seed numbers are in range.
@@ -124,7 +124,7 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
     let mut audit = Audit::default();
     for slot in words {
         let word = image[slot as usize];
-        let Some(standing) = functions.standing(slot) else {
+        let Some(position) = functions.position(slot) else {
             audit_seeds(functions, image, slot)?;
             continue;
         };
@@ -134,8 +134,8 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
             }
             continue;
         };
-        let location = functions.location(standing.subtable, functions.seed(image, standing.bucket), key_here);
-        if functions.bucket(key_here) != standing.bucket || location != standing.at {
+        let location = functions.location(position.subtable, functions.seed(image, position.bucket), key_here);
+        if functions.bucket(key_here) != position.bucket || location != position.at {
             return Err(Violation::Misplaced { slot, key: key_here.into() });
         }
         let first = words_of(functions, image, key_here).find(|&at| key(image[at]) == key_here);
@@ -143,7 +143,7 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
             return Err(Violation::Twice { slot, other: other as u64, key: key_here.into() });
         }
         audit.pairs += 1;
-        audit.greatest_age = audit.greatest_age.max(standing.subtable + 1);
+        audit.greatest_age = audit.greatest_age.max(position.subtable + 1);
     }
     Ok(audit)
 }

@@ -42,7 +42,7 @@ pub fn turn(age: u32) -> u32 {
 
 /// The position of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Position {
     /// The bucket.
     pub bucket: u32,
     /// The sub-table, from 0.
@@ -152,10 +152,10 @@ impl Functions {
 
     /// The position of a slot of the image; `None` for words that contain seed numbers.
     #[inline(always)]
-    pub fn standing(&self, word: u64) -> Option<Standing> {
+    pub fn position(&self, word: u64) -> Option<Position> {
         let word = u32::try_from(word).ok().filter(|&word| (word as usize) < self.slots())?;
         let (bucket, slot) = (word / BUCKET_SLOTS, word % BUCKET_SLOTS);
-        Some(Standing { bucket, subtable: slot / SUBTABLE_SLOTS, at: slot % SUBTABLE_SLOTS })
+        Some(Position { bucket, subtable: slot / SUBTABLE_SLOTS, at: slot % SUBTABLE_SLOTS })
     }
 
     /// The word of the image for a slot of a bucket's sub-table.

@@ -30,7 +30,7 @@ mod scheme;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use functions::{Functions, SAHU_PRIME, SAHU_SEEDS, SAHU_XORS, Standing, turn, tweak};
+pub use functions::{Functions, Position, SAHU_PRIME, SAHU_SEEDS, SAHU_XORS, turn, tweak};
 pub use params::{DEFAULT_ITERATIONS, Fks, FksFamily, MAX_ITERATIONS};
 pub use plan::FksPlan;
 

@@ -4,7 +4,7 @@ use bytemuck::NoUninit;
 
 use super::{BUCKET_PAIRS, BUCKET_SLOTS, Fks, FksFamily, Functions, SEEDS_OF_WORD};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that determine a two-level image.
@@ -48,7 +48,7 @@ impl FksPlan {
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("hash family", self.family, &FksFamily::ALL)?;
-        made_by(&Fks::from_plan(&self), self, 0)
+        equal_to_planned(&Fks::from_plan(&self), self, 0)
     }
 }
 

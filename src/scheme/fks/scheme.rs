@@ -126,7 +126,7 @@ impl Scheme for Fks {
         let functions = plan.functions();
         match plan.kind() {
             Kind::Canonical => canonical::pair_at(&functions, image, at),
-            Kind::Classic => functions.standing(at).and_then(|_| classic::pair(*image.get(at as usize)?)),
+            Kind::Classic => functions.position(at).and_then(|_| classic::pair(*image.get(at as usize)?)),
         }
     }
 

@@ -184,7 +184,7 @@ fn no_multiplier_of_sahus_is_blind_to_half_of_a_key() {
 }
 
 #[test]
-fn every_table_holds_what_was_put_in_and_nothing_else() {
+fn tables_contain_exactly_the_inserted_pairs() {
     for scheme in all_schemes() {
         for n in [0, 1, 2, 3, 64, 300, 409, 2000, 5000] {
             let plan = plan_of(&scheme, scheme.default_load().slots_for(n), 7);
@@ -202,7 +202,7 @@ fn every_table_holds_what_was_put_in_and_nothing_else() {
 }
 
 #[test]
-fn canonical_bytes_do_not_depend_on_order_or_on_what_the_image_held() {
+fn canonical_bytes_depend_on_neither_order_nor_previous_contents() {
     let pairs = distinct(3000);
     let plan = plan_of(&Fks::canonical(), 4200, 7);
     let image = built(&plan, &pairs);
@@ -236,7 +236,7 @@ fn full_buckets_are_built_and_their_seed_numbers_are_the_least() {
 }
 
 #[test]
-fn one_duplicate_stays_and_the_least_key_is_reported() {
+fn one_duplicate_is_kept_and_the_least_key_is_reported() {
     let mut pairs = distinct(400);
     let (a, b) = (pairs[10].0, pairs[300].0);
     pairs.extend([(a, 5), (b, u32::MAX), (a, 7), (a, 6), (b, 1)]);
@@ -245,7 +245,7 @@ fn one_duplicate_stays_and_the_least_key_is_reported() {
         let plan = plan_of(&scheme, 576, 3);
         for pairs in [&pairs, &backwards] {
             let (image, placing) = placed(&plan, pairs);
-            assert_eq!(placing, Placing::Copy(a.min(b)), "{scheme:?}");
+            assert_eq!(placing, Placing::Duplicate(a.min(b)), "{scheme:?}");
             assert_eq!(audited(&plan, &image).map(|audit| audit.pairs), Ok(400));
         }
         if scheme.kind() == Kind::Canonical {
@@ -258,10 +258,10 @@ fn one_duplicate_stays_and_the_least_key_is_reported() {
 }
 
 #[test]
-fn the_empty_markers_key_never_enters_a_classic_image() {
+fn the_sentinel_key_never_enters_a_classic_image() {
     let plan = plan_of(&Fks::classic(), 576, 3);
     let (image, placing) = placed(&plan, &[(1, 2), (u32::MAX, 3)]);
-    assert_eq!(placing, Placing::Copy(u32::MAX));
+    assert_eq!(placing, Placing::Duplicate(u32::MAX));
     assert_eq!(audited(&plan, &image).map(|audit| audit.pairs), Ok(1));
     assert_eq!(Fks::find(&plan, &image, u32::MAX), None);
     let outside = plan.with_outside(Some(9));
@@ -270,7 +270,7 @@ fn the_empty_markers_key_never_enters_a_classic_image() {
 
 /// One round is enough for a few pairs, but not for a full bucket.
 #[test]
-fn rounds_end_where_the_user_says() {
+fn rounds_are_limited_by_the_parameter() {
     let once = plan_of(&Fks::classic().iterations(1), 576, 3);
     assert_eq!(placed(&once, &distinct(3)).1, Placing::Placed);
     assert_eq!(placed(&once, &distinct(512)).1, Placing::Unplaced);
@@ -279,7 +279,7 @@ fn rounds_end_where_the_user_says() {
 }
 
 #[test]
-fn the_audit_sees_each_kind_of_damage_in_canonical_tables() {
+fn the_audit_detects_every_kind_of_damage_in_canonical_tables() {
     let plan = plan_of(&Fks::canonical(), 1200, 5);
     let (functions, pairs) = (plan.functions(), distinct(800));
     let image = built(&plan, &pairs);
@@ -325,7 +325,7 @@ fn the_audit_sees_each_kind_of_damage_in_canonical_tables() {
 }
 
 #[test]
-fn the_audit_sees_each_kind_of_damage_in_classic_tables() {
+fn the_audit_detects_every_kind_of_damage_in_classic_tables() {
     for family in FksFamily::ALL {
         let plan = plan_of(&Fks::classic().family(family), 1200, 5);
         let functions = plan.functions();
@@ -363,7 +363,7 @@ fn the_audit_sees_each_kind_of_damage_in_classic_tables() {
 }
 
 #[test]
-fn crowds_are_named() {
+fn crowds_are_described() {
     for scheme in all_schemes() {
         let plan = plan_of(&scheme, 4000, 3);
         let functions = plan.functions();
@@ -394,7 +394,7 @@ pub(crate) fn defeating(plan: &FksPlan) -> Vec<u32> {
 }
 
 #[test]
-fn sahus_list_can_be_defeated_and_the_crowd_says_so() {
+fn chosen_keys_defeat_sahus_list_and_are_reported_as_a_crowd() {
     let plan = plan_of(&Fks::classic().family(FksFamily::Sahu), 576, 3);
     let keys = defeating(&plan);
     assert!(keys.len() <= 80);

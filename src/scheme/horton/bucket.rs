@@ -78,7 +78,7 @@ pub fn slot_of(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> O
 
 /// The bucket to which the remap entry of this home and tag leads a key, if the entry is set.
 #[inline(always)]
-pub fn elsewhere(functions: &Functions, image: &[u64], key: u32, home: u32, tag: u32) -> Option<u32> {
+pub fn second_bucket(functions: &Functions, image: &[u64], key: u32, home: u32, tag: u32) -> Option<u32> {
     functions.led(key, home, tag, tokens::entry(array(functions, image, home), tag, functions.bits))
 }
 
@@ -89,7 +89,7 @@ pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<us
     if let Some(slot) = slot_of(functions, image, home, key) {
         return (1, Some(word(home, slot)));
     }
-    let Some(other) = elsewhere(functions, image, key, home, tag) else { return (1, None) };
+    let Some(other) = second_bucket(functions, image, key, home, tag) else { return (1, None) };
     (2, slot_of(functions, image, other, key).map(|slot| word(other, slot)))
 }
 
@@ -155,7 +155,7 @@ pub fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, V
             return Err(Violation::Twice { slot: slot + 1, other: slot, key: key.into() });
         }
         let (home, tag) = functions.home(key);
-        let other = elsewhere(functions, image, key, home, tag);
+        let other = second_bucket(functions, image, key, home, tag);
         if home != bucket && other != Some(bucket) {
             return Err(Violation::Misplaced { slot, key: key.into() });
         }

@@ -98,7 +98,7 @@ impl<'a> Grouped<'a> {
     }
 
     /// The slots of a bucket that its own keys do not use; empty in a Type B bucket.
-    fn room<'i>(&self, image: &'i mut [u64], bucket: u32) -> &'i mut [u64] {
+    fn free_slots<'i>(&self, image: &'i mut [u64], bucket: u32) -> &'i mut [u64] {
         let count = self.count(bucket).min(self.functions.slots as usize);
         &mut image[range(self.functions, bucket)][count..]
     }
@@ -109,7 +109,7 @@ impl<'a> Grouped<'a> {
         while let Some((tag, i)) = self.group(home).step(token, age, self.functions) {
             let mine = tokens::proposal(age, home, token);
             let target = self.functions.remap(home, tag, i);
-            if let Some(weakest) = self.room(image, target).iter_mut().min().filter(|weakest| **weakest < mine) {
+            if let Some(weakest) = self.free_slots(image, target).iter_mut().min().filter(|weakest| **weakest < mine) {
                 let displaced = std::mem::replace(weakest, mine);
                 if displaced == NO_PROPOSAL {
                     return None;
@@ -132,7 +132,7 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
         if grouped.count(home) > GROUP_MAX as usize {
             return Placing::Unplaced;
         }
-        grouped.room(image, home).fill(NO_PROPOSAL);
+        grouped.free_slots(image, home).fill(NO_PROPOSAL);
         if grouped.count(home) > functions.slots as usize {
             let group = grouped.group(home);
             let stash = group.stash_tags();
@@ -160,7 +160,7 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
         }
     }
     close(&grouped, image);
-    if stash(&grouped, image) { grouped.copy.map_or(Placing::Placed, Placing::Copy) } else { Placing::Unplaced }
+    if stash(&grouped, image) { grouped.copy.map_or(Placing::Placed, Placing::Duplicate) } else { Placing::Unplaced }
 }
 
 /// The word of a Type B bucket's remap entries.
@@ -178,7 +178,7 @@ fn close(grouped: &Grouped<'_>, image: &mut [u64]) {
         }
         pairs.clear();
         pairs.extend(grouped.group(bucket).items.iter().map(|item| item.word));
-        let kept: Vec<u64> = grouped.room(image, bucket).to_vec();
+        let kept: Vec<u64> = grouped.free_slots(image, bucket).to_vec();
         for kept in kept.into_iter().filter(|&kept| kept != NO_PROPOSAL) {
             let (age, home, token) = tokens::unpacked(kept);
             let group = grouped.group(home);

@@ -61,7 +61,7 @@ fn any_order_gives_the_same_image_and_it_passes_the_audit() {
 }
 
 #[test]
-fn tables_at_their_greatest_loads_are_built_and_sound() {
+fn tables_at_their_greatest_loads_pass_the_audit() {
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
         let pairs = distinct_pairs(30_000, 2);
         let plan = plan_at(&Horton::canonical(slots), pairs.len(), load, 3);
@@ -102,10 +102,10 @@ fn every_key_and_value_is_legal_and_tiny_tables_are_sound() {
 }
 
 #[test]
-fn the_empty_markers_key_is_in_the_plan() {
+fn the_sentinel_pair_is_in_the_plan() {
     let plan = plan_at(&Horton::canonical(8), 10, 0.5, 1);
     let (placing, image) = built(&plan, &[(u32::MAX, 7), (3, 4)]);
-    assert_eq!(placing, Placing::Copy(u32::MAX), "the image cannot hold it");
+    assert_eq!(placing, Placing::Duplicate(u32::MAX), "the image cannot hold it");
     assert_eq!(Horton::find(&plan, &image, u32::MAX), None);
     let plan = plan.with_outside(Some(7));
     assert_eq!(Horton::find(&plan, &image, u32::MAX), Some(7));
@@ -114,11 +114,11 @@ fn the_empty_markers_key_is_in_the_plan() {
 }
 
 #[test]
-fn the_greatest_value_of_duplicates_stays_and_the_least_key_is_reported() {
+fn the_greatest_value_is_kept_and_the_least_duplicate_key_is_reported() {
     let plan = plan_at(&Horton::canonical(8), 10, 0.5, 1);
     for order in [[(9, 1), (7, 3), (9, 5), (7, 2), (9, 0)], [(9, 5), (9, 0), (7, 2), (9, 1), (7, 3)]] {
         let (placing, image) = built(&plan, &order);
-        assert_eq!(placing, Placing::Copy(7));
+        assert_eq!(placing, Placing::Duplicate(7));
         assert_eq!((Horton::find(&plan, &image, 7), Horton::find(&plan, &image, 9)), (Some(3), Some(5)));
         assert_eq!(audit_all(&plan, &image).map(|audit| audit.pairs), Ok(2));
     }
@@ -144,7 +144,7 @@ fn too_many_keys_of_one_home_fail_the_attempt() {
 }
 
 #[test]
-fn the_audit_sees_each_kind_of_damage() {
+fn the_audit_detects_every_kind_of_damage() {
     let pairs = distinct_pairs(3000, 4);
     let plan = plan_at(&Horton::canonical(8), pairs.len(), 0.85, 4);
     let functions = plan.functions();
@@ -167,7 +167,7 @@ fn the_audit_sees_each_kind_of_damage() {
                 && words[7] == EMPTY
                 && words.iter().filter(|&&word| word != EMPTY).count() >= 3
         })
-        .expect("a bucket with room");
+        .expect("a bucket with a free slot");
     let a = bucket::range(&functions, type_a);
 
     // An empty word with a value; an unsorted bucket; a pair in a wrong bucket; a pair twice.
@@ -190,8 +190,8 @@ fn the_audit_sees_each_kind_of_damage() {
     let array = image[b.end - 1];
     let unset = (0..21).find(|&tag| super::tokens::entry(array, tag, 3) == 0).expect("not all are set");
     let set = (0..21).find(|&tag| super::tokens::entry(array, tag, 3) != 0).expect("one is set");
-    let lies = damaged(&|i| i[b.end - 1] = super::tokens::with_entry(array, unset, 3, 1));
-    assert!(matches!(lies, Err(Violation::Bucket { .. })), "{lies:?}");
+    let misleading = damaged(&|i| i[b.end - 1] = super::tokens::with_entry(array, unset, 3, 1));
+    assert!(matches!(misleading, Err(Violation::Bucket { .. })), "{misleading:?}");
     assert!(matches!(damaged(&|i| i[b.end - 1] |= 1 << 63), Err(Violation::Word { .. })));
     assert!(damaged(&|i| i[b.end - 1] = super::tokens::with_entry(array, set, 3, 0)).is_err());
 

@@ -63,13 +63,13 @@ pub fn remove(functions: &Functions, image: &mut [u64], keys: &[u32]) -> u64 {
 impl Table<'_> {
     fn insert(&mut self, key: u32, value: u32) -> Placing {
         if key == EMPTY_KEY {
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         let new = tokens::word(key, value);
         if let Some(at) = bucket::search(self.functions, self.image, key).1 {
             // The same key in the same place, so the bucket stays sorted.
             self.image[at] = self.image[at].max(new);
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         self.begin();
         let (home, _) = self.functions.home(key);
@@ -78,7 +78,8 @@ impl Table<'_> {
         } else if self.pairs(home).filter(|&word| self.home(word).0 == home).count() == self.functions.slots as usize {
             self.promote(home, new)
         } else {
-            (0..=self.height).any(|depth| self.room(home, 1, depth, None, &mut Path::default())) && self.put(home, new)
+            (0..=self.height).any(|depth| self.make_free(home, 1, depth, None, &mut Path::default()))
+                && self.put(home, new)
         };
         if placed { Placing::Placed } else { Placing::Unplaced }
     }

@@ -33,7 +33,7 @@ fn excess(plan: &HortonPlan, image: &[u64], keys: &[u32]) -> (f64, f64) {
 }
 
 #[test]
-fn inserts_and_removals_behave_like_a_map_and_stay_sound() {
+fn inserts_and_removals_behave_like_a_map_and_pass_the_audit() {
     let schemes = [
         (Horton::classic(4), 0.78),
         (Horton::classic(8), 0.9),
@@ -54,7 +54,7 @@ fn inserts_and_removals_behave_like_a_map_and_stay_sound() {
                 let (key, value) = pool[stream.next_u32() as usize % pool.len()];
                 if let Some(old) = model.get_mut(&key) {
                     if stream.next_u32().is_multiple_of(3) {
-                        assert_eq!(Horton::place(&plan, &mut image, &[(key, 7)]), Placing::Copy(key));
+                        assert_eq!(Horton::place(&plan, &mut image, &[(key, 7)]), Placing::Duplicate(key));
                         *old = (*old).max(7);
                     } else {
                         assert_eq!(Horton::remove(&plan, &mut image, &[key, key]), 1);
@@ -82,7 +82,7 @@ fn inserts_and_removals_behave_like_a_map_and_stay_sound() {
 }
 
 #[test]
-fn tables_fill_to_the_loads_they_are_made_for() {
+fn tables_reach_their_intended_loads() {
     for (slots, load) in [(4, 0.88), (8, 0.94), (16, 0.95)] {
         for family in HortonFamily::ALL {
             let plan = plan_of(&Horton::classic(slots).family(family), 1 << 14, 1);
@@ -98,7 +98,7 @@ fn tables_fill_to_the_loads_they_are_made_for() {
 }
 
 #[test]
-fn the_keys_alone_say_how_many_are_remapped() {
+fn the_number_of_remapped_keys_depends_on_the_keys_only() {
     let plan = plan_of(&Horton::classic(8), 1 << 13, 4);
     let functions = plan.functions();
     let mut pairs = distinct_pairs(7000, 3);
@@ -122,7 +122,7 @@ fn the_keys_alone_say_how_many_are_remapped() {
 
 /// At 2^14 slots the noise of a miss, a few hundred aliasing entries, is about 3%; the limit is 10%.
 #[test]
-fn a_hundred_rounds_of_removals_and_insertions_leave_lookups_as_cheap_as_in_a_fresh_table() {
+fn lookups_cost_the_same_after_a_hundred_rounds_of_changes() {
     let plan = plan_of(&Horton::classic(8), 1 << 14, 8);
     let mut image = empty(&plan);
     let count = plan.slots() as usize * 8 / 10;
@@ -158,7 +158,7 @@ fn a_hundred_rounds_of_removals_and_insertions_leave_lookups_as_cheap_as_in_a_fr
 }
 
 #[test]
-fn the_audit_sees_a_crowded_bucket_that_need_not_be_one_and_a_foreign_key_in_it() {
+fn the_audit_detects_needless_type_b_buckets_and_foreign_keys() {
     let plan = plan_of(&Horton::classic(8), 1024, 2);
     let functions = plan.functions();
     let mut image = empty(&plan);

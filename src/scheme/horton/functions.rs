@@ -195,7 +195,7 @@ mod tests {
     /// Computed by a C program of the formulas on Jenkins' page, compiled by gcc, because no published outputs were
     /// found.
     #[test]
-    fn jenkins_functions_give_what_c_gives() {
+    fn jenkins_functions_equal_the_c_code() {
         for (key, six, seven) in [
             (0x0000_0000, 0x6b4e_d927, 0x0000_0000),
             (0x0000_0001, 0xb486_81b6, 0xc2b7_3583),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_table_wraps_nowhere() {
+    fn the_largest_table_does_not_overflow() {
         let functions = functions(&Horton::canonical(8), 1 << 31, 3);
         for home in [0, 1, (1 << 31) - 2, (1 << 31) - 1] {
             for i in 1..=functions.count {

@@ -108,7 +108,7 @@ mod tests {
 
     /// The paper reads 1.18 and 1.1 off Figure 10; Equation 7 itself gives 1.166 and 1.102.
     #[test]
-    fn the_papers_numbers() {
+    fn the_numbers_of_the_paper() {
         assert!((positive_cost(8, 0.95) - 1.18).abs() < 0.015);
         assert!((positive_cost(16, 0.95) - 1.10).abs() < 0.005);
         for (slots, bound) in [(4, 0.91), (8, 0.95), (16, 0.96)] {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canonical_table_is_as_the_model_says() {
+    fn canonical_tables_agree_with_the_model() {
         for (slots, load) in [(4, 0.85), (8, 0.9), (16, 0.93)] {
             let pairs = distinct_pairs(100_000, 1);
             let requested = Load::new(load).expect("a load").slots_for(100_000);

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! entry's items   the pairs in R_i(home, tag) with this home and tag: they move together, or not at all
-//! room(z, need, depth):   done if z has enough empty slots
+//! make_free(z, need, depth):   done if z has enough empty slots
 //!   for the items of each entry in z:  if another of their R_j has space for all of them, move them there
-//!   depth > 1:  for the items of each entry in z, for each R_j not on the path:  room(R_j, their number, depth - 1)
+//!   depth > 1:  for the items of each entry in z, for each R_j not on the path:  make_free(R_j, count, depth - 1)
 //!               for each of those items, for each key K at its home:  remap(K, depth - 1), and the item takes K's slot
-//! remap(key, depth):  the entry of its tag leads to a bucket with room(1, depth), or can be moved with all of its items
+//! remap(key, depth):  the entry of its tag leads to a bucket with make_free(1, depth), or can be moved with its items
 //!                     to another one
 //! ```
 //!
@@ -141,7 +141,7 @@ impl<'a> Table<'a> {
         bucket::led_away(self.functions, self.image, home, tag, &[]).collect()
     }
 
-    /// All items of a home that are stored elsewhere.
+    /// All items of a home that are stored in other buckets.
     pub(super) fn items_away(&self, home: u32) -> Vec<u64> {
         (0..self.functions.tags).flat_map(|tag| self.items(home, tag)).collect()
     }
@@ -181,7 +181,14 @@ impl<'a> Table<'a> {
 
     /// Frees slots of a Type A bucket until `need` are empty, by searches of depth `depth`. The items of the entry
     /// `keep` are not moved, and nothing is moved to the buckets of the path.
-    pub(super) fn room(&mut self, at: u32, need: usize, depth: u32, keep: Option<(u32, u32)>, path: &mut Path) -> bool {
+    pub(super) fn make_free(
+        &mut self,
+        at: u32,
+        need: usize,
+        depth: u32,
+        keep: Option<(u32, u32)>,
+        path: &mut Path,
+    ) -> bool {
         if self.is_type_b(at) || path.buckets.contains(&at) {
             return false;
         }
@@ -209,7 +216,7 @@ impl<'a> Table<'a> {
     /// Moves the items of one entry, or one of them, out of a bucket, if this stage of the search can.
     fn thin(&mut self, at: u32, home: u32, tag: u32, depth: u32, stage: Stage, path: &mut Path) {
         let items = self.items(home, tag);
-        // The entry leads elsewhere only in a damaged image.
+        // The entry leads to another bucket only in a damaged image.
         if items.is_empty() || self.functions.remap(home, tag, self.entry(home, tag)) != at {
             return;
         }
@@ -231,7 +238,8 @@ impl<'a> Table<'a> {
 
     /// The first function in whose bucket slots can be freed.
     fn deeper(&mut self, home: u32, tag: u32, need: usize, depth: u32, path: &mut Path) -> Option<u32> {
-        (1..=self.functions.count).find(|&i| self.room(self.functions.remap(home, tag, i), need, depth, None, path))
+        (1..=self.functions.count)
+            .find(|&i| self.make_free(self.functions.remap(home, tag, i), need, depth, None, path))
     }
 
     /// Gives a key of a Type B bucket the slot of another key that can be remapped. The caller must remove the key from
@@ -264,7 +272,7 @@ impl<'a> Table<'a> {
         let mut count = 1;
         if entry != 0 {
             let there = self.functions.remap(home, tag, entry);
-            if self.room(there, 1, depth, Some((home, tag)), path) {
+            if self.make_free(there, 1, depth, Some((home, tag)), path) {
                 return self.put(there, word);
             }
             if path.buckets.contains(&there) {

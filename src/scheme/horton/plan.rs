@@ -4,7 +4,7 @@ use bytemuck::NoUninit;
 
 use super::{Functions, Horton, HortonFamily, tokens};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that determine a Horton image.
@@ -76,7 +76,7 @@ impl HortonPlan {
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("hash family", self.family, &HortonFamily::ALL)?;
-        made_by(&Horton::from_plan(&self), self, 0)
+        equal_to_planned(&Horton::from_plan(&self), self, 0)
     }
 }
 

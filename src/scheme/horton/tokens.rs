@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_walks_its_tags_with_one_function_after_the_other() {
+    fn tokens_try_all_tags_with_each_function() {
         // Tags 1, 3, 4, 8, 9 and two tokens: token 0 has 1, 4, 9 and token 1 has 3, 8.
         let mask = 0b11_0001_1010;
         let walk = |token: u32| (1..).map_while(|age| step(mask, 2, token, age, 6)).collect::<Vec<_>>();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_of_no_pair_and_of_one_are_type_a() {
+    fn buckets_with_at_most_one_pair_are_type_a() {
         assert!(!is_type_b(EMPTY, EMPTY));
         assert!(!is_type_b(word(EMPTY_KEY - 1, u32::MAX), EMPTY));
         assert!(!is_type_b(word(1, 0), word(2, 0)));

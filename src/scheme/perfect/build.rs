@@ -57,7 +57,7 @@ pub(crate) fn place(
     let outside = pairs.clone().filter(|&(key, _)| key == EMPTY_KEY);
     placed.outside = outside.clone().map(|(_, value)| value).max();
     placed.duplicates = (outside.count() as u64 + u64::from(had_outside)).saturating_sub(1);
-    placed.least_copy = (placed.duplicates > 0).then_some(EMPTY_KEY);
+    placed.least_duplicate = (placed.duplicates > 0).then_some(EMPTY_KEY);
 
     let mut groups = Groups::of(functions, pairs.filter(|&(key, _)| key != EMPTY_KEY))?;
     groups.make_distinct(&mut placed);
@@ -145,7 +145,8 @@ impl Groups {
                 match before {
                     Some(before) if before.key == point.key => {
                         placed.duplicates += 1;
-                        placed.least_copy = Some(placed.least_copy.map_or(point.key, |least| least.min(point.key)));
+                        placed.least_duplicate =
+                            Some(placed.least_duplicate.map_or(point.key, |least| least.min(point.key)));
                         // The points are sorted, so the greater value is later.
                         *before = point;
                         continue;

@@ -40,12 +40,12 @@ pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
 pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     image[..functions.slots as usize].fill(EMPTY);
     image[functions.slots as usize..].fill(0);
-    let mut least_copy = None;
+    let mut least_duplicate = None;
     let mut cells: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
     for &(key, value) in pairs {
         let points = cells.entry(functions.home(key).0).or_default();
         if key == EMPTY_KEY || points.contains_key(&key) {
-            least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+            least_duplicate = Some(least_duplicate.map_or(key, |least: u32| least.min(key)));
         }
         if key != EMPTY_KEY {
             points.entry(key).and_modify(|there| *there = value.max(*there)).or_insert(value);
@@ -66,7 +66,7 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
             image[functions.slot(base, offset) as usize] = entry(key, value);
         }
     }
-    least_copy.map_or(Placing::Placed, Placing::Copy)
+    least_duplicate.map_or(Placing::Placed, Placing::Duplicate)
 }
 
 /// The first offset that leads these points to different free slots.

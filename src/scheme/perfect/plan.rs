@@ -5,7 +5,7 @@ use bytemuck::NoUninit;
 use super::{Functions, Perfect};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY};
 use crate::scheme::head::{head, outside};
-use crate::scheme::stored::{made_by, stored};
+use crate::scheme::stored::{equal_to_planned, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
 /// The integers that determine a perfect image.
@@ -67,7 +67,7 @@ impl PerfectPlan {
         if ![2, 3].contains(&self.axes) {
             return Err(format!("a domain of {} axes is unknown", self.axes));
         }
-        made_by(&Perfect::from_plan(&self), self, 0)
+        equal_to_planned(&Perfect::from_plan(&self), self, 0)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_are_the_least_that_suffice() {
+    fn sides_are_minimal() {
         for axes in [2, 3] {
             for cells in (0..3000).chain([1 << 20, (1 << 30) - 1, 1 << 30, (1 << 31) + 1]) {
                 let side = side_for(cells, axes);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_table_begins_small_grows_and_stays_within_its_bound() {
+    fn the_offset_table_grows_within_its_bound() {
         for axes in [2, 3] {
             for side in (1..200).chain([1000, 1024]).chain((axes == 2).then_some(1 << 15)) {
                 let sides: Vec<_> = (0..64).map(|attempt| offset_side(side, axes, attempt)).collect();

@@ -89,7 +89,7 @@ fn the_build_finds_the_offsets_of_the_rule() {
 
 /// The limit of tries is tested exactly at the last try that finds an offset, and one before it.
 #[test]
-fn the_build_gives_up_where_the_rule_does() {
+fn the_build_has_the_limit_of_tries_of_the_rule() {
     for (scheme, keys) in sets() {
         let pairs: Vec<_> = keys.iter().take(900).map(|&key| (key, !key)).collect();
         let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
@@ -112,7 +112,7 @@ fn the_build_gives_up_where_the_rule_does() {
 
 /// 64 columns, all set: some attempts find no offset, and must end.
 #[test]
-fn regular_sets_with_many_points_a_cell_are_built_in_time() {
+fn regular_sets_with_many_points_per_cell_end_in_time() {
     let keys: Vec<u32> = (0..1 << 16).collect();
     let slots = keys.len() as u64 * 10 / 9;
     let attempt = (0..32).find(|&attempt| {
@@ -152,7 +152,7 @@ fn attempts_of_every_set_end_in_a_table() {
 }
 
 #[test]
-fn duplicates_are_counted_exactly_and_the_greatest_value_stays() {
+fn duplicates_are_counted_exactly_and_the_greatest_value_is_kept() {
     let keys = Workload::new(400, 8).keys();
     let plan = plan(Perfect::default(), 900, 7);
     let mut pairs: Vec<_> = keys.iter().map(|&key| (key, 5)).collect();
@@ -163,8 +163,8 @@ fn duplicates_are_counted_exactly_and_the_greatest_value_stays() {
         pairs.extend([(key, 3), (key, 9), (key, 9)]);
     }
     let (image, placed) = built(&plan, &shuffled(&pairs, 1));
-    assert_eq!(placed, Placed { duplicates: 120, least_copy: Some(least), ..Placed::default() });
-    assert_eq!(reference(&plan, &pairs), (image.clone(), Placing::Copy(least)));
+    assert_eq!(placed, Placed { duplicates: 120, least_duplicate: Some(least), ..Placed::default() });
+    assert_eq!(reference(&plan, &pairs), (image.clone(), Placing::Duplicate(least)));
     assert_eq!(Perfect::find(&plan, &image, keys[100]), Some(9));
     assert_eq!(Perfect::find(&plan, &image, keys[99]), Some(5));
     // The sentinel key does not take a slot, and counts as a duplicate from the second on.
@@ -175,11 +175,14 @@ fn duplicates_are_counted_exactly_and_the_greatest_value_stays() {
     assert_eq!(placed, Placed { outside: Some(7), ..Placed::default() });
     pairs.push((EMPTY_KEY, 4));
     let placed = built(&plan, &pairs).1;
-    assert_eq!(placed, Placed { duplicates: 1, least_copy: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() });
+    assert_eq!(
+        placed,
+        Placed { duplicates: 1, least_duplicate: Some(EMPTY_KEY), outside: Some(7), ..Placed::default() }
+    );
 }
 
 #[test]
-fn keys_congruent_modulo_both_sides_are_a_crowd() {
+fn keys_congruent_modulo_both_sides_form_a_crowd() {
     let plan = plan(Perfect::plane(60_000), 100, 2);
     let step = plan.side() * plan.offset_side();
     // Five keys of one class, in both axes; two of another; and a single one.
@@ -240,7 +243,7 @@ fn slots_are_the_sum_of_cell_and_offset_modulo_the_side() {
 }
 
 #[test]
-fn neighbours_are_the_cells_next_to_a_cell_round_the_edge() {
+fn neighbours_wrap_around_the_edge() {
     let functions = plan(Perfect::volume(100, 100), 1000, 0).functions();
     let r = functions.offset_side.n;
     let near: Vec<u32> = functions.neighbours(r * r * r - 1).collect();
@@ -252,7 +255,7 @@ fn neighbours_are_the_cells_next_to_a_cell_round_the_edge() {
 }
 
 #[test]
-fn the_audit_notices_what_no_build_leaves() {
+fn the_audit_detects_images_that_no_build_creates() {
     let keys = Workload::new(300, 2).keys();
     let pairs: Vec<_> = keys.iter().map(|&key| (key, key)).collect();
     let plan =

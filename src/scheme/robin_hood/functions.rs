@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extremes_too() {
+    fn extremes_round_trip() {
         for slots in [0, 67, 1000, MOST_SLOTS] {
             for sequence in Sequence::ALL {
                 for key in [0, 1, u32::MAX, 1 << 31, 67 * 64_103_988] {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_code_is_cut_in_two() {
+    fn codes_do_not_span_words() {
         for bits in 2..=4 {
             let MaxAges::Array(levels) = MaxAges::of(Kind::Canonical, bits) else { panic!() };
             let mut words = vec![0u64; MaxAges::Array(levels).words(1000) as usize];

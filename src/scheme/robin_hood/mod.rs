@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_as_long_as_they_must_be() {
+    fn images_have_the_minimum_length() {
         let words = |scheme: &RobinHood| (plan_of(scheme, 1009, 0).words(), plan_of(scheme, 1009, 0).cells());
         let canonical = RobinHood::canonical();
         assert_eq!(words(&canonical), (1009, 1009));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_those_of_the_cells() {
+    fn limits_match_the_cells() {
         assert_eq!(RobinHood::canonical().limits(), Limits::NONE);
         let limits = |scheme: RobinHood| (scheme.limits().key_bits, scheme.limits().value_bits);
         assert_eq!(limits(RobinHood::classic()), (32, 28));

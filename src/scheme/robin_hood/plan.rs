@@ -6,7 +6,7 @@ use super::cell::{self, CellLayout};
 use super::max_ages::MaxAges;
 use super::{RobinHood, Rule, Sequence};
 use crate::scheme::head::head;
-use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::stored::{equal_to_planned, known, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
 /// The integers that determine a Robin Hood image.
@@ -72,7 +72,7 @@ impl RobinHoodPlan {
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("probe sequence", self.sequence, &Sequence::ALL)?;
-        made_by(&RobinHood::from_plan(&self), self, 0)
+        equal_to_planned(&RobinHood::from_plan(&self), self, 0)
     }
 }
 

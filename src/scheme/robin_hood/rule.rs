@@ -101,7 +101,7 @@ impl Rule {
             let (mine, there) = (layout.cell(age, name, value), layout.get(image, at));
             if layout.upper(there) == layout.upper(mine) {
                 layout.put(image, at, there.max(mine));
-                return Placing::Copy(key);
+                return Placing::Duplicate(key);
             }
             if there < mine {
                 layout.put(image, at, mine);
@@ -118,15 +118,15 @@ impl Rule {
         let layout = self.layout;
         let (home, name) = self.aim(key);
         let bound = self.bound(image, home);
-        let ages_stand = !matches!(self.max_ages, MaxAges::Packed(_));
+        let has_ages = !matches!(self.max_ages, MaxAges::Packed(_));
         for age in 1..=bound {
             let at = self.functions.place(home, age);
             let there = layout.get(image, at);
             let is_mine = layout.name(there) == name && there != EMPTY;
-            if is_mine && (!ages_stand || layout.age(there) == age) {
+            if is_mine && (!has_ages || layout.age(there) == age) {
                 return (age, Some(at));
             }
-            if ages_stand && layout.upper(there) < layout.upper(layout.cell(age, name, 0)) {
+            if has_ages && layout.upper(there) < layout.upper(layout.cell(age, name, 0)) {
                 return (age, None);
             }
         }
@@ -136,10 +136,10 @@ impl Rule {
     /// Replaces the key's pair by a tombstone (canonical tables). Cells still only grow, so the rule above applies to
     /// later operations, for which the slot is occupied.
     pub fn remove(&self, image: &mut [u64], key: u32) -> bool {
-        let stands = self.search(image, key).1;
-        if let Some(at) = stands {
+        let found = self.search(image, key).1;
+        if let Some(at) = found {
             self.layout.put(image, at, cell::TOMBSTONE);
         }
-        stands.is_some()
+        found.is_some()
     }
 }

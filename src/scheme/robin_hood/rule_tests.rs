@@ -57,7 +57,7 @@ fn any_order_gives_the_same_image_that_answers_and_passes_the_audit() {
 }
 
 #[test]
-fn maximum_ages_never_cost_and_mostly_save_reads() {
+fn maximum_ages_never_add_reads_and_mostly_save_some() {
     for sequence in [Sequence::Coherent, Sequence::Random] {
         for scheme in [RobinHood::canonical(), RobinHood::classic()].map(|kind| kind.sequence(sequence)) {
             let pairs = some_pairs(&scheme, 9000);
@@ -76,12 +76,12 @@ fn maximum_ages_never_cost_and_mostly_save_reads() {
 }
 
 #[test]
-fn the_greatest_copy_stays() {
+fn the_greatest_duplicate_is_kept() {
     for scheme in every_table().filter(|scheme| scheme.limits().value_bits > 0) {
         for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
             let plan = plan_of(&scheme, 100);
             let mut image = vec![EMPTY; plan.words() as usize];
-            assert_eq!(RobinHood::place(&plan, &mut image, &order), Placing::Copy(7));
+            assert_eq!(RobinHood::place(&plan, &mut image, &order), Placing::Duplicate(7));
             assert_eq!(RobinHood::find(&plan, &image, 7), Some(9));
             assert_eq!(RobinHood::audit(&plan, &image, 0..plan.cells()).map(|audit| audit.pairs), Ok(1));
         }
@@ -131,7 +131,7 @@ fn removed_keys_leave_tombstones_and_upper_bounds() {
 }
 
 #[test]
-fn the_audit_sees_each_kind_of_damage() {
+fn the_audit_detects_every_kind_of_damage() {
     for scheme in every_table().filter(|scheme| scheme.sequence == Sequence::Coherent) {
         let (plan, pairs) = (plan_of(&scheme, 1000), some_pairs(&scheme, 800));
         let (rule, image) = (plan.rule(), built(&plan, &pairs));

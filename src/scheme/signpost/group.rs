@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_leave_with_a_choice_and_many_without() {
+    fn few_keys_leave_with_a_choice_and_many_without() {
         let of = |tags: &[u32], slots| Leavers::of(tags.iter().copied(), slots);
         assert_eq!(of(&[0, 1, 1, 5], 4), Leavers { tags: 0b10_0011, stashed: 0, tokens: 0, surplus: 0 });
         // One leaves: of three tags, the one that finds a place.

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_tables_read_one_line_and_full_ones_what_is_known() {
+    fn model_reads_of_empty_and_full_tables() {
         assert_eq!((reads_per_hit(8, 0.0), reads_per_miss(8, 16, 0.0), stash_share(8, 16, 0.0)), (1.0, 1.0, 0.0));
         // Computed by an independent program: sums over the same distributions.
         for (slots, tags, load, stash) in [(4, 8, 0.9, 1931.4e-6), (5, 8, 0.95, 2411.9e-6), (8, 16, 0.9, 54.5e-6)] {

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_entries_and_remainders_have_bits_of_their_own() {
+    fn ages_entries_and_remainders_do_not_overlap() {
         fields_are_apart::<(u64, u64)>();
         fields_are_apart::<(u64, u32)>();
         fields_are_apart::<(u32, u64)>();

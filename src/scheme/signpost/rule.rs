@@ -166,9 +166,9 @@ fn follow<L: Layout>(
         };
         // A home that is alone in its part has no guest bucket.
         let bucket = functions.guest(home, tag, function).unwrap_or(home) as usize;
-        let room = L::SLOTS.saturating_sub(groups[bucket].len());
+        let free = L::SLOTS.saturating_sub(groups[bucket].len());
         let kept = &mut rooms[bucket];
-        if kept.len() < room {
+        if kept.len() < free {
             kept.push(offer);
             return None;
         }
@@ -208,7 +208,7 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
         }
     }
     canonical::sort::<L>(image);
-    settled.copy.map_or(Placing::Placed, Placing::Copy)
+    settled.copy.map_or(Placing::Placed, Placing::Duplicate)
 }
 
 /// Writes the entries of a bucket to its line, whose words have none.

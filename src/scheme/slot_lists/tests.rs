@@ -73,7 +73,7 @@ pub(in crate::scheme) fn keeps_the_greatest<S: Scheme<Key = u64, Value = u64>>(s
     for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
         let (plan, mut image) = built(scheme, &order, 16);
         assert_eq!(S::find(&plan, &image, 7), Some(9));
-        assert_eq!(S::place(&plan, &mut image, &[(7, 2)]), Placing::Copy(7));
+        assert_eq!(S::place(&plan, &mut image, &[(7, 2)]), Placing::Duplicate(7));
     }
 }
 

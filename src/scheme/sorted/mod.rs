@@ -123,7 +123,7 @@ impl Scheme for Sorted {
         image.fill(plan.empty_word());
         image.iter_mut().zip(&sorted).for_each(|(to, &(key, value))| *to = word(key, value));
         let least = sorted.array_windows().find(|[(first, _), (second, _)]| first == second);
-        least.map_or(Placing::Placed, |[(key, _), _]| Placing::Copy(*key))
+        least.map_or(Placing::Placed, |[(key, _), _]| Placing::Duplicate(*key))
     }
 
     fn remove(_: &SortedPlan, _: &mut [u64], _: &[u32]) -> u64 {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_table_and_has_a_slot() {
+    fn empty_tables_have_a_slot() {
         let (plan, image, placing) = built(0, &[]);
         assert_eq!((plan.slots(), plan.pairs(), placing), (1, 0, Placing::Placed));
         // The word that fills the slot is also that of the pair (0, 0), which the table does not contain.
@@ -217,15 +217,15 @@ mod tests {
     }
 
     #[test]
-    fn the_least_copy_is_named_and_too_many_pairs_are_refused() {
-        assert_eq!(built(9, &[(5, 1), (3, 1), (5, 2), (3, 1), (9, 9)]).2, Placing::Copy(3));
+    fn the_least_duplicate_is_reported_and_too_many_pairs_are_refused() {
+        assert_eq!(built(9, &[(5, 1), (3, 1), (5, 2), (3, 1), (9, 9)]).2, Placing::Duplicate(3));
         assert_eq!(built(2, &[(5, 1), (3, 1), (7, 2)]).2, Placing::Unplaced);
         let plan = plan(9, 3);
         assert_eq!(Sorted::place(&plan, &mut [0; 9], &[(1, 1)]), Placing::Unplaced, "not as the plan says");
     }
 
     #[test]
-    fn the_audit_sees_each_kind_of_damage() {
+    fn the_audit_detects_every_kind_of_damage() {
         let (plan, image, _) = built(10, &[(7, 1), (3, 2), (9, 3), (12, 4)]);
         let damaged = |changes: &[(usize, u64)]| {
             let mut copy = image.clone();

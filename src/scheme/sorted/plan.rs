@@ -4,7 +4,7 @@ use bytemuck::NoUninit;
 
 use super::Sorted;
 use crate::error::{Error, Result};
-use crate::scheme::stored::{made_by, stored};
+use crate::scheme::stored::{equal_to_planned, stored};
 use crate::scheme::{Kind, Plan};
 
 /// The integers that determine a sorted image.
@@ -39,7 +39,7 @@ impl SortedPlan {
         if self.kind != Kind::Canonical.code() {
             return Err(format!("sorted tables are canonical, and its kind is {}", self.kind));
         }
-        made_by(&Sorted, self, self.pairs.into())
+        equal_to_planned(&Sorted, self, self.pairs.into())
     }
 }
 

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_found_and_no_other_at_every_length() {
+    fn searches_find_exactly_the_keys_at_every_length() {
         for len in (0..=300).chain([511, 512, 513, 4095, 4096, 5000]) {
             // Every third number, from the smallest key on or up to the greatest.
             for start in [0, u32::MAX - 3 * 5000] {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_few_and_each_leaves_some_and_not_too_much() {
+    fn search_steps_shrink_the_range_within_bounds() {
         for len in 2..100_000 {
             assert!(half(len) >= 1 && half(len) <= len - half(len), "{len}");
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_do_not_ascend_are_searched_within_bounds() {
+    fn unsorted_words_are_searched_within_bounds() {
         let words: Vec<u64> = (0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         for wanted in (0..5000u32).map(|i| i.wrapping_mul(0x85eb_ca6b)).chain([0, u32::MAX]) {
             assert!(find(&words, wanted).is_none_or(|at| key(words[at]) == wanted));

@@ -44,7 +44,7 @@ fn devices_partition_columns_as_the_host_does() -> Result<()> {
 }
 
 #[test]
-fn devices_in_this_memory_leave_it_to_the_host() -> Result<()> {
+fn devices_in_host_memory_do_not_partition() -> Result<()> {
     let which = ShardOf::new(4, 0)?;
     assert!(!uses_device_exchange(&which, &[Cpu::new()], 1 << 20, 8));
     assert!(!uses_device_exchange(&which, &[Any::Cpu(Cpu::new()), Any::Cpu(Cpu::new())], 1 << 20, 8));
@@ -52,7 +52,7 @@ fn devices_in_this_memory_leave_it_to_the_host() -> Result<()> {
 }
 
 #[test]
-fn what_is_partitioned_is_built_by_threads_of_a_pool_too() -> Result<()> {
+fn threads_of_a_pool_can_build_partitioned_columns() -> Result<()> {
     let which = ShardOf::new(6, 7)?;
     let keys: Vec<u64> = (0..3_000).collect();
     let devices = [Cpu::with_threads(1)?, Cpu::with_threads(2)?];

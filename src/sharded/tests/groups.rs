@@ -13,7 +13,7 @@ fn column(count: usize, distinct: u64) -> Vec<u64> {
 }
 
 #[test]
-fn groups_over_devices_are_those_of_one() -> Result<()> {
+fn groups_on_several_devices_equal_groups_on_one() -> Result<()> {
     let cpu = Cpu::new();
     // Sums of doubles depend on the order in which they are added up.
     let value = |row: usize| (row as f64 * 0.1 - 500.0) * if row.is_multiple_of(7) { 1e15 } else { 1.0 };
@@ -59,7 +59,7 @@ fn the_first_sum_that_does_not_fit_is_reported() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_arguments_are_refused() {
     assert!(matches!(unique::<Cpu, u32>(&[], &[1], IdOrder::FirstSeen), Err(Error::InvalidParameter { .. })));
     assert!(matches!(factorize::<Cpu, u32>(&[], &[1], IdOrder::FirstSeen), Err(Error::InvalidParameter { .. })));
     let short = group_by(&cpus()[1], &[1_u32, 2], &[1_u32], &[Aggregate::Sum], IdOrder::FirstSeen);

@@ -26,7 +26,7 @@ where
 }
 
 #[test]
-fn joins_over_shards_have_the_rows_of_one() -> Result<()> {
+fn joins_over_shards_equal_joins_on_one_device() -> Result<()> {
     let (left, right) = (rows(9000, 3000, 1), rows(7000, 4000, 2));
     let (narrow, short): (Vec<u32>, Vec<u32>) =
         (left.iter().map(|&key| key as u32).collect(), right.iter().map(|&key| key as u32).collect());
@@ -50,7 +50,7 @@ fn joins_over_shards_have_the_rows_of_one() -> Result<()> {
 }
 
 #[test]
-fn joins_by_left_rows_have_the_rows_of_one() -> Result<()> {
+fn joins_by_left_rows_equal_joins_on_one_device() -> Result<()> {
     let (left, right): (Vec<u64>, Vec<u64>) = (rows(9000, 3000, 1), rows(4000, 4000, 2));
     for kind in JoinKind::ALL {
         for devices in cpus() {
@@ -100,7 +100,7 @@ fn long_results_arrive_in_pieces() -> Result<()> {
 }
 
 #[test]
-fn indices_are_files() -> Result<()> {
+fn indices_are_saved_and_opened() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("index.koel");
     let (left, right) = (rows(500, 300, 1), rows(900, 400, 2));

@@ -45,8 +45,8 @@ where
         let table = builder.build(&devices, &keys, &values)?;
         assert_eq!((table.len(), table.shards().len()), (keys.len(), shards));
         // A sentinel pair is stored outside of a shard's image.
-        let beside = table.shards().iter().filter(|shard| shard.plan().outside().is_some()).count();
-        assert_eq!(table.audit()?.pairs as usize, keys.len() - beside);
+        let outside = table.shards().iter().filter(|shard| shard.plan().outside().is_some()).count();
+        assert_eq!(table.audit()?.pairs as usize, keys.len() - outside);
         let mut grown = builder.build(&devices, &keys[..7000], &values[..7000])?;
         assert_eq!(grown.insert(&keys[7000..], &values[7000..])?.added, keys.len() - 7000);
         assert_eq!(grown.digest()?, table.digest()?);
@@ -72,7 +72,7 @@ where
 }
 
 #[test]
-fn shards_are_one_table_on_whatever_devices() -> Result<()> {
+fn shards_are_one_table_on_any_devices() -> Result<()> {
     for shards in [1, 5, 16] {
         is_one_table(&Bucketized::canonical(8), shards)?;
         is_one_table(&Signpost::new(), shards)?;
@@ -114,7 +114,7 @@ fn batches_change_all_shards_or_none() -> Result<()> {
 }
 
 #[test]
-fn duplicates_are_one_answer() -> Result<()> {
+fn duplicates_are_handled_by_every_rule() -> Result<()> {
     let rows: Vec<u32> = (0..4000).collect();
     let keys: Vec<u32> = rows.iter().map(|row| row % 1000 + 7).collect();
     for devices in cpus() {
@@ -144,7 +144,7 @@ fn keys_of_64_bits_and_few_keys() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_arguments_are_refused() {
     let builder = Sharded::builder(Bucketized::canonical(8), 2);
     let none: [Cpu; 0] = [];
     assert!(matches!(builder.build(&none, &[1], &[2]), Err(Error::InvalidParameter { .. })));
@@ -220,7 +220,7 @@ fn damaged_files_are_refused() -> Result<()> {
 }
 
 #[test]
-fn replicas_share_out_queries() -> Result<()> {
+fn replicas_divide_the_queries() -> Result<()> {
     let keys = keys(3000, 12);
     let values: Vec<u32> = keys.iter().map(|key| key / 3).collect();
     let table = HashTable::builder(Signpost::new()).build(&cpus()[0][0], &keys, &values)?;
@@ -295,7 +295,7 @@ fn shards_of_another_table_are_refused() -> Result<()> {
 }
 
 #[test]
-fn statistics_are_those_of_all_shards() -> Result<()> {
+fn statistics_include_all_shards() -> Result<()> {
     let keys = keys(20_000, 15);
     for devices in cpus() {
         let table = Sharded::builder(Horton::canonical(8), 6).build(&devices, &keys, &keys)?;
@@ -320,7 +320,7 @@ fn statistics_are_those_of_all_shards() -> Result<()> {
 }
 
 #[test]
-fn memory_is_estimated_from_above() -> Result<()> {
+fn memory_estimates_are_upper_bounds() -> Result<()> {
     let keys = keys(50_000, 16);
     let pairs = keys.len() as u64;
     for builder in [Sharded::builder(Signpost::new(), 8), Sharded::builder(Signpost::new(), 8).capacity(60_000)] {
@@ -332,7 +332,7 @@ fn memory_is_estimated_from_above() -> Result<()> {
         assert!([0, 1].map(taken).iter().all(|&taken| taken <= estimate.image && estimate.image < taken * 6 / 5));
         let all = builder.memory_estimate(pairs, 1)?;
         assert_eq!((all.image, builder.memory_estimate(pairs, 8)?.image), (2 * estimate.image, estimate.image / 4));
-        assert!(estimate.image < estimate.build && estimate.build <= estimate.build_with_copies);
+        assert!(estimate.image < estimate.build && estimate.build <= estimate.build_with_duplicates);
         assert!(estimate.build < estimate.insert && estimate.insert < all.insert);
         // Devices without a shard change nothing.
         assert_eq!(builder.memory_estimate(pairs, 9)?, builder.memory_estimate(pairs, 8)?);
@@ -345,7 +345,7 @@ fn memory_is_estimated_from_above() -> Result<()> {
 }
 
 #[test]
-fn slots_are_shared_out() -> Result<()> {
+fn slots_are_divided_among_shards() -> Result<()> {
     let keys = keys(1000, 17);
     let builder = Sharded::builder(Cuckoo::canonical(4), 3).slots(4000);
     let table = builder.build(&cpus()[1], &keys, &keys)?;
@@ -355,7 +355,7 @@ fn slots_are_shared_out() -> Result<()> {
 }
 
 #[test]
-fn a_spilled_build_has_the_file_of_one_in_memory() -> Result<()> {
+fn spilled_builds_equal_builds_in_memory() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let (whole, spilled) = (folder.path().join("whole"), folder.path().join("spilled"));
     let keys: Vec<u64> = (0..40_000_u64).map(|i| ((i * i) % 30_011) << 30).collect();
@@ -393,13 +393,13 @@ fn a_spilled_build_that_fails_leaves_the_old_file() -> Result<()> {
     assert!(matches!(builder.spilled(folder.path())?.save::<Cpu>(&[], &path), Err(Error::InvalidParameter { .. })));
     assert_eq!(std::fs::read(&path).ok().as_deref(), Some(&b"old"[..]));
     assert_eq!(std::fs::read_dir(folder.path()).map(Iterator::count).ok(), Some(1), "temporary files have no names");
-    let nowhere = builder.spilled(folder.path().join("missing"));
-    assert!(matches!(nowhere, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
+    let missing_folder = builder.spilled(folder.path().join("missing"));
+    assert!(matches!(missing_folder, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
     Ok(())
 }
 
 #[test]
-fn columns_may_be_partitioned_before() -> Result<()> {
+fn builds_accept_partitioned_columns() -> Result<()> {
     let keys = keys(5000, 2);
     let builder = Sharded::builder(Bucketized::canonical(8), 6);
     let shard_of = builder.shard_of()?;
@@ -441,7 +441,7 @@ fn devices_query_a_host_resident_table() -> Result<()> {
 }
 
 #[test]
-fn a_table_answers_from_its_file_as_it_does_from_memory() -> Result<()> {
+fn lookups_in_files_equal_lookups_in_memory() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table");
     let keys: Vec<u64> = (0..20_000_u64).map(|i| i << 31).collect();

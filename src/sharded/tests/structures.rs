@@ -59,14 +59,14 @@ where
 }
 
 #[test]
-fn sets_in_shards_are_one_set() -> Result<()> {
+fn sets_in_shards_equal_one_set() -> Result<()> {
     is_one_set(&CuckooSet::canonical(4), 5)?;
     is_one_set(&Bucketized::canonical(8), 3)?;
     is_one_set(&Signpost::new(), 1)
 }
 
 #[test]
-fn a_shard_of_a_set_is_that_set() -> Result<()> {
+fn a_set_in_one_shard_equals_the_set() -> Result<()> {
     let all = rows(3000, 800, 2);
     let set = ShardedSet::builder(CuckooSet::canonical(4), 4).build(&cpus()[1], &all)?;
     for (shard, table) in set.table().shards().iter().enumerate() {
@@ -101,7 +101,7 @@ fn files_of_other_structures_are_refused() -> Result<()> {
 }
 
 #[test]
-fn multivalue_tables_in_shards_are_one_table() -> Result<()> {
+fn multivalue_tables_in_shards_equal_one_table() -> Result<()> {
     let (all, folder) = (rows(30_000, 4000, 7), tempfile::tempdir().expect("a folder"));
     let path = folder.path().join("multi.koel");
     let values: Vec<u64> = (0..all.len() as u64).map(|row| row << 20 | 1).collect();

@@ -125,7 +125,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
 
 /// The sentinel key counts once, however often it occurs, and is reported as a duplicate like any other key.
 #[test]
-fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
+fn the_sentinel_key_takes_no_slot_and_is_handled_like_others() {
     for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
         let scheme = Cuckoo::classic(4);
         let pair = HashTable::builder(scheme.clone()).slots(1).build(&device, &[1, u32::MAX], &[5, 6]).unwrap();

@@ -81,7 +81,7 @@ fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (Cuckoo
 
 /// Keys that occur m times each, in slots for one of each: one of each is kept, and the others are counted.
 #[test]
-fn repeated_keys_are_welcome() {
+fn duplicate_keys_are_accepted() {
     for device in devices_for_schemes() {
         for scheme in schemes() {
             for times in [1, 2, 3, 64] {
@@ -90,7 +90,7 @@ fn repeated_keys_are_welcome() {
                 let slots = scheme.default_load().slots_for(distinct.len() as u64);
                 let (plan, image, placed) = placed(&device, &scheme, slots, &keys);
                 assert_eq!(placed.duplicates, (keys.len() - distinct.len()) as u64, "{scheme:?}, {times} of each");
-                assert_eq!(placed.least_copy, distinct.iter().copied().min().filter(|_| times > 1));
+                assert_eq!(placed.least_duplicate, distinct.iter().copied().min().filter(|_| times > 1));
                 let audit = CuckooSet::audit(&plan, &image, 0..plan.cells()).unwrap();
                 assert_eq!(audit.pairs + u64::from(plan.outside().is_some()), distinct.len() as u64);
                 assert!(distinct.iter().all(|&key| CuckooSet::find(&plan, &image, key) == Some(0)));
@@ -109,12 +109,12 @@ fn repeated_keys_are_welcome() {
 
 /// The sentinel key of a classic set is stored once, outside its image.
 #[test]
-fn the_empty_markers_key_is_no_exception() {
+fn the_sentinel_key_is_handled_like_others() {
     for device in devices_for_schemes() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let keys = [u32::MAX, 5, u32::MAX, 0, 5, u32::MAX];
             let (plan, image, placed) = placed(&device, &scheme, 20, &keys);
-            assert_eq!((placed.duplicates, placed.least_copy), (3, Some(5)));
+            assert_eq!((placed.duplicates, placed.least_duplicate), (3, Some(5)));
             assert_eq!(placed.outside.is_some(), scheme.kind() == Kind::Classic);
             let there = [0, 5, u32::MAX].map(|key| CuckooSet::find(&plan, &image, key));
             assert_eq!((there, CuckooSet::find(&plan, &image, 1)), ([Some(0); 3], None));
@@ -130,13 +130,13 @@ fn the_empty_markers_key_is_no_exception() {
 }
 
 #[test]
-fn one_key_however_often_is_one_key() {
+fn duplicates_of_one_key_are_one_key() {
     let n = size(200_000, 500) as usize;
     for device in devices_for_schemes() {
         for scheme in schemes() {
             for key in [7, u32::MAX] {
                 let (plan, image, placed) = placed(&device, &scheme, 16, &vec![key; n]);
-                assert_eq!((placed.duplicates, placed.least_copy), (n as u64 - 1, Some(key)));
+                assert_eq!((placed.duplicates, placed.least_duplicate), (n as u64 - 1, Some(key)));
                 assert_eq!(CuckooSet::find(&plan, &image, key), Some(0));
             }
         }

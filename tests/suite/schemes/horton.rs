@@ -77,10 +77,10 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
         let gone: Vec<u32> = order.into_iter().take(n as usize / 2).collect();
         assert_eq!(table.remove(&gone).unwrap(), gone.len(), "round {round}");
         gone.iter().for_each(|key| _ = model.remove(key));
-        let come = fresh.next().unwrap();
-        let values: Vec<u32> = come.iter().map(|key| !key).collect();
-        rebuilds += u32::from(table.insert(come, &values).unwrap().rebuilt);
-        model.extend(come.iter().map(|&key| (key, !key)));
+        let new_pairs = fresh.next().unwrap();
+        let values: Vec<u32> = new_pairs.iter().map(|key| !key).collect();
+        rebuilds += u32::from(table.insert(new_pairs, &values).unwrap().rebuilt);
+        model.extend(new_pairs.iter().map(|&key| (key, !key)));
     }
     assert_eq!(rebuilds, 0);
     holds_exactly(&table, &model, "after the rounds");
@@ -120,7 +120,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
 /// Sixty keys per home: a crowd, but not too many for a bucket. Whether it is built, and under which constants, must
 /// not depend on the device.
 #[test]
-fn crowds_are_built_alike_on_every_device() {
+fn crowds_are_built_equally_on_every_device() {
     let builder = HashTable::builder(Horton::canonical(8)).slots(1600).seed(3);
     let functions = builder.build(&one_thread(), &[], &[]).unwrap().plan().functions();
     let mut crowds = [0; 11];

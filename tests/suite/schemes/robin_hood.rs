@@ -97,7 +97,7 @@ fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
 
 /// The keys of an image: its columns and rows, every second pixel, and a stride equal to the capacity.
 #[test]
-fn images_build_whatever_their_width() {
+fn pictures_of_any_width_are_built() {
     let side = sizes(8192, 1024, 256);
     let strip: Vec<u32> = (0..8 * side).map(|i| i % 8 + side * (i / 8)).collect();
     let checkerboard: Vec<u32> = (0..sizes(1 << 17, 1 << 14, 1 << 9))
@@ -195,7 +195,7 @@ fn failures_are_reported_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_is_too_wide_for_a_cell_is_refused() {
+fn keys_and_values_too_wide_for_a_cell_are_refused() {
     for device in devices_for_schemes() {
         let classic = || HashTable::builder(RobinHood::classic()).slots(100);
         let alone = || HashTable::builder(RobinHood::classic().keys_alone()).slots(100);

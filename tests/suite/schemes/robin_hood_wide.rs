@@ -48,7 +48,7 @@ fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes
 /// Keys that are congruent modulo the primes of all attempts cannot be built, and the error names them. Those that are
 /// congruent modulo the first prime only are built at the second attempt, on every device.
 #[test]
-fn crowds_fail_alike_everywhere_and_are_named() {
+fn crowds_fail_equally_on_every_device_and_are_reported() {
     let scheme = RobinHood::canonical().of::<u64, u64>();
     let [first, second] = [1009u64, 1013];
     let class: Vec<u64> = (0..63).map(|i| (i + 1) * first + 7).collect();

@@ -62,7 +62,7 @@ fn a_lookup_reads_as_many_words_whatever_the_key() {
 }
 
 #[test]
-fn free_slots_are_no_pairs_and_the_seed_moves_nothing() {
+fn free_slots_are_not_pairs_and_the_seed_has_no_effect() {
     for device in devices_for_schemes() {
         let build = |seed| HashTable::builder(Sorted).slots(100).seed(seed).build(&device, &[0, 5], &[0, 6]).unwrap();
         let table = build(1);
@@ -78,7 +78,7 @@ fn free_slots_are_no_pairs_and_the_seed_moves_nothing() {
 }
 
 #[test]
-fn files_whose_plans_lie_are_refused_or_do_no_harm() {
+fn files_with_wrong_plans_are_refused_or_harmless() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.koel");
     let cpu = Cpu::new();

@@ -17,24 +17,24 @@ const ATTEMPTS: u32 = 64;
 const ROWS: usize = 325;
 const SLOTS: u64 = 407;
 
-/// Five keys for four slots under each of the attempts, and others up to this number of rows.
-fn column(others: impl Fn(&[u32]) -> Vec<u32>) -> Vec<u32> {
+/// Five keys for four slots under each of the attempts.
+fn crowds() -> Vec<u32> {
     let scheme = Cuckoo::canonical(4);
-    let mut keys = chosen(&scheme, SLOTS, SEED, 0..ATTEMPTS, |plan| cuckoo_crowd(&plan.functions()));
+    let keys = chosen(&scheme, SLOTS, SEED, 0..ATTEMPTS, |plan| cuckoo_crowd(&plan.functions()));
     for attempt in 0..ATTEMPTS {
         let plan = plan_of(&scheme, SLOTS, SEED, attempt);
         assert!(reference::<Cuckoo>(&plan, keys.iter().map(|&key| (key, 0))).is_none(), "attempt {attempt}");
     }
-    let others = others(&keys);
-    keys.extend(others);
-    assert_eq!((keys.len(), Load::new(0.8).unwrap().slots_for(ROWS as u64)), (ROWS, SLOTS));
     keys
 }
 
 #[test]
 fn chosen_keys_are_distinguished() {
-    let with_copies = column(|keys| (0..ROWS - keys.len()).map(|i| keys[7 * i + 3]).rev().collect());
-    let distinct = column(|keys| (0..(ROWS - keys.len()) as u32).map(|i| u32::MAX - i).collect());
+    let keys = crowds();
+    let others = ROWS - keys.len();
+    let with_copies: Vec<u32> = keys.iter().copied().chain((0..others).map(|i| keys[7 * i + 3]).rev()).collect();
+    let distinct: Vec<u32> = keys.iter().copied().chain((0..others as u32).map(|i| u32::MAX - i)).collect();
+    assert_eq!(Load::new(0.8).unwrap().slots_for(ROWS as u64), SLOTS);
     for column in [&with_copies, &distinct] {
         let values: Vec<u32> = (0..ROWS as u32).collect();
         let mut first = Vec::new();

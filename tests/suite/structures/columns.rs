@@ -128,7 +128,7 @@ fn indices_of_columns_join_as_join_indices_do() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn mismatched_columns_are_refused() {
     for device in devices() {
         let index = ColumnIndex::build(&device, &[1_u32; 100]).unwrap();
         // Other columns, one of which has as many rows.

@@ -26,7 +26,7 @@ fn list(column: &[u32], order: IdOrder) -> Vec<u32> {
 }
 
 /// Whether tables of this kind have values wide enough for this many ids.
-fn has_room(scheme: &AnyScheme, ids: usize) -> bool {
+fn has_capacity(scheme: &AnyScheme, ids: usize) -> bool {
     let kind = scheme.kind();
     let room = ids == 0 || ids - 1 <= scheme.limits().greatest_value() as usize;
     if !room {
@@ -91,7 +91,7 @@ impl Check for Builds {
         let kind = scheme.kind();
         for n in [0, 1, 2, 31, 33, size(2000, 100)] {
             let (keys, _, _) = workload(scheme, n);
-            if !has_room(scheme, keys.len()) {
+            if !has_capacity(scheme, keys.len()) {
                 continue;
             }
             let often = keys.last().map_or(Vec::new(), |&key| vec![key; size(10_000, 200) as usize]);
@@ -130,7 +130,7 @@ impl Check for Travels {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ids.koel");
         let (keys, _, _) = workload(scheme, size(300, 60));
-        if !has_room(scheme, keys.len()) {
+        if !has_capacity(scheme, keys.len()) {
             return;
         }
         let column: Vec<u32> = keys.iter().chain(keys.iter().rev()).copied().collect();
@@ -174,7 +174,7 @@ fn disguised(path: &std::path::Path, keys: &[u32], ids: &[u32]) {
 }
 
 #[test]
-fn values_that_are_no_ids_are_refused() {
+fn values_other_than_ids_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ids.koel");
     let keys: Vec<u32> = (0..40).map(|i| i * 77).collect();
@@ -314,7 +314,7 @@ fn a_set_becomes_a_compacting_table() {
 
 /// A converted set continues like one that was built: its file is the same.
 #[test]
-fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
+fn compacting_a_set_gives_the_file_of_a_built_table() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
     let column: Vec<u32> = (0..500).map(|i| i * i).collect();

@@ -114,7 +114,7 @@ fn every_column_is_grouped_as_a_map_groups_it() {
 }
 
 #[test]
-fn sums_pass_32_bits_and_are_exact() {
+fn sums_beyond_32_bits_are_exact() {
     let n = size(100_000, 500) as usize;
     for device in devices() {
         for order in IdOrder::ALL {
@@ -154,7 +154,7 @@ fn only_what_is_requested_is_answered() {
 }
 
 #[test]
-fn columns_that_do_not_belong_together_are_refused() {
+fn mismatched_columns_are_refused() {
     for device in devices() {
         for order in IdOrder::ALL {
             for (values, aggregates) in

@@ -153,7 +153,7 @@ impl Check for Definitions {
 }
 
 #[test]
-fn every_join_is_what_its_definition_says_on_every_device() {
+fn joins_match_their_definition_on_every_device() {
     for_every_kind(&Definitions);
 }
 
@@ -274,7 +274,7 @@ fn indices_are_saved_opened_and_moved() {
 }
 
 #[test]
-fn a_multivalue_table_of_other_values_is_no_index() {
+fn multivalue_tables_of_other_values_are_not_indices() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("multi.koel");
     let cpu = Cpu::new();
@@ -297,7 +297,7 @@ fn a_multivalue_table_of_other_values_is_no_index() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused() {
+fn impossible_tables_are_refused() {
     let refused = JoinIndex::builder(Cuckoo::default()).attempts(0).build(&Cpu::new(), &[1]);
     assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{refused:?}");
     let right: Vec<u32> = (0..1000).collect();

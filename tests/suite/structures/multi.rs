@@ -145,7 +145,7 @@ impl Check for Holds {
 }
 
 #[test]
-fn every_table_holds_what_a_map_of_vectors_holds() {
+fn multivalue_tables_equal_a_map_of_vectors() {
     for_every_kind(&Holds);
 }
 
@@ -237,7 +237,7 @@ impl Check for Removes {
 }
 
 #[test]
-fn removing_leaves_the_table_of_the_rest() {
+fn removing_gives_the_table_of_the_remaining_pairs() {
     for_every_kind(&Removes);
 }
 
@@ -292,7 +292,7 @@ fn agrees(case: Case) -> bool {
 }
 
 #[test]
-fn any_pairs_are_held_and_removed_as_in_a_map() {
+fn inserts_and_removals_equal_those_of_a_map() {
     for_every_kind(&Properties);
 }
 
@@ -313,7 +313,7 @@ fn limits_are_those_of_the_distinct_keys() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused() {
+fn impossible_tables_are_refused() {
     let (cpu, builder) = (Cpu::new(), MultiTable::builder(Cuckoo::default()));
     let refused = builder.build(&cpu, &[1, 2], &[1]);
     assert!(matches!(refused, Err(Error::LengthMismatch { found: 1, expected: 2, .. })), "{refused:?}");
@@ -367,7 +367,7 @@ fn totals_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces() 
 
 /// Results that pass through the host, or are assembled on the device, in more than one chunk of 2^24.
 #[test]
-fn long_results_have_no_seams() {
+fn pieces_of_long_results_are_contiguous() {
     let n = 4200;
     if size(n, 0) == 0 {
         return crate::common::skip("results longer than a piece", "they take a simulator hours");
@@ -441,6 +441,6 @@ impl Check for Inserts {
 }
 
 #[test]
-fn inserted_pairs_follow_those_that_are_there() {
+fn inserted_pairs_follow_existing_ones() {
     for_every_kind(&Inserts);
 }

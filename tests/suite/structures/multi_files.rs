@@ -71,7 +71,7 @@ fn in_a_folder(test: impl Fn(&Path, Cuckoo)) {
 }
 
 #[test]
-fn every_changed_byte_is_seen_or_harmless() {
+fn every_changed_byte_is_detected_or_harmless() {
     in_a_folder(|path, scheme| {
         let good = File::saved(path, scheme.clone());
         opened(path, &good.bytes).unwrap();
@@ -189,7 +189,7 @@ fn numbers_of_runs_that_are_not_those_of_the_keys_are_refused() {
 }
 
 #[test]
-fn files_say_what_they_are_and_are_opened_as_nothing_else() {
+fn files_store_their_type_and_open_only_as_it() {
     in_a_folder(|path, scheme| {
         let file = File::saved(path, scheme.clone());
         let info = read_info(path).unwrap();

@@ -122,7 +122,7 @@ where
 }
 
 #[test]
-fn tables_of_every_width_hold_what_a_map_holds() {
+fn tables_of_every_width_equal_a_map() {
     for_every_width!(changes_alike());
 }
 

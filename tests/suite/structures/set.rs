@@ -132,7 +132,7 @@ impl Check for Changes {
 }
 
 #[test]
-fn keys_come_and_go() {
+fn keys_are_inserted_and_removed() {
     for_every_kind(&Changes);
 }
 
@@ -316,7 +316,7 @@ fn a_set_whose_keys_have_values_is_refused() {
 
 /// A set that would reject keys it already contains.
 #[test]
-fn a_set_with_another_rule_for_copies_is_refused() {
+fn sets_with_another_rule_for_duplicates_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set.koel");
     HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[0, 0]).unwrap().save(&path).unwrap();

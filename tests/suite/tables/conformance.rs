@@ -35,7 +35,7 @@ impl Check for Builds {
 }
 
 #[test]
-fn builds_of_every_size_hold_what_was_put_in() {
+fn builds_of_every_size_contain_the_inserted_pairs() {
     for_every_kind(&Builds);
 }
 
@@ -131,7 +131,7 @@ impl Check for Copies {
 }
 
 #[test]
-fn copies_follow_their_rule_and_the_error_names_the_smallest() {
+fn duplicates_follow_the_rule_and_the_error_names_the_smallest() {
     for_every_kind(&Copies);
 }
 
@@ -185,7 +185,7 @@ impl Check for KeepsOne {
             };
             let (plan, image, placed) = (0..32).find_map(attempt).unwrap_or_else(|| panic!("{at}: no attempt"));
             assert_eq!(placed.duplicates, (many.len() - keys.len()) as u64, "{at}");
-            assert_eq!(placed.least_copy, keys.iter().copied().min(), "{at}");
+            assert_eq!(placed.least_duplicate, keys.iter().copied().min(), "{at}");
             let image = device.download(&image).unwrap();
             let audit =
                 AnyScheme::audit(&plan, &image, 0..plan.cells()).unwrap_or_else(|error| panic!("{at}: {error}"));
@@ -292,7 +292,7 @@ impl Check for Across {
 }
 
 #[test]
-fn three_copies_in_three_batches_follow_their_rule() {
+fn three_duplicates_in_three_batches_follow_the_rule() {
     for_every_kind(&Across);
 }
 

@@ -67,7 +67,7 @@ impl Check for Batches {
 }
 
 #[test]
-fn a_table_may_travel_while_it_grows() {
+fn tables_can_move_between_devices_while_they_grow() {
     for_every_kind(&Batches);
 }
 

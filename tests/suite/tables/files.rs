@@ -144,7 +144,7 @@ fn loads_that_contradict_the_slots_are_refused() {
 /// Opening a pipe would wait forever for a writer.
 #[cfg(unix)]
 #[test]
-fn what_is_no_plain_file_is_refused_at_once() {
+fn files_other_than_plain_ones_are_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -224,7 +224,7 @@ fn damaged_and_hostile_files_are_refused_or_harmless() {
 }
 
 #[test]
-fn an_image_of_rubbish_is_refused_by_the_audit_and_harmless_when_mapped() {
+fn random_images_fail_the_audit_and_are_harmless_when_mapped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.koel");
     for scheme in [Cuckoo::canonical(2), Cuckoo::canonical(5), Cuckoo::classic(4)] {

@@ -61,7 +61,7 @@ fn a_batch_reports_its_least_duplicate_key() {
 
 /// Structures built from tables: a set, ids, values, groups and a join of a column with one key in all rows but one.
 #[test]
-fn a_key_a_million_times_is_one_key() {
+fn a_million_duplicates_are_one_key() {
     let rows = size(1_000_000, 2000) as usize;
     for device in devices() {
         for key in [0, 7, u32::MAX] {
@@ -97,7 +97,8 @@ impl Check for Crowds {
         let kind = scheme.kind();
         let limits = scheme.limits();
         // A sample depends only on the keys, so one scheme tests its consequences, and the others only skewed keys.
-        let rows = if scheme.name() == "cuckoo" { rows() } else { sizes(rows(), 20_000, 700) };
+        let is_sampled = scheme.name() == "cuckoo" && kind == Kind::Canonical;
+        let rows = if is_sampled { rows() } else { sizes(rows(), 20_000, 700) };
         for (what, mut keys) in inputs(rows, most_pairs(scheme) / 2) {
             keys.iter_mut().for_each(|key| *key &= limits.greatest_key());
             let values: Vec<u32> = (0..).take(keys.len()).map(|i| fitting(scheme, i)).collect();
@@ -143,6 +144,6 @@ impl Check for Crowds {
 }
 
 #[test]
-fn crowds_of_copies_end_in_the_right_table() {
+fn tables_with_many_duplicates_are_correct() {
     for_every_kind(&Crowds);
 }

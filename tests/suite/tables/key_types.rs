@@ -122,7 +122,7 @@ fn every_structure_has_a_type() {
 
 /// Tables of 64-bit keys and values, whose files have their widths, and their types if there are any.
 #[test]
-fn wide_files_say_what_they_hold() {
+fn wide_files_store_their_types() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, path) = (folder.path().join("plain"), folder.path().join("t.koel"));
     let (keys, values) = (KEYS.map(|key| u64::from(key) << 31), VALUES.map(|value| u64::from(value) << 60));
@@ -179,7 +179,7 @@ fn wide_files_say_what_they_hold() {
 }
 
 #[test]
-fn values_of_many_have_a_type_too() {
+fn multivalue_tables_keep_the_type_of_values() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.koel");
     let scheme = Bucketized::default().of::<u64, u32>();
@@ -265,7 +265,7 @@ fn unknown_types_are_refused() {
 
 /// The checksum covers the types.
 #[test]
-fn every_changed_byte_of_the_settings_is_seen() {
+fn every_changed_byte_of_the_settings_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.koel");
     builder().key_type(KMERS).build(&Cpu::new(), &KEYS, &VALUES).unwrap().save(&path).unwrap();

@@ -89,7 +89,7 @@ impl Check for Removes {
 }
 
 #[test]
-fn removing_counts_leaves_the_rest_and_compacts_to_the_table_of_the_rest() {
+fn removing_counts_keys_and_compacts_to_the_table_of_the_remaining_pairs() {
     for_every_kind(&Removes);
 }
 
@@ -113,14 +113,14 @@ impl Check for Rounds {
                 let gone: Vec<u32> = pick(1).map(|i| keys[i]).collect();
                 let expected = gone.iter().filter(|key| model.remove(key).is_some()).count();
                 assert_eq!(table.remove(&gone).unwrap(), expected, "{at}");
-                let come: Vec<usize> = pick(3).filter(|&i| !model.contains_key(&keys[i])).collect();
-                let mut come: Vec<(u32, u32)> =
-                    come.into_iter().map(|i| (keys[i], fitting(scheme, values[i] ^ round as u32))).collect();
-                come.sort_unstable();
-                come.dedup_by_key(|pair| pair.0);
-                let (new_keys, new_values): (Vec<u32>, Vec<u32>) = come.iter().copied().unzip();
-                assert_eq!(table.insert(&new_keys, &new_values).unwrap().added, come.len(), "{at}");
-                model.extend(come);
+                let new_pairs: Vec<usize> = pick(3).filter(|&i| !model.contains_key(&keys[i])).collect();
+                let mut new_pairs: Vec<(u32, u32)> =
+                    new_pairs.into_iter().map(|i| (keys[i], fitting(scheme, values[i] ^ round as u32))).collect();
+                new_pairs.sort_unstable();
+                new_pairs.dedup_by_key(|pair| pair.0);
+                let (new_keys, new_values): (Vec<u32>, Vec<u32>) = new_pairs.iter().copied().unzip();
+                assert_eq!(table.insert(&new_keys, &new_values).unwrap().added, new_pairs.len(), "{at}");
+                model.extend(new_pairs);
                 let again = &new_keys[..new_keys.len() / 2];
                 let other: Vec<u32> = again.iter().map(|&key| fitting(scheme, key)).collect();
                 assert_eq!(table.upsert(again, &other).unwrap().overwritten, again.len(), "{at}");
@@ -139,7 +139,7 @@ impl Check for Rounds {
 }
 
 #[test]
-fn rounds_of_removing_and_inserting_leave_what_a_map_holds() {
+fn rounds_of_removing_and_inserting_equal_those_of_a_map() {
     for_every_kind(&Rounds);
 }
 
@@ -173,7 +173,7 @@ impl Check for TombstonesEverywhere {
 }
 
 #[test]
-fn tables_with_tombstones_are_alike_on_every_device_and_in_files() {
+fn tables_with_tombstones_are_equal_on_every_device_and_in_files() {
     for_every_kind(&TombstonesEverywhere);
 }
 

@@ -231,7 +231,7 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
 
 /// A crowd of hundreds at the first attempt must not end a build at half of the feasible load.
 #[test]
-fn one_bad_attempt_ends_no_build() {
+fn a_failed_attempt_does_not_end_the_build() {
     let scheme = Cuckoo::canonical(4);
     let plan = plan_of(&scheme, 1000, SEED, 0);
     let functions = plan.functions();

@@ -235,7 +235,7 @@ fn wanted() -> BTreeSet<String> {
 }
 
 #[test]
-fn none_is_missing() {
+fn every_name_exists() {
     let there = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let there: BTreeSet<String> = there.filter(|name| name.ends_with(".koel")).collect();
     assert_eq!(there, wanted());

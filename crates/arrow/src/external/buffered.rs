@@ -20,22 +20,22 @@ pub(super) struct Buffered {
     pub(super) batches: Vec<RecordBatch>,
     pub(super) rows: u64,
     bytes: u64,
-    /// Short batches at the end.
+    /// The number of short batches at the end.
     short: usize,
 }
 
-/// Bytes that a batch may hold besides its rows.
+/// Bytes that the buffers of a batch may have in addition to its rows.
 const SMALL: u64 = 64 << 10;
 
-/// Bytes of a short batch, as of the groups of a morsel, and how many of them become one batch: each array takes some 100
-/// bytes besides its rows.
+/// Batches below this number of bytes, such as the groups of a morsel, are short. `MOST_SHORT` of them are
+/// concatenated, because each array takes some 100 bytes in addition to its rows.
 const SHORT: u64 = 16 << 10;
 const MOST_SHORT: usize = 256;
 
 impl Buffered {
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let bytes = row_bytes(&batch) as u64;
-        // A slice of something much larger would keep all of that.
+        // A slice of a much larger batch would keep all of that batch in memory.
         let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
         self.rows += batch.num_rows() as u64;
         self.bytes += bytes;

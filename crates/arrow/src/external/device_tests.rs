@@ -1,4 +1,4 @@
-//! On several devices the result is that of one, row for row and bit for bit.
+//! Results on several devices equal those on one, row for row and bit for bit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,7 +19,7 @@ const KINDS: [JoinKind; 6] =
 
 const NULLS: [NullEquality; 2] = [NullEquality::NothingEquals, NullEquality::NullEquals];
 
-/// CPUs of a thread each: the one that calls, and the last of several has a pool.
+/// CPUs with one thread each: the first uses the calling thread, and the last of several has a pool.
 fn cpus(count: usize) -> Vec<Any> {
     let cpu = |number: usize| match number {
         0 | 1 => Cpu::of_caller(),
@@ -33,9 +33,9 @@ fn several() -> Vec<Vec<Any>> {
     vec![cpus(2), cpus(3)]
 }
 
-/// The same, and the OpenCL devices together with a CPU.
-fn with_opencl() -> Vec<Vec<Any>> {
-    several().into_iter().chain(Some(crate::tests::devices()).filter(|devices| devices.len() > 1)).collect()
+/// The OpenCL devices together with a CPU, if there are any.
+fn opencl() -> Vec<Vec<Any>> {
+    Some(crate::tests::devices()).filter(|devices| devices.len() > 1).into_iter().collect()
 }
 
 fn joined(join: &Join<'_>, left: Batches<'_, Error>, right: Batches<'_, Error>) -> Result<(JoinedRows, RecordBatch)> {
@@ -65,7 +65,7 @@ fn check_joins(
     sizes: &[(usize, usize)],
 ) -> Result<()> {
     let one = cpus(1);
-    // Half of the limits for each kind of join, in turn. Sizes of batches are used in turn, too.
+    // Half of the limits for each kind of join, alternating; the sizes of batches alternate too.
     let mut sizes = sizes.iter().cycle();
     let half = if full() { limits.len() } else { limits.len().div_ceil(2) };
     for (turn, how) in KINDS.into_iter().enumerate() {
@@ -94,19 +94,22 @@ fn check_joins(
 }
 
 #[test]
-fn joins_on_several_devices_are_those_of_one() -> Result<()> {
+fn joins_on_several_devices_equal_joins_on_one() -> Result<()> {
     let (limits, several) = ([1 << 40, 1 << 40, 60_000, 400_000], several());
     let sides = [&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0)];
-    check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 1)])?;
-    check_joins(sides, &with_opencl(), &[1 << 40, 400_000], &[(500, 700)])?;
+    check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 97)])?;
+    check_joins(sides, &opencl(), &[1 << 40, 400_000], &[(500, 700)])?;
     let limits = [1 << 40, 400_000];
-    // A key that does not fit, on either side.
+    // Batches of one row, on either side.
+    let sides = [&table(18, 300, 200, 0), &table(19, 900, 200, 0)];
+    check_joins(sides, &several, &[1 << 40, 20_000], &[(300, 1), (1, 900)])?;
+    // A key that does not fit in memory, on either side.
     check_joins([&table(3, 3000, 6000, 5), &table(4, 6000, 6000, 0)], &several, &limits, &[(700, 900)])?;
     check_joins([&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6)], &several, &limits, &[(50, 900)])?;
     let none = table(7, 0, 1, 0);
     check_joins([&table(8, 3000, 500, 0), &none], &several, &limits, &[(700, 900)])?;
     check_joins([&none, &table(9, 6000, 500, 0)], &several, &limits, &[(700, 900)])?;
-    // Many results for a batch: they come in pieces.
+    // More results per batch than one piece holds.
     check_joins([&table(10, 900, 20, 0), &table(11, 900, 20, 0)], &several, &[1 << 40, 1 << 20], &[(300, 400)])
 }
 
@@ -128,7 +131,7 @@ fn check_groups(
         };
         let all: Vec<Aggregation> = aggregates.iter().map(aggregation).collect();
         let in_memory = group_by(&one[0], &keys(table, by), &all, order, nulls)?;
-        // Half of the limits for each of them, in turn.
+        // Half of the limits for each case, alternating.
         for (_, &bytes) in limits.iter().enumerate().filter(|(at, _)| full() || (turn + at) % 2 == 0) {
             let limit = Limit::new(bytes);
             let of = GroupBy { devices: &one, by, aggregates, order, nulls, limit: &limit, watch: &|_| () };
@@ -149,7 +152,7 @@ fn check_groups(
 }
 
 #[test]
-fn groups_on_several_devices_are_those_of_one() -> Result<()> {
+fn groups_on_several_devices_equal_groups_on_one() -> Result<()> {
     let (limits, several) = ([60_000, 2_000_000], several());
     check_groups((&with_decimals(&table(12, 5000, 1000, 0)), &[0]), &several, &wanted(), &limits, &[800])?;
     check_groups((&with_decimals(&table(13, 3000, 40, 9)), &[0, 2]), &several, &wanted(), &limits, &[800])?;
@@ -164,7 +167,8 @@ fn groups_on_several_devices_are_those_of_one() -> Result<()> {
         of(Function::DistinctCount, 2),
     ];
     let limits = [1 << 40, 3_000_000];
-    check_groups((&table(14, 70_000, 30_000, 0), &[1]), &with_opencl(), &few, &limits, &[10_000])?;
+    let with_opencl: Vec<_> = [cpus(2)].into_iter().chain(opencl()).collect();
+    check_groups((&table(14, 70_000, 30_000, 0), &[1]), &with_opencl, &few, &limits, &[10_000])?;
     check_groups((&table(15, 70_000, 300, 8), &[0, 2]), &several, &few, &limits, &[70_000, 1234])
 }
 
@@ -188,7 +192,7 @@ fn a_sum_that_does_not_fit_is_that_of_the_first_group() {
     }
 }
 
-/// Every thread of the pool waits for devices, which need the pool.
+/// Every thread of the pool waits for devices that need the pool.
 #[test]
 fn threads_of_a_pool_may_call() -> Result<()> {
     let (left, right) = (table(16, 2000, 900, 0), table(17, 3000, 900, 0));

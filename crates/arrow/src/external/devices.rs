@@ -24,7 +24,7 @@ use koel::threads::{self, Workers};
 
 use crate::error::{Error, Result};
 
-/// Why work on an item ends early.
+/// The reason why work on an item ends early.
 pub(super) enum Stop {
     Failed(Error),
     /// The receiver of the results has stopped.
@@ -40,9 +40,9 @@ impl From<Error> for Stop {
 /// Receives the results of an item.
 pub(super) type Emit<'a, R> = &'a mut dyn FnMut(R) -> std::result::Result<(), Stop>;
 
-/// What runs on each device: `begin` makes its state, and `work` emits the results of an item. Both are `dyn`, and so are the
-/// other functions that [`shared_out`] takes: they run once per item, and the threads are compiled once per type of items and
-/// results instead of once per caller.
+/// The work of each device: `begin` creates its state, and `work` emits the results of an item. These functions and
+/// those passed to [`shared_out`] are `dyn`, so that the threads are compiled once per type of items and results
+/// instead of once per caller.
 pub(super) struct Work<'a, 'd, T, S, R> {
     pub(super) begin: &'a (dyn Fn(&'d Any) -> Result<S> + Sync),
     pub(super) work: &'a ItemWork<'a, T, S, R>,
@@ -50,7 +50,7 @@ pub(super) struct Work<'a, 'd, T, S, R> {
 
 type ItemWork<'a, T, S, R> = dyn Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop> + Sync + 'a;
 
-/// One device or more.
+/// Returns an error if there are no devices.
 pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     match devices {
         [] => {
@@ -61,11 +61,12 @@ pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     }
 }
 
-/// Works on all items, at most `ahead` of them at a time, and calls `take` with their results in the order of the items.
-/// `front` gets the number of each item before its results are taken. Returns the states that `begin` made.
+/// Works on all items, at most `ahead` of them at a time, and calls `take` with their results in the order of the
+/// items. `front` receives the number of each item before its results are taken. Returns the states that `begin`
+/// created.
 ///
 /// # Errors
-/// Those of items and of `take`; otherwise the error of the first item that failed.
+/// The errors of `items` and `take`; otherwise the error of the first failed item.
 pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     devices: &'d [Any],
     ahead: usize,
@@ -98,7 +99,7 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     thread::scope(|scope| {
         let _leader = workers.leader();
         let (queue, taken) = channel();
-        // If no thread starts, the items are dropped here, so that the caller's wait ends.
+        // If no thread starts, the items are dropped here, which ends the caller's wait.
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
@@ -125,10 +126,10 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     })
 }
 
-/// Why all are to end.
+/// The reason why all threads end.
 #[derive(Default)]
 struct Ended {
-    /// The error of the first item.
+    /// The failed item with the least number, and its error.
     first: Mutex<Option<(usize, Error)>>,
 }
 
@@ -153,7 +154,7 @@ struct Job<T, R> {
     results: SyncSender<R>,
 }
 
-/// What a device's thread does. None if it did not begin.
+/// The thread of a device. `None` if `begin` failed.
 fn worked<T, S, R>(
     queue: &Mutex<Receiver<Job<T, R>>>,
     (workers, ended): (&Workers, &Ended),
@@ -173,7 +174,7 @@ fn worked<T, S, R>(
         }
         match work(&mut state, item, &mut emit) {
             Ok(()) => (),
-            // Before the channel closes: who waits at its other end looks for errors then.
+            // Before the channel closes: the receiver then looks for errors.
             Err(Stop::Failed(error)) => ended.fail(workers, number, error),
             Err(Stop::Unwanted) => break,
         }
@@ -181,7 +182,7 @@ fn worked<T, S, R>(
     Some(state)
 }
 
-/// What the caller's thread does.
+/// The caller's thread.
 fn handed_on<T, R, E>(
     queue: Sender<Job<T, R>>,
     ahead: usize,
@@ -196,7 +197,7 @@ fn handed_on<T, R, E>(
         while waiting.len() < ahead {
             let Some((number, item)) = items.next() else { break };
             let (results, of_item) = sync_channel(1);
-            // Where no thread is left there is an error, and the channel is closed.
+            // If no thread is left, there is an error, and the channel is closed.
             let _ = queue.send(Job { number, item: item?, results });
             waiting.push_back((number, of_item));
         }
@@ -211,7 +212,7 @@ fn handed_on<T, R, E>(
     }
 }
 
-/// The next result of an item; none after the last one.
+/// The next result of an item; `None` after the last one.
 fn received<R>(results: &Receiver<R>) -> Option<R> {
     let mut found = Err(TryRecvError::Empty);
     threads::wait_for(|| {

@@ -1,6 +1,6 @@
-//! Columns without dictionaries, and without views inside lists and structs: what a spill file holds.
+//! Columns without dictionaries, and without views in lists and structs, as in spill files.
 //!
-//! A block of rows is written by itself. A dictionary, or the buffers of a view, would be written again with each block.
+//! Blocks of rows are written separately. A dictionary, or the buffers of a view, would be written with each block.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use arrow_array::{
     OffsetSizeTrait, StructArray,
 };
 use arrow_schema::{DataType, FieldRef};
-use arrow_select::take::take;
 
 use crate::error::Result;
+use crate::take::take;
 
-/// The type of results that are made of a column of this type: values in place of dictionaries, at any depth, and large
-/// strings in place of views inside lists and structs.
+/// The type of results for a column of this type: values in place of dictionaries, at any depth, and large strings in
+/// place of views in lists and structs.
 pub fn result_type(data_type: &DataType) -> DataType {
     type_of(data_type, false)
 }
@@ -41,8 +41,7 @@ fn inner_field(field: &FieldRef) -> FieldRef {
 /// The same values as a column of [`result_type`].
 ///
 /// # Errors
-/// [`Error::Arrow`](crate::Error::Arrow) if the values of a dictionary, one for each row, are longer than their type can
-/// address.
+/// [`Error::Arrow`](crate::Error::Arrow) if the values of a dictionary, one per row, exceed the offsets of their type.
 pub(super) fn flattened(column: &ArrayRef) -> Result<ArrayRef> {
     array_of(column, false)
 }
@@ -54,7 +53,7 @@ fn array_of(column: &ArrayRef, is_inner: bool) -> Result<ArrayRef> {
     Ok(match column.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = column.as_any_dictionary();
-            take(&array_of(dictionary.values(), is_inner)?, dictionary.keys(), None)?
+            take(&array_of(dictionary.values(), is_inner)?, dictionary.keys())?
         }
         DataType::Utf8View => Arc::new(column.as_string_view().iter().collect::<LargeStringArray>()),
         DataType::BinaryView => Arc::new(column.as_binary_view().iter().collect::<LargeBinaryArray>()),
@@ -84,7 +83,7 @@ fn struct_of(of: &StructArray) -> Result<StructArray> {
 }
 
 fn list_of<O: OffsetSizeTrait>(list: &GenericListArray<O>, of: &FieldRef) -> Result<GenericListArray<O>> {
-    // A slice refers to the elements of all rows. Only those of its own rows are converted.
+    // A slice refers to the elements of all rows; only those of its own rows are converted.
     let (first, end) = (list.offsets()[0], list.offsets()[list.len()]);
     let values = array_of(&list.values().slice(first.as_usize(), (end - first).as_usize()), true)?;
     let offsets = list.offsets().clone().subtract(first);

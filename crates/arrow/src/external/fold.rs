@@ -1,10 +1,10 @@
-//! Rows of one key, or of few, which are too many to be in memory at once: aggregates piece by piece.
+//! Aggregates in pieces, for the rows of one or few keys that do not fit in memory.
 //!
 //! ```text
-//! piece        the id of each row's key: what a key's bytes are in a map
-//!   counts, sums     added to those of the pieces before (sums.rs)
-//!   all other ones   group_by of the piece by ids: a row an id
-//! finish       group_by of these rows by ids, once more: the least of least values, the first of first ones
+//! piece        the id of each row's key, from a map of the bytes of keys
+//!   counts, sums     added to those of the previous pieces (sums.rs)
+//!   other aggregates group_by of the piece by ids: one row per id
+//! finish       group_by of these rows by ids: the least of the least values, the first of the first ones
 //! ```
 //!
 //! Distinct values are not counted here: values that are distinct in two pieces may be equal. [`Fold::add_distinct`]
@@ -32,18 +32,18 @@ use crate::group::{NO_GROUP, NullKeys, distinct, factorize};
 use crate::keys::{Column, Keys};
 use crate::values::{Values, present};
 
-/// Aggregates of rows that come piece by piece.
+/// Aggregates of rows that arrive in pieces.
 pub(super) struct Fold<'a> {
     grouping: &'a Grouping<'a>,
     side: &'a Side,
     /// The columns of groups, and the number of the first row.
     schema: SchemaRef,
     ids: Ids,
-    /// For each aggregate that is added up.
+    /// The counts and sums; `None` for other aggregates.
     sums: Vec<Option<Sums>>,
-    /// For each column of which different values are counted: how many an id has.
+    /// For each column whose distinct values are counted: the number of them per id.
     distinct: HashMap<usize, Vec<i64>>,
-    /// What group_by found of each piece: ids, keys, the number of the first row, aggregates that are not added up.
+    /// The result of group_by for each piece: ids, keys, the number of the first row, and the other aggregates.
     pieces: Vec<RecordBatch>,
 }
 
@@ -59,14 +59,14 @@ impl<'a> Fold<'a> {
         Fold { grouping, side, schema: Arc::clone(schema), ids: Ids::default(), sums, distinct, pieces: Vec::new() }
     }
 
-    /// The columns of which different values are counted.
+    /// The columns whose distinct values are counted.
     pub(super) fn distinct_columns(&self) -> Vec<usize> {
         let mut columns: Vec<usize> = self.distinct.keys().copied().collect();
         columns.sort_unstable();
         columns
     }
 
-    /// The next rows.
+    /// Adds the next rows.
     pub(super) fn add(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
         let columns = self.side.columns(batches)?;
         let keys = Keys::new(self.side.keys.iter().map(|&key| columns[key].clone()).collect())?;
@@ -83,12 +83,12 @@ impl<'a> Fold<'a> {
         }
         let others = self.others().map(|of| of.column.map(|column| (of.function, columns[column].clone())));
         let piece = self.one_row_an_id(ids, &columns, others.flatten().collect(), NullKeys::Drop)?;
-        // A row a key, which would keep the buffers of all rows otherwise.
+        // One row per key, which would otherwise keep the buffers of all rows in memory.
         self.pieces.push(copied(&piece)?);
         Ok(())
     }
 
-    /// Different rows of the key and a column.
+    /// Adds the distinct rows of the key and a column.
     pub(super) fn add_distinct(&mut self, column: usize, rows: &RecordBatch) -> Result<()> {
         let keys = self.side.keys.len();
         let column_of = |at: usize| Column::new(self.side.schema.field(at).name(), Arc::clone(rows.column(at)));
@@ -112,7 +112,7 @@ impl<'a> Fold<'a> {
         let ids: UInt32Array = UInt32Array::from(id.to_data());
         let column = |column: &ArrayRef| Column::new("", Arc::clone(column));
         let keys = self.side.keys.len();
-        // Keys and numbers stand where pieces have them, one behind the other.
+        // Keys and numbers are at the same positions as in the pieces, which are concatenated.
         let others = self.others().map(|of| of.function).zip(columns[keys + 1..].iter().map(column)).collect();
         let heads: Vec<Column> = columns[..=keys].iter().map(column).collect();
         let groups = self.heads_and(ids, &heads, others, NullKeys::Group)?;
@@ -141,19 +141,19 @@ impl<'a> Fold<'a> {
         }
         found.push(Arc::clone(groups.column(numbers_at)));
         let groups = batch_of(&self.schema, found, groups.num_rows())?;
-        // Ids are in the order of first rows.
+        // Ids are in order of first occurrence.
         match self.grouping.order {
             IdOrder::Ascending => {
                 let key = |at: usize| Column::new("", Arc::clone(groups.column(at)));
                 let keys = Keys::new((0..keys).map(key).collect())?;
                 let rows = distinct(self.grouping.device, &keys, IdOrder::Ascending, NullKeys::Group)?;
-                Ok(arrow_select::take::take_record_batch(&groups, &rows)?)
+                Ok(crate::take::take_batch(&groups, &rows)?)
             }
             _ => Ok(groups),
         }
     }
 
-    /// Aggregates that group_by makes of the whole from those of pieces.
+    /// The aggregates that are computed by group_by of the pieces' results.
     fn others(&self) -> impl Iterator<Item = &Of> {
         let is_other = |of: &&Of| !matches!(of.function, Function::DistinctCount);
         self.grouping
@@ -165,7 +165,7 @@ impl<'a> Fold<'a> {
             .filter(is_other)
     }
 
-    /// Of rows with all columns: a row an id.
+    /// One row per id, for rows with all columns.
     fn one_row_an_id(
         &self,
         ids: UInt32Array,
@@ -178,7 +178,7 @@ impl<'a> Fold<'a> {
         self.heads_and(ids, &heads, others, nulls)
     }
 
-    /// A row an id, ids ascending: the first of each of these, and these aggregates.
+    /// One row per id, in ascending order: the first value of each of these columns, and these aggregates.
     fn heads_and(
         &self,
         ids: UInt32Array,
@@ -198,12 +198,12 @@ fn numbers_schema() -> SchemaRef {
     super::parts::numbered_schema(&arrow_schema::Schema::empty())
 }
 
-/// Numbers for keys, in the order in which they appear.
+/// Ids of keys, in order of first occurrence.
 #[derive(Default)]
 struct Ids(HashMap<Box<[u8]>, u32>);
 
 impl Ids {
-    /// The id of each row's key; null for rows in no group.
+    /// The id of each row's key; null for rows without a group.
     fn of_rows(&mut self, grouping: &Grouping<'_>, keys: &Keys) -> Result<UInt32Array> {
         let groups = factorize(grouping.device, keys, IdOrder::FirstSeen, grouping.nulls)?;
         let columns = groups.keys(keys)?.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;

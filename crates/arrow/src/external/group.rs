@@ -35,10 +35,10 @@ use crate::group::NullKeys;
 /// The minimum number of rows for which partitioning in memory for several devices pays.
 const WORTH_DEVICES: u64 = 1 << 16;
 
-/// An aggregate, and which column it is of by its place; of none the rows are counted.
+/// An aggregate, and the index of its column; without a column, rows are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Of {
-    /// What is wanted of the values.
+    /// The function.
     pub function: Function,
     /// Their column.
     pub column: Option<usize>,
@@ -46,7 +46,7 @@ pub struct Of {
     pub name: String,
 }
 
-/// What is grouped, and how.
+/// The parameters of a grouping.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -74,55 +74,54 @@ pub struct Of {
 pub struct GroupBy<'a> {
     /// The devices that group keys and aggregate values; a device may occur twice. The result does not depend on them.
     pub devices: &'a [Any],
-    /// The columns of the key, by their places.
+    /// The key columns, by index.
     pub by: &'a [usize],
-    /// What is wanted of each group.
+    /// The aggregates of each group.
     pub aggregates: &'a [Of],
     /// The order of the groups.
     pub order: IdOrder,
-    /// What becomes of rows whose key has a null.
+    /// How rows with a null in their key are handled.
     pub nulls: NullKeys,
-    /// How much memory may be used.
+    /// The memory limit.
     pub limit: &'a Limit,
     /// Receives progress reports, on the calling thread.
     pub watch: &'a dyn Fn(Stage),
 }
 
-/// How many rows there were.
+/// The number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grouped {
     /// Rows of the table.
     pub rows: u64,
     /// Groups.
     pub groups: u64,
-    /// Bytes written to temporary files: the first partitioning of the rows, and results.
+    /// Bytes written to temporary files: by the first partitioning of the rows, and for results.
     pub spilled: u64,
 }
 
 impl GroupBy<'_> {
-    /// The columns of the result of a table with these columns.
+    /// The schema of the result for a table with this schema.
     ///
     /// # Errors
-    /// As [`group_by`](crate::group_by); [`Error::Arrow`] for a column that is not there.
+    /// As [`group_by`](crate::group_by); [`Error::Arrow`] for a column that does not exist.
     pub fn schema(&self, of: &SchemaRef) -> Result<SchemaRef> {
         let side = Side::new(of, self.by.to_vec())?;
         let devices = some(self.devices)?;
         Ok(without_number(&self.grouping(&devices[0]).numbered(&side, Vec::new())?.schema()))
     }
 
-    /// Groups a table. The groups are passed to `take` in batches, in their order. This thread calls `take` and the iterator of
-    /// the table; all threads of rayon's pool run morsels.
+    /// Groups a table, and calls `take` with the groups in batches, in order. The calling thread calls `take` and the
+    /// iterator of the table; all threads of rayon's pool run morsels.
     ///
-    /// Cost: on CPUs, the rows of each morsel are grouped first, unless most of them have a key of their own; the rest is the
-    /// cost for the groups of morsels, or for all rows. If they fit the limit, it is that of [`group_by`](crate::group_by).
-    /// Otherwise each is also written to a temporary file and read back, once for every factor of 32 between the table and
-    /// the limit, and each group once.
+    /// Cost: on CPUs, the rows of each morsel are grouped first, unless most of them have distinct keys. If the
+    /// resulting groups, or all rows, fit the limit, the rest is [`group_by`](crate::group_by). Otherwise each is also
+    /// written to a temporary file and read back, once for every factor of 32 between the table and the limit, and each
+    /// group once.
     ///
     /// # Errors
-    /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one such group, and of groups by first appearance the
-    /// first.
-    /// [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those of the table and of `take`, after which
-    /// nothing more is done. Temporary files are gone then.
+    /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one such group, and in order of first occurrence
+    /// the first. [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there are no devices, and those of the
+    /// table and of `take`, after which the work stops and temporary files are removed.
     pub fn run<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
@@ -137,14 +136,15 @@ impl GroupBy<'_> {
         Ok(Grouped { rows: plan.rows(), ..grouped })
     }
 
-    /// How the groups of morsels are merged, if all devices are CPUs and all aggregates have states that can be merged.
+    /// How the groups of morsels are merged; `None` unless all devices are CPUs and all aggregates have mergeable
+    /// states.
     fn plan(&self, table: &SchemaRef) -> Option<Plan<'_>> {
         let are_cpus = self.devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
         self.devices.first().filter(|_| are_cpus).and_then(|device| Plan::of(self.grouping(device), table))
     }
 
-    /// Whether the groups of tables like this sample take much less memory than their rows: if groups are computed while rows
-    /// are read, and each has three rows or more on average.
+    /// Whether the groups of tables like this sample take much less memory than their rows: if groups are computed
+    /// while rows are read, and have three rows or more on average.
     ///
     /// # Errors
     /// As [`factorize`](crate::factorize).

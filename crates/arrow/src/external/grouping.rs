@@ -1,4 +1,4 @@
-//! Rows grouped on one device: those of a part, or of a piece of a table in memory.
+//! Groups rows on one device: those of a part, or of a piece of a table in memory.
 //!
 //! ```text
 //! part      in memory if it fits; otherwise partitioned again; rows of one key are aggregated in pieces (fold.rs)
@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use arrow_select::take::take_record_batch;
 use koel::{Any, IdOrder};
 use rayon::prelude::*;
 
@@ -28,6 +27,7 @@ use crate::aggregate::{Aggregation, Function, grouped};
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
+use crate::take::take_batch;
 
 /// Rows of a large piece of a column.
 const LARGE: usize = 1 << 14;
@@ -43,14 +43,14 @@ pub(super) struct Grouping<'a> {
 }
 
 impl<'a> Grouping<'a> {
-    /// The same elsewhere.
+    /// The same on another device.
     fn on(self, device: &'a Any) -> Self {
         Grouping { device, ..self }
     }
 
     /// The groups of these rows, with the numbers of their first rows.
     pub(super) fn numbered(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-        // Large pieces are as good as one, except where rows of text are looked up one by one.
+        // Large pieces need not be concatenated, unless they have text, whose rows are looked up one by one.
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let are_large = rows / batches.len().max(1) >= LARGE;
         let stays = |at: usize| {
@@ -62,7 +62,7 @@ impl<'a> Grouping<'a> {
         let numbers = columns.last().cloned();
         let aggregation = |of: &Of| {
             let Some(at) = of.column else { return Ok(Aggregation::rows().named(&of.name)) };
-            // The last one is that of numbers.
+            // The last column has the row numbers.
             match columns.split_last().and_then(|(_, columns)| columns.get(at)) {
                 Some(column) => Ok(Aggregation::new(of.function, column.clone()).named(&of.name)),
                 None => Err(Error::Arrow(ArrowError::SchemaError(format!("column {at} of {}", columns.len() - 1)))),
@@ -81,7 +81,7 @@ impl<'a> Grouping<'a> {
         })
     }
 
-    /// The groups of a table in memory: of each device those of some keys.
+    /// Groups a table in memory; each device has the rows of some keys.
     pub(super) fn in_memory(
         &self,
         devices: &[Any],
@@ -119,7 +119,7 @@ impl<'a> Grouping<'a> {
         Ok(all)
     }
 
-    /// The groups of a table in parts, as runs in this file.
+    /// Groups a partitioned table, as runs in this file.
     pub(super) fn in_parts(
         &self,
         devices: &[Any],
@@ -166,7 +166,7 @@ fn partitioned(
         for (row, hash) in (0_u32..).zip(hashing.hashes(&side.keys_of(&batch)?, None, first)?) {
             rows[(hash % count as u64) as usize].push(row);
         }
-        let taken = rows.into_par_iter().map(|rows| Ok(take_record_batch(&batch, &UInt32Array::from(rows))?));
+        let taken = rows.into_par_iter().map(|rows| Ok(take_batch(&batch, &UInt32Array::from(rows))?));
         let taken: Vec<RecordBatch> = taken.collect::<Result<_>>()?;
         pieces.iter_mut().zip(taken).for_each(|(piece, rows)| piece.push(rows));
     }
@@ -186,7 +186,7 @@ pub(super) fn without_number(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields[..fields.len().saturating_sub(1)].to_vec()))
 }
 
-/// The sum that does not fit its type whose group comes first.
+/// The sum that does not fit its type, of the first such group.
 #[derive(Default)]
 struct Overflow(Option<Error>);
 
@@ -216,17 +216,17 @@ impl Overflow {
     }
 }
 
-/// How parts are grouped, on each device.
+/// How parts are grouped on each device.
 pub(super) struct Job<'a> {
     pub(super) side: &'a Side,
     pub(super) hashing: Hashing,
     /// The columns of groups, and the number of the first row.
     pub(super) schema: &'a SchemaRef,
-    /// That of one device.
+    /// The limit of one device.
     pub(super) limit: &'a Limit,
 }
 
-/// What one device makes of a part.
+/// The results of one device.
 struct Results<'a> {
     spill: &'a Spill,
     runs: Vec<Run>,

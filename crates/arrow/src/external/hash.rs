@@ -22,7 +22,7 @@ use crate::leaf::{Bytes, Fixed, Leaf, with_values};
 /// The hash of a null.
 const NULL: u64 = 0x6e75_6c6c;
 
-/// How keys are hashed, in one run.
+/// How keys are hashed in one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hashing {
     pub(super) nulls: NullEquality,
@@ -33,7 +33,7 @@ impl Hashing {
     /// Uses a random seed, so that untrusted input cannot choose keys that all fall into one part. No result depends on
     /// it.
     pub(super) fn new(nulls: NullEquality) -> Self {
-        // Without randomness work is as right, and keys may be chosen against it.
+        // Without randomness, results are the same, but keys can be chosen to collide.
         Hashing { nulls, seed: koel::random_seed().unwrap_or(0) }
     }
 
@@ -58,14 +58,14 @@ impl Hashing {
         Ok(hashes)
     }
 
-    /// One value more for each row.
+    /// Mixes in a column, row by row.
     fn add(&self, leaf: &Leaf, hashes: &mut [u64]) {
         let mut rest = hashes;
         for piece in &leaf.pieces {
             let (own, behind) = rest.split_at_mut(piece.rows);
             own.par_chunks_mut(CHUNK).enumerate().for_each(|(number, own)| {
                 let rows = number * CHUNK..number * CHUNK + own.len();
-                // What stands under a null may be anything.
+                // The value under a null is unspecified.
                 let before = piece.nulls.as_ref().map(|nulls| (nulls, own.to_vec()));
                 with_values!(
                     &piece.values,
@@ -88,7 +88,7 @@ impl Hashing {
     }
 }
 
-/// Other hashes of the rows that have a null.
+/// Replaces the hashes of rows that have a null.
 fn partition_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
     let mut start = 0;
     for piece in &leaf.pieces {
@@ -101,9 +101,9 @@ fn partition_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
     }
 }
 
-/// Mixes in a value of any width. Equal values of two types have equal hashes, so how often it mixes depends on the
-/// value and not on its type. The halves are mixed in one after the other: a value made of both, such as their
-/// exclusive or, is one for many keys, whatever the seed.
+/// Mixes in a value of any width. Equal values of two types have equal hashes, so the number of mixing steps depends on
+/// the value and not on its type. The halves are mixed in one after the other: combining them first, for example by
+/// XOR, would make many keys collide, whatever the seed.
 #[inline]
 fn mix_wide<T: Fixed>(hash: u64, value: T) -> u64 {
     let wide = T::widen(value.whole());
@@ -117,7 +117,7 @@ fn mix_wide<T: Fixed>(hash: u64, value: T) -> u64 {
 fn text(bytes: &Bytes, row: usize, seed: u64) -> u64 {
     let strings = &bytes.strings;
     let at = bytes.keys.as_ref().map_or(row, |keys| keys[row] as usize);
-    // Under a null a dictionary's key may be any number.
+    // The dictionary key under a null is unspecified.
     if at < strings.len() { xxh3_64_with_seed(strings.get(at), seed) } else { NULL }
 }
 
@@ -148,7 +148,7 @@ mod tests {
         const KEYS: u64 = 10_000;
         let uppers = || (1..=KEYS).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8);
         let wide = |lower: u64, upper: u64| i128::from(upper as i64) << 64 | i128::from(lower);
-        // The lower halves that make one word of both, by sums and exclusive ors with rotations.
+        // Lower halves that would combine to one word, by sums and XORs with rotations.
         let lowers: [fn(u64) -> u64; 5] = [|x| x.rotate_left(32), |x| x, |x| !x, |x| x.wrapping_neg(), |x| x << 1];
         for lower in lowers {
             let values: Vec<i128> = uppers().map(|upper| wide(lower(upper), upper)).collect();

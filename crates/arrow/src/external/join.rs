@@ -29,7 +29,7 @@ use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::kind::{check_kinds, common_scales};
 
-/// A column of the result of a join, by its place among those of a side.
+/// A column of the result of a join, by its index in one of the sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A left column.
@@ -41,7 +41,7 @@ pub enum Output {
     Key(usize),
 }
 
-/// What is joined, and how.
+/// The parameters of a join.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -73,24 +73,24 @@ pub enum Output {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Join<'a> {
-    /// Where keys are looked up: one device or more, also one twice. The result is the same. Where the right table
-    /// fits, its index is on each of them.
+    /// The devices that look up keys; a device may occur twice. The result does not depend on them. If the right table
+    /// fits in memory, each device has an index of it.
     pub devices: &'a [Any],
-    /// The key columns, left and right, by their places.
+    /// The key columns, left and right, by index.
     pub on: &'a [(usize, usize)],
     /// The kind of join.
     pub how: JoinKind,
     /// Whether nulls are equal.
     pub nulls: NullEquality,
-    /// The columns of the result. In semi and anti joins left ones alone.
+    /// The columns of the result. Semi and anti joins have left columns only.
     pub columns: &'a [Output],
-    /// How much memory may be used.
+    /// The memory limit.
     pub limit: &'a Limit,
     /// Receives progress reports, on the calling thread.
     pub watch: &'a dyn Fn(Stage),
 }
 
-/// How many rows there were.
+/// The number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinedRows {
     /// Left rows.
@@ -99,15 +99,15 @@ pub struct JoinedRows {
     pub right: u64,
     /// Rows of the result.
     pub joined: u64,
-    /// Bytes written to temporary files: the first partitioning of the rows, and results.
+    /// Bytes written to temporary files: by the first partitioning of the rows, and for results.
     pub spilled: u64,
 }
 
 impl Join<'_> {
-    /// The columns of the result of tables with these columns.
+    /// The schema of the result for tables with these schemas.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a column that is not there, or keys of two types in one column.
+    /// [`Error::Arrow`] for a column that does not exist, or for keys of two types in one column.
     pub fn schema(&self, left: &Schema, right: &Schema) -> Result<SchemaRef> {
         let wrong = |what: String| Error::Arrow(ArrowError::SchemaError(what));
         let field = |of: &Schema, at: usize| match of.fields().get(at) {
@@ -130,19 +130,19 @@ impl Join<'_> {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// Joins two tables. The result is passed to `take` in batches, in the order of left rows, then of right rows. This
-    /// thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run morsels and
-    /// look up rows; on other devices, this thread runs the morsels of the left table if the right one fits in memory,
-    /// and those of one GPU or more are looked up several at a time.
+    /// Joins two tables, and calls `take` with the result in batches, in the order of left rows, then of right rows.
+    /// The calling thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run
+    /// morsels and look up rows; on other devices, if the right table fits in memory, the calling thread runs the
+    /// morsels of the left table, and GPUs look up several of them at a time.
     ///
     /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows at a time. Otherwise
-    /// each row of both tables, and each row of the result, is written to a temporary file and read back: once, and
-    /// once more for each factor of 32 between the right table and the limit. If the rows of one right key do not fit,
-    /// the left rows of that key are read again for each piece of them.
+    /// each row of both tables and of the result is written to a temporary file and read back: once, and once more for
+    /// each factor of 32 between the right table and the limit. If the rows of one right key do not fit, the left rows
+    /// of that key are read again for each piece of them.
     ///
     /// # Errors
-    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] for no device, and those
-    /// of the tables and of `take`, after which nothing more is done. Temporary files are gone then.
+    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there are no devices,
+    /// and those of the tables and of `take`, after which the work stops and temporary files are removed.
     pub fn run<E: From<Error> + Send>(
         &self,
         left: Batches<'_, E>,

@@ -1,14 +1,14 @@
-//! How many bytes each row of a side takes in a result, known before rows are put together: a single long row may be the
-//! partner of many.
+//! The number of bytes of each row of a side in a result, known before rows are gathered: a single long row may match
+//! many rows.
 
 use arrow_array::ArrayRef;
 
 use crate::sizes::{add_contents, slot};
 
-/// Bytes of each row of some columns.
+/// The bytes of each row of some columns.
 pub(super) struct Lengths {
     slot: u64,
-    /// What rows take besides their slots; none if that is nothing for all of them.
+    /// The bytes of each row in addition to its slot; empty if all are 0.
     of_row: Vec<u32>,
     longest: u64,
 }
@@ -34,12 +34,12 @@ impl Lengths {
         lengths
     }
 
-    /// The most that a row takes.
+    /// The greatest number of bytes of a row.
     pub(super) fn longest(&self) -> u64 {
         self.longest
     }
 
-    /// What this row takes; no row takes a slot too.
+    /// The bytes of this row; a missing row takes a slot too.
     #[inline]
     pub(super) fn of_row(&self, row: u32) -> u64 {
         self.slot + self.of_row.get(row as usize).map_or(0, |&bytes| bytes.into())

@@ -1,4 +1,4 @@
-//! How much memory may be used, and what fits.
+//! The memory limit, and what fits in it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,9 @@ pub struct Limit {
     of_row: u64,
 }
 
-/// Words, a table of them, lists of rows, and scratch space to build these.
+/// Bytes per row for words, a table of them, lists of rows, and scratch space.
 const OF_A_ROW: u64 = 48;
-/// The values and results of an aggregate.
+/// Bytes per row for the values and results of an aggregate.
 const OF_AN_AGGREGATE: u64 = 24;
 
 impl Limit {
@@ -34,7 +34,7 @@ impl Limit {
         Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW }
     }
 
-    /// With temporary files in this folder. They have no names there, and go with the process.
+    /// Sets the folder of temporary files. They have no names there, and are removed when the process ends.
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
@@ -45,7 +45,7 @@ impl Limit {
         self.bytes
     }
 
-    /// Where temporary files are.
+    /// The folder of temporary files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -56,14 +56,14 @@ impl Limit {
         self.share(devices, aggregates, 1)
     }
 
-    /// What each of the devices has of it when all work at a time, each on rows of its own.
+    /// The share of each device when all work at a time on different rows.
     pub(super) fn each(&self, devices: &[Any], aggregates: usize) -> Limit {
         self.share(devices, aggregates, devices.len() as u64)
     }
 
     fn share(&self, devices: &[Any], aggregates: usize, shares: u64) -> Limit {
         let shares = shares.max(1);
-        // One that is named twice has half of its memory for each.
+        // A device that is listed twice has half of its memory for each.
         let times = |id: &str| devices.iter().filter(|device| device.info().id == id).count() as u64;
         let of_device = |device: &Any| device.info().memory.map(|bytes| bytes / times(&device.info().id).min(shares));
         let here = Cpu::of_caller().info().memory.map(|bytes| bytes / shares);
@@ -72,7 +72,7 @@ impl Limit {
         Limit { bytes: (self.bytes / shares).min(most), of_row, ..self.clone() }
     }
 
-    /// The same for rows of which each device makes as much: what CPUs make of them is all in this machine's memory.
+    /// The same if every device stores all rows: the rows of CPUs are all in host memory.
     pub(super) fn of_copies(self, devices: &[Any]) -> Limit {
         let cpus = devices.iter().filter(|device| device.info().kind == DeviceKind::Cpu).count();
         Limit { of_row: self.of_row * cpus.max(1) as u64, ..self }
@@ -89,17 +89,17 @@ impl Limit {
         bytes.saturating_add(rows.saturating_mul(self.of_row)).saturating_mul(2)
     }
 
-    /// Bytes of a block of results: a block of each run is in memory while they are merged.
+    /// Bytes of a block of results: one block per run is in memory during a merge.
     pub(super) fn block_bytes(&self) -> u64 {
         (self.bytes / 1024).clamp(16 << 10, 512 << 10)
     }
 
-    /// Bytes of a block of each run that are merged at a time.
+    /// Bytes of the blocks of all runs during a merge.
     pub(super) fn merged_bytes(&self) -> u64 {
         self.bytes / 8
     }
 
-    /// Bytes of left rows, or of rows that are added up, that are worked on at a time.
+    /// Bytes of left rows, or of rows to aggregate, that are processed at a time.
     pub(super) fn batch_bytes(&self) -> u64 {
         (self.bytes / 32).clamp(64 << 10, 8 << 20)
     }

@@ -1,6 +1,6 @@
-//! Memory that Arrow is about to take: its kernels end the process where there is none, also on threads of rayon.
+//! Checks memory before Arrow allocates it, because its kernels abort the process on failure, also on threads of rayon.
 //!
-//! What it is not: a reservation. Another thread may take the memory in between; then the process ends after all.
+//! The memory is not reserved. If another thread takes it in between, the process may still abort.
 
 use crate::error::Result;
 

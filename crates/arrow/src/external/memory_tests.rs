@@ -1,4 +1,4 @@
-//! How much memory work takes, and what happens where it is short.
+//! The memory that operations take, and their behaviour when it is short.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 #[test]
 fn dictionaries_are_expanded_piece_by_piece() {
-    // Most rows name the one long value, so a mean over the dictionary would say little.
+    // Most rows refer to the one long value, so the mean over the dictionary would be misleading.
     let long = "x".repeat(100_000);
     let values: ArrayRef =
         Arc::new(StringArray::from_iter_values((0..1000).map(|i| if i == 7 { &long[..] } else { "" })));
@@ -45,9 +45,9 @@ fn lengths_are_those_of_rows() {
     assert_eq!((lengths.longest(), lengths.of_row(1)), (8, 8));
 }
 
-/// One long row that is the partner of many: batches of the result are cut by the bytes that they will have.
+/// One long row matches many rows: batches of the result are limited by their bytes.
 #[test]
-fn partners_of_a_long_row_are_put_together_few_at_a_time() {
+fn matches_of_a_long_row_are_gathered_in_small_batches() {
     let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
     let left = RecordBatch::try_from_iter([("k", column(vec![5; 1000]))]).expect("a column");
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..50_000).map(|i| match i {
@@ -76,18 +76,19 @@ fn partners_of_a_long_row_are_put_together_few_at_a_time() {
     assert!(most <= 4 << 20, "{most} bytes at a time");
 }
 
-/// What the test below runs under a limit of its address space: it says how it ended.
+/// Run by the test below under a limit of its address space; prints how it ended.
 #[test]
 #[ignore = "run by another test"]
 fn spills_with_little_memory() {
     let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    // All batches share these: an allocation of the test that failed would end the process.
+    let text = |i| format!("some text of row {i}: {}", "long ".repeat(16));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..10_000).map(text)));
     let side = |step: i64| {
+        let texts = Arc::clone(&texts);
         (0..40).map(move |batch| {
-            let rows = || batch * 10_000..(batch + 1) * 10_000;
-            let texts: ArrayRef = Arc::new(StringArray::from_iter_values(
-                rows().map(|i| format!("some text of row {i}: {}", "long ".repeat(16))),
-            ));
-            let columns = [("k", column(rows().map(|i| i * step % 400_009).collect())), ("t", texts)];
+            let keys = (batch * 10_000..(batch + 1) * 10_000).map(|i| i * step % 400_009).collect();
+            let columns = [("k", column(keys)), ("t", Arc::clone(&texts))];
             Ok::<_, Error>(RecordBatch::try_from_iter(columns).expect("columns of one length"))
         })
     };
@@ -111,7 +112,7 @@ fn spills_with_little_memory() {
     }
 }
 
-/// Just below the address space that it needs, work ends with an error, and not by a signal.
+/// Slightly below the address space that it needs, the work ends with an error, and not by a signal.
 #[test]
 #[cfg(target_os = "linux")]
 fn short_memory_is_an_error() {
@@ -120,19 +121,21 @@ fn short_memory_is_an_error() {
         let mut command = std::process::Command::new("sh");
         command.arg("-c").arg(format!("ulimit -v {} || exit 77; exec \"$0\" \"$@\"", mib << 10)).arg(&itself);
         command.args(["external::memory_tests::spills_with_little_memory", "--exact", "--ignored", "--nocapture"]);
-        // Other arenas of glibc reserve 64 MiB each.
+        // Further arenas of glibc reserve 64 MiB each.
         command.env("RAYON_NUM_THREADS", "2").env("MALLOC_ARENA_MAX", "1").env("RUST_BACKTRACE", "0");
         command.output().expect("a shell")
     };
-    // The least limit under which it goes, to 4 MiB.
-    let (mut fails, mut goes) = (16, 240);
+    // The lowest limit with which it succeeds, to 4 MiB. Close to it, success depends on the order of threads, so the
+    // same limit may not fail twice.
+    let (mut fails, mut goes, mut failed) = (16, 240, None);
     while goes - fails > 4 {
         let middle = (fails + goes) / 2;
-        let went = String::from_utf8_lossy(&run(middle).stdout).contains("joined ");
-        if went { goes = middle } else { fails = middle }
+        let output = run(middle);
+        let went = String::from_utf8_lossy(&output.stdout).contains("joined ");
+        if went { goes = middle } else { (fails, failed) = (middle, Some(output)) }
     }
-    let output = run(fails);
-    let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("out of memory"), "{fails} MiB: {:?}: {said}{failed}", output.status);
     assert!(goes < 240, "no limit is high enough");
+    let output = failed.expect("a limit that is too low");
+    let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("out of memory"), "{fails} MiB: {:?}: {said}{why}", output.status);
 }

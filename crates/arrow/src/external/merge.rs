@@ -1,9 +1,9 @@
-//! Results of parts, each in order, put in one order.
+//! Merges the sorted results of parts.
 //!
 //! ```text
-//! run      the results of a part: blocks of a spill, in the order of their keys. A key is in the last column
-//! round    up to the least of the last keys of the blocks that are read, nothing can come in between any more:
-//!          all rows up to it, of all runs, in the order of keys; equal keys in the order of runs
+//! run      the results of a part: blocks of a spill file, in the order of their keys, which are in the last column
+//! round    the least of the last keys of all blocks in memory is the bound: the rows up to it, of all runs, are
+//!          complete, and are sorted by key; equal keys are in the order of runs
 //! ```
 //!
 //! What is held is a block of each run, and rows on their way out.
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_row::{RowConverter, Rows};
 use arrow_schema::SchemaRef;
-use arrow_select::interleave::interleave;
 use rayon::prelude::*;
 
 use super::lengths::Lengths;
@@ -22,8 +21,9 @@ use super::spill::{Block, Encoded, Spill};
 use super::{Limit, memory, rows_within};
 use crate::canonical::canonical;
 use crate::error::{Error, Result};
+use crate::take::interleave;
 
-/// Rows of a batch of the result.
+/// The most rows of a batch of the result.
 pub(super) const ROWS: usize = 1 << 16;
 
 /// The most runs that are merged at a time.
@@ -32,11 +32,11 @@ const MOST_RUNS: usize = 128;
 /// The results of a part.
 pub(super) type Run = Vec<Block>;
 
-/// By what results are in order.
+/// The order of results.
 pub(super) enum Order {
-    /// The numbers in their last column.
+    /// By the numbers in the last column.
     Numbers,
-    /// The bytes of their first columns, and the number of these columns.
+    /// By the bytes of the first columns, whose number is given.
     Bytes(RowConverter, usize),
 }
 
@@ -46,7 +46,7 @@ enum Keys {
     Bytes(Rows),
 }
 
-/// A block that is read.
+/// A block in memory.
 struct Open {
     batch: RecordBatch,
     keys: Keys,
@@ -62,7 +62,7 @@ impl Open {
     }
 }
 
-/// A run on its way: its batches, in order.
+/// A run that is being read: its batches, in order.
 type Coming<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
 
 /// Merges the rows of all runs into batches, with the column of their keys. Rows with equal keys keep the order of the
@@ -75,7 +75,7 @@ pub(super) fn merged<E: From<Error>>(
     limit: &Limit,
     mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    // Neighbours become one run where there are too many to read a block of each.
+    // Adjacent runs are merged first while there are too many to keep a block of each in memory.
     while runs.chunk_by(merged_together(limit)).nth(1).is_some() {
         let fewer = Spill::new(limit.folder())?;
         let mut merged = Vec::new();
@@ -96,7 +96,7 @@ pub(super) fn merged<E: From<Error>>(
     Ok(())
 }
 
-/// The same of results in memory, of which each is in order.
+/// As [`merged`], for results in memory, each of which is sorted.
 pub(super) fn merged_in_memory<E: From<Error>>(
     results: Vec<RecordBatch>,
     schema: &SchemaRef,
@@ -119,7 +119,7 @@ fn coming<'a>(spill: &'a Spill, runs: &'a [Run]) -> Vec<Coming<'a>> {
     runs.iter().map(|run| Box::new(run.iter().map(|block| spill.read(block))) as Coming<'a>).collect()
 }
 
-/// Whether two neighbours are merged at a time: as many runs as there is memory for a block of each, and two at least.
+/// Whether two adjacent runs are merged at a time: as many as there is memory for a block of each, but at least two.
 fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
     let most = limit.merged_bytes();
     let (mut runs, mut bytes) = (1, 0);
@@ -134,7 +134,7 @@ fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
     }
 }
 
-/// Writes rows of a run, in blocks of which one of each run fits.
+/// Appends rows to a run, in blocks of which one per run fits in memory.
 pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
     let mut rest = batch.clone();
     while rest.num_rows() > 0 {
@@ -145,24 +145,24 @@ pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &L
     Ok(())
 }
 
-/// Runs on their way into one.
+/// A merge in progress.
 struct Merge<'a> {
     runs: Vec<Coming<'a>>,
     order: &'a Order,
-    /// The block of each run that is read, and the next row in it.
+    /// For each run the block that is being read, and the next row in it.
     open: Vec<Option<(usize, usize)>>,
     blocks: Vec<Open>,
-    /// Rows that are next, as block and row.
+    /// The next rows of the result, as block and row.
     next: Vec<(usize, usize)>,
-    /// The numbers of those that a round found.
+    /// The keys of the rows of a round.
     keys: Vec<u64>,
     schema: SchemaRef,
-    /// Bytes of a batch.
+    /// The most bytes of a batch.
     bytes: u64,
 }
 
 impl<'a> Merge<'a> {
-    /// Of runs whose batches have this schema.
+    /// Merges runs whose batches have this schema.
     fn new(runs: Vec<Coming<'a>>, schema: &SchemaRef, order: &'a Order, limit: &Limit) -> Result<Self> {
         let (open, schema) = (vec![None; runs.len()], Arc::clone(schema));
         let (blocks, next, bytes) = (Vec::new(), Vec::new(), 2 * limit.batch_bytes());
@@ -173,7 +173,7 @@ impl<'a> Merge<'a> {
         Ok(merge)
     }
 
-    /// The next rows; none at the end.
+    /// The next batch; `None` at the end.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
         let (mut rows, mut bytes) = (0, 0);
         loop {
@@ -191,7 +191,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The first rows of those that are next, which are so no longer.
+    /// Takes the first of the next rows.
     fn first(&mut self, rows: usize) -> Result<RecordBatch> {
         memory::check(2 * self.bytes)?;
         let batch = self.batch(&self.next[..rows])?;
@@ -223,8 +223,8 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// All rows up to the least of the last ones. Of rows with its key, those of later runs wait: the run that it is of may have
-    /// more of them in its next block, and these come first.
+    /// Appends all rows up to the least last key. Rows of later runs with that key wait, because its run may have more
+    /// of them in its next block, and those precede them.
     fn round(&mut self) -> Result<()> {
         let last = |(run, open): (usize, &Option<(usize, usize)>)| {
             open.map(|(block, _)| (run, block, self.blocks[block].batch.num_rows() - 1))
@@ -246,7 +246,7 @@ impl<'a> Merge<'a> {
                 false => !end_of.is_behind(end, of, row),
             };
             let first = *at;
-            // Rows of a block ascend.
+            // The rows of a block ascend.
             let mut past = rows;
             while *at < past {
                 let middle = *at + (past - *at) / 2;
@@ -264,7 +264,7 @@ impl<'a> Merge<'a> {
         ended.into_iter().try_for_each(|run| self.advance(run))
     }
 
-    /// Puts the rows from a place on in order: they stand run after run.
+    /// Sorts the rows from a position on, which are run after run.
     fn sort(&mut self, start: usize) {
         let (blocks, rows, keys) = (&self.blocks, &mut self.next[start..], std::mem::take(&mut self.keys));
         if let Order::Bytes(..) = self.order {
@@ -283,7 +283,7 @@ impl<'a> Merge<'a> {
             rows.iter_mut().zip(order).for_each(|(row, at)| *row = unsorted[at]);
             return;
         }
-        // Numbers of rows lie close together: where each of them begins is counted.
+        // Row numbers are close together, so this is a counting sort.
         let mut starts = vec![0_usize; between + 2];
         keys.iter().for_each(|key| starts[(key - ends.0) as usize + 1] += 1);
         (0..=between).for_each(|i| starts[i + 1] += starts[i]);
@@ -295,7 +295,7 @@ impl<'a> Merge<'a> {
     }
 
     fn batch(&self, rows: &[(usize, usize)]) -> Result<RecordBatch> {
-        // Only the blocks that have some of the rows.
+        // Only blocks that contain some of the rows.
         let mut place = vec![usize::MAX; self.blocks.len()];
         let mut used = Vec::new();
         let mut places = Vec::with_capacity(rows.len());
@@ -314,7 +314,7 @@ impl<'a> Merge<'a> {
         super::batch_of(&self.schema, columns, rows.len())
     }
 
-    /// Drops blocks of which no row is to come.
+    /// Drops blocks without remaining rows.
     fn forget(&mut self) {
         let mut kept = vec![false; self.blocks.len()];
         self.open.iter().flatten().for_each(|&(block, _)| kept[block] = true);

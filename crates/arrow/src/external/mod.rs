@@ -84,14 +84,14 @@ pub use spool::Spooled;
 
 pub use crate::sizes::{row_bytes, rows_within};
 
-/// A part of a table that is not read yet: a function that calls another one with its batches, in the order of their
-/// rows. It returns the error of that function, if there is one. Threads run morsels in parallel, so reading and
-/// decoding belong here.
+/// A part of a table that is not read yet: a function that calls its argument with batches, in the order of their rows,
+/// and returns the argument's error, if any. Threads run morsels in parallel, so that reading and decoding are
+/// parallel.
 pub type Morsel<'a, E> = Box<
     dyn FnOnce(&mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a,
 >;
 
-/// A table in morsels, in the order of its rows. `E` is the error of its reader.
+/// A table in morsels, in the order of its rows. `E` is the error type of its reader.
 pub struct Batches<'a, E> {
     schema: SchemaRef,
     morsels: Box<dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>> + 'a>,
@@ -171,15 +171,15 @@ impl<E> std::fmt::Debug for Batches<'_, E> {
     }
 }
 
-/// How far the work is.
+/// A stage of the work, for progress reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Rows do not fit, and are partitioned into temporary files.
+    /// Rows do not fit in memory, and are partitioned into temporary files.
     Partitioning,
     /// The number of the part, from 1, and the number of parts.
     Part(usize, usize),
-    /// Results are put in order, and handed on.
+    /// Results are merged and returned.
     Merging,
 }
 
@@ -220,8 +220,8 @@ impl Side {
         Ok(side)
     }
 
-    /// The batches of a table in pieces of about `bytes`, with row numbers that begin at 0 in each batch. This thread
-    /// runs the morsels. A piece has at least one row.
+    /// The batches of a table in pieces of about `bytes`, with row numbers that start at 0 in each batch. The calling
+    /// thread runs the morsels. A piece has at least one row.
     fn pieces<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
@@ -269,8 +269,8 @@ impl Side {
         })
     }
 
-    /// Calls `take` with the same pieces, but with the numbers of their rows, which are counted in `rows`. All threads
-    /// run morsels and cut batches; this one calls `take`.
+    /// Calls `take` with the same pieces, numbered across the table; `rows` counts them. All threads run morsels and
+    /// split batches; the calling thread calls `take`.
     fn numbered<E: From<Error> + Send>(
         &self,
         mut table: Batches<'_, E>,
@@ -303,7 +303,7 @@ impl Side {
         self.columns_in_pieces(batches, &|_| false)
     }
 
-    /// All columns of these batches, in one piece but for those that stay in their pieces.
+    /// All columns of these batches, each in one piece unless it remains in pieces.
     fn columns_in_pieces(
         &self,
         batches: Vec<RecordBatch>,

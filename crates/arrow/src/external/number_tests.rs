@@ -1,4 +1,4 @@
-//! Tables of more rows than 32 bits count.
+//! Tables of more rows than 32 bits can count.
 
 use std::slice;
 
@@ -10,7 +10,7 @@ use crate::aggregate::Function;
 use crate::encode::NullEquality;
 use crate::error::Error;
 
-/// As of a table of which 2^32 rows came before.
+/// Simulates a table with 2^32 previous rows.
 #[test]
 fn numbers_of_rows_have_64_bits() -> Result<()> {
     let (left, right, device) = (table(1, 3000, 700, 1), table(2, 2000, 800, 1), device());

@@ -1,4 +1,4 @@
-//! The ordered driver: all threads of the pool work on morsels, and the caller gets their results in the order of morsels.
+//! The ordered driver: all threads of the pool process morsels, and the caller receives their results in order.
 //!
 //! ```text
 //! caller   repeat  read morsels until `ahead` are in flight or the oldest is done; each is queued, and a task of the pool
@@ -34,34 +34,34 @@ use super::devices::{Emit, Stop};
 use super::{Limit, Morsel, memory, row_bytes};
 use crate::error::{Error, Result};
 
-/// What is done with each batch of a morsel.
+/// The work on each batch of a morsel.
 pub(super) type BatchWork<'a> =
     dyn Fn(&RecordBatch, Emit<'_, RecordBatch>) -> std::result::Result<(), Stop> + Sync + 'a;
 
 /// How far tasks may be ahead of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// Morsels that are read and whose results are not passed on yet.
+    /// Morsels that were read, but whose results were not passed on.
     pub(super) morsels: usize,
-    /// Bytes of results that are kept.
+    /// Bytes of stored results.
     pub(super) bytes: u64,
 }
 
 impl Ahead {
-    /// A small part of a limit, and no more morsels than keep the pool busy. One at a time if there is no memory for all of
-    /// them together: tasks check memory too, but do not see what others are about to allocate.
+    /// A small part of a limit, and no more morsels than keep the pool busy. One at a time if there is no memory for
+    /// all of them: tasks check memory too, but do not see what others are about to allocate.
     ///
     /// # Errors
-    /// If the pool has no threads, and none can be started.
+    /// An error if the pool has no threads, and none can be started.
     pub(super) fn of(limit: &Limit) -> Result<Ahead> {
-        // Before the number of threads is read, which starts the pool too, but panics if that fails.
+        // Before the number of threads is read, which also starts the pool, but panics if that fails.
         threads::ready()?;
         let most = 2 * rayon::current_num_threads();
         let within = (limit.bytes() / (8 * limit.batch_bytes())) as usize;
         let morsels = within.clamp(2, most.max(2));
-        // A batch as it is read and with its row numbers, and two batches of results.
+        // A batch as it is read, with its row numbers, and two batches of results.
         let in_flight = 4 * limit.batch_bytes() * morsels as u64;
-        // More results than these would not keep more threads busy.
+        // More stored results would not keep more threads busy.
         let bytes = in_flight.min(limit.bytes() / 8);
         match memory::check(in_flight + bytes) {
             Ok(()) => Ok(Ahead { morsels, bytes }),
@@ -76,7 +76,7 @@ struct Job<'a, E> {
     results: Arc<Slot<E>>,
 }
 
-/// Where the results of a morsel go.
+/// The destination of a morsel's results.
 struct Slot<E> {
     done: Mutex<Option<Done<E>>>,
     changed: Condvar,
@@ -85,7 +85,7 @@ struct Slot<E> {
 /// A morsel that a task has run.
 struct Done<E> {
     results: Vec<RecordBatch>,
-    /// Batches whose results were not kept, or of the first one not all: the caller skips those that were.
+    /// Batches whose results were not stored. Some results of the first one may have been, which the caller skips.
     rest: Vec<RecordBatch>,
     skip: usize,
     end: End<E>,
@@ -98,29 +98,29 @@ enum End<E> {
     Panicked(Box<dyn std::any::Any + Send>),
 }
 
-/// What the caller and its tasks share.
+/// The state that the caller and its tasks share.
 struct Shared<'w, 'a, E> {
     work: &'w BatchWork<'w>,
     queue: Mutex<VecDeque<Job<'a, E>>>,
-    /// Tasks that are spawned and have not begun.
+    /// Tasks that were spawned, but have not begun.
     waiting: AtomicUsize,
-    /// Rows of the morsels so far.
+    /// The number of rows of the morsels so far.
     rows: AtomicU64,
-    /// Bytes of results that are kept, and the most of them.
+    /// The bytes of stored results, and their limit.
     kept: AtomicU64,
     most: u64,
     /// Whether results are no longer wanted.
     has_ended: AtomicBool,
 }
 
-/// Works on the batches of all morsels, and calls `take` with the results in their order. Returns the number of rows of the
+/// Processes the batches of all morsels, and calls `take` with the results in order. Returns the number of rows of the
 /// morsels.
 ///
 /// # Errors
 /// The first error in the order of rows: of a morsel, of reading it, of `work`, or of `take`.
 ///
 /// # Panics
-/// As `work`, a morsel or `take` does.
+/// Panics if `work`, a morsel or `take` does.
 pub(super) fn in_order<'a, E: From<Error> + Send>(
     morsels: &mut dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>>,
     ahead: Ahead,
@@ -141,14 +141,14 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
         let mut in_flight: VecDeque<Arc<Slot<E>>> = VecDeque::new();
         let (mut is_last, mut failed) = (false, None);
         loop {
-            // What is done is passed on before more is read: the next morsel of a slow source may take long.
+            // Finished results are passed on before more is read: the next morsel of a slow source may take long.
             while !is_last && in_flight.len() < ahead.morsels && in_flight.front().is_none_or(|slot| !slot.is_done()) {
                 match morsels.next() {
                     Some(Ok(morsel)) => {
                         let results = Arc::new(Slot { done: Mutex::new(None), changed: Condvar::new() });
                         in_flight.push_back(Arc::clone(&results));
                         lock(&shared.queue).push_back(Job { morsel, results });
-                        // There are at least as many tasks as queued morsels, of which there are `ahead.morsels` at most.
+                        // There are at least as many tasks as queued morsels, which are at most `ahead.morsels`.
                         if shared.waiting.load(Relaxed) < ahead.morsels {
                             shared.waiting.fetch_add(1, Relaxed);
                             let shared = &shared;
@@ -173,20 +173,20 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
     Ok(shared.rows.into_inner())
 }
 
-/// Ends the work of tasks when the caller leaves, by an error or a panic too.
+/// Ends the work of tasks when the caller leaves, also by an error or a panic.
 struct Leaving<'s, 'w, 'a, E>(&'s Shared<'w, 'a, E>);
 
 impl<E> Drop for Leaving<'_, '_, '_, E> {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Relaxed);
-        // Morsels are dropped without the lock: they are values of the caller's types.
+        // Morsels are dropped outside of the lock, because their types are the caller's.
         let queue = std::mem::take(&mut *lock(&self.0.queue));
         drop(queue);
     }
 }
 
 impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
-    /// What a task does.
+    /// One task.
     fn run_one(&self) {
         self.waiting.fetch_sub(1, Relaxed);
         let Some(Job { morsel, results }) = lock(&self.queue).pop_front() else { return };
@@ -205,7 +205,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         self.rows.fetch_add(batch.num_rows() as u64, Relaxed);
     }
 
-    /// Keeps the results of a batch, or the batch where they are too many.
+    /// Stores the results of a batch, or the batch itself if they exceed the limit.
     fn keep(&self, batch: RecordBatch, done: &mut Done<E>) -> std::result::Result<(), E> {
         if self.has_ended.load(Relaxed) {
             return Ok(());
@@ -238,7 +238,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         }
     }
 
-    /// The morsel of the caller's oldest slot, if no task has started it: then it is the oldest of the queue.
+    /// The morsel of the caller's oldest slot, if no task has started it: it is then the oldest of the queue.
     fn not_started(&self, slot: &Arc<Slot<E>>) -> Option<Morsel<'a, E>> {
         let mut queue = lock(&self.queue);
         let is_first = queue.front().is_some_and(|job| Arc::ptr_eq(&job.results, slot));
@@ -266,7 +266,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         }
     }
 
-    /// Works on a batch here, and passes on its results as they arise, but for the first `skip` of them.
+    /// Processes a batch on this thread, and passes its results on immediately, except for the first `skip`.
     fn pass_on(
         &self,
         batch: &RecordBatch,

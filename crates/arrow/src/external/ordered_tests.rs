@@ -1,4 +1,4 @@
-//! The ordered driver gives one result at any number of threads, and ends with the first error.
+//! The ordered driver returns the same result for any number of threads, and ends with the first error.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,7 +59,7 @@ fn thrice(batch_of: &RecordBatch, emit: Emit<'_, RecordBatch>) -> std::result::R
     })
 }
 
-/// Runs this outside of pools, and on a thread of pools of 1, 2 and 8 threads.
+/// Calls this outside of pools, and on a thread of pools of 1, 2 and 8 threads.
 fn everywhere(test: impl Fn() + Sync) {
     test();
     for threads in [1, 2, 8] {
@@ -131,7 +131,7 @@ fn the_first_error_is_reported_after_all_results_before_it() {
     });
 }
 
-/// A task that is short of memory leaves its batch to the caller, which fails only if it is short of memory itself.
+/// A task without memory leaves its batch to the caller, which fails only if it has no memory either.
 #[test]
 fn short_memory_of_a_task_is_not_an_error() {
     everywhere(|| {
@@ -154,9 +154,9 @@ fn short_memory_of_a_task_is_not_an_error() {
     });
 }
 
-/// A source that goes on until a result arrives, or for 20 seconds.
+/// A source that continues until a result arrives, or for 20 seconds.
 #[test]
-fn results_do_not_wait_until_all_is_read_that_may_be() {
+fn results_are_passed_on_before_all_morsels_are_read() {
     let start = Instant::now();
     let taken = Cell::new(0);
     let mut source = std::iter::from_fn(|| {
@@ -223,7 +223,7 @@ fn a_consumer_that_stops_ends_the_work() {
 }
 
 #[test]
-fn a_panic_is_that_of_the_caller() {
+fn panics_propagate_to_the_caller() {
     everywhere(|| {
         for ahead in AHEAD {
             let planted = |number: i64| match number {
@@ -269,9 +269,9 @@ fn long_rows_are_several_morsels() {
     assert!(slices(batch).map(|slice| slice.num_rows()).eq([1, 1, 1]));
 }
 
-/// Joins of tables in morsels, at several numbers of threads, with a limit that spills and one that does not.
+/// Joins of tables in morsels, with several numbers of threads, with a limit that spills and one that does not.
 #[test]
-fn joins_of_morsels_are_those_of_memory() {
+fn joins_of_morsels_equal_joins_in_memory() {
     let (left, right) = (table(31, 3000, 2000, 0), table(32, 6000, 2000, 0));
     let in_morsels = |of: &RecordBatch, rows: usize| -> Batches<'static, Error> {
         let pieces: Vec<Morsel<'static, Error>> = (0..of.num_rows())
@@ -305,7 +305,7 @@ fn joins_of_morsels_are_those_of_memory() {
         };
         let schema = join.schema(&left.schema(), &right.schema()).expect("columns");
         let in_memory = expected(&left, &right, &join).expect("a join");
-        // `watch` is not shared by threads, so the join itself is made on each.
+        // `watch` is not shared by threads, so each has its own join.
         for (threads, rows) in [(1, 300), (2, 77), (8, 1000)] {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
             let (left, right, columns, limit, device) = (&left, &right, &columns, &limit, &device);

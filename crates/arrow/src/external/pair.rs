@@ -1,9 +1,9 @@
-//! Two parts joined: right rows in pieces that fit, and for each of them all left rows of the part.
+//! Joins two parts: right rows in pieces that fit in memory, and for each piece all left rows of the part.
 //!
 //! ```text
 //! too large   a right part that does not fit is partitioned again, and the left part with it
 //! pieces      rows of one key cannot be partitioned: they are processed in pieces
-//!   piece     an index of it; each batch of left rows is looked up: pairs, in the order of left rows
+//!   piece     its index; looks up each batch of left rows: pairs, in the order of left rows
 //!   last one  left rows without a match in any piece
 //!             right rows without a match
 //! ```
@@ -17,7 +17,6 @@ use arrow_array::{RecordBatch, UInt32Array, new_null_array};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::take::take;
 use koel::{Any, JoinKind, NO_ROW};
 use rayon::prelude::*;
 
@@ -33,8 +32,9 @@ use super::spill::{Block, Spill};
 use super::{Batches, Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
+use crate::take::take;
 
-/// Results that are found in one look, and not once more for each piece of them.
+/// The most results that are stored after one lookup; more are looked up again for each piece of them.
 const AT_ONCE: usize = 1 << 18;
 
 /// How parts are joined.
@@ -43,20 +43,20 @@ pub(super) struct Pairing<'a> {
     pub(super) how: JoinKind,
     pub(super) nulls: NullEquality,
     columns: &'a [Output],
-    /// That of one device.
+    /// The limit of one device.
     pub(super) limit: Limit,
     hashing: Hashing,
-    /// The columns of the result, and the row numbers behind them.
+    /// The columns of the result, followed by the row numbers.
     pub(super) numbered: SchemaRef,
 }
 
 /// The temporary files of results: by left rows, and by right rows.
 pub(super) type Files = [Spill; 2];
 
-/// Runs of results in each of these.
+/// The runs of results in each of these files.
 pub(super) type Runs = [Vec<Run>; 2];
 
-/// What one device makes of a part.
+/// The results of one device.
 pub(super) struct Results<'a> {
     device: &'a Any,
     files: &'a Files,
@@ -69,8 +69,8 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Rows of the result: those of a batch of left rows, those of right rows, or of both, by their places. Where a side is
-/// missing, no row has one of that side.
+/// Rows of the result, by the row numbers of both sides. If a side is missing, no row of the result has a row of that
+/// side.
 struct Found<'a> {
     left: Option<(&'a Left, UInt32Array)>,
     right: Option<(&'a RightRows, UInt32Array)>,
@@ -80,12 +80,12 @@ struct Found<'a> {
 /// A batch of left rows.
 struct Left {
     batch: RecordBatch,
-    /// Of the columns that come out.
+    /// The lengths of the columns in the result.
     lengths: Lengths,
 }
 
 impl Found<'_> {
-    /// Some of the rows.
+    /// A range of the rows.
     fn some(&self, start: usize, rows: usize) -> Found<'_> {
         Found {
             left: self.left.as_ref().map(|(batch, of)| (*batch, of.slice(start, rows))),
@@ -94,7 +94,7 @@ impl Found<'_> {
         }
     }
 
-    /// How many of the rows from `start` on together take at most `most` bytes, and one at least.
+    /// The number of rows from `start` on, at least one, that together take at most `most` bytes.
     fn within(&self, start: usize, most: u64) -> usize {
         let sides = [
             self.left.as_ref().map(|(left, rows)| (&left.lengths, rows)),
@@ -105,7 +105,7 @@ impl Found<'_> {
         if sides().map(|(lengths, _)| lengths.longest()).sum::<u64>().saturating_mul(rows as u64) <= most {
             return rows;
         }
-        // Where there is no row its number may be any, and it takes a slot.
+        // The number of a missing row is arbitrary, and it takes a slot.
         let of_row = |row: usize| -> u64 { sides().map(|(lengths, rows)| lengths.of_row(rows.value(row))).sum() };
         let sums = (start..self.rows).scan(0, |sum: &mut u64, row| {
             *sum += of_row(row);
@@ -162,7 +162,7 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    /// A part's blocks, as many behind each other as fit. A part without rows is one piece of none.
+    /// The blocks of a part, in pieces that fit in memory. A part without rows is one empty piece.
     fn pieces(&self, part: &Part) -> Vec<Vec<Block>> {
         let mut pieces = vec![Vec::new()];
         let (mut rows, mut bytes) = (0, 0);
@@ -179,7 +179,7 @@ impl<'a> Pairing<'a> {
         pieces
     }
 
-    /// All left rows of a part among a piece of its right rows.
+    /// Joins all left rows of a part with a piece of its right rows.
     fn join_piece(
         &self,
         (side, left): (&Side, &Parts),
@@ -223,7 +223,7 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    /// The results of a batch of left rows among all right rows.
+    /// Joins a batch of left rows with all right rows.
     pub(super) fn whole<E: From<Error>>(
         &self,
         side: &Side,
@@ -234,8 +234,7 @@ impl<'a> Pairing<'a> {
         self.found(side, &self.left(left), right, self.how, |found| self.put(&found, &mut take))
     }
 
-    /// The results of all left rows among all right rows: morsels are looked up by all threads. Returns the number
-    /// of left rows.
+    /// Joins all left rows with all right rows; all threads look up morsels. Returns the number of left rows.
     pub(super) fn streamed<E: From<Error> + Send>(
         &self,
         side: &Side,
@@ -256,7 +255,7 @@ impl<'a> Pairing<'a> {
         Left { lengths: Lengths::of(columns, batch.num_rows()), batch }
     }
 
-    /// The columns of one side that come out, and keys that may.
+    /// The columns of one side that the result has, including keys that it may need.
     pub(super) fn shown(&self, is_left: bool) -> Vec<usize> {
         let column = |output: &Output| match *output {
             Output::Left(at) => is_left.then_some(at),
@@ -266,7 +265,7 @@ impl<'a> Pairing<'a> {
         self.columns.iter().filter_map(column).collect()
     }
 
-    /// Hands on rows of the result, as many at a time as there is memory for.
+    /// Passes on rows of the result, as many at a time as memory allows.
     fn put<E: From<Error>>(
         &self,
         found: &Found<'_>,
@@ -283,7 +282,7 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    /// What left rows find, in pieces.
+    /// The matches of left rows, in pieces.
     fn found<E: From<Error>>(
         &self,
         side: &Side,
@@ -305,9 +304,9 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    /// The columns of rows of the result, and the numbers by which they are in order.
+    /// The columns of rows of the result, and the numbers that determine their order.
     fn assembled(&self, found: &Found<'_>) -> Result<RecordBatch> {
-        let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows, None)?));
+        let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows)?));
         let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
         let key = |number: usize| {
             let (own, other) = self.on[number];
@@ -330,7 +329,7 @@ impl<'a> Pairing<'a> {
         batch_of(&self.numbered, columns, found.rows)
     }
 
-    /// Hands on the right rows that no left row has found on any device, where they come out.
+    /// Passes on the right rows without a match on any device, if the result has them.
     pub(super) fn rest<E: From<Error>>(
         &self,
         of_devices: &[Indexed<'_>],
@@ -345,7 +344,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// Which left rows of a part have found a right one, where that matters.
+/// The left rows of a part that have a match, if that is needed.
 struct Matched(Option<BooleanBufferBuilder>);
 
 impl Matched {
@@ -359,18 +358,18 @@ impl Matched {
         self.0.as_ref().is_some_and(|bits| bits.get_bit(row))
     }
 
-    /// Those of these rows that have found none before.
+    /// The rows among these without an earlier match.
     fn new_ones(&self, start: usize, rows: &UInt32Array) -> UInt32Array {
         rows.values().iter().copied().filter(|&row| !self.is_set(start + row as usize)).collect::<Vec<_>>().into()
     }
 
-    /// The rows of a batch that have found none.
+    /// The rows of a batch without a match.
     fn missing(&self, start: usize, rows: usize) -> UInt32Array {
         (0..rows as u32).filter(|&row| !self.is_set(start + row as usize)).collect::<Vec<_>>().into()
     }
 }
 
-/// Row numbers as a column, null where there is no row.
+/// Row numbers as a column; null for a missing row.
 fn maybe_rows(rows: Vec<u32>) -> UInt32Array {
     let nulls = rows.contains(&NO_ROW).then(|| NullBuffer::from_iter(rows.iter().map(|&row| row != NO_ROW)));
     UInt32Array::new(rows.into(), nulls)

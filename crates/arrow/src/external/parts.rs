@@ -19,7 +19,6 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::take::take_record_batch;
 use rayon::prelude::*;
 
 use super::flat::{flattened, result_type};
@@ -28,8 +27,9 @@ use super::spill::{Block, Encoded, Spill};
 use super::{Limit, Side, memory};
 use crate::error::Result;
 use crate::sizes::{row_bytes, rows_within};
+use crate::take::take_batch;
 
-/// Bits of a hash that a level takes, and the parts that these make.
+/// The bits of a hash that a level uses, and the resulting number of parts.
 const BITS: u32 = 5;
 const FAN_OUT: usize = 1 << BITS;
 
@@ -47,18 +47,18 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Whether all rows have one hash, and so, but by chance, one key.
+    /// Whether all rows have one hash, and so almost certainly one key.
     pub(super) fn has_one_key(&self) -> bool {
         self.ends.is_none_or(|(least, greatest)| least == greatest)
     }
 }
 
-/// All parts of one side, and where they are.
+/// All parts of one side, and their file.
 pub(super) struct Parts {
     pub(super) spill: Spill,
     pub(super) parts: Vec<Part>,
     level: u32,
-    /// Hashes that have parts of their own, behind the others.
+    /// Hashes with separate parts, which follow the others.
     own: Vec<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Parts {
     /// Partitions the rows of a numbered batch.
     pub(super) fn partition(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
-        // Of the rows by parts, encoded, and of those that are encoded at a time once more.
+        // The encoded rows by part, and the rows that are being encoded.
         memory::check(3 * row_bytes(batch) as u64)?;
         let hashes = hashing.hashes(&side.keys_of(batch)?, side.scales.as_deref(), first)?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
@@ -87,7 +87,7 @@ impl Parts {
         }
         let encode = |rows: &Vec<u32>| match rows.is_empty() {
             true => Ok(None),
-            false => Encoded::of(&take_record_batch(batch, &UInt32Array::from(rows.clone()))?).map(Some),
+            false => Encoded::of(&take_batch(batch, &UInt32Array::from(rows.clone()))?).map(Some),
         };
         let encoded: Vec<Option<Encoded>> = rows.par_iter().map(encode).collect::<Result<_>>()?;
         for ((part, encoded), rows) in self.parts.iter_mut().zip(&encoded).zip(&rows) {
@@ -120,7 +120,7 @@ impl Parts {
         own: &[u64],
     ) -> Result<Parts> {
         let mut parts = Parts::of_level(limit, self.level + 1, own.to_vec())?;
-        // As many at a time as a batch may have, so that blocks do not become ever smaller.
+        // As many at a time as a batch may have, so that blocks do not become smaller and smaller.
         for blocks in self.parts[part].blocks.chunk_by(batched(limit.batch_bytes())) {
             let batches = blocks.iter().map(|block| self.spill.read(block)).collect::<Result<Vec<_>>>()?;
             parts.partition(side, &concat_batches(&side.schema, &batches)?, hashing)?;
@@ -162,7 +162,7 @@ pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
     }
 }
 
-/// The schema of spilled rows: values in place of dictionaries, and the row's number behind all columns.
+/// The schema of spilled rows: values in place of dictionaries, followed by the row number.
 pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     let flat = |field: &Arc<Field>| {
         Arc::new(field.as_ref().clone().with_data_type(result_type(field.data_type())).with_nullable(true))
@@ -171,8 +171,8 @@ pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(flat).chain([number]).collect::<Vec<_>>()))
 }
 
-/// Cuts a batch by the bytes that its rows take without dictionaries, and puts the numbers of its rows behind them,
-/// from `first` on. Each piece is made when it is taken, so one of them at a time is in memory.
+/// Splits a batch by the bytes of its rows without dictionaries, and appends row numbers from `first` on. Each piece is
+/// created when it is requested, so that one of them is in memory at a time.
 pub(super) fn numbered(
     schema: SchemaRef,
     batch: RecordBatch,
@@ -205,7 +205,7 @@ pub(super) fn renumbered(batch: &RecordBatch, first: u64) -> Result<RecordBatch>
     Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
-/// The numbers of the rows of a batch that has them.
+/// The numbers of the rows of a numbered batch.
 pub(super) fn numbers(batch: &RecordBatch) -> &[u64] {
     batch.columns().last().map_or(&[], |numbers| numbers.as_primitive::<UInt64Type>().values())
 }

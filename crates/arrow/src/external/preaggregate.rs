@@ -1,10 +1,10 @@
-//! Groups of each morsel, which are merged into those of the table: partial aggregation.
+//! Groups of each morsel, which are merged to those of the table: partial aggregation.
 //!
 //! ```text
-//! plan     states     what is kept of each aggregate: its column, a count, or an exact sum as a decimal or as doubles
+//! plan     states     the state of each aggregate: its column, a count, or an exact sum as a decimal or as doubles
 //!          merge      the aggregates of states that merge the rows of a key
 //!          results    the columns of the result, from merged states
-//! morsel   a row per key, with its states; or a row per row, if most rows have a key of their own
+//! morsel   a row per key, with its states; or a row per row, if most rows have distinct keys
 //! then     the rows of all morsels are grouped like any other table, by `merge`, and in memory or in partitions
 //! ```
 //!
@@ -25,7 +25,6 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
-use arrow_select::take::take;
 use koel::{IdOrder, SumStates};
 
 use super::group::Of;
@@ -35,12 +34,13 @@ use crate::aggregate::{Aggregation, DIGITS, Function, aggregated, decimal_mean, 
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NO_GROUP, factorize};
 use crate::keys::{Column, Keys};
+use crate::take::take;
 use crate::values::{Numbers, Values};
 
-/// The most digits of decimals that 2^63 rows cannot add up to more than 38 digits.
+/// The most digits of decimals whose sum of 2^63 rows fits 38 digits.
 const EXACT_DIGITS: u8 = 19;
 
-/// How a table is grouped by the groups of its morsels.
+/// The plan of a grouping by the groups of morsels.
 pub(super) struct Plan<'a> {
     grouping: Grouping<'a>,
     /// The columns of partial rows: those of the key, then states.
@@ -52,7 +52,7 @@ pub(super) struct Plan<'a> {
     counts: Counts,
 }
 
-/// What is kept of an aggregate. Columns are given by their places in the table.
+/// The state of an aggregate. Columns are given by their index in the table.
 #[derive(Clone, Debug, PartialEq)]
 enum State {
     /// The number of rows.
@@ -67,14 +67,14 @@ enum State {
     Doubles(usize),
     /// A value of the column: the least, the greatest, the first or the last one.
     Value(usize),
-    /// Where a row is: its morsel, and the row within it.
+    /// The position of a row: its morsel, and the row within it.
     Place,
 }
 
 /// A column of the result, from the columns of merged states.
 enum Output {
     State(usize),
-    /// A sum of integers, which may be too large for this type, and where the group's first row is.
+    /// A sum of integers, which may be too large for this type, and the position of the group's first row.
     Integer {
         sum: usize,
         of: DataType,
@@ -89,7 +89,7 @@ enum Output {
     },
 }
 
-/// Numbers of rows: in all, in each morsel, and of those whose keys were looked for, with the groups of these.
+/// Numbers of rows: in all, in each morsel, and of rows whose keys were grouped, with the number of their groups.
 #[derive(Default)]
 struct Counts {
     rows: AtomicU64,
@@ -101,7 +101,7 @@ struct Counts {
 /// Bits of the number of a row in its morsel, in a [`State::Place`].
 const ROW_BITS: u32 = 36;
 
-/// Rows from which on the share of rows that have a key of their own decides whether keys are looked for.
+/// The number of rows after which the share of distinct keys decides whether morsels are grouped.
 const SAMPLE: u64 = 1 << 17;
 
 impl<'a> Plan<'a> {
@@ -128,7 +128,7 @@ impl<'a> Plan<'a> {
         Some(plan)
     }
 
-    /// The place of a state among the columns of partial rows, and of its merged state among those of groups.
+    /// The index of a state among the columns of partial rows, and of its merged state among those of groups.
     fn state(&mut self, state: State, merged_by: Function) -> usize {
         let keys = self.grouping.by.len();
         let is_same = |(other, of): (&State, &Of)| *other == state && of.function == merged_by;
@@ -191,7 +191,7 @@ impl<'a> Plan<'a> {
         Batches::of_morsels(Arc::clone(&self.schema), table.morsels.enumerate().map(partial))
     }
 
-    /// The rows of the table, once all morsels were run.
+    /// The number of rows of the table, after all morsels were run.
     pub(super) fn rows(&self) -> u64 {
         self.counts.rows.load(Relaxed)
     }
@@ -211,7 +211,7 @@ impl<'a> Plan<'a> {
         factorize(device, &Keys::new(keys.to_vec())?, IdOrder::FirstSeen, nulls)
     }
 
-    /// The partial rows of a batch, the first row of which is at this place.
+    /// The partial rows of a batch, whose first row is at this position.
     fn partial_rows(&self, place: u64, batch: &RecordBatch) -> Result<RecordBatch> {
         let (rows, keys) = (batch.num_rows(), self.keys(batch));
         let states: Vec<ArrayRef> =
@@ -231,11 +231,11 @@ impl<'a> Plan<'a> {
         batch_of(&self.schema, keys.chain(states).collect(), rows)
     }
 
-    /// A row per group with its merged states, and rows for what is left of exact sums of doubles. `None` if such a sum is
+    /// A row per group with its merged states, and rows for the rest of exact sums of doubles. `None` if such a sum is
     /// too large to be written as doubles.
     fn merged(&self, groups: &Factorized, keys: &[Column], states: &[ArrayRef]) -> Result<Option<RecordBatch>> {
         let mut columns = keys.iter().map(|key| key.take(&groups.rows)).collect::<Result<Vec<_>>>()?;
-        // For each state of doubles, the doubles that follow the first one of a group.
+        // For each state of doubles, the doubles after the first one of each group.
         let mut rests: Vec<Vec<Vec<f64>>> = Vec::new();
         for ((state, of), values) in self.states.iter().zip(&self.merge).zip(states) {
             let column = Column::new("", Arc::clone(values));
@@ -259,13 +259,13 @@ impl<'a> Plan<'a> {
             let (of_keys, of_states) = columns.split_at_mut(keys.len());
             let mut rests = rests.iter();
             for column in of_keys {
-                *column = concat(&[column, &take(column, &rows, None)?])?;
+                *column = concat(&[column, &take(column, &rows)?])?;
             }
             for (column, state) in of_states.iter_mut().zip(&self.states) {
                 let more: ArrayRef = match state {
                     State::Rows | State::Values(_) | State::True(_) => Arc::new(Int64Array::from(vec![0; rows.len()])),
                     State::Sum(..) => new_null_array(column.data_type(), rows.len()),
-                    State::Value(_) | State::Place => take(column, &rows, None)?,
+                    State::Value(_) | State::Place => take(column, &rows)?,
                     State::Doubles(_) => {
                         let rest = rests.next().map_or(&[][..], Vec::as_slice);
                         let of_group = |group: usize| (0..more(&group)).map(move |at| rest[group].get(at).copied());
@@ -317,7 +317,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether the sums of decimals of a type fit 38 digits, however many rows there are.
+/// Whether the sums of decimals of a type fit 38 digits, for any number of rows.
 fn has_exact_sums(of: &DataType) -> bool {
     matches!(of, DataType::Decimal32(digits, _) | DataType::Decimal64(digits, _) | DataType::Decimal128(digits, _)
         if *digits <= EXACT_DIGITS)
@@ -334,7 +334,7 @@ impl State {
         })
     }
 
-    /// The states of single rows, the first of which is at this place.
+    /// The states of single rows, the first of which is at this position.
     fn of_rows(&self, batch: &RecordBatch, place: u64) -> Result<ArrayRef> {
         let rows = batch.num_rows();
         let column = |at: usize| batch.column(at);
@@ -382,27 +382,27 @@ fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usiz
     let column = Column::new("", Arc::clone(column));
     let values = Values::of(&column, &rows);
     let mut all = vec![T::default(); rows.len()];
-    for (at, &row) in values.ids.iter().enumerate() {
-        all[row as usize] = value(&values.numbers, at);
+    for (row, _) in values.ids.iter().enumerate().filter(|&(_, &row)| row != NO_GROUP) {
+        all[row] = value(&values.numbers, row);
     }
     all
 }
 
-/// The exact sum of the doubles of each group as the sum of doubles: the first of them, and those that follow. `None` if a sum
-/// of numbers is too large for a double.
+/// The exact sum of the doubles of each group as several doubles: the first of them, and the following ones. `None` if
+/// a sum of finite numbers is too large for a double.
 fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
     let values = Values::of(column, groups.codes.values());
     let Numbers::F64(numbers) = &values.numbers else { return None };
-    let rows = values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
+    let rows = || values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
     let mut sums = SumStates::default();
     sums.resize(groups.len());
-    sums.add(rows.map(|(&id, &value)| (id as usize, value)));
+    sums.add(rows().map(|(&id, &value)| (id as usize, value)));
     let first: Vec<f64> = (0..groups.len()).map(|group| sums.sum(group)).collect();
-    if first.iter().any(|sum| sum.is_infinite()) && numbers.iter().all(|value| value.is_finite()) {
+    if first.iter().any(|sum| sum.is_infinite()) && rows().all(|(_, value)| value.is_finite()) {
         return None;
     }
     let mut rests = vec![Vec::new(); groups.len()];
-    // A sum that is infinite, or not a number, is not followed by anything.
+    // A sum that is infinite or NaN has no following doubles.
     for (group, &first) in first.iter().enumerate().filter(|(_, first)| first.is_finite()) {
         let mut last = first;
         while last != 0.0 {
@@ -427,20 +427,20 @@ impl Counts {
         of_morsels[morsel] = rows;
     }
 
-    /// The number of the row at a place.
+    /// The number of the row at a position.
     fn row(&self, place: u64) -> usize {
         let of_morsels = self.of_morsels.lock().unwrap_or_else(PoisonError::into_inner);
         let before: u64 = of_morsels.iter().take((place >> ROW_BITS) as usize).sum();
         (before + (place & ((1 << ROW_BITS) - 1))) as usize
     }
 
-    /// Counts rows whose keys were looked for, and the groups of these.
+    /// Counts rows whose keys were grouped, and their groups.
     fn sample(&self, rows: usize, groups: usize) {
         self.sampled.fetch_add(rows as u64, Relaxed);
         self.groups.fetch_add(groups as u64, Relaxed);
     }
 
-    /// Whether a group of a morsel has several rows on average, so far.
+    /// Whether a group of a morsel has had several rows on average so far.
     fn are_reduced(&self) -> bool {
         let (rows, groups) = (self.sampled.load(Relaxed), self.groups.load(Relaxed));
         rows < SAMPLE || 2 * groups <= rows

@@ -1,4 +1,4 @@
-//! Right rows in memory, an index of them on each device that looks keys up, and which of them are found there.
+//! Right rows in memory, an index of them on each device, and which of them have a match there.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,12 +18,12 @@ use crate::keys::{Column, Keys};
 pub(super) struct RightRows {
     pub(super) columns: Vec<Column>,
     keys: Keys,
-    /// Of the columns that come out.
+    /// The lengths of the columns in the result.
     pub(super) lengths: Lengths,
 }
 
 impl RightRows {
-    /// Of which the columns at these places come out.
+    /// Rows of which the result has the columns with these indices.
     pub(super) fn new(side: &Side, batches: Vec<RecordBatch>, shown: &[usize]) -> Result<Self> {
         let columns = side.columns(batches)?;
         let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
@@ -36,7 +36,7 @@ impl RightRows {
 pub(super) struct Indexed<'a> {
     pub(super) rows: &'a RightRows,
     pub(super) index: RightKeys,
-    /// Which of them a left row has found here, where that matters: a bit for each row. Threads set bits at the same time.
+    /// A bit per row that has a match on this device, if that is needed. Threads set bits concurrently.
     seen: Option<Vec<AtomicU64>>,
 }
 
@@ -48,19 +48,20 @@ impl<'a> Indexed<'a> {
         Ok(Indexed { rows, index, seen })
     }
 
-    /// Notes that left rows have found these.
+    /// Marks these rows as matched.
     pub(super) fn see(&self, rows: &[u32]) {
         let Some(seen) = &self.seen else { return };
         for row in rows.iter().filter(|&&row| row != NO_ROW).map(|&row| row as usize) {
             let (word, bit) = (&seen[row / WORD], 1 << (row % WORD));
-            // A load first: most rows of frequent keys are noted already, and a write would take the line from other threads.
+            // A load first: most rows of frequent keys are marked already, and a write would take the cache line from
+            // other threads.
             if word.load(Relaxed) & bit == 0 {
                 word.fetch_or(bit, Relaxed);
             }
         }
     }
 
-    /// The rows that no left row has found on any of these devices, where they are part of the result.
+    /// The rows without a match on any of these devices, if the result has them.
     pub(super) fn unseen(of_devices: &[Indexed<'_>]) -> Vec<u32> {
         let seen: Vec<&[AtomicU64]> = of_devices.iter().filter_map(|of| of.seen.as_deref()).collect();
         let rows = if seen.is_empty() { 0 } else { of_devices[0].rows.keys.len() };

@@ -1,8 +1,8 @@
-//! Batches in a temporary file: written one behind the other, read back one by one.
+//! Batches in a temporary file, written one after the other, and read one by one.
 //!
 //! ```text
 //! file     block | block | ..       each block a batch, as a stream of Arrow IPC without its schema
-//! Block    where it is, and how many rows it has
+//! Block    its position, and its number of rows
 //! ```
 //!
 //! All blocks have one schema, which is kept in memory: of many columns it is as long as a block.
@@ -25,17 +25,17 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::DataType;
-use arrow_select::take::take_record_batch;
 
 use super::{memory, row_bytes};
 use crate::error::{Error, Result};
+use crate::take::take_batch;
 
 /// A temporary file of batches.
 pub(super) struct Spill {
     file: File,
     folder: PathBuf,
     end: AtomicU64,
-    /// The message with which a stream of such batches begins.
+    /// The schema message at the start of a stream of such batches.
     schema: OnceLock<Buffer>,
 }
 
@@ -48,16 +48,16 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Bytes in the file, which are about those in memory.
+    /// Bytes in the file, about as many as in memory.
     pub(super) fn bytes(&self) -> u64 {
         self.length as u64
     }
 }
 
-/// A batch as it is stored in a file.
+/// A batch in the format of the file.
 pub(super) struct Encoded {
     bytes: Vec<u8>,
-    /// Where the batch begins, behind its schema.
+    /// The start of the batch, after its schema.
     start: usize,
     rows: usize,
 }
@@ -75,7 +75,7 @@ impl Encoded {
 }
 
 impl Spill {
-    /// An empty one, in this folder.
+    /// An empty file in this folder.
     pub(super) fn new(folder: &Path) -> Result<Spill> {
         let failed = |source| koel::Error::Spill { folder: folder.into(), source };
         Ok(Spill {
@@ -86,7 +86,7 @@ impl Spill {
         })
     }
 
-    /// Bytes that were written.
+    /// The number of bytes written.
     pub(super) fn bytes(&self) -> u64 {
         self.end.load(Relaxed)
     }
@@ -101,7 +101,7 @@ impl Spill {
     }
 
     pub(super) fn read(&self, block: &Block) -> Result<RecordBatch> {
-        // Aligned, so that columns need not be copied once more.
+        // Aligned, so that columns need not be copied again.
         let words = block.length.div_ceil(size_of::<u128>());
         let mut bytes = memory::reserved::<u128>(words)?;
         bytes.resize(words, 0);
@@ -121,7 +121,7 @@ impl Spill {
     }
 }
 
-/// Fills some memory from a place of a file.
+/// Reads from a position of a file.
 fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         #[cfg(unix)]
@@ -143,7 +143,7 @@ fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> 
     Ok(())
 }
 
-/// Writes to a place of a file.
+/// Writes at a position of a file.
 fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         #[cfg(unix)]
@@ -165,20 +165,20 @@ fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Other systems have no files that several threads read.
+/// Files that several threads can read are not supported on other systems.
 #[cfg(not(any(unix, windows)))]
 fn unsupported(_: &File) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The same rows in memory of their own.
+/// A copy of the rows, which does not share buffers.
 pub(super) fn copied(batch: &RecordBatch) -> Result<RecordBatch> {
     memory::check(row_bytes(batch) as u64)?;
     let rows: UInt32Array = (0..batch.num_rows() as u32).collect::<Vec<_>>().into();
-    compact(&take_record_batch(batch, &rows)?)
+    compact(&take_batch(batch, &rows)?)
 }
 
-/// The batch without what it does not use: views of text share buffers, which would be written with each batch.
+/// The batch without unused data: views of text share buffers, which would be written with each batch.
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         match column.data_type() {

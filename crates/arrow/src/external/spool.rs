@@ -1,4 +1,4 @@
-//! A table in a temporary file: written once, read as often as need be.
+//! A table in a temporary file: written once, read any number of times.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -7,7 +7,7 @@ use super::spill::{Block, Encoded, Spill};
 use super::{Batches, Limit, Morsel};
 use crate::error::{Error, Result};
 
-/// Batches in a temporary file, which is gone with this.
+/// Batches in a temporary file, which is removed when this is dropped.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Spooled {
 }
 
 impl Spooled {
-    /// For batches of this schema, in the limit's folder.
+    /// An empty file for batches of this schema, in the limit's folder.
     ///
     /// # Errors
     /// [`koel::Error::Spill`].
@@ -35,7 +35,7 @@ impl Spooled {
         Ok(Spooled { schema: SchemaRef::clone(schema), spill: Spill::new(limit.folder())?, blocks: Vec::new() })
     }
 
-    /// One batch more.
+    /// Appends a batch.
     ///
     /// # Errors
     /// [`koel::Error::Spill`], or what Arrow reports.
@@ -44,12 +44,12 @@ impl Spooled {
         Ok(())
     }
 
-    /// All batches, in their order.
+    /// All batches, in order.
     pub fn read(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         self.blocks.iter().map(|block| self.spill.read(block))
     }
 
-    /// The same, as a table of a join or of groups. Each batch is a morsel.
+    /// As [`read`](Self::read), as the table of a join or a grouping. Each batch is a morsel.
     pub fn batches<'a, E: From<Error> + 'a>(&'a self) -> Batches<'a, E> {
         let morsel = move |block: &'a Block| -> std::result::Result<Morsel<'a, E>, E> {
             Ok(Box::new(move |take| take(self.spill.read(block)?)))

@@ -1,4 +1,4 @@
-//! Under every limit the result is that of memory, row for row.
+//! Under every limit the result equals that in memory, row for row.
 
 use std::slice;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
 
-/// Of a part that holds some 150 rows, of one that holds thousands, and of all.
+/// Limits for a part of some 150 rows, for one of thousands, and for all rows.
 pub(super) const LIMITS: [u64; 3] = [60_000, 1_000_000, 1 << 40];
 /// The same, and none: each batch is a part.
 const ALL_LIMITS: [u64; 4] = [1, 60_000, 1_000_000, 1 << 40];
@@ -92,7 +92,7 @@ pub(super) fn whole(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch 
     concat_batches(schema, batches).expect("one schema")
 }
 
-/// Groups by the first column, as they first appear.
+/// Groups by the first column, in order of first occurrence.
 pub(super) fn first_seen<'a>(device: &'a Any, aggregates: &'a [Of], limit: &'a Limit) -> GroupBy<'a> {
     let (order, nulls) = (IdOrder::FirstSeen, NullKeys::Group);
     GroupBy { devices: slice::from_ref(device), by: &[0], aggregates, order, nulls, limit, watch: &|_| () }
@@ -108,7 +108,7 @@ pub(super) fn grouped(group_by: &GroupBy<'_>, table: &RecordBatch, rows: usize) 
     Ok(whole(&group_by.schema(&table.schema())?, &found))
 }
 
-/// What a join in memory gives.
+/// The result of a join in memory.
 pub(super) fn expected(left: &RecordBatch, right: &RecordBatch, join: &Join<'_>) -> Result<Vec<ArrayRef>> {
     let (left_keys, right_keys): (Vec<usize>, Vec<usize>) = join.on.iter().copied().unzip();
     let rows = crate::join(&join.devices[0], &keys(left, &left_keys), &keys(right, &right_keys), join.how, join.nulls)?;
@@ -172,13 +172,13 @@ fn check_join(left: &RecordBatch, right: &RecordBatch, on: &[(usize, usize)], li
 }
 
 #[test]
-fn joins_are_those_of_memory() -> Result<()> {
+fn joins_under_a_limit_equal_joins_in_memory() -> Result<()> {
     let none = table(1, 0, 1, 0);
     for (left, right) in [
         (table(1, 3000, 2000, 0), table(2, 6000, 2000, 0)),
-        // One left key that the right side has once or so.
+        // One left key, which occurs about once on the right side.
         (table(3, 3000, 6000, 5), table(4, 6000, 6000, 0)),
-        // One right key that does not fit.
+        // One right key that does not fit in memory.
         (table(5, 600, 20_000, 0), table(6, 6000, 6000, 6)),
         (table(7, 3000, 500, 0), none.clone()),
         (none, table(8, 6000, 500, 0)),
@@ -189,10 +189,10 @@ fn joins_are_those_of_memory() -> Result<()> {
 }
 
 #[test]
-fn joins_by_several_columns_and_types_are_those_of_memory() -> Result<()> {
+fn joins_by_several_columns_and_types_equal_joins_in_memory() -> Result<()> {
     let (left, right) = (table(9, 2000, 300, 0), table(10, 5000, 3000, 1));
     check_join(&left, &right, &[(1, 1), (0, 0)], &LIMITS)?;
-    // The right key is narrower, and text in a dictionary.
+    // The right key is narrower, and text is in a dictionary.
     let narrow = right.column(0);
     let narrow: Int32Array = arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(narrow)
         .unary_opt(|key| i32::try_from(key).ok());
@@ -226,7 +226,7 @@ fn joins_by_several_columns_and_types_are_those_of_memory() -> Result<()> {
     Ok(())
 }
 
-/// Every aggregate of every kind of value.
+/// Every aggregate of every type of value.
 pub(super) fn wanted() -> Vec<Of> {
     let of = |function, column| Of { function, column: Some(column), name: format!("{function:?} {column}") };
     let mut all = vec![Of { function: Function::Count, column: None, name: "rows".into() }];
@@ -241,7 +241,7 @@ pub(super) fn wanted() -> Vec<Of> {
     all
 }
 
-/// A table with decimals behind all columns.
+/// A table with decimals after all other columns.
 pub(super) fn with_decimals(table: &RecordBatch) -> RecordBatch {
     let decimals: Decimal128Array =
         (0..table.num_rows()).map(|row| (row % 5 > 0).then_some(10_i128.pow(29) * (row as i128 - 300))).collect();
@@ -301,7 +301,7 @@ fn check_groups(table: &RecordBatch, by: &[usize], limits: &[u64]) -> Result<()>
 }
 
 #[test]
-fn groups_are_those_of_memory() -> Result<()> {
+fn groups_under_a_limit_equal_groups_in_memory() -> Result<()> {
     check_groups(&with_decimals(&table(11, 5000, 1000, 0)), &[0], &LIMITS)?;
     check_groups(&with_decimals(&table(12, 5000, 4000, 6)), &[1], &LIMITS)?;
     check_groups(&with_decimals(&table(13, 3000, 40, 9)), &[0, 2], &LIMITS)?;
@@ -324,9 +324,9 @@ fn aggregates_of_no_column_count_rows() -> Result<()> {
     Ok(())
 }
 
-/// Lists of names in a dictionary, and of views; texts of which a batch has more than a limit.
+/// Lists of names in a dictionary, and of views; texts of which a batch exceeds the limit.
 #[test]
-fn lists_and_long_texts_go_to_files_and_back() -> Result<()> {
+fn lists_and_long_texts_are_spilled_and_read_back() -> Result<()> {
     use arrow_array::builder::{ListBuilder, StringDictionaryBuilder, StringViewBuilder};
     let rows = 3000;
     let mut names = ListBuilder::new(StringDictionaryBuilder::<Int32Type>::new());
@@ -373,6 +373,39 @@ fn lists_and_long_texts_go_to_files_and_back() -> Result<()> {
     let rows: arrow_array::UInt32Array = (0..9000).map(|row| row / 3).collect::<Vec<_>>().into();
     let names = flat(&arrow_select::take::take(table.column(1), &rows, None)?)?;
     assert!(all[0].column(0) == &names);
+    Ok(())
+}
+
+/// Seven rows of values without bytes, many times each.
+#[test]
+fn values_without_bytes_go_to_files_and_back() -> Result<()> {
+    let rows = 3000;
+    let key: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row * 7 % rows)));
+    let numbers: arrow_array::UInt32Array = (0..rows as u32).map(|row| row % 7).collect::<Vec<_>>().into();
+    let columns = crate::take::tests::without_bytes();
+    let columns: Vec<ArrayRef> = columns.iter().map(|of| Ok(crate::take(of, &numbers)?)).collect::<Result<_>>()?;
+    let named = columns.iter().enumerate().map(|(at, column)| (format!("c{at}"), Arc::clone(column), true));
+    let table = RecordBatch::try_from_iter_with_nullable([("key".into(), key, false)].into_iter().chain(named))?;
+    let (device, limit) = (device(), Limit::new(60_000));
+    let outputs: Vec<Output> = (1..=columns.len()).map(Output::Left).chain([Output::Right(1)]).collect();
+    let join = Join {
+        devices: slice::from_ref(&device),
+        on: &[(0, 0)],
+        how: JoinKind::Left,
+        nulls: NullEquality::NothingEquals,
+        columns: &outputs,
+        limit: &limit,
+        watch: &|_| (),
+    };
+    let mut found = Vec::new();
+    let sizes = join.run(batches(&table, 500), batches(&table, 700), |batch| {
+        found.push(batch);
+        Ok::<_, Error>(())
+    })?;
+    assert!(sizes.spilled > 0);
+    let found = whole(&join.schema(&table.schema(), &table.schema())?, &found);
+    assert_eq!(&found.columns()[..columns.len()], &columns[..]);
+    assert_eq!(found.column(columns.len()), &columns[0]);
     Ok(())
 }
 
@@ -440,7 +473,7 @@ fn errors_of_tables_and_of_takers_end_the_work() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_rows_are_read() {
+fn invalid_arguments_are_refused_before_rows_are_read() {
     let device = device();
     let none = table(16, 0, 1, 0);
     let unread = |schema: &RecordBatch| {

@@ -4,19 +4,15 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::records::ROW;
 use super::{BYTE_ORDER_MARK, HEAD};
 use crate::cut::whole_rows;
+use crate::tables::read::csv::LONGEST;
 
 /// Bytes of a piece, which one thread parses.
 const PIECE: usize = 256 << 10;
 /// Pieces of a block for each thread, and the most threads that get some.
 const PIECES: usize = 4;
 const THREADS: usize = 64;
-
-/// Bytes of text in which a row ends, or is too long: in quotes there may be twice as many as in the row, and
-/// separators.
-const LONGEST: usize = 4 * ROW;
 
 /// Cuts what a reader gives.
 pub(super) struct Blocks<R> {
@@ -36,11 +32,11 @@ pub(super) struct Blocks<R> {
 }
 
 /// Some text.
-pub(super) enum Block<'a, R> {
+pub(super) enum Block<'a> {
     /// Rows, in pieces of whole ones.
     Rows(Vec<&'a [u8]>),
-    /// A row that seems to have no end, and what follows.
-    Endless(io::Chain<&'a [u8], &'a mut R>),
+    /// A row that is too long.
+    Endless,
 }
 
 impl<R: BufRead> Blocks<R> {
@@ -56,7 +52,7 @@ impl<R: BufRead> Blocks<R> {
     ///
     /// # Errors
     /// Those of the reader, behind all rows that came before them.
-    pub(super) fn next(&mut self) -> io::Result<Option<Block<'_, R>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Block<'_>>> {
         self.text.drain(..self.used);
         self.used = 0;
         loop {
@@ -85,8 +81,7 @@ impl<R: BufRead> Blocks<R> {
                 return Ok((!self.text.is_empty()).then(|| Block::Rows(vec![&self.text])));
             }
             if self.text.len() > LONGEST {
-                self.used = self.text.len();
-                return Ok(Some(Block::Endless(self.text.chain(&mut self.reader))));
+                return Ok(Some(Block::Endless));
             }
         }
     }

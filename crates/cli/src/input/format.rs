@@ -9,7 +9,7 @@ pub(super) enum Format {
     Npy,
     Fasta,
     Fastq,
-    /// Parquet and Arrow IPC, also packed by zstd: named columns.
+    /// Parquet and Arrow IPC: named columns.
     Table,
     /// Columns.
     Text {
@@ -24,9 +24,7 @@ impl Format {
             return Ok(Format::Npy);
         }
         // Behind the last one, of a stream of Arrow, is the length of a message.
-        if [&b"PAR1"[..], b"PARE", b"ARROW1", b"FEA1", b"\x28\xb5\x2f\xfd", b"\xff\xff\xff\xff"]
-            .iter()
-            .any(|begin| head.starts_with(begin))
+        if [&b"PAR1"[..], b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"].iter().any(|begin| head.starts_with(begin))
         {
             return Ok(Format::Table);
         }
@@ -49,7 +47,7 @@ impl Format {
         }
         if head.contains(&0) {
             return Err(name.fail(
-                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also compressed by gzip, and tables by zstd",
+                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also compressed by gzip or zstd",
             ));
         }
         let mut lines = text.split(|&byte| byte == b'\n');

@@ -32,9 +32,9 @@ impl<'a> Inputs<'a> {
         Ok(Inputs(inputs))
     }
 
-    /// Refuses options that mean nothing to them.
-    pub fn check(&self, options: &ReadOptions) -> Result<()> {
-        options.check(&self.0.iter().collect::<Vec<_>>())
+    /// Returns an error for options that apply to none of the files of `all`.
+    pub fn check(all: &[&Inputs<'_>], options: &ReadOptions) -> Result<()> {
+        options.check(&all.iter().flat_map(|inputs| &inputs.0).collect::<Vec<_>>())
     }
 
     /// Whether they are FASTA or FASTQ, whose keys are k-mers.

@@ -1,8 +1,14 @@
 //! Fields of letters of DNA and RNA, as keys: [`koel::layout::kmers`] says which.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, FixedSizeBinaryArray, StringArray};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
+use arrow_schema::DataType;
 use koel::KeyType;
 use koel::layout::kmers::{Base, MOST, canonical, reverse_complement};
 
+use crate::failure::{Failure, Result};
 use crate::number::Number;
 
 /// The maximum number of letters of a 32-bit key, which is also the default number of letters.
@@ -23,7 +29,7 @@ pub(super) fn are_meant(field: &[u8], k: u32) -> bool {
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
+pub(super) fn kmer(letters: &[u8], k: u32) -> std::result::Result<u64, String> {
     debug_assert!((1..=MOST).contains(&k));
     if letters.len() != k as usize {
         return Err(format!("has {} letters, and the k-mers of the table have {k}", letters.len()));
@@ -38,7 +44,7 @@ pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
 ///
 /// # Errors
 /// Why not, and what to do.
-pub(super) fn check(key: Number, key_type: KeyType) -> Result<(), String> {
+pub(super) fn check(key: Number, key_type: KeyType) -> std::result::Result<(), String> {
     let (KeyType::Kmers { k } | KeyType::CanonicalKmers { k }) = key_type else { return Ok(()) };
     let Some(bits) = u64::try_from(key).ok().filter(|&bits| of_kmer(bits.into(), k).is_some()) else {
         return Err(format!("{key} is not a k-mer of {k} letters: give --kmer K for those of K letters"));
@@ -55,9 +61,36 @@ pub(super) fn check(key: Number, key_type: KeyType) -> Result<(), String> {
 }
 
 /// The letters of a k-mer, if it is one of `k` letters.
-pub fn of_kmer(key: Number, k: u32) -> Option<impl Iterator<Item = u8>> {
+fn of_kmer(key: Number, k: u32) -> Option<impl Iterator<Item = u8>> {
     let key = u64::try_from(key).ok().filter(|key| k == MOST || key >> (2 * k) == 0)?;
     Some((0..k).rev().map(move |place| b"ACGT"[(key >> (2 * place)) as usize & 3]))
+}
+
+/// K-mers as a column of text, or of bytes with zeros under nulls.
+///
+/// # Errors
+/// If a key is not a k-mer of `k` letters.
+pub(crate) fn column(keys: impl Iterator<Item = Option<Number>>, k: u32, data_type: &DataType) -> Result<ArrayRef> {
+    let is_text = *data_type == DataType::Utf8;
+    let (mut bytes, mut has_key) = (Vec::new(), Vec::new());
+    for key in keys {
+        match key {
+            Some(key) => bytes.extend(of_kmer(key, k).ok_or_else(|| {
+                Failure::Input(format!("the key {key} is not a k-mer of {k} letters: omit --letters"))
+            })?),
+            None if is_text => {}
+            None => bytes.extend(std::iter::repeat_n(0, k as usize)),
+        }
+        has_key.push(key.is_some());
+    }
+    let lengths = has_key.iter().map(|&has_key| if has_key { k as usize } else { 0 });
+    let (offsets, bytes) = (OffsetBuffer::from_lengths(lengths), Buffer::from(bytes));
+    let nulls = Some(NullBuffer::from(has_key)).filter(|nulls| nulls.null_count() > 0);
+    let column: std::result::Result<ArrayRef, _> = match is_text {
+        true => StringArray::try_new(offsets, bytes, nulls).map(|texts| Arc::new(texts) as ArrayRef),
+        false => FixedSizeBinaryArray::try_new(k as i32, bytes, nulls).map(|texts| Arc::new(texts) as ArrayRef),
+    };
+    Ok(column.map_err(koel_arrow::Error::from)?)
 }
 
 #[cfg(test)]

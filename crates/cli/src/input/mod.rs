@@ -1,20 +1,22 @@
 //! Reads keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables. The format is detected by the first
-//! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip, and tables by zstd.
+//! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip or zstd.
 //!
-//! Everything is streamed: what is held of a file is a buffer of 64 KiB, of text a block of 1 MiB a thread
-//! (`blocks.rs`) with its numbers, up to eight times as much, and the numbers that the caller keeps. Tables, of which
-//! columns are named (`table.rs`), are the exception: they are read as wholes. Readers check each number against its
-//! column's type, or against those that came before it, because they know where it stands.
+//! Text and sequences are streamed: in memory are a buffer of 64 KiB, of text a block of 1 MiB per thread (`blocks.rs`)
+//! with its numbers, up to eight times as much, and the numbers that the caller keeps. `.npy` and named columns are read
+//! by `tables::read` (`table.rs`). Readers check each number against its column's type, or against those before it,
+//! because they know its row.
 
 mod batch;
 mod blocks;
 mod columns;
 mod format;
-mod gzip;
 mod inputs;
 mod letters;
-mod npy;
+#[cfg(test)]
+mod npy_tests;
 mod options;
+#[cfg(test)]
+mod packed_tests;
 mod places;
 mod records;
 mod spooled;
@@ -30,15 +32,18 @@ use koel::layout::sequences::{Sequences, Unread, fasta, fastq};
 
 use super::failure::{Failure, Result};
 use super::number::Type;
+use super::tables::TableReading;
+use super::tables::read::Source;
+use super::tables::read::packed::Packing;
 use super::{progress, text};
+use crate::progress::Position;
 use batch::Batch;
 use format::Format;
 use window::Windows;
 
 pub use batch::{Pairs, Sink};
 pub use inputs::{Inputs, note_types, paths};
-pub use letters::of_kmer as letters_of;
-pub(crate) use npy::header as npy_header;
+pub(crate) use letters::column as letters_column;
 pub use options::{Header, OtherLetters, ReadOptions};
 pub use places::Places;
 pub(crate) use spooled::Spooled;
@@ -93,7 +98,7 @@ pub struct Input<'a> {
     /// Bytes, where the system knows them.
     length: Option<u64>,
     /// How many of them were read, of a packed file, where others come out.
-    position: Option<gzip::Position>,
+    position: Option<Position>,
     reader: Box<dyn BufRead + 'a>,
 }
 
@@ -119,13 +124,13 @@ impl<'a> Input<'a> {
     fn named(mut reader: impl Read + 'a, name: Name) -> Result<Input<'a>> {
         let head = name.head(&mut reader)?;
         let reader = Cursor::new(head.clone()).chain(reader);
-        if !gzip::is_packed(&head) {
-            return Input::unpacked(head, reader, name);
-        }
-        let (mut reader, position) = gzip::unpacked(reader);
+        let Some(packing) = Packing::of(&head) else { return Input::unpacked(head, reader, name) };
+        let (reader, position) = progress::counted(reader);
+        let unpacked = packing.reader(BufReader::with_capacity(HEAD, reader));
+        let mut reader = unpacked.map_err(|error| name.io(&error))?;
         let head = name.head(&mut reader)?;
-        if gzip::is_packed(&head) {
-            return Err(name.fail("this is compressed by gzip twice: decompress it once, with `gzip -dc`"));
+        if Packing::of(&head).is_some() {
+            return Err(name.fail("this is packed twice: unpack it once"));
         }
         let reader = Cursor::new(head.clone()).chain(reader);
         Ok(Input { position: Some(position), ..Input::unpacked(head, reader, name)? })
@@ -175,13 +180,12 @@ impl<'a> Input<'a> {
 
     /// Hands on its rows; a sentence says what was skipped.
     fn rows(self, options: &ReadOptions, want: Want, batch: &mut Batch<'_>) -> Result<Option<String>> {
-        if options.key.is_some() || self.format == Format::Table {
-            return table::read(self.reader, &self.name, options, want, batch).map(|()| None);
+        if options.key.is_some() || matches!(self.format, Format::Table | Format::Npy) {
+            return table::read(&self.into_source(options)?, options, want, batch).map(|()| None);
         }
         match self.format {
-            // It is read above.
-            Format::Table => Ok(None),
-            Format::Npy => npy::read(self.reader, &self.name, options, want, batch).map(|()| None),
+            // They are read above.
+            Format::Table | Format::Npy => Ok(None),
             Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, batch).map(|()| None)
             }
@@ -191,6 +195,17 @@ impl<'a> Input<'a> {
                 records_of(format, reader, &name, &mut windows)?;
                 Ok(windows.report())
             }
+        }
+    }
+}
+
+impl Input<'_> {
+    /// The file as a table: a file is read from the disk, and others into memory, or into a temporary file.
+    fn into_source(self, options: &ReadOptions) -> Result<Source> {
+        let reading = TableReading { header: options.header, text: options.text.clone(), spool: options.spool };
+        match self.length {
+            Some(_) => Source::open(&self.name.0, &reading),
+            None => Source::of_reader(&self.name, self.reader, &reading),
         }
     }
 }

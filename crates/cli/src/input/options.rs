@@ -63,6 +63,9 @@ pub struct ReadOptions {
     /// The option that names the columns of a key of any type, of commands that have one.
     #[arg(skip)]
     pub names_key: Option<&'static str>,
+    /// Whether what can be read only once is written to a temporary file instead of being kept in memory.
+    #[arg(skip)]
+    pub spool: bool,
     /// What values are; set by commands that have values.
     #[arg(skip)]
     pub values: Option<Type>,

@@ -66,8 +66,8 @@ impl Places {
     /// The name of the record in which a window is, and the window's offset there.
     ///
     /// # Errors
-    /// If no window begins at this place.
-    pub fn at(&self, place: Number) -> Result<(&[u8], u64)> {
+    /// If no window begins at this place, or the name is not UTF-8.
+    pub fn at(&self, place: Number) -> Result<(&str, u64)> {
         let found = u64::try_from(place).ok().and_then(|place| {
             let behind = self.records.partition_point(|record| record.letters <= place);
             let i = behind.checked_sub(1)?;
@@ -76,13 +76,15 @@ impl Places {
             let fits = place + u64::from(self.k) <= end;
             fits.then(|| (&self.names[begin.name..name_end], place - begin.letters))
         });
-        found.ok_or_else(|| {
+        let (name, offset) = found.ok_or_else(|| {
             Failure::Input(format!(
                 "--places: no k-mer of {} letters begins at the value {place} in {}: these are not the files that the \
                  table was built from, or not in their order",
                 self.k, self.shown
             ))
-        })
+        })?;
+        let not_text = || Failure::Input(format!("--places {}: the name of a record is not UTF-8", self.shown));
+        Ok((std::str::from_utf8(name).map_err(|_| not_text())?, offset))
     }
 }
 
@@ -116,8 +118,7 @@ mod tests {
         std::fs::write(&paths[0], ">one first\nACG\nT\n>empty\n>two\nACGNA\n").expect("a file");
         std::fs::write(&paths[1], "@three,x\nACGT\n+\nIIII\n").expect("a file");
         let places = Places::read(&paths, 3).unwrap_or_else(|failure| panic!("{failure}"));
-        let at =
-            |place: Number| places.at(place).map(|(name, offset)| (String::from_utf8_lossy(name).into_owned(), offset));
+        let at = |place: Number| places.at(place).map(|(name, offset)| (name.to_owned(), offset));
         for (place, name, offset) in
             [(0, "one", 0), (1, "one", 1), (4, "two", 0), (9, "three,x", 0), (10, "three,x", 1)]
         {

@@ -42,7 +42,8 @@ impl Spooled {
         let columns = [Column { named: None, span: Span::EMPTY }; 2];
         let mut rows = Spooled { file: BufWriter::with_capacity(1 << 20, file), columns, rows: 0 };
         let shown = inputs.shown();
-        inputs.read(options, want, &mut rows)?;
+        let options = ReadOptions { spool: true, ..options.clone() };
+        inputs.read(&options, want, &mut rows)?;
         rows.file.flush().map_err(spill)?;
         note_types(&shown, rows.columns.map(|column| column.named.is_none().then(|| column.kind())));
         Ok(rows)

@@ -1,4 +1,4 @@
-//! Columns of a table, Parquet, Arrow IPC, CSV, TSV or `.npy`, as keys and values: `--key NAME --value NAME`.
+//! Columns of a table as keys and values: `--key NAME --value NAME`. Without names, the first one or two columns of `.npy`.
 //!
 //! ```text
 //! whole numbers of up to 64 bits    themselves, of the column's type; of text the narrowest type that holds all
@@ -7,11 +7,11 @@
 //! two key columns of 32 bits        the first one is the upper half of a key of 64 bits
 //! ```
 
-use std::io::BufRead;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use koel_arrow::Column;
 
@@ -20,32 +20,28 @@ use crate::failure::{Failure, Result};
 use crate::number::{Number, Type};
 use crate::options::names;
 use crate::tables::TableReading;
-use crate::tables::read::Source;
+use crate::tables::read::{Source, wanted};
+
+/// Rows whose numbers are in memory at a time: few, so that they stay in a cache.
+const PIECE: usize = 1 << 12;
 
 /// Reads the columns that `options` name into a sink.
-pub(super) fn read(
-    mut reader: impl BufRead,
-    name: &Name,
-    options: &ReadOptions,
-    want: Want,
-    sink: &mut Batch<'_>,
-) -> Result<()> {
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).map_err(|error| name.io(&error))?;
-    let reading = TableReading { header: options.header, text: options.text.clone(), spool: false };
-    let source = Source::of_bytes(name, bytes, &reading)?;
-    let Some(keys) = &names::all(options.key.as_ref()) else {
-        let (format, there) = (source.format(), source.columns().join(", "));
-        return Err(name.fail(format!("this is {format}: name the column of the key by --key: there are {there}")));
-    };
-    reading.check(&[&source])?;
-    let value = options.value.as_ref().filter(|_| want == Want::Pairs);
+pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, sink: &mut Batch<'_>) -> Result<()> {
+    let name = source.name();
+    let (keys, value) = columns(source, options, want)?;
     let mut wanted = keys.clone();
     // A column may be both.
-    wanted.extend(value.filter(|value| !keys.contains(value)).cloned());
-    let table = source.read(Some(&wanted))?;
-    let at_value = value.and_then(|value| wanted.iter().position(|wanted| wanted == value));
-    let names = Names { file: name, schema: &table.schema, is_text: source.is_text() };
+    wanted.extend(value.clone().filter(|value| !keys.contains(value)));
+    // Arrays are as large as the numbers that are kept.
+    let (schema, batches): (_, Box<dyn Iterator<Item = Result<RecordBatch>>>) = if options.spool || source.is_npy() {
+        let stream = source.stream(Some(&wanted))?;
+        (Arc::clone(stream.schema()), Box::new(stream))
+    } else {
+        let table = source.read(Some(&wanted))?;
+        (table.schema, Box::new(table.batches.into_iter().map(Ok)))
+    };
+    let at_value = value.and_then(|value| wanted.iter().position(|wanted| *wanted == value));
+    let names = Names { file: name, schema: &schema, is_text: source.is_text() };
     let key_type = match keys.len() {
         1 => names.whole(0)?,
         2 => names.halves()?,
@@ -57,16 +53,21 @@ pub(super) fn read(
     };
     sink.begin(name, Named::of(options, Named { keys: key_type, values: value_type, kmers: None }))?;
     let mut row = 0_u64;
-    for batch in &table.batches {
+    for batch in batches {
+        let batch = batch?;
         let plain = |column: &ArrayRef| Ok(Column::new("", column.clone()).plain()?.chunks()[0].clone());
         let columns = batch.columns().iter().map(plain).collect::<koel_arrow::Result<Vec<ArrayRef>>>()?;
         let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
-        let numbers: Vec<Vec<Number>> = columns.iter().map(numbers).collect();
+        let mut numbers: Vec<Vec<Number>> = Vec::new();
         for i in 0..batch.num_rows() {
-            let number = |column: &Vec<Number>| column[i];
+            if i % PIECE == 0 {
+                let length = PIECE.min(batch.num_rows() - i);
+                numbers = columns.iter().map(|column| numbers_of(&column.slice(i, length))).collect();
+            }
+            let number = |column: &Vec<Number>| column[i % PIECE];
             if let Some(null) = nulls.iter().position(|nulls| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i))) {
                 if !options.skip_nulls {
-                    let column = table.schema.field(null).name();
+                    let column = schema.field(null).name();
                     let advice = "drop rows with nulls by --skip-nulls";
                     return Err(name.fail(format!("row {row}, column {column}: a null is not a number: {advice}")));
                 }
@@ -92,6 +93,31 @@ pub(super) fn read(
         }
     }
     Ok(())
+}
+
+/// The names of the columns of the key, and of the value if one is requested and there.
+fn columns(source: &Source, options: &ReadOptions, want: Want) -> Result<(Vec<String>, Option<String>)> {
+    let (name, there) = (source.name(), source.columns());
+    let value = |value: Option<&str>| value.filter(|_| want == Want::Pairs).map(str::to_owned);
+    match (names::all(options.key.as_ref()), &there[..]) {
+        (Some(keys), _) => {
+            let reading = TableReading { header: options.header, text: options.text.clone(), spool: options.spool };
+            reading.check(&[source])?;
+            Ok((keys, value(options.value.as_deref())))
+        }
+        (None, [key, rest @ ..]) if source.is_npy() && (rest.len() < 2 || want == Want::Keys) => {
+            Ok((vec![(*key).to_owned()], value(rest.first().copied())))
+        }
+        (None, _) if source.is_npy() => {
+            let (count, there) = (there.len(), wanted::listed(&there));
+            let other = options.names_key.map_or(String::new(), |key| format!(", or the columns of the key by {key}"));
+            Err(name.fail(format!("there are {count} columns, {there}: name two by --key and --value{other}")))
+        }
+        (None, _) => {
+            let (format, there) = (source.format(), there.join(", "));
+            Err(name.fail(format!("this is {format}: name the column of the key by --key: there are {there}")))
+        }
+    }
 }
 
 /// Columns, and what is said of them.
@@ -164,7 +190,7 @@ fn type_of(data_type: &DataType) -> Option<Type> {
 }
 
 /// The numbers of a column, of a type that has some; what stands under a null is any.
-fn numbers(array: &ArrayRef) -> Vec<Number> {
+fn numbers_of(array: &ArrayRef) -> Vec<Number> {
     fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Vec<Number> {
         array
             .as_primitive_opt::<T>()

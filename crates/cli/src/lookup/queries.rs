@@ -22,6 +22,7 @@ impl<'a> Queries<'a> {
     /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
     pub(super) fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
         let (key_type, mut reading) = (info.key_type, args.reading.clone());
+        reading.spool = args.memory.is_some();
         let are = if args.reverse {
             "the queries of --reverse are ids, which are numbers".into()
         } else {
@@ -52,7 +53,7 @@ impl<'a> Queries<'a> {
             _ => {}
         }
         let inputs = Inputs::open(&args.queries)?;
-        inputs.check(&reading)?;
+        Inputs::check(&[&inputs], &reading)?;
         reading.check_value(false)?;
         if inputs.has_sequences() && reading.kmer.is_none() {
             let advice = if are_numbers { build_anew(None) } else { "give numbers, as CSV, TSV or .npy".into() };
@@ -60,8 +61,8 @@ impl<'a> Queries<'a> {
         }
         let k = k_of(key_type);
         args.output.check_letters(k)?;
-        if args.writes_array() && reading.keys.is_none() && inputs.is_text() {
-            // An array has one type, which has to be known before the last query is.
+        if args.writes_types() && reading.keys.is_none() && inputs.is_text() {
+            // A column has one type, which must be known before the last query is.
             reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
         }
         Ok(Queries { inputs, reading, k })

@@ -12,10 +12,10 @@
 use koel::backend::{Runs, bitmap_words};
 use koel::{CompactingTable, Scheme};
 
+use super::rows::{Column, Rows, Shown};
 use super::stored_table::{StoredLists, StoredTable};
 use crate::failure::Result;
 use crate::number::{Number, Type, Word, reserve};
-use crate::output::{Column, Rows, Shown};
 
 /// Values of a multivalue table that are retrieved at a time.
 const VALUES: usize = 1 << 20;
@@ -99,7 +99,7 @@ where
     S::Key: Word,
 {
     fn columns(&self, queries: Shown) -> [Column; 2] {
-        [Column::of("key", queries), Column::maybe(self.name, "found", self.kind)]
+        [Column::of("key", queries), Column::maybe(self.name, Shown::Number(self.kind))]
     }
 
     fn answer(&mut self, queries: &Queried<S::Key>, rows: &mut Rows) -> Result<u64> {
@@ -108,8 +108,8 @@ where
         self.table.get_into(&queries.keys, &mut self.values, &mut self.found)?;
         for (query, place) in queries.iter() {
             match place.filter(|i| self.found[i / 32] >> (i % 32) & 1 == 1) {
-                Some(i) => rows.write(&[query, self.kind.number(self.values[i].into())])?,
-                None => rows.write(&[query])?,
+                Some(i) => rows.write(query, Some(self.kind.number(self.values[i].into())))?,
+                None => rows.write(query, None)?,
             }
         }
         Ok(self.found.iter().map(|word| u64::from(word.count_ones())).sum())
@@ -132,13 +132,13 @@ where
     S::Key: Word,
 {
     fn columns(&self, queries: Shown) -> [Column; 2] {
-        [Column::of("key", queries), Column::Flag("found")]
+        [Column::of("key", queries), Column::of("found", Shown::Flag)]
     }
 
     fn answer(&mut self, queries: &Queried<S::Key>, rows: &mut Rows) -> Result<u64> {
         let found = self.0.contains(&queries.keys)?;
         for (query, place) in queries.iter() {
-            rows.write(&[query, place.is_some_and(|i| found[i]).into()])?;
+            rows.write(query, Some(place.is_some_and(|i| found[i]).into()))?;
         }
         Ok(found.iter().filter(|&&found| found).count() as u64)
     }
@@ -153,15 +153,15 @@ pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Value = u32>>(
 
 impl<B: Runs<S>, S: Scheme<Value = u32>> Queryable<u32> for KeysOfIds<'_, B, S> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
-        [Column::of("id", queries), Column::maybe("key", "found", self.2)]
+        [Column::of("id", queries), Column::maybe("key", self.2)]
     }
 
     fn answer(&mut self, queries: &Queried<u32>, rows: &mut Rows) -> Result<u64> {
         let keys = self.0.keys(&queries.keys)?;
         for (id, place) in queries.iter() {
             match place.and_then(|i| keys[i]) {
-                Some(key) => rows.write(&[id, self.1.of_key(key)])?,
-                None => rows.write(&[id])?,
+                Some(key) => rows.write(id, Some(self.1.of_key(key)))?,
+                None => rows.write(id, None)?,
             }
         }
         Ok(keys.iter().flatten().count() as u64)
@@ -173,13 +173,13 @@ pub(super) struct Counts<'t, K, V>(pub(super) &'t dyn StoredLists<K, V>);
 
 impl<K: Word, V: Word> Queryable<K> for Counts<'_, K, V> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
-        [Column::of("key", queries), Column::of("count", Type::U32)]
+        [Column::of("key", queries), Column::of("count", Shown::Number(Type::U32))]
     }
 
     fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64> {
         let counts = self.0.count(&queries.keys)?;
         for (query, place) in queries.iter() {
-            rows.write(&[query, place.map_or(0, |i| counts[i].into())])?;
+            rows.write(query, Some(place.map_or(0, |i| counts[i].into())))?;
         }
         Ok(counts.iter().filter(|&&count| count > 0).count() as u64)
     }
@@ -190,7 +190,7 @@ pub(super) struct AllValues<'t, K, V>(pub(super) &'t dyn StoredLists<K, V>, pub(
 
 impl<K: Word, V: Word> Queryable<K> for AllValues<'_, K, V> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
-        [Column::of("key", queries), Column::maybe("value", "found", self.1)]
+        [Column::of("key", queries), Column::maybe("value", Shown::Number(self.1))]
     }
 
     fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64> {
@@ -204,16 +204,16 @@ impl<K: Word, V: Word> Queryable<K> for AllValues<'_, K, V> {
                     let Some((query, at)) = queried.next() else { break };
                     match at.filter(|&at| at == place) {
                         Some(at) => (current, hits) = (Some((at, query)), hits + 1),
-                        None => rows.write(&[query])?,
+                        None => rows.write(query, None)?,
                     }
                 }
                 if let Some((_, query)) = current {
-                    rows.write(&[query, self.1.number(value.into())])?;
+                    rows.write(query, Some(self.1.number(value.into())))?;
                 }
             }
             Ok(())
         })?;
-        queried.try_for_each(|(missed, _)| rows.write(&[missed]))?;
+        queried.try_for_each(|(missed, _)| rows.write(missed, None))?;
         Ok(hits)
     }
 }

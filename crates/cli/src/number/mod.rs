@@ -79,17 +79,6 @@ impl Type {
         }
     }
 
-    /// NumPy's code for it.
-    pub fn code(self) -> &'static str {
-        match self {
-            Type::U32 => "<u4",
-            Type::I32 => "<i4",
-            Type::U64 => "<u8",
-            Type::I64 => "<i8",
-            Type::F64 => "<f8",
-        }
-    }
-
     /// 32 or 64.
     pub fn bits(self) -> u32 {
         if matches!(self, Type::U32 | Type::I32) { u32::BITS } else { u64::BITS }

@@ -202,28 +202,9 @@ impl TableOptions {
         Ok(())
     }
 
-    /// The options that were given.
-    pub fn given(&self) -> Vec<&'static str> {
-        let given = [
-            ("scheme", self.scheme.is_some()),
-            ("kind", self.kind != Kind::Canonical),
-            ("load", self.size.load.is_some()),
-            ("capacity", self.size.capacity.is_some()),
-            ("slots", self.size.slots.is_some()),
-            ("seed", self.seed.is_some()),
-        ];
-        let given = given.into_iter().filter_map(|(name, is_given)| is_given.then_some(name));
-        given.chain(self.parameters.given()).collect()
-    }
-
     /// Whether this scheme was requested.
     pub fn is_of(&self, name: &str) -> bool {
         self.scheme.as_deref() == Some(name)
-    }
-
-    /// The seed, where one is given: for `random` the one that was drawn.
-    pub fn seed(&self) -> Option<u64> {
-        self.seed
     }
 
     /// A builder with this size and seed.

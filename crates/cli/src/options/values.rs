@@ -9,8 +9,8 @@ use koel::{Aggregate, Duplicates, IdOrder, JoinKind, Kind};
 
 use crate::failure::{Failure, Result};
 use crate::number::Type;
-use crate::output::form_of;
 use crate::scheme;
+use crate::tables::write::form_of;
 
 /// `--values`, of commands that read values.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -185,14 +185,13 @@ fn of_table(path: PathBuf) -> std::result::Result<PathBuf, String> {
 }
 
 fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
-    // Some commands write fewer formats: `RowOptions` refuses the others.
-    if form_of(&path).is_some() || crate::tables::write::form_of(&path).is_some() {
+    if form_of(&path).is_some() {
         return Ok(path);
     }
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
-        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); \
-         `unique`, `groupby` and `join --on` also write .parquet, .arrow, .arrows, .ndjson, .csv.gz and .csv.zst"
+        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), these also with .gz or \
+         .zst, .parquet, .arrow, .arrows, .ndjson, or .npy (an array)"
     ))
 }
 

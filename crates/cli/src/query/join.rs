@@ -1,4 +1,4 @@
-//! `koel join --on`: rows of two tables whose columns are equal.
+//! `koel join`: rows of two tables whose columns are equal. Rows without names are tables `key,left` and `key,right`.
 //!
 //! ```text
 //! columns    left ones, then right ones without the keys; a right one whose name is taken has the suffix
@@ -23,51 +23,18 @@ use serde_json::json;
 
 use super::columns::{Pieces, batch, schema_of};
 use super::limited::{self, Memory};
-use super::types::both_keys;
-use super::{Loaded, Nulls, On, Picked, Shape, check_distinct, pieces, wanted_columns};
+use super::types::{both_keys, common};
+use super::{Loaded, Nulls, On, Picked, Reading, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
+use crate::input::Inputs;
 use crate::options::TableDevices;
 use crate::options::names::{self, List};
 use crate::output::RowOptions;
 use crate::progress::Progress;
-use crate::tables::TableReading;
 use crate::tables::read::Source;
+use crate::tables::read::rows::{self, KEY, LEFT, Payload, RIGHT};
 use crate::tables::write::{Sink, is_text};
 use crate::text;
-
-/// Options of rows `key,value` only: how they are read, and the table that is built from their keys.
-const KEY_VALUE_OPTIONS: [&str; 30] = [
-    "rows",
-    "key",
-    "value",
-    "skip_nulls",
-    "kmer",
-    "canonical_kmers",
-    "other_letters",
-    "keys",
-    "values",
-    "scheme",
-    "kind",
-    "load",
-    "capacity",
-    "slots",
-    "seed",
-    "functions",
-    "bucket_slots",
-    "hash",
-    "reinsertion",
-    "insertion",
-    "lookup_mode",
-    "reach",
-    "tags",
-    "bits",
-    "height",
-    "iterations",
-    "sequence",
-    "max_ages",
-    "keys_alone",
-    "extent",
-];
 
 /// Which columns are compared, and which are returned.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -78,7 +45,9 @@ pub(crate) struct Options {
     /// Columns whose values are compared, separated by commas, as LEFT=RIGHT if their names differ. The files are
     /// tables in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type.
     #[arg(long, value_name = "NAME,..", value_parser = super::on)]
-    #[arg(conflicts_with_all = KEY_VALUE_OPTIONS)]
+    #[arg(conflicts_with_all = [
+        "rows", "key", "value", "skip_nulls", "kmer", "canonical_kmers", "other_letters", "keys", "values",
+    ])]
     on: Option<Vec<List<On>>>,
     /// Columns of the result [default: all]
     ///
@@ -96,7 +65,12 @@ pub(crate) struct Options {
     pub(crate) memory: Memory,
 }
 
-/// The arguments of `koel join` with --on.
+/// The columns that are compared of rows without names.
+pub(crate) fn keys() -> Vec<On> {
+    vec![On { left: KEY.into(), right: KEY.into() }]
+}
+
+/// What `koel join` does.
 pub(crate) struct Job<'a> {
     /// The files of each side.
     pub(crate) left: &'a [PathBuf],
@@ -104,7 +78,7 @@ pub(crate) struct Job<'a> {
     pub(crate) how: JoinKind,
     pub(crate) on: &'a [On],
     pub(crate) options: &'a Options,
-    pub(crate) reading: &'a TableReading,
+    pub(crate) reading: Reading<'a>,
     pub(crate) output: &'a RowOptions,
     pub(crate) device: &'a TableDevices,
 }
@@ -142,23 +116,18 @@ impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Start the requested number of threads before they read the first file.
         let mut devices = self.device.open()?;
-        let (mut left_source, mut right_source) =
-            (Source::open_all(self.left, self.reading)?, Source::open_all(self.right, self.reading)?);
-        if is_text(self.output.output.as_deref()) {
-            left_source.keep_text(&self.on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
-            right_source.keep_text(&self.on.iter().map(|on| on.right.clone()).collect::<Vec<_>>());
-        }
+        let progress = Progress::line();
+        let (left_source, right_source) = self.sources()?;
         let sources = [&left_source, &right_source];
-        self.reading.check(&sources)?;
         super::check_on(self.on, sources)?;
         if let Some(requested) = self.options.columns() {
             check_distinct("--columns", &requested)?;
         }
+        let shape = Shape::of_join(&left_source, self.output, self.how);
         // Which keys have two types is known when text has been read: until then all may, or none.
-        let progress = Progress::line();
         let is_streamed = self.device.are_several() || limited::join::pays(self, &devices, sources)?;
         if let Some(limit) = self.options.memory.limit(is_streamed) {
-            return limited::join::run(self, &devices, sources, &limit, progress);
+            return limited::join::run(self, &devices, sources, &shape, &limit, progress);
         }
         let device = devices.swap_remove(0);
         let [left_needed, right_needed] = self.needed(sources);
@@ -179,7 +148,7 @@ impl Job<'_> {
         progress.say(format!("looking up {}", text::counted(left.rows() as u64, "row")));
         let start = Instant::now();
         let result = Assembly::of(&outs, &left, &right, self.on)?;
-        let mut sink = Sink::create(self.output.output.as_deref(), &result.schema)?;
+        let mut sink = Sink::create(self.output.output.as_deref(), &shape.schema(&result.schema))?;
         let (mut progress, mut begun) = (Some(progress), None);
         index.join_pieces(
             &left_keys,
@@ -190,7 +159,7 @@ impl Job<'_> {
                 Ok::<(), Failure>(())
             },
             |rows| {
-                pieces::write(&mut sink, rows.len(), &Shape::default(), |range| {
+                pieces::write(&mut sink, rows.len(), &shape, |range| {
                     result.batch(&rows.slice(range.start, range.len()))
                 })
             },
@@ -207,6 +176,31 @@ impl Job<'_> {
             })
         })?;
         Ok(Verdict::Fine)
+    }
+
+    /// The files of both sides.
+    fn sources(&self) -> Result<(Source, Source)> {
+        let (options, payload, is_spooled) = match self.reading {
+            Reading::Named(reading) => {
+                let mut left = Source::open_all(self.left, reading)?;
+                let mut right = Source::open_all(self.right, reading)?;
+                if is_text(self.output.output.as_deref()) {
+                    left.keep_text(&self.on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
+                    right.keep_text(&self.on.iter().map(|on| on.right.clone()).collect::<Vec<_>>());
+                }
+                reading.check(&[&left, &right])?;
+                return Ok((left, right));
+            }
+            Reading::Rows { options, payload, is_spooled } => (options, payload, is_spooled),
+        };
+        let (left, right) = (Inputs::open(self.left)?, Inputs::open(self.right)?);
+        Inputs::check(&[&left, &right], options)?;
+        self.output.check_letters(left.letters(options).and(right.letters(options)))?;
+        let left = rows::read(left, options, payload, is_spooled)?;
+        let of_right = if self.how.has_right() { payload } else { Payload::Nothing };
+        let right = rows::read(right, options, of_right, is_spooled)?;
+        let keys = common([left.keys(), right.keys()])?;
+        Ok((left.into_source(keys, LEFT)?, right.into_source(keys, RIGHT)?))
     }
 
     /// All columns of the result. If `differ(i)`, key `i` has two types, neither of which includes the other.
@@ -340,42 +334,4 @@ fn either(own: &Column, other: &Column, rows: &Joined) -> koel_arrow::Result<Arr
     let right = other.take(right)?;
     let there = BooleanArray::new(BooleanBuffer::collect_bool(rows.len(), |row| nulls.is_valid(row)), None);
     Ok(zip(&there, &left, &right)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    #[test]
-    fn options_of_rows_and_columns_conflict() {
-        // What both have, and what columns alone have.
-        const OTHERS: [&str; 20] = [
-            "left",
-            "right",
-            "how",
-            "on",
-            "columns",
-            "suffix",
-            "nulls_equal",
-            "memory",
-            "delimiter",
-            "types",
-            "quote",
-            "null_values",
-            "output",
-            "letters",
-            "json",
-            "header",
-            "device",
-            "threads",
-            "quiet",
-            "help",
-        ];
-        let command = crate::Cli::command();
-        let join = command.find_subcommand("join").expect("a command");
-        let names = join.get_arguments().map(|argument| argument.get_id().as_str());
-        let unknown: Vec<_> =
-            names.filter(|name| !OTHERS.contains(name) && !super::KEY_VALUE_OPTIONS.contains(name)).collect();
-        assert_eq!(unknown, Vec::<&str>::new(), "are these for rows alone, or for columns too?");
-    }
 }

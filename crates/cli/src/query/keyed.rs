@@ -10,11 +10,12 @@ use koel_arrow::NullKeys;
 use super::columns::Pieces;
 use super::{Loaded, Shape, wanted_columns};
 use crate::failure::Result;
-use crate::input::{Inputs, ReadOptions, Want};
+use crate::input::{Inputs, ReadOptions};
 use crate::options::TableDevices;
 use crate::output::RowOptions;
 use crate::tables::TableReading;
-use crate::tables::read::{Source, rows};
+use crate::tables::read::Source;
+use crate::tables::read::rows::{self, Payload, VALUE};
 use crate::tables::write::is_text;
 
 /// Whether rows with a null in their key are dropped.
@@ -43,8 +44,8 @@ impl NullRows {
 pub(crate) enum Reading<'a> {
     /// Named columns.
     Named(&'a TableReading),
-    /// Rows without names; into a temporary file if `is_spooled`.
-    Rows { options: &'a ReadOptions, want: Want, is_spooled: bool },
+    /// Rows without names, with what accompanies the keys; into a temporary file if `is_spooled`.
+    Rows { options: &'a ReadOptions, payload: Payload, is_spooled: bool },
 }
 
 /// A table, of one file or of several, its key columns, and where the result goes.
@@ -74,11 +75,13 @@ impl KeyedTable<'_> {
         let devices = self.device.open()?;
         let reading = match self.reading {
             Reading::Named(reading) => reading,
-            Reading::Rows { options, want, is_spooled } => {
+            Reading::Rows { options, payload, is_spooled } => {
                 let inputs = Inputs::open(self.inputs)?;
-                inputs.check(options)?;
+                Inputs::check(&[&inputs], options)?;
                 self.output.check_letters(inputs.letters(options))?;
-                return Ok((devices, rows::open(inputs, options, want, is_spooled)?));
+                let rows = rows::read(inputs, options, payload, is_spooled)?;
+                let (keys, _) = rows.keys();
+                return Ok((devices, rows.into_source(keys, VALUE)?));
             }
         };
         let mut source = Source::open_all(self.inputs, reading)?;

@@ -10,10 +10,8 @@
 //! limited/                                    the same commands with --memory: batch by batch, and what does not fit in files
 //! ```
 //!
-//! `koel groupby` and `unique` always use this module: rows without names are a source with the columns `key` and `value`
-//! (`tables/read/rows.rs`). `koel join` uses it when columns are named (--on), and otherwise reads rows `key,value` in
-//! `join.rs`, one level up. Files are read and written by `tables`; the crate `koel-arrow` defines which keys are equal
-//! and the order of rows.
+//! Rows without names are a source with the columns `key` and `value` (`tables/read/rows.rs`). Files are read and written
+//! by `tables`; the crate `koel-arrow` defines which keys are equal and the order of rows.
 
 mod columns;
 pub(crate) mod groupby;

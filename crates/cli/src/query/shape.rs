@@ -1,26 +1,27 @@
 //! The form in which results of keys without names are written. Results of named columns are written as they are.
 //!
 //! ```text
-//! key      letters, if --letters is given: text, or bytes in .npy
-//! count    the narrowest unsigned type that holds the number of rows
+//! key           letters, if --letters is given: text, or bytes in .npy
+//! count         the narrowest unsigned type that holds the number of rows
+//! left, right   in .npy zeros for nulls, and after them a field that shows whether the row has them: left_found, found
 //! ```
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, StringArray};
-use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, SchemaRef};
+use koel::JoinKind;
 
 use super::columns::{batch, schema_of};
-use crate::failure::{Failure, Result};
-use crate::input::letters_of;
-use crate::number::Type;
+use crate::failure::Result;
+use crate::input::letters_column;
+use crate::number::{Number, Type};
 use crate::output::RowOptions;
 use crate::tables::read::Source;
-use crate::tables::read::rows::KEY;
-use crate::tables::write::{Form, form_of};
+use crate::tables::read::rows::{KEY, LEFT, RIGHT};
+use crate::tables::write::{FLAG, Form, form_of};
 
 /// What is done with columns of a result before they are written.
 #[derive(Default)]
@@ -30,6 +31,8 @@ pub(super) struct Shape {
     /// The type of counts; `None` if columns are named.
     counts: Option<DataType>,
     is_npy: bool,
+    /// Columns that rows may lack, and the names of their flags in .npy.
+    flags: Vec<(&'static str, &'static str)>,
 }
 
 impl Shape {
@@ -38,7 +41,17 @@ impl Shape {
         let Some(rows) = source.unnamed_rows() else { return Shape::default() };
         let counts = if Type::of_count(rows) == Type::U32 { DataType::UInt32 } else { DataType::UInt64 };
         let is_npy = output.output.as_deref().and_then(form_of) == Some(Form::Npy);
-        Shape { letters: source.letters().filter(|_| output.letters), counts: Some(counts), is_npy }
+        Shape { letters: source.letters().filter(|_| output.letters), counts: Some(counts), is_npy, flags: Vec::new() }
+    }
+
+    /// The shape of a join with this left side.
+    pub(super) fn of_join(left: &Source, output: &RowOptions, how: JoinKind) -> Shape {
+        let mut shape = Shape::of(left, output);
+        if shape.is_npy {
+            shape.flags.extend(how.keeps_right().then_some((LEFT, "left_found")));
+            shape.flags.extend(how.keeps_left().then_some((RIGHT, "found")));
+        }
+        shape
     }
 
     fn type_of(&self, field: &Field) -> DataType {
@@ -52,10 +65,17 @@ impl Shape {
 
     /// The schema of what is written for results of this schema.
     pub(super) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
-        let fields = schema.fields().iter();
-        let shaped =
-            schema_of(fields.map(|field| field.as_ref().clone().with_data_type(self.type_of(field))).collect());
-        if self.counts.is_some() { shaped } else { Arc::clone(schema) }
+        if self.counts.is_none() {
+            return Arc::clone(schema);
+        }
+        let shaped = schema.fields().iter().map(|field| {
+            let shaped = field.as_ref().clone().with_data_type(self.type_of(field));
+            match self.flags.iter().find(|(name, _)| name == field.name()) {
+                Some((_, flag)) => shaped.with_metadata([(FLAG.to_owned(), (*flag).to_owned())].into()),
+                None => shaped,
+            }
+        });
+        schema_of(shaped.collect())
     }
 
     /// What is written for a batch of results.
@@ -81,32 +101,13 @@ impl Shape {
             DataType::UInt64 => {
                 Arc::new(column.as_primitive::<Int64Type>().unary::<_, UInt64Type>(|count| count as u64))
             }
-            DataType::Utf8 => {
-                let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(k as usize, column.len()));
-                let texts = StringArray::try_new(offsets, letters(column, k)?, None);
-                Arc::new(texts.map_err(koel_arrow::Error::from)?)
-            }
-            _ => {
-                let bytes = FixedSizeBinaryArray::try_new(k as i32, letters(column, k)?, None);
-                Arc::new(bytes.map_err(koel_arrow::Error::from)?)
-            }
+            to => match column.as_primitive_opt::<UInt32Type>() {
+                Some(keys) => letters_column(keys.iter().map(|key| key.map(Number::from)), k, to)?,
+                None => {
+                    let keys = column.as_primitive::<UInt64Type>();
+                    letters_column(keys.iter().map(|key| key.map(Number::from)), k, to)?
+                }
+            },
         })
     }
-}
-
-/// The letters of all keys, one after the other.
-fn letters(keys: &ArrayRef, k: u32) -> Result<Buffer> {
-    let mut all = Vec::with_capacity(keys.len() * k as usize);
-    let mut push = |key: u64| {
-        let letters = letters_of(key.into(), k);
-        let not_a_kmer = || Failure::Input(format!("the key {key} is not a k-mer of {k} letters: omit --letters"));
-        all.extend(letters.ok_or_else(not_a_kmer)?);
-        Ok::<_, Failure>(())
-    };
-    if let Some(keys) = keys.as_primitive_opt::<UInt32Type>() {
-        keys.values().iter().try_for_each(|&key| push(key.into()))?;
-    } else {
-        keys.as_primitive::<UInt64Type>().values().iter().try_for_each(|&key| push(key))?;
-    }
-    Ok(all.into())
 }

@@ -5,6 +5,7 @@ use koel_arrow::{Column, Error, Keys, can_be_equal, check_types, plain_type};
 
 use super::{Loaded, On};
 use crate::failure::{Failure, Result};
+use crate::number::{Span, Type};
 use crate::tables::kind_of;
 use crate::tables::read::Source;
 use crate::text;
@@ -39,6 +40,23 @@ pub(super) fn both_keys(
     let (left, right) = (left.keys(&left_names)?, right.keys(&right_names)?);
     check_types(&left, &right).map_err(|error| to_failure(error, sources))?;
     Ok((left, right))
+}
+
+/// The type as which keys of rows without names are compared: one that holds all numbers of both types, or all keys that
+/// occur.
+pub(super) fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) -> Result<Type> {
+    if left == right {
+        return Ok(left);
+    }
+    let of_all = of_left.and(of_right);
+    left.of_both(right).or(of_all.narrowest()).ok_or_else(|| {
+        let (left, right) = (left.name(), right.name());
+        Failure::Input(format!(
+            "left keys are {left} and right keys {right}, and no type holds both {} and {}: drop rows that cannot \
+             match",
+            of_all.least, of_all.greatest
+        ))
+    })
 }
 
 /// The error, with what helps on the command line: text can be read as other types.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::*;
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::Field;
 use arrow_select::concat::concat_batches;
 
 use super::read::Source;
@@ -144,6 +146,58 @@ fn dictionaries_are_texts_in_csv() {
         assert_eq!(read(&path, None).map(|table| table.rows), Ok(4), "{name}");
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("t.csv")).expect("text"), "d\nx\n\ny\nx\n");
+}
+
+/// A zero has one digit whatever the scale is, also in lists and dictionaries: JSON does not allow 000.
+#[test]
+fn decimals_of_negative_scale_are_whole_numbers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |values: Vec<Option<i128>>| -> ArrayRef {
+        Arc::new(Decimal128Array::from(values).with_precision_and_scale(10, -2).expect("a scale"))
+    };
+    let whole = of(vec![Some(12), Some(0), None, Some(-3)]);
+    let keys = Int32Array::from(vec![Some(1), Some(0), None, Some(1)]);
+    let names: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, of(vec![Some(0), Some(7)])));
+    let field = Arc::new(Field::new("f", whole.data_type().clone(), true));
+    let lists: ArrayRef =
+        Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([2, 0, 1, 1]), whole.clone(), None));
+    let text = |name: &str, columns: &[(&str, &ArrayRef)]| {
+        let columns = columns.iter().map(|&(name, column)| (name, Arc::clone(column), true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length");
+        let path = folder.path().join(name);
+        write(&path, &[batch]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        std::fs::read_to_string(path).expect("text")
+    };
+    assert_eq!(text("t.csv", &[("d", &whole), ("n", &names)]), "d,n\n1200,700\n0,0\n,\n-300,700\n");
+    let lines = [
+        r#"{"d":1200,"n":700,"l":[1200,0]}"#,
+        r#"{"d":0,"n":0,"l":[]}"#,
+        r#"{"l":[null]}"#,
+        r#"{"d":-300,"n":700,"l":[-300]}"#,
+    ];
+    let found = text("t.ndjson", &[("d", &whole), ("n", &names), ("l", &lists)]);
+    assert_eq!(found.lines().collect::<Vec<_>>(), lines);
+}
+
+/// Moments have the same text in NDJSON as in CSV, those of a named zone and beyond year 9999 too.
+#[test]
+fn moments_are_texts_in_ndjson() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let moments = TimestampSecondArray::from(vec![0, 253_402_300_800]).with_timezone("Europe/Berlin");
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("m", Arc::new(moments)),
+        ("d", Arc::new(Date32Array::from(vec![-719_162, i32::MAX]))),
+        ("p", Arc::new(DurationMillisecondArray::from(vec![1500, i64::MIN]))),
+        ("t", Arc::new(Time32SecondArray::from(vec![1, 86_399]))),
+    ];
+    let path = folder.path().join("t.ndjson");
+    write(&path, &[RecordBatch::try_from_iter(columns).expect("columns of one length")]).expect("every type");
+    let lines = [
+        r#"{"m":"1970-01-01T00:00:00Z","d":"0001-01-01","p":"PT1.500S","t":"00:00:01"}"#,
+        r#"{"m":"+10000-01-01T00:00:00Z","d":"+5881580-07-11","p":"PT-9223372036854775.808S","t":"23:59:59"}"#,
+    ];
+    let found = std::fs::read_to_string(path).expect("text");
+    assert_eq!(found.lines().collect::<Vec<_>>(), lines);
 }
 
 /// Arrow files of others, whose buffers are packed.

@@ -39,7 +39,9 @@ fn has_opencl(test: &str) -> bool {
     false
 }
 
+/// Without the feature, this is the run of `commands::verify_compares_devices_with_the_reference`.
 #[test]
+#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn without_a_fault_all_is_well() {
     let output = koel("verify --n 5000", None);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));

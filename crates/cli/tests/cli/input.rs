@@ -113,15 +113,15 @@ fn letters_are_no_numbers() {
 fn names_of_other_formats_are_refused_before_anything_is_read() {
     let folder = Folder::new();
     for (arguments, extension) in [
-        ("lookup missing.koel missing.csv -o out.parquet", ".parquet is not supported"),
+        ("lookup missing.koel missing.csv -o out.xlsx", ".xlsx is not supported"),
         ("unique missing.csv -o out.xlsx", ".xlsx is not supported"),
         ("unique missing.csv -o out.parquet.gz", ".gz is not supported"),
         ("unique missing.csv --inverse ids.json", ".json is not supported"),
         ("groupby missing.csv -o out.xlsx", ".xlsx is not supported"),
-        ("join missing.csv missing.csv -o out.arrow", ".arrow is not supported"),
+        ("join missing.csv missing.csv -o out.xlsx", ".xlsx is not supported"),
     ] {
         folder.refused(arguments, extension);
-        folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)");
+        folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), these also with .gz");
     }
     for (name, extension) in [("out.csv", ".csv"), ("out.PARQUET", ".PARQUET"), ("out.koel.gz", ".gz"), ("g.fa", ".fa")]
     {
@@ -157,15 +157,18 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
 fn open_quotes_and_endless_rows_are_refused_where_they_begin() {
     let folder = Folder::new();
     folder.file("quote.csv", "1,2\n3,\"4\n5,6\n7,8\n");
-    folder.refused("build quote.csv -o t.koel --device cpu", "quote.csv, line 2: the quote that opens here");
+    folder.refused(
+        "build quote.csv -o t.koel --device cpu",
+        "quote.csv, line 2: a quote is opened here and never closed",
+    );
     folder.file("closed.csv", "1,2\n3,\"4\n5,6\n\"\n");
     folder.refused("build closed.csv -o t.koel --device cpu", "closed.csv, line 2: the value");
-    for (start, byte, part) in [
-        ("1,2\n", b'7', "stdin, line 2: this row is longer than 1048576 bytes"),
-        ("1,2\n3,\"4\n", b'5', "stdin, line 2: the quote that opens here is not closed within 1048576 bytes"),
-    ] {
+    for (start, byte) in [("1,2\n", b'7'), ("1,2\n", b','), ("1,2\n3,\"4\n", b'5'), ("1,2\n3,\"4", b'\n')] {
         let endless = std::iter::once(start.into()).chain(std::iter::repeat(vec![byte; 1 << 16]));
-        is_refused(&fed(folder.command("unique - --device cpu"), endless), part);
+        is_refused(
+            &fed(folder.command("unique - --device cpu"), endless),
+            "stdin, line 2: this row is longer than 16 MiB",
+        );
     }
 }
 
@@ -193,8 +196,8 @@ fn hostile_array_headers_are_refused_at_once() {
         ("deep.npy", "it claims 400000 bytes, and 65536 are the most"),
         ("deepest.npy", "the list of fields has no end"),
         ("claim.npy", "it claims 4294967295 bytes"),
-        ("wraps.npy", "no file holds an array of shape [9223372036854775808, 2]"),
-        ("long.npy", "2000000000000 numbers are missing"),
+        ("wraps.npy", "wraps.npy: 9223372036854775808 rows of"),
+        ("long.npy", "is the file cut short?"),
     ] {
         folder.refused(&format!("build {name} -o t.koel --device cpu"), part);
         folder.refused(&format!("unique {name} --device cpu"), part);
@@ -214,13 +217,14 @@ fn numbers_of_arrays_never_wrap() {
     assert_eq!(folder.ok("unique whole.npy --device cpu"), "key\n7\n0\n4294967295\n");
     folder.file("above.npy", array("<i8", &[7, 1 << 32]));
     assert_eq!(folder.ok("unique above.npy --device cpu"), "key\n7\n4294967296\n");
-    folder.refused("unique above.npy --keys u32 --device cpu", "above.npy: row 1: 4294967296 does not fit u32");
+    folder
+        .refused("unique above.npy --keys u32 --device cpu", "above.npy: row 1, the key: 4294967296 does not fit u32");
     folder.file("below.npy", array("<i8", &[-1]));
     assert_eq!(folder.ok("unique below.npy --device cpu"), "key\n-1\n");
-    folder.refused("unique below.npy --keys u64 --device cpu", "row 0: -1 does not fit u64");
+    folder.refused("unique below.npy --keys u64 --device cpu", "row 0, the key: -1 does not fit u64");
     folder.file("real.npy", array("<f8", &[1]));
     let said = stderr(&folder.koel("unique real.npy --device cpu"));
-    assert!(said.contains("'<f8'") && said.contains("check that all are whole") && !said.contains("uint32"), "{said}");
+    assert!(said.contains("Float64: keys are whole numbers") && said.contains("`koel unique --on`"), "{said}");
 }
 
 #[cfg(unix)]
@@ -260,7 +264,7 @@ fn columns_beyond_memory_are_an_error() {
     let mut command = Command::new("sh");
     command.args(["-c", &limited]).current_dir(folder.path("")).env("KOEL_OPENCL", "off");
     let output = fed(command, array);
-    is_refused(&output, "cpu has no memory for");
+    is_refused(&output, "not enough memory");
     assert!(!folder.path("t.koel").exists());
 }
 

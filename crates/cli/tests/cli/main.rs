@@ -15,6 +15,8 @@ mod devices;
 mod duckdb;
 mod faults;
 mod files;
+#[cfg(unix)]
+mod guides;
 mod help;
 mod input;
 mod jellyfish;

@@ -121,7 +121,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("join people.csv cities.csv --on name=town,name=country", "--on names column `name` twice"),
         ("join people.csv cities.csv --on city=", "a column has no name"),
         ("join people.csv cities.csv --on city=town --kmer 5", "cannot be used with"),
-        ("join people.csv cities.csv --on city=town --scheme cuckoo", "cannot be used with"),
+        ("join people.csv cities.csv --on city=town --scheme cuckoo", "--scheme is no longer needed"),
         ("join people.csv cities.csv --on city=town -o people.csv", "is the input people.csv"),
         ("join people.csv cities.csv --on city=town -o j.json", ".json is not supported"),
         ("join people.csv cities.csv --columns name", "--on"),

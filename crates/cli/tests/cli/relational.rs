@@ -53,6 +53,9 @@ fn sets_know_their_keys() {
         expected.check(&folder, &format!("lookup t.koel q.csv --device {device}"));
         assert_eq!(folder.ok(&format!("lookup t.koel q.npy --device {device}")), expected.text(","));
     }
+    folder.ok("lookup t.koel q.csv -o found.parquet --device cpu");
+    let known = folder.ok("convert found.parquet -").replace(",true", ",1").replace(",false", ",0");
+    assert_eq!(known, expected.text(","), "other formats have booleans");
     let info = folder.json("info t.koel --json");
     assert_eq!((&info["table"], info["pairs"].as_u64()), (&"set".into(), Some(keys.len() as u64)));
     assert!(folder.ok("info t.koel").contains("table     set"));
@@ -210,8 +213,12 @@ fn joins_are_those_of_two_loops() {
         }
     }
     assert_eq!(folder.ok("join l.csv r.csv"), joined(&left, &right, "inner", false).text(","), "the defaults");
-    let with_options = "join l.csv r.csv --scheme horton --load 0.8 --seed 5 --threads 1 --device cpu";
-    assert_eq!(folder.ok(with_options), joined(&left, &right, "inner", false).text(","));
+    let with_threads = "join l.csv r.csv --threads 1 --device cpu";
+    assert_eq!(folder.ok(with_threads), joined(&left, &right, "inner", false).text(","));
+    // Formats with nulls have them in place of flags.
+    let full = "join l.csv r.csv --how full --device cpu";
+    folder.ok(&format!("{full} -o full.parquet"));
+    assert_eq!(folder.ok("convert full.parquet -"), folder.ok(full));
 }
 
 #[test]
@@ -243,7 +250,7 @@ fn long_joins_are_written_in_pieces() {
     let side = 1100;
     write(&folder, "a", &(0..side).map(|i| (7, i)).collect::<Vec<_>>());
     let summary = folder.json("join a.csv a.npy -o out.csv --json --device cpu");
-    assert_eq!((summary["rows"].as_u64(), summary["right_keys"].as_u64()), (Some(1_210_000), Some(1)));
+    assert_eq!((summary["rows"].as_u64(), summary["right_rows"].as_u64()), (Some(1_210_000), Some(side.into())));
     assert_eq!((&summary["how"], &summary["output"]), (&"inner".into(), &"out.csv".into()));
     let written = fs::read_to_string(folder.path("out.csv")).unwrap();
     let mut lines = written.lines().skip(1);
@@ -410,7 +417,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("join a.csv wide.csv --device cpu", "wide.csv, line 1"),
         ("join a.csv a.csv --how cross", "full"),
         ("join a.csv a.csv --json", "--output"),
-        ("join a.csv a.csv --functions 9", "2 to 5"),
+        ("join a.csv a.csv --functions 9", "--functions is no longer needed"),
         ("join a.csv a.csv -o nowhere/t --device cpu", "nowhere"),
         ("groupby a.csv --agg nunique", "count"),
         ("groupby a.csv --agg sum,count,sum", "twice"),

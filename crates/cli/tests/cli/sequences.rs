@@ -196,6 +196,11 @@ fn places_are_records_and_offsets() {
     assert_eq!(folder.ok("lookup t.koel q.csv --letters --device cpu --places a.fa b.fq"), expected);
     folder.ok("lookup t.koel q.csv --letters --device cpu -o p.tsv --places a.fa b.fq");
     assert!(std::fs::read_to_string(folder.path("p.tsv")).unwrap().ends_with("\nAAAA\t\t\n"));
+    folder.ok("lookup t.koel q.csv --letters --device cpu -o p.parquet --places a.fa b.fq");
+    assert_eq!(folder.ok("convert p.parquet -"), expected);
+    folder.file("odd.fa", b">\xff\nACGTA\n");
+    folder.ok("build odd.fa --kmer 4 -o odd.koel --device cpu");
+    folder.refused("lookup odd.koel q.csv --letters --places odd.fa -o odd.csv --device cpu", "is not UTF-8");
     folder.ok("build a.fa b.fq --kmer 4 --duplicates last -o map.koel --device cpu");
     let last = folder.ok("lookup map.koel q.csv --letters --mapped --places a.fa b.fq");
     assert_eq!(last, "key,record,offset\nACGT,read/1,0\nCGTA,chr1,1\nAAAA,,\n");

@@ -125,7 +125,7 @@ fn what_cannot_be_is_refused_before_any_row_is_read() {
     let folder = Folder::new();
     // Not even there.
     folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys only");
-    folder.refused("join t.csv t.csv --scheme cuckoo_set", "keys only");
+    folder.refused("join t.csv t.csv --scheme cuckoo_set", "--scheme is no longer needed");
     folder.refused("build t.csv -o -", "`-` is not a file");
     folder.refused("unique t.csv -o -", "omit it");
 }

@@ -462,7 +462,7 @@ fn what_wide_tables_do_not_have_is_refused() {
         ("build w.csv -o t --keys u64", "w.csv, line 2: the key -3 does not fit u64 (0 to"),
         ("build w.csv -o t --keys u32", "w.csv, line 1: the key 4294967296 does not fit u32"),
         ("build w.csv -o t --load 1.5", "load factor 1.5"),
-        ("join w.csv w.csv --scheme sorted", "--scheme sorted: tables of 64-bit keys or values"),
+        ("join w.csv w.csv --scheme sorted", "--scheme is no longer needed"),
     ] {
         folder.refused(&format!("-q {arguments} --device cpu"), part);
     }

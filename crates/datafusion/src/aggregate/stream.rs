@@ -6,7 +6,7 @@
 //! Rows    returns further rows ungrouped: as states of groups of one row
 //!
 //! no memory     a partial aggregate emits states and begins new groups: the final aggregate merges them;
-//!               any other one passes states, and then all other rows, to an AggregateExec (over.rs)
+//!               any other one passes states, and then all other rows, to an AggregateExec (spill.rs)
 //! few rows per group    before an exchange, rows are also returned ungrouped, because grouping saves nothing
 //! ```
 //!

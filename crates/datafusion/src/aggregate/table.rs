@@ -106,7 +106,7 @@ impl Table {
     /// Writes the number of each word to `numbers`, replacing its contents.
     ///
     /// # Errors
-    /// If there are 2^32 - 1 or more words.
+    /// An error if there are 2^32 - 1 or more words.
     pub(super) fn number(&mut self, words: &[u64], numbers: &mut Vec<usize>) -> Result<()> {
         if self.words.len() + words.len() >= u32::MAX as usize {
             let what = "koel: groups of a partition are at most 2^32 - 2: raise datafusion.execution.target_partitions";

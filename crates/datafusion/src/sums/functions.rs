@@ -23,8 +23,8 @@ use crate::digest::koel_digest;
 /// The aggregate `koel_sum(column)`: of floats the exact sum, rounded once to the nearest double.
 ///
 /// It is NaN if a value is NaN or if both infinities occur; an infinity if one occurs, or if the sum is beyond the
-/// largest double. A sum of zeros is +0.0. Sums of other types are those of DataFusion's `sum`, as are names of
-/// columns. In sessions [`with_koel`](crate::WithKoel::with_koel) `sum` is this function.
+/// largest double. A sum of zeros is +0.0. Sums of other types, and names of columns, are those of DataFusion's `sum`.
+/// In sessions [`with_koel`](crate::WithKoel::with_koel) `sum` is this function.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

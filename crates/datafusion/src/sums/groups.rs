@@ -64,7 +64,7 @@ impl Groups {
     }
 }
 
-/// The rows that are aggregated: those that are not null, and whose filter is true. `None`: all.
+/// The rows that are aggregated: those that are not null and pass the filter. `None` for all.
 fn valid(values: &Float64Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
     let passed = filter.map(|filter| match filter.nulls() {
         Some(nulls) => NullBuffer::new(filter.values() & nulls.inner()),
@@ -153,7 +153,7 @@ mod tests {
     use super::super::plain::Plain;
     use super::*;
 
-    /// Merges states into group 0 by both accumulators.
+    /// Merges states into group 0 with both accumulators.
     fn merge(what: What, columns: &[ArrayRef]) -> [Result<()>; 2] {
         let rows = columns.first().map_or(0, |column| column.len());
         let mut groups = Groups::new(what);

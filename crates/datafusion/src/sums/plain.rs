@@ -1,5 +1,5 @@
-//! The exact sum or mean of one group, from which values can be retracted: subtracting is as exact as adding.
-//! Infinities and NaN are counted, since no arithmetic takes them back.
+//! The exact sum or mean of one group, from which values can be retracted: subtraction is as exact as addition.
+//! Infinities and NaN are counted, because arithmetic cannot retract them.
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::ScalarValue;
@@ -16,7 +16,7 @@ use super::state::{self, States};
 pub(super) struct Plain {
     what: What,
     sum: Retractable,
-    /// The states that were merged, and how many values they have. None of them is retracted.
+    /// The states that were merged, and the number of their values. They are not retracted.
     merged: SumStates,
     merged_count: u64,
 }
@@ -87,11 +87,11 @@ impl Accumulator for Plain {
     }
 }
 
-/// An exact sum that values can be taken from.
+/// An exact sum from which values can be retracted.
 #[derive(Debug, Default)]
 pub(super) struct Retractable {
     finite: ExactSum,
-    /// Of NaN, infinity and negative infinity.
+    /// The numbers of NaN, infinity and negative infinity.
     special: [u64; 3],
     pub(super) count: u64,
 }
@@ -109,7 +109,7 @@ impl Retractable {
         }
     }
 
-    /// Takes back a value that was added.
+    /// Retracts a value that was added.
     pub(super) fn retract(&mut self, value: f64) {
         self.count = self.count.saturating_sub(1);
         if value.is_finite() {
@@ -130,7 +130,7 @@ impl Retractable {
         all
     }
 
-    /// Null without values.
+    /// The result; null without values.
     pub(super) fn result(&self, what: What) -> ScalarValue {
         let all = || self.exact();
         ScalarValue::Float64((self.count > 0).then(|| match what {

@@ -1,7 +1,7 @@
 //! The columns of a partial state.
 //!
 //! ```text
-//! count       UInt64                     of means alone: how many values
+//! count       UInt64                     means only: the number of values
 //! sum         FixedSizeBinary(18)        window and integer (koel::SumStates); null if there is no value
 //! leftovers   LargeBinary                a superaccumulator (koel::ExactSum); null if none is needed
 //! ```

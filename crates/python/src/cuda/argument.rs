@@ -94,14 +94,38 @@ struct Described {
 pub(crate) fn column<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(GpuColumn, Bound<'py, PyAny>)>> {
     let Some((array, owner)) = described(name, given)? else { return Ok(None) };
     let of = of_integers(name, array.letter, array.bits)?;
-    let &[len] = &array.shape[..] else {
-        let text = format!("{name} has {} dimensions and columns have one: give {name}.ravel()", array.shape.len());
+    Ok(Some((one_dimension(array, of)?, owner)))
+}
+
+/// As [`column`], of integers or floats; the column of floats has their bits as unsigned integers.
+pub(super) fn numbers<'py>(
+    name: &str,
+    given: &Bound<'py, PyAny>,
+) -> PyResult<Option<(GpuColumn, Dtype, Bound<'py, PyAny>)>> {
+    let Some((array, owner)) = described(name, given)? else { return Ok(None) };
+    let (of, dtype) = match (array.letter, array.bits) {
+        ('f', bits @ (32 | 64)) => (Type { bits, is_signed: false }, Dtype::Floats(bits)),
+        ('f', bits) => {
+            let text = format!("{name} has floats of {bits} bits in the memory of a GPU: give float32 or float64");
+            return Err(PyTypeError::new_err(text));
+        }
+        (letter, bits) => {
+            let of = of_integers(name, letter, bits)?;
+            (of, Dtype::Integers(of))
+        }
+    };
+    Ok(Some((one_dimension(array, of)?, dtype, owner)))
+}
+
+fn one_dimension(array: Described, of: Type) -> PyResult<GpuColumn> {
+    let Described { name, shape, strides, address, ordinal, .. } = array;
+    let &[len] = &shape[..] else {
+        let text = format!("{name} has {} dimensions and columns have one: give {name}.ravel()", shape.len());
         return Err(PyValueError::new_err(text));
     };
-    let len = checked_rows(name, len)?;
-    let stride = checked_stride(name, array.strides.map(|strides| strides[0]), len, of.bytes())?;
-    let Described { name, address, ordinal, .. } = array;
-    Ok(Some((GpuColumn { name, of, len, address, stride, ordinal }, owner)))
+    let len = checked_rows(&name, len)?;
+    let stride = checked_stride(&name, strides.map(|strides| strides[0]), len, of.bytes())?;
+    Ok(GpuColumn { name, of, len, address, stride, ordinal })
 }
 
 /// Rows of floats, or of signed integers, in CUDA memory; `None` of any other argument.

@@ -9,27 +9,9 @@ use koel::{Aggregate, Any, DeviceBuffer as _, HashBackend as _, IdOrder, Runs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::keys::{self, Imported};
+use super::keys::{self, Imported, with_words};
 use super::{Array, GpuColumn, Owned, on_gpu};
 use crate::error::Result;
-
-/// Runs the body with the words of a column, whose type is `$K`.
-macro_rules! with_words {
-    ($cuda:expr, $column:expr, |$words:ident, $K:ident| $body:expr) => {
-        match $column.of.bits {
-            32 => {
-                type $K = u32;
-                let $words = Imported::of($cuda, $column)?.words::<u32>($column.of, 0)?;
-                $body
-            }
-            _ => {
-                type $K = u64;
-                let $words = Imported::of($cuda, $column)?.words::<u64>($column.of, 0)?;
-                $body
-            }
-        }
-    };
-}
 
 /// The columns that `koel.unique` returns in addition to the values.
 #[derive(Clone, Copy)]

@@ -54,33 +54,52 @@ pub(super) fn keys<K: Word>(cuda: &Cuda, words: &AnyBuffer<K>, of: Type) -> Resu
 }
 
 /// Row numbers as int64, with -1 for none.
-pub(super) fn rows(cuda: &Cuda, rows: &AnyBuffer<u32>) -> Result<Array> {
+pub(crate) fn rows(cuda: &Cuda, rows: &AnyBuffer<u32>) -> Result<Array> {
     let (rows, memory) = (opencl_buffer(rows)?, cuda.allocate(rows.len() * size_of::<u64>())?);
     rows_to_integers(cuda.device(), rows, &mut memory.buffer(rows.len())?)?;
     Ok(Array::new(memory, rows.len(), Dtype::Integers(Type { bits: 64, is_signed: true })))
 }
 
+/// Words as they are.
+pub(crate) fn copied<T: Word>(cuda: &Cuda, words: &AnyBuffer<T>, of: Dtype) -> Result<Array> {
+    let (words, memory) = (opencl_buffer(words)?, cuda.allocate(words.len() * size_of::<T>())?);
+    cuda.device().copy(words, 0, &mut memory.buffer(words.len())?, 0, words.len())?;
+    Ok(Array::new(memory, words.len(), of))
+}
+
+/// The first `len` bits as flags.
+pub(crate) fn flags(cuda: &Cuda, bits: &AnyBuffer<u32>, len: usize) -> Result<Array> {
+    let words = len.div_ceil(4);
+    let memory = cuda.allocate(words * 4)?;
+    bits_to_bytes(cuda.device(), opencl_buffer(bits)?, len, &mut memory.buffer(words)?)?;
+    Ok(Array::new(memory, len, Dtype::Flags))
+}
+
 /// OpenCL's buffer of the two that `Any` has.
-fn opencl_buffer<T: Word>(buffer: &AnyBuffer<T>) -> Result<&Buffer<T>> {
+pub(super) fn opencl_buffer<T: Word>(buffer: &AnyBuffer<T>) -> Result<&Buffer<T>> {
     match buffer {
         AnyBuffer::OpenCl(buffer) => Ok(buffer),
         _ => Err(KoelError::new_err("koel has its result on another device; please report it").into()),
     }
 }
 
-/// Flags of `len` rows as an array of bool, and values before them, once they are there.
-pub(crate) fn publish(
-    cuda: &Cuda,
-    values: Option<(Memory, Type)>,
-    bits: &AnyBuffer<u32>,
-    len: usize,
-) -> Result<(Option<Array>, Array)> {
-    let words = len.div_ceil(4);
-    let flags = cuda.allocate(words * 4)?;
-    bits_to_bytes(cuda.device(), opencl_buffer(bits)?, len, &mut flags.buffer(words)?)?;
-    let mut results = vec![&flags];
-    results.extend(values.as_ref().map(|(values, _)| values));
-    cuda.publish(&results)?;
-    let values = values.map(|(memory, of)| Array::new(memory, len, Dtype::Integers(of)));
-    Ok((values, Array::new(flags, len, Dtype::Flags)))
+/// Runs the body with the words of a column, whose type is `$K`.
+macro_rules! with_words {
+    ($cuda:expr, $column:expr, |$words:ident, $K:ident| $body:expr) => {
+        match $column.of.bits {
+            32 => {
+                #[allow(dead_code, reason = "not all that is done with words names their type")]
+                type $K = u32;
+                let $words = $crate::cuda::Imported::of($cuda, $column)?.words::<u32>($column.of, 0)?;
+                $body
+            }
+            _ => {
+                #[allow(dead_code, reason = "not all that is done with words names their type")]
+                type $K = u64;
+                let $words = $crate::cuda::Imported::of($cuda, $column)?.words::<u64>($column.of, 0)?;
+                $body
+            }
+        }
+    };
 }
+pub(super) use with_words;

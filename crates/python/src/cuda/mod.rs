@@ -5,6 +5,7 @@
 //! array.rs      koel.Array: results that stay on the GPU
 //! keys.rs       keys as words of tables, on the device, and back          isin.rs      koel.isin
 //! columns.rs    unique, factorize, get_indexer                            voxels.rs    voxelize, neighbours
+//! join.rs       join, Index                                               groups.rs    group_by
 //! ```
 //!
 //! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`). It waits for all of
@@ -14,7 +15,9 @@ mod argument;
 mod array;
 mod columns;
 mod dlpack;
+mod groups;
 mod isin;
+mod join;
 mod keys;
 mod voxels;
 
@@ -30,15 +33,17 @@ use crate::run::in_pool;
 pub(crate) use argument::{GpuColumn, Placed, column};
 pub(crate) use array::{Array, Dtype};
 pub(crate) use columns::{Options, factorize, indexer, unique};
+pub(crate) use groups::group_by;
 pub(crate) use isin::isin;
-pub(crate) use keys::{Imported, publish};
+pub(crate) use join::{join, joined};
+pub(crate) use keys::{Imported, copied, flags, rows};
 pub(crate) use voxels::{neighbours, voxelize};
 
 /// The OpenCL device with the memory of some arrays, for `device=` of a call.
 ///
 /// # Errors
 /// TypeError if the arrays or the requested device are different ones; DeviceError without a driver.
-pub(crate) fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
+fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
     device::begin_on_gpu(requested)?;
     let mut first: Option<(&str, i32)> = None;
     for array in arrays {
@@ -72,7 +77,7 @@ pub(crate) fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda
 ///
 /// # Errors
 /// TypeError if the table is on another device; DeviceError in a child of a fork.
-pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
+fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     let Any::OpenCl(opencl) = device else {
         let text = format!(
             "{} is in the memory of a GPU (CUDA) and the table is on {}: build the table on the GPU, or give a copy in main \
@@ -95,33 +100,60 @@ pub(crate) fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     Ok(cuda)
 }
 
-/// Runs work on the device of its arrays and publishes its results. If memory is short, runs it once more after what is
-/// kept for later calls was freed.
+/// Runs work on the device of its arrays.
+pub(crate) fn on_device<T: Send>(
+    py: Python<'_>,
+    requested: &str,
+    arrays: &[&(dyn Placed + Sync)],
+    work: impl Fn(&Cuda, &Any) -> Result<T> + Send + Sync,
+) -> PyResult<T> {
+    Ok(py.detach(|| {
+        let arrays: Vec<&dyn Placed> = arrays.iter().map(|&array| array as &dyn Placed).collect();
+        let (cuda, device) = device_of(requested, &arrays)?;
+        in_pool(|_| retried(&cuda, || work(&cuda, &device)))
+    })?)
+}
+
+/// As [`on_device`], and publishes the results.
 pub(crate) fn on_gpu(
     py: Python<'_>,
     requested: &str,
     arrays: &[&(dyn Placed + Sync)],
     work: impl Fn(&Cuda, &Any) -> Result<Vec<Array>> + Send + Sync,
 ) -> PyResult<Vec<Array>> {
-    Ok(py.detach(|| {
-        let arrays: Vec<&dyn Placed> = arrays.iter().map(|&array| array as &dyn Placed).collect();
-        let (cuda, device) = device_of(requested, &arrays)?;
-        in_pool(|_| {
-            let results = match work(&cuda, &device) {
-                Err(Failure::Koel(koel::Error::OutOfMemory { .. })) => {
-                    cuda.trim()?;
-                    work(&cuda, &device)?
-                }
-                done => done?,
-            };
-            cuda.publish(&results.iter().map(Array::memory).collect::<Vec<_>>())?;
-            Ok(results)
-        })
-    })?)
+    on_device(py, requested, arrays, |cuda, device| published(cuda, work(cuda, device)?))
+}
+
+/// Runs a query of keys on the device of a table, which must have them, and publishes the results. The caller is in the
+/// pool.
+pub(crate) fn queried(
+    device: &Any,
+    keys: &GpuColumn,
+    work: impl Fn(&Cuda) -> Result<Vec<Array>>,
+) -> Result<Vec<Array>> {
+    let cuda = beside(device, keys)?;
+    retried(&cuda, || published(&cuda, work(&cuda)?))
+}
+
+/// Runs work. If memory is short, runs it once more after what is kept for later calls was freed.
+fn retried<T>(cuda: &Cuda, work: impl Fn() -> Result<T>) -> Result<T> {
+    match work() {
+        Err(Failure::Koel(koel::Error::OutOfMemory { .. })) => {
+            cuda.trim()?;
+            work()
+        }
+        done => done,
+    }
+}
+
+/// Waits until results are complete.
+fn published(cuda: &Cuda, results: Vec<Array>) -> Result<Vec<Array>> {
+    cuda.publish(&results.iter().map(Array::memory).collect::<Vec<_>>())?;
+    Ok(results)
 }
 
 /// A GPU column and what keeps its memory.
-type Owned<'py> = (GpuColumn, Bound<'py, PyAny>);
+pub(crate) type Owned<'py> = (GpuColumn, Bound<'py, PyAny>);
 
 /// Two arguments in CUDA memory, by their names; `None` if neither is.
 ///

@@ -10,8 +10,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+#[cfg(feature = "opencl")]
+use super::integers::on_gpu;
 use super::integers::{Integers, Role, Type, dtype, integers, queried, words};
 use super::{check_load, info, to_error, with_settings};
+#[cfg(feature = "opencl")]
+use crate::cuda::{self, Array, GpuColumn, Imported};
 use crate::device::shown;
 use crate::error::Result;
 use crate::join::{self, check_result};
@@ -32,10 +36,19 @@ enum AnyWidth {
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
+/// Keys may be in CUDA memory: the index is then on the same GPU. Of left sides in its memory, the results of `join`
+/// are `koel.Array`s.
+///
 /// >>> import koel, numpy as np
 /// >>> index = koel.Index(np.array([30, 10, 30]))
 /// >>> index.join(np.array([10, 20, 30]))
 /// (array([0, 2, 2]), array([1, 0, 2]))
+///
+/// >>> import torch  # doctest: +SKIP
+/// >>> index = koel.Index(torch.tensor([30, 10, 30], device="cuda"))  # doctest: +SKIP
+/// >>> rows, matches = index.join(torch.tensor([10, 20, 30], device="cuda"))  # doctest: +SKIP
+/// >>> torch.from_dlpack(matches)  # doctest: +SKIP
+/// tensor([1, 0, 2], device='cuda:0')
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct Index {
     any_width: AnyWidth,
@@ -65,16 +78,30 @@ impl Index {
         })
     }
 
+    /// The rows of a join with keys in CUDA memory.
+    #[cfg(feature = "opencl")]
+    fn rows_on_gpu(&self, left: &GpuColumn, how: JoinKind) -> Result<Vec<Array>> {
+        with_keys!(&self.any_width, |index, K| {
+            cuda::queried(index.backend(), left, |cuda| {
+                let left = on_gpu::<K>(cuda, left, self.keys, |keys| Ok(index.table().contains(keys)?))?;
+                cuda::joined(cuda, index, &left, how)
+            })
+        })
+    }
+
     /// The row of each key, for `koel.get_indexer`.
     pub(crate) fn indexer<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if with_keys!(&self.any_width, |index, K| index.keys_len() < index.len()) {
+            let text = "the index has a key more than once: use its join, which returns all rows of a key";
+            return Err(PyValueError::new_err(text));
+        }
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            let mut sides = detached(py, |_| self.rows_on_gpu(&keys, JoinKind::Left))?;
+            return Ok(Bound::new(py, sides.remove(1))?.into_any());
+        }
         let Integers { column, .. } = integers("keys", keys)?;
-        let rows = detached(py, |stop| {
-            if with_keys!(&self.any_width, |index, K| index.keys_len() < index.len()) {
-                let text = "the index has a key more than once: use its join, which returns all rows of a key";
-                return Err(PyValueError::new_err(text).into());
-            }
-            Ok(found(&self.rows(&column, JoinKind::Left, stop)?.right))
-        })?;
+        let rows = detached(py, |stop| Ok(found(&self.rows(&column, JoinKind::Left, stop)?.right)))?;
         Ok(array(py, rows))
     }
 }
@@ -91,21 +118,38 @@ impl Index {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
+        // The index that `$build` makes of the builder of each width.
+        macro_rules! built {
+            ($device:expr, $of:expr, |$builder:ident| $build:expr) => {{
+                let (scheme, to_error) = (Bucketized::canonical(8), |error: koel::Error| to_error(error.into(), $of));
+                let any_width = match $of.bits {
+                    32 => {
+                        let $builder =
+                            with_settings!(JoinIndex::builder(AnyScheme::from(scheme)), load_factor, seed, $of);
+                        AnyWidth::Narrow($build.map_err(to_error)?)
+                    }
+                    _ => {
+                        let builder = JoinIndex::builder(scheme.of::<u64, u32>());
+                        let $builder = with_settings!(builder, load_factor, seed, $of);
+                        AnyWidth::Wide($build.map_err(to_error)?)
+                    }
+                };
+                Ok((any_width, shown(&$device)))
+            }};
+        }
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            let of = keys.of;
+            let (any_width, device) = cuda::on_device(py, device, &[&keys], |cuda, device| {
+                let keys = Imported::of(cuda, &keys)?;
+                built!(device, of, |builder| builder.build_on(device, &keys.words(of, 0)?))
+            })?;
+            return Ok(Index { any_width, keys: of, device });
+        }
         let Integers { column, of, .. } = integers("keys", keys)?;
         let open = || crate::device::device(device, column.len());
         let (any_width, device) = detached_on(py, open, |device, _| {
-            let (scheme, to_error) = (Bucketized::canonical(8), |error: koel::Error| to_error(error.into(), of));
-            let any_width = match of.bits {
-                32 => {
-                    let builder = with_settings!(JoinIndex::builder(AnyScheme::from(scheme)), load_factor, seed, of);
-                    AnyWidth::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
-                }
-                _ => {
-                    let builder = with_settings!(JoinIndex::builder(scheme.of::<u64, u32>()), load_factor, seed, of);
-                    AnyWidth::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
-                }
-            };
-            Ok((any_width, shown(&device)))
+            built!(device, of, |builder| builder.build(&device, &words(&column, of, Role::Key)?))
         })?;
         Ok(Index { any_width, keys: of, device })
     }
@@ -153,6 +197,10 @@ impl Index {
         if is_exchanged {
             let text = "an index has no \"right\" join: use \"outer\", or koel.join(left, right, \"right\")";
             return Err(PyValueError::new_err(text));
+        }
+        #[cfg(feature = "opencl")]
+        if let Some((left, _owner)) = cuda::column("left", left)? {
+            return join::both_sides(py, detached(py, |_| self.rows_on_gpu(&left, kind))?);
         }
         let Integers { column, .. } = integers("left", left)?;
         let sides = detached(py, |stop| {

@@ -13,14 +13,20 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
+#[cfg(feature = "opencl")]
+use koel::device::AnyBuffer;
+#[cfg(feature = "opencl")]
+use koel::opencl::cuda::Cuda;
 use koel::scheme::{Key, Value};
-use koel::{KeyType, ValueType};
+use koel::{Any, HashBackend as _, KeyType, ValueType};
 use koel_arrow::{Column, Keys};
 use numpy::{Element, PyArray1, PyArrayDescr};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
+#[cfg(feature = "opencl")]
+use crate::cuda::{GpuColumn, Imported};
 use crate::error::{Failure, Result};
 use crate::input::{Given, Nan, Origin};
 use crate::memory;
@@ -101,7 +107,7 @@ impl Type {
     }
 
     /// A key by its word, as its owner knows it.
-    pub(super) fn shown(self, word: u64) -> String {
+    pub(crate) fn shown(self, word: u64) -> String {
         let key = word ^ self.turned(Role::Key);
         match (self.is_signed, self.bits) {
             (true, 32) => (key as i32).to_string(),
@@ -218,40 +224,72 @@ pub(super) fn queried<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) ->
     words_or(column, to, Role::Key, |_| Ok(absent))
 }
 
-/// Calls `query` with the first row and the words of each piece of a column, in the order of rows. The words of all
-/// pieces are written into one buffer, or borrowed where the column has them: the memory of a query is that of a piece
-/// and of its results.
-pub(super) fn each_piece<K: Width>(
-    column: &Column,
-    to: Type,
-    stop: &Stop,
-    has: impl Fn(&[K]) -> Result<Vec<bool>>,
-    mut query: impl FnMut(usize, &[K]) -> Result<()>,
-) -> Result<()> {
-    let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
-    let (mut buffer, mut first) = (Vec::new(), 0);
-    for chunk in column.chunks() {
-        for start in (0..chunk.len()).step_by(QUERIES_OF_A_PIECE) {
-            stop.check()?;
-            let piece = chunk.slice(start, QUERIES_OF_A_PIECE.min(chunk.len() - start));
-            match K::borrowed(&piece).filter(|_| to.turned(Role::Key) == 0) {
-                Some(words) => query(first, words)?,
-                None => {
-                    buffer.resize(piece.len(), K::default());
-                    fill(&mut buffer, &piece, to, Role::Key, |_| Ok(absent))?;
-                    query(first, &buffer)?;
-                }
-            }
-            first += piece.len();
-        }
-    }
-    Ok(())
+/// Where the answers to queries are written: a flag each, and a value each unless no values are wanted.
+pub(super) struct Answers<'a, V> {
+    pub(super) flags: &'a mut [bool],
+    pub(super) values: &'a mut [V],
 }
 
-/// The word for keys in CUDA memory that a table's type does not hold: one that the table does not have, by `has`.
+impl<'a, V> Answers<'a, V> {
+    /// Those of the first rows, and the others.
+    fn split(self, rows: usize) -> (Self, Self) {
+        let values = rows.min(self.values.len());
+        let ((flags, more_flags), (values, more_values)) =
+            (self.flags.split_at_mut(rows), self.values.split_at_mut(values));
+        (Answers { flags, values }, Answers { flags: more_flags, values: more_values })
+    }
+}
+
+/// Calls `query` with the words of each piece of a column and the place of their answers.
+///
+/// On the CPU, each thread converts and looks up a piece that fits its cache. Elsewhere, pieces follow each other: the
+/// words of all of them are written into one buffer, or borrowed where the column has them.
+pub(super) fn each_piece<K: Width, V: Send>(
+    column: &Column,
+    (to, device): (Type, &Any),
+    stop: &Stop,
+    has: impl Fn(&[K]) -> Result<Vec<bool>>,
+    mut answers: Answers<'_, V>,
+    query: impl Fn(&[K], Answers<'_, V>) -> Result<()> + Sync,
+) -> Result<()> {
+    let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
+    let is_host = device.host().is_some();
+    let rows = if is_host { CHUNK } else { QUERIES_OF_A_PIECE };
+    let mut pieces = Vec::new();
+    for chunk in column.chunks() {
+        for start in (0..chunk.len()).step_by(rows) {
+            let piece = chunk.slice(start, rows.min(chunk.len() - start));
+            let (these, others) = answers.split(piece.len());
+            pieces.push((piece, these));
+            answers = others;
+        }
+    }
+    let work = |buffer: &mut Vec<K>, (piece, answers): (ArrayRef, Answers<'_, V>)| {
+        stop.check()?;
+        if let Some(words) = K::borrowed(&piece).filter(|_| to.turned(Role::Key) == 0) {
+            return query(words, answers);
+        }
+        buffer.resize(piece.len(), K::default());
+        fill(buffer, &piece, to, Role::Key, |_| Ok(absent))?;
+        query(buffer, answers)
+    };
+    if is_host {
+        return pieces.into_par_iter().try_for_each_init(Vec::new, work);
+    }
+    let mut buffer = Vec::new();
+    pieces.into_iter().try_for_each(|piece| work(&mut buffer, piece))
+}
+
+/// [`queried`] of keys in CUDA memory.
 #[cfg(feature = "opencl")]
-pub(super) fn replacement<K: Width>(from: Type, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
-    if to.holds(from) { Ok(K::default()) } else { absent_word(has) }
+pub(super) fn on_gpu<K: Width>(
+    cuda: &Cuda,
+    keys: &GpuColumn,
+    to: Type,
+    has: impl Fn(&[K]) -> Result<Vec<bool>>,
+) -> Result<AnyBuffer<K>> {
+    let absent = if to.holds(keys.of) { K::default() } else { absent_word(has)? };
+    Imported::of(cuda, keys)?.words::<K>(to, absent)
 }
 
 /// A word that the table does not have. It has fewer keys than there are words, so one of the first 2^32 + 1 is absent.

@@ -9,8 +9,12 @@ use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+#[cfg(feature = "opencl")]
+use super::integers::on_gpu;
 use super::integers::{Integers, Role, Type, Width as _, dtype, integers, queried, words};
 use super::{check_load, info, to_error, with_settings};
+#[cfg(feature = "opencl")]
+use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
 use crate::device::shown;
 use crate::output::{array, flags};
 use crate::run::{detached, detached_on};
@@ -31,10 +35,19 @@ enum AnyWidth {
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
+/// Keys and values may be in CUDA memory: the table is then on the same GPU. Of queries in its memory, the results of
+/// `lookup`, `count` and `contains` are `koel.Array`s.
+///
 /// >>> import koel, numpy as np
 /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
 /// >>> table.lookup(np.array([5, 6, 7]))
 /// (array([0, 1, 1, 3]), array([2, 1, 3]))
+///
+/// >>> import torch  # doctest: +SKIP
+/// >>> keys, values = torch.tensor([7, 5, 7], device="cuda"), torch.tensor([1, 2, 3], device="cuda")  # doctest: +SKIP
+/// >>> offsets, found = koel.MultiTable(keys, values).lookup(keys[:2])  # doctest: +SKIP
+/// >>> torch.from_dlpack(found)  # doctest: +SKIP
+/// tensor([1, 3, 2], device='cuda:0')
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct MultiTable {
     any_width: AnyWidth,
@@ -43,7 +56,42 @@ pub(crate) struct MultiTable {
     device: String,
 }
 
+/// What a query returns for each key.
+#[cfg(feature = "opencl")]
+#[derive(Clone, Copy)]
+enum Query {
+    Values,
+    Counts,
+    Flags,
+}
+
+#[cfg(feature = "opencl")]
+const OFFSETS: Dtype = Dtype::Integers(Type { bits: 64, is_signed: true });
+
 impl MultiTable {
+    /// The results of a query of keys in CUDA memory.
+    #[cfg(feature = "opencl")]
+    fn on_gpu(&self, py: Python<'_>, keys: &GpuColumn, of: Query) -> PyResult<Vec<Array>> {
+        detached(py, |_| {
+            with_table!(&self.any_width, |table, K, V| {
+                cuda::queried(table.backend(), keys, |cuda| {
+                    let queries = on_gpu::<K>(cuda, keys, self.keys, |keys| Ok(table.table().contains(keys)?))?;
+                    Ok(match of {
+                        Query::Values => {
+                            let found = table.retrieve_on(&queries)?;
+                            let offsets = cuda::copied(cuda, &found.offsets, OFFSETS)?;
+                            vec![offsets, cuda::copied::<V>(cuda, &found.values, Dtype::Integers(self.values))?]
+                        }
+                        Query::Counts => vec![cuda::rows(cuda, &table.get_on(&queries)?.counts)?],
+                        Query::Flags => {
+                            vec![cuda::flags(cuda, &table.table().contains_on(&queries)?, keys.len)?]
+                        }
+                    })
+                })
+            })
+        })
+    }
+
     /// What becomes of the number of values of each key.
     fn counted<T: Send>(
         &self,
@@ -74,28 +122,50 @@ impl MultiTable {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
+        // The table of pairs that `$build` makes of the builder of each width.
+        macro_rules! built {
+            ($device:expr, $of_keys:expr, $of_values:expr, |$builder:ident, $K:ident, $V:ident| $build:expr) => {{
+                macro_rules! of_width {
+                    ($variant:ident, $scheme:expr, $key:ty, $value:ty) => {{
+                        type $K = $key;
+                        type $V = $value;
+                        let builder = with_settings!(Multi::builder($scheme), load_factor, seed, $of_keys);
+                        let $builder = builder.values::<$V>().value_type($of_values.value_type());
+                        AnyWidth::$variant($build.map_err(|error| to_error(error.into(), $of_keys))?)
+                    }};
+                }
+                let scheme = Bucketized::canonical(8);
+                let any_width = match ($of_keys.bits, $of_values.bits) {
+                    (32, 32) => of_width!(Narrow, AnyScheme::from(scheme), u32, u32),
+                    (32, _) => of_width!(NarrowToWide, AnyScheme::from(scheme), u32, u64),
+                    (_, 32) => of_width!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
+                    _ => of_width!(Wide, scheme.of::<u64, u32>(), u64, u64),
+                };
+                Ok((any_width, shown(&$device)))
+            }};
+        }
+        #[cfg(feature = "opencl")]
+        if let Some(((keys, _keys_owner), (values, _values_owner))) = cuda::pair(("keys", keys), ("values", values))? {
+            let (of_keys, of_values) = (keys.of, values.of);
+            let (any_width, device) = cuda::on_device(py, device, &[&keys, &values], |cuda, device| {
+                let (keys, values) = (Imported::of(cuda, &keys)?, Imported::of(cuda, &values)?);
+                built!(device, of_keys, of_values, |builder, K, V| builder.build_on(
+                    device,
+                    &keys.words::<K>(of_keys, 0)?,
+                    &values.values::<V>()?
+                ))
+            })?;
+            return Ok(MultiTable { any_width, keys: of_keys, values: of_values, device });
+        }
         let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
         let (of_keys, of_values) = (keys.of, values.of);
         let open = || crate::device::device(device, keys.column.len());
         let (any_width, device) = detached_on(py, open, |device, _| {
-            macro_rules! built {
-                ($variant:ident, $scheme:expr, $K:ty, $V:ty) => {{
-                    let keys = words::<$K>(&keys.column, of_keys, Role::Key)?;
-                    let values = words::<$V>(&values.column, of_values, Role::Value)?;
-                    let builder = with_settings!(Multi::builder($scheme), load_factor, seed, of_keys);
-                    let builder = builder.values::<$V>().value_type(of_values.value_type());
-                    let table = builder.build(&device, &keys, &values);
-                    AnyWidth::$variant(table.map_err(|error| to_error(error.into(), of_keys))?)
-                }};
-            }
-            let scheme = Bucketized::canonical(8);
-            let any_width = match (of_keys.bits, of_values.bits) {
-                (32, 32) => built!(Narrow, AnyScheme::from(scheme), u32, u32),
-                (32, _) => built!(NarrowToWide, AnyScheme::from(scheme), u32, u64),
-                (_, 32) => built!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
-                _ => built!(Wide, scheme.of::<u64, u32>(), u64, u64),
-            };
-            Ok((any_width, shown(&device)))
+            built!(device, of_keys, of_values, |builder, K, V| builder.build(
+                &device,
+                &words::<K>(&keys.column, of_keys, Role::Key)?,
+                &words::<V>(&values.column, of_values, Role::Value)?
+            ))
         })?;
         Ok(MultiTable { any_width, keys: of_keys, values: of_values, device })
     }
@@ -139,6 +209,10 @@ impl MultiTable {
     /// >>> values[offsets[0]:offsets[1]], values[offsets[1]:offsets[2]]
     /// (array([1, 3]), array([], dtype=int64))
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            return PyTuple::new(py, self.on_gpu(py, &keys, Query::Values)?);
+        }
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
         let (offsets, values) = detached(py, |_| {
             with_table!(&self.any_width, |table, K, V| {
@@ -158,6 +232,10 @@ impl MultiTable {
     /// >>> table.count([7, 6])
     /// array([2, 0])
     fn count<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            return Ok(Bound::new(py, self.on_gpu(py, &keys, Query::Counts)?.remove(0))?.into_any());
+        }
         Ok(array(py, self.counted(py, keys, |counts: Vec<u32>| counts.into_iter().map(i64::from).collect())?))
     }
 
@@ -168,6 +246,10 @@ impl MultiTable {
     /// >>> table.contains([7, 6])
     /// array([ True, False])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        #[cfg(feature = "opencl")]
+        if let Some((keys, _owner)) = cuda::column("keys", keys)? {
+            return Ok(Bound::new(py, self.on_gpu(py, &keys, Query::Flags)?.remove(0))?.into_any());
+        }
         Ok(array(py, self.counted(py, keys, |counts| flags(counts.len(), |i| counts[i] > 0))?))
     }
 

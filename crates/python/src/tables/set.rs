@@ -10,16 +10,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 #[cfg(feature = "opencl")]
-use super::integers::replacement;
-use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
+use super::integers::on_gpu;
+use super::integers::{Answers, Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Imported};
 use crate::device::shown;
 use crate::output::Fresh;
 use crate::run::detached_on;
-#[cfg(feature = "opencl")]
-use crate::run::in_pool;
 
 enum AnyWidth {
     Narrow(HashSet<Any, AnyScheme>),
@@ -96,51 +94,38 @@ impl Set {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
+        // The set that `$build` makes of the builder of each width.
+        macro_rules! built {
+            ($device:expr, $of:expr, |$builder:ident| $build:expr) => {{
+                let to_error = |error: koel::Error| to_error(error.into(), $of);
+                let any_width = match $of.bits {
+                    32 => {
+                        let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
+                        let $builder = with_settings!(builder, load_factor, seed, $of);
+                        AnyWidth::Narrow($build.map_err(to_error)?)
+                    }
+                    _ => {
+                        let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
+                        let $builder = with_settings!(builder, load_factor, seed, $of);
+                        AnyWidth::Wide($build.map_err(to_error)?)
+                    }
+                };
+                Ok((any_width, shown(&$device)))
+            }};
+        }
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
             let of = keys.of;
-            let (any_width, device) = py.detach(|| {
-                let (cuda, device) = cuda::device_of(device, &[&keys])?;
-                in_pool(|_| {
-                    let keys = Imported::of(&cuda, &keys)?;
-                    let any_width = match of.bits {
-                        32 => {
-                            let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
-                            let builder = with_settings!(builder, load_factor, seed, of);
-                            AnyWidth::Narrow(
-                                builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| to_error(e.into(), of))?,
-                            )
-                        }
-                        _ => {
-                            let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
-                            let builder = with_settings!(builder, load_factor, seed, of);
-                            AnyWidth::Wide(
-                                builder.build_on(&device, &keys.words(of, 0)?).map_err(|e| to_error(e.into(), of))?,
-                            )
-                        }
-                    };
-                    Ok((any_width, shown(&device)))
-                })
+            let (any_width, device) = cuda::on_device(py, device, &[&keys], |cuda, device| {
+                let keys = Imported::of(cuda, &keys)?;
+                built!(device, of, |builder| builder.build_on(device, &keys.words(of, 0)?))
             })?;
             return Ok(Set { any_width: Shared::new(any_width), keys: of, device });
         }
         let Integers { column, of, .. } = integers("keys", keys)?;
         let open = || crate::device::device(device, column.len());
         let (any_width, device) = detached_on(py, open, |device, _| {
-            let to_error = |error: koel::Error| to_error(error.into(), of);
-            let any_width = match of.bits {
-                32 => {
-                    let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
-                    let builder = with_settings!(builder, load_factor, seed, of);
-                    AnyWidth::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
-                }
-                _ => {
-                    let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
-                    let builder = with_settings!(builder, load_factor, seed, of);
-                    AnyWidth::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(to_error)?)
-                }
-            };
-            Ok((any_width, shown(&device)))
+            built!(device, of, |builder| builder.build(&device, &words(&column, of, Role::Key)?))
         })?;
         Ok(Set { any_width: Shared::new(any_width), keys: of, device })
     }
@@ -183,24 +168,25 @@ impl Set {
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            let (_, flags) = self.any_width.read(py, |any_width, _| {
+            let mut flags = self.any_width.read(py, |any_width, _| {
                 with_keys!(any_width, |set, K| {
-                    let cuda = cuda::beside(set.backend(), &keys)?;
-                    let absent = replacement::<K>(keys.of, self.keys, |keys| Ok(set.contains(keys)?))?;
-                    let queries = Imported::of(&cuda, &keys)?.words::<K>(self.keys, absent)?;
-                    cuda::publish(&cuda, None, &set.contains_on(&queries)?, keys.len)
+                    cuda::queried(set.backend(), &keys, |cuda| {
+                        let queries = on_gpu::<K>(cuda, &keys, self.keys, |keys| Ok(set.contains(keys)?))?;
+                        Ok(vec![cuda::flags(cuda, &set.contains_on(&queries)?, keys.len)?])
+                    })
                 })
             })?;
-            return Ok(Bound::new(py, flags)?.into_any());
+            return Ok(Bound::new(py, flags.remove(0))?.into_any());
         }
         let Integers { column, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         let found = flags.slice()?;
         self.any_width.read(py, |any_width, stop| {
             with_keys!(any_width, |set, K| {
+                let (to, answers) = ((self.keys, set.backend()), Answers { flags: found, values: &mut [] });
                 let has = |keys: &[K]| Ok(set.contains(keys)?);
-                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
-                    found[first..first + keys.len()].copy_from_slice(&set.contains(keys)?);
+                each_piece::<K, ()>(&column, to, stop, has, answers, |keys, answers| {
+                    answers.flags.copy_from_slice(&set.contains(keys)?);
                     Ok(())
                 })
             })

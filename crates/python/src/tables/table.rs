@@ -15,16 +15,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 #[cfg(feature = "opencl")]
-use super::integers::replacement;
-use super::integers::{Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
+use super::integers::on_gpu;
+use super::integers::{Answers, Integers, Role, Type, Width as _, dtype, each_piece, integers, queried, words};
 use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
-use crate::cuda::{self, Array, GpuColumn, Imported};
+use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
 use crate::device::shown;
 use crate::output::{ArrowColumn, Fresh, set_flags};
 use crate::run::detached_on;
-#[cfg(feature = "opencl")]
-use crate::run::in_pool;
 
 enum AnyWidth {
     Narrow(HashTable<Any, AnyScheme>),
@@ -59,20 +57,21 @@ pub(crate) struct Table {
 
 #[cfg(feature = "opencl")]
 impl Table {
-    /// The values of keys in CUDA memory if they are wanted, and for each key whether it is there.
-    fn lookup_on_gpu(&self, py: Python<'_>, keys: &GpuColumn, values: bool) -> PyResult<(Option<Array>, Array)> {
+    /// The values of keys in CUDA memory if they are wanted, then for each key whether it is there.
+    fn lookup_on_gpu(&self, py: Python<'_>, keys: &GpuColumn, values: bool) -> PyResult<Vec<Array>> {
         self.any_width.read(py, |any_width, _| {
             with_table!(any_width, |table, K, V| {
-                let cuda = cuda::beside(table.backend(), keys)?;
-                let absent = replacement::<K>(keys.of, self.keys, |keys| Ok(table.contains(keys)?))?;
-                let queries = Imported::of(&cuda, keys)?.words::<K>(self.keys, absent)?;
-                if !values {
-                    return cuda::publish(&cuda, None, &table.contains_on(&queries)?, keys.len);
-                }
-                let memory = cuda.allocate(keys.len * self.values.bytes())?;
-                let mut found = table.backend().unwritten(keys.len.div_ceil(32))?;
-                table.get_on_into(&queries, &mut AnyBuffer::OpenCl(memory.buffer::<V>(keys.len)?), &mut found)?;
-                cuda::publish(&cuda, Some((memory, self.values)), &found, keys.len)
+                cuda::queried(table.backend(), keys, |cuda| {
+                    let queries = on_gpu::<K>(cuda, keys, self.keys, |keys| Ok(table.contains(keys)?))?;
+                    if !values {
+                        return Ok(vec![cuda::flags(cuda, &table.contains_on(&queries)?, keys.len)?]);
+                    }
+                    let memory = cuda.allocate(keys.len * self.values.bytes())?;
+                    let mut found = table.backend().unwritten(keys.len.div_ceil(32))?;
+                    table.get_on_into(&queries, &mut AnyBuffer::OpenCl(memory.buffer::<V>(keys.len)?), &mut found)?;
+                    let values = Array::new(memory, keys.len, Dtype::Integers(self.values));
+                    Ok(vec![values, cuda::flags(cuda, &found, keys.len)?])
+                })
             })
         })
     }
@@ -127,16 +126,13 @@ impl Table {
         #[cfg(feature = "opencl")]
         if let Some(((keys, _keys_owner), (values, _values_owner))) = cuda::pair(("keys", keys), ("values", values))? {
             let (of_keys, of_values) = (keys.of, values.of);
-            let (any_width, device) = py.detach(|| {
-                let (cuda, device) = cuda::device_of(device, &[&keys, &values])?;
-                in_pool(|_| {
-                    let (keys, values) = (Imported::of(&cuda, &keys)?, Imported::of(&cuda, &values)?);
-                    built!(device, of_keys, of_values, |builder, K, V| builder.build_on(
-                        &device,
-                        &keys.words::<K>(of_keys, 0)?,
-                        &values.values::<V>()?
-                    ))
-                })
+            let (any_width, device) = cuda::on_device(py, device, &[&keys, &values], |cuda, device| {
+                let (keys, values) = (Imported::of(cuda, &keys)?, Imported::of(cuda, &values)?);
+                built!(device, of_keys, of_values, |builder, K, V| builder.build_on(
+                    device,
+                    &keys.words::<K>(of_keys, 0)?,
+                    &values.values::<V>()?
+                ))
             })?;
             return Ok(Table { any_width: Shared::new(any_width), keys: of_keys, values: of_values, device });
         }
@@ -194,8 +190,7 @@ impl Table {
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            let (values, flags) = self.lookup_on_gpu(py, &keys, true)?;
-            return (values, flags).into_pyobject(py);
+            return PyTuple::new(py, self.lookup_on_gpu(py, &keys, true)?);
         }
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
@@ -206,13 +201,12 @@ impl Table {
             with_table!(any_width, |table, K, V| {
                 // An empty array need not be aligned.
                 let values: &mut [V] = if values.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(values) };
-                let mut bits = Vec::new();
+                let (to, answers) = ((self.keys, table.backend()), Answers { flags: found, values });
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
-                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
-                    let rows = first..first + keys.len();
-                    bits.resize(keys.len().div_ceil(32), 0);
-                    table.get_into(keys, &mut values[rows.clone()], &mut bits)?;
-                    set_flags(&mut found[rows], |i| bits[i / 32] >> (i % 32) & 1 == 1);
+                each_piece::<K, V>(&column, to, stop, has, answers, |keys, Answers { flags, values }| {
+                    let mut bits = vec![0; keys.len().div_ceil(32)];
+                    table.get_into(keys, values, &mut bits)?;
+                    set_flags(flags, |i| bits[i / 32] >> (i % 32) & 1 == 1);
                     Ok(())
                 })
             })
@@ -233,16 +227,17 @@ impl Table {
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            return Ok(Bound::new(py, self.lookup_on_gpu(py, &keys, false)?.1)?.into_any());
+            return Ok(Bound::new(py, self.lookup_on_gpu(py, &keys, false)?.remove(0))?.into_any());
         }
         let Integers { column, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
         let found = flags.slice()?;
         self.any_width.read(py, |any_width, stop| {
             with_table!(any_width, |table, K, V| {
+                let (to, answers) = ((self.keys, table.backend()), Answers { flags: found, values: &mut [] });
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
-                each_piece::<K>(&column, self.keys, stop, has, |first, keys| {
-                    found[first..first + keys.len()].copy_from_slice(&table.contains(keys)?);
+                each_piece::<K, ()>(&column, to, stop, has, answers, |keys, answers| {
+                    answers.flags.copy_from_slice(&table.contains(keys)?);
                     Ok(())
                 })
             })

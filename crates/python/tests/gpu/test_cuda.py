@@ -276,8 +276,8 @@ def test_what_is_refused():
         koel.Set(torch.arange(3).cuda(), device="cpu")
     with pytest.raises(BufferError, match="own device"):
         table.lookup(torch.arange(3).cuda())[0].__dlpack__(dl_device=(1, 0))
-    with pytest.raises(TypeError, match="memory of a GPU.*cpu"):
-        koel.join(torch.arange(3).cuda(), torch.arange(3).cuda())
+    with pytest.raises(TypeError, match="right in main memory"):
+        koel.join(torch.arange(3).cuda(), torch.arange(3))
     with pytest.raises(ValueError, match="rows 0 and 2 of the index"):
         koel.get_indexer(torch.tensor([5, 6, 5]).cuda(), torch.tensor([5]).cuda())
     with pytest.raises(TypeError, match="float32 or float64"):

@@ -43,7 +43,7 @@ fn keeps_the_greatest<A: Modelled>() {
 }
 
 /// Duplicates of a key compete with another key: the greatest is kept, and each other one is counted as a duplicate.
-fn keeps_one_copy<A: Modelled>() {
+fn keeps_one_duplicate<A: Modelled>() {
     loom::model(|| {
         let words = [vec![word(2, 7)], vec![word(3, 1), word(2, 9)]];
         offered::<A>([word(1, 1), 0], words, |held, seen| {
@@ -60,24 +60,24 @@ fn loom_offers_keep_the_greatest() {
 }
 
 #[test]
-fn loom_offers_keep_one_copy() {
-    keeps_one_copy::<Sound>();
+fn loom_offers_keep_one_duplicate() {
+    keeps_one_duplicate::<Sound>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_offers_in_two_steps_are_caught() {
+fn loom_offers_in_two_steps_are_detected() {
     keeps_the_greatest::<Split>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_offers_without_comparing_are_caught() {
+fn loom_offers_without_comparing_are_detected() {
     keeps_the_greatest::<Blind>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_copies_without_comparing_are_caught() {
-    keeps_one_copy::<Blind>();
+fn loom_duplicates_without_comparing_are_detected() {
+    keeps_one_duplicate::<Blind>();
 }

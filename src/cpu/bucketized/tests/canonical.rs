@@ -12,7 +12,7 @@ fn in_order(plan: &BucketizedPlan, mut image: Vec<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn canonical_images_are_the_reference_word_for_word() {
+fn canonical_images_equal_the_reference() {
     // A part has 2048 slots: some sizes end at a part, some a bucket before or after.
     let cases = [(0, 0.9), (1, 0.5), (7, 0.5), (128, 0.7), (1000, 0.9), (2000, 0.97), (40_000, 0.99), (60_000, 0.93)];
     let by_slots = [2032, 2048, 2064, 4096, 4112, 20_480 - 16].map(|slots| (slots * 9 / 10, slots as u64));
@@ -59,7 +59,7 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
         let mut times: HashMap<u32, u64> = HashMap::new();
         pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
         let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
         for bucket_slots in [4, 8, 16] {
             // Only as many slots as distinct keys need: missed duplicates would not fit.
             let slots = slots_for(times.len(), 0.95);
@@ -68,7 +68,7 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
                 for seed in 0..3 {
                     let pairs = if seed == 0 { pairs.clone() } else { shuffled(pairs.clone(), seed) };
                     let (image, placed) = built(cpu, &plan, &[&pairs]);
-                    let counts = Placed { duplicates, least_copy, ..Placed::default() };
+                    let counts = Placed { duplicates, least_duplicate, ..Placed::default() };
                     assert_eq!(placed, counts, "{name}, S {bucket_slots}, {}", cpu.info().driver);
                     assert!(image == expected, "{name}, S {bucket_slots}, {}", cpu.info().driver);
                 }
@@ -78,12 +78,12 @@ fn canonical_duplicates_are_counted_exactly_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_million_duplicates_of_one_key_are_no_trouble() {
+fn a_million_duplicates_of_one_key_are_placed() {
     let pairs: Pairs = (0..1_000_000).map(|i| (3, i)).collect();
     let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
     for cpu in cpus() {
         let (image, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { duplicates: 999_999, least_copy: Some(3), ..Placed::default() });
+        assert_eq!(placed, Placed { duplicates: 999_999, least_duplicate: Some(3), ..Placed::default() });
         assert_eq!(looked_up(&cpu, &plan, &image, &[3, 4]), [Some(999_999), None]);
     }
 }
@@ -121,7 +121,7 @@ fn words_with_one_remainder_are_distinguished() {
 }
 
 #[test]
-fn lifting_and_placing_again_gives_the_image_of_what_remains() {
+fn lifting_and_placing_again_compacts_the_image() {
     for bucket_slots in [4, 8, 16] {
         let pairs = distinct(30_000);
         let (plan, image) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots_for(30_000, 0.96));

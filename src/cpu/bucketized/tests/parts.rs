@@ -22,15 +22,15 @@ fn many_cpus() -> Vec<Cpu> {
 }
 
 /// Pairs with some duplicates, each with another value; the number of duplicates, and the smallest duplicate key.
-fn with_copies(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
+fn with_duplicates(pairs: &[(u32, u32)], every: usize) -> (Pairs, Placed) {
     let again: Pairs = pairs.iter().skip(every / 2).step_by(every).map(|&(key, value)| (key, value ^ 5)).collect();
-    let least_copy = again.iter().map(|&(key, _)| key).min();
-    let placed = Placed { duplicates: again.len() as u64, least_copy, ..Placed::default() };
+    let least_duplicate = again.iter().map(|&(key, _)| key).min();
+    let placed = Placed { duplicates: again.len() as u64, least_duplicate, ..Placed::default() };
     (shuffled([pairs, &again].concat(), every as u64), placed)
 }
 
 #[test]
-fn images_are_the_reference_word_for_word() {
+fn images_equal_the_reference() {
     // A part has 32,768 slots: one part, slightly more than one, two and a half, and several whole ones.
     let slots = [16, 30_000, 32_768, 32_784, 80_000, 3 * 32_768, 5 * 32_768 + 48];
     for (slots, bucket_slots) in
@@ -69,7 +69,7 @@ fn crowds_that_leave_their_parts_are_placed_by_all_threads() {
 fn duplicates_are_counted_exactly_on_any_number_of_threads() {
     let pairs = distinct(120_000);
     for every in [1, 2, 3, 50, 9_999] {
-        let (batch, counted) = with_copies(&pairs, every);
+        let (batch, counted) = with_duplicates(&pairs, every);
         for bucket_slots in [4, 8, 16] {
             // Duplicates need no slots: the table has only as many as distinct keys need. The slices have the same
             // capacity, so with many duplicates too many pairs escape, and the table is built directly.
@@ -89,8 +89,8 @@ fn duplicates_that_fit_stay_in_their_parts() {
     let pairs = distinct(40_000);
     for times in [2, 3, 9] {
         let batch: Pairs = pairs.iter().flat_map(|&(key, value)| (0..times).map(move |i| (key, value ^ i))).collect();
-        let least_copy = pairs.iter().map(|&(key, _)| key).min();
-        let counted = Placed { duplicates: (times as u64 - 1) * 40_000, least_copy, ..Placed::default() };
+        let least_duplicate = pairs.iter().map(|&(key, _)| key).min();
+        let counted = Placed { duplicates: (times as u64 - 1) * 40_000, least_duplicate, ..Placed::default() };
         for bucket_slots in [4, 8, 16] {
             let (plan, expected) =
                 referenced(&Bucketized::canonical(bucket_slots), &batch, slots_for(batch.len(), 0.9));
@@ -112,7 +112,7 @@ fn crowds_of_one_key_are_reported_by_every_strategy() {
     let pairs = distinct(100_000);
     for (crowd, by_parts) in [(2, true), (300, true), (4_000, true), (30_000, false), (1_000_000, false)] {
         let batch: Pairs = pairs.iter().copied().chain((0..crowd).map(|i| (pairs[77].0, i))).collect();
-        let counted = Placed { duplicates: u64::from(crowd), least_copy: Some(pairs[77].0), ..Placed::default() };
+        let counted = Placed { duplicates: u64::from(crowd), least_duplicate: Some(pairs[77].0), ..Placed::default() };
         let (plan, expected) = referenced(&Bucketized::canonical(8), &batch, slots_for(100_000, 0.9));
         for cpu in cpus() {
             let found = build(&cpu, BuildRoute::ByParts, &plan, &batch);
@@ -123,7 +123,7 @@ fn crowds_of_one_key_are_reported_by_every_strategy() {
 }
 
 #[test]
-fn how_many_pairs_have_no_place_does_not_depend_on_the_strategy() {
+fn the_number_of_unplaced_pairs_does_not_depend_on_the_strategy() {
     let pairs = distinct(70_000);
     for bucket_slots in [4, 8, 16] {
         for slots in [70_000, 69_600, 66_000, 35_000] {
@@ -140,7 +140,7 @@ fn how_many_pairs_have_no_place_does_not_depend_on_the_strategy() {
 }
 
 #[test]
-fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
+fn the_strategy_depends_on_the_size_unless_it_is_set() -> Result<()> {
     if std::env::var_os(BuildRoute::VARIABLE).is_some() {
         return Ok(());
     }
@@ -156,7 +156,7 @@ fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
 }
 
 #[test]
-fn classic_tables_are_built_as_ever() -> Result<()> {
+fn classic_tables_are_not_built_by_parts() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let pairs: Pairs = distinct(1000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
     let (plan, expected) = referenced(&Bucketized::classic(2, 8), &pairs, slots_for(1000, 0.9));

@@ -11,7 +11,7 @@
 //! In contrast to `place.rs`, threads do not share the image here.
 
 use super::line::{Offered, offer};
-use super::place::count_copy;
+use super::place::count_duplicate;
 use crate::backend::{Placed, Word};
 use crate::cpu::BLOCK;
 use crate::cpu::memory::prefetch;
@@ -53,7 +53,7 @@ pub(super) fn finish<L: Layout>(
                 None => Offered::Out((word, mine.value)),
             };
             match out {
-                Offered::Copy => count_copy(&mut placed, functions.key_of(at, word)),
+                Offered::Duplicate => count_duplicate(&mut placed, functions.key_of(at, word)),
                 Offered::Out((EMPTY, _)) => {}
                 Offered::Out(pair) if slot::age::<L::Key>(pair.0) >= MAX_AGE => placed.unplaced += 1,
                 Offered::Out(pair) => open.push(next(functions, at, pair)),

@@ -41,7 +41,7 @@ pub(in crate::cpu) fn sort<L: Layout>(line: &mut Line) -> bool {
 /// The result of an offer to a line.
 pub(super) enum Offered<V> {
     /// The word was there; the greater of the two values is kept.
-    Copy,
+    Duplicate,
     /// The pair with the least word of the line and `mine`, which is not kept; it may be an empty slot.
     Out((u64, V)),
 }
@@ -51,7 +51,7 @@ pub(super) enum Offered<V> {
 pub(super) fn offer<L: Layout>(line: &mut Line, mut mine: (u64, L::Value)) -> Offered<L::Value> {
     if (0..L::SLOTS).fold(false, |same, i| same | (L::word(line, i) == mine.0)) {
         raise::<L>(line, mine);
-        return Offered::Copy;
+        return Offered::Duplicate;
     }
     for i in 0..L::SLOTS {
         let there = pair::<L>(line, i);

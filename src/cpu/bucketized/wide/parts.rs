@@ -31,7 +31,7 @@ use wide::u32x8;
 
 use super::escapes::{Open, next};
 use super::line::{Offered, offer, sort};
-use super::place::count_copy;
+use super::place::count_duplicate;
 use crate::backend::{Placed, Word};
 use crate::cpu::block::sum;
 use crate::cpu::lanes::at_best;
@@ -191,14 +191,14 @@ impl<L: Layout> Parts<'_, L> {
             let leave = found.open.len() - before;
             (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
         };
-        let rooms = slices.each(image, &partitioned.counts, threads, scratch, of_slice)?;
+        let scratches = slices.each(image, &partitioned.counts, threads, scratch, of_slice)?;
         let mut open = try_with_capacity(leaving.into_inner())?;
         open.extend(partitioned.escapes.into_iter().map(|(mixed, value)| {
             let (home, remainder) = mixed.split(functions.steps.buckets);
             Open { home, age: 1, remainder, value }
         }));
         let mut placed = Placed::default();
-        for (_, mut found) in rooms {
+        for (_, mut found) in scratches {
             placed = sum(placed, found.placed);
             open.append(&mut found.open);
         }
@@ -326,15 +326,15 @@ impl<L: Layout> Part<'_, L> {
     fn drop_duplicates(&mut self, at: usize) {
         let all = std::mem::take(&mut self.lines[at]);
         for mine in (0..L::SLOTS).map(|i| pair::<L>(&all, i)).filter(|pair| pair.0 != EMPTY) {
-            if let Offered::Copy = offer::<L>(&mut self.lines[at], mine) {
-                self.count_copy(at as u32, mine.0);
+            if let Offered::Duplicate = offer::<L>(&mut self.lines[at], mine) {
+                self.count_duplicate(at as u32, mine.0);
             }
         }
     }
 
     #[cold]
-    fn count_copy(&mut self, at: u32, word: u64) {
-        count_copy(&mut self.found.placed, self.functions.key_of(self.start + at, word));
+    fn count_duplicate(&mut self, at: u32, word: u64) {
+        count_duplicate(&mut self.found.placed, self.functions.key_of(self.start + at, word));
     }
 
     /// Offers queued pairs to their line 1, and then those that are displaced there, or later in a line 2, to their
@@ -351,7 +351,7 @@ impl<L: Layout> Part<'_, L> {
                 continue;
             };
             match offer::<L>(line, mine) {
-                Offered::Copy => self.count_copy(at as u32, mine.0),
+                Offered::Duplicate => self.count_duplicate(at as u32, mine.0),
                 Offered::Out(pair) => {
                     scratch.queue(end, pair, at);
                     // A duplicate may have left an empty place.
@@ -392,8 +392,8 @@ impl<L: Layout> Part<'_, L> {
             return end;
         };
         match offer::<L>(line, mine) {
-            Offered::Copy => {
-                self.count_copy(at, mine.0);
+            Offered::Duplicate => {
+                self.count_duplicate(at, mine.0);
                 end
             }
             Offered::Out(pair) => {

@@ -63,9 +63,9 @@ where
 }
 
 /// Counts a duplicate of a key.
-pub(super) fn count_copy<K: Ord + Copy, V>(placed: &mut Placed<K, V>, key: K) {
+pub(super) fn count_duplicate<K: Ord + Copy, V>(placed: &mut Placed<K, V>, key: K) {
     placed.duplicates += 1;
-    placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+    placed.least_duplicate = Some(placed.least_duplicate.map_or(key, |least| least.min(key)));
 }
 
 /// One thread of a build.
@@ -137,7 +137,7 @@ where
             Became::Placed => return,
             Became::Duplicate => {
                 let key = self.functions.key_of(line, mine);
-                return count_copy(&mut self.counted, key);
+                return count_duplicate(&mut self.counted, key);
             }
             Became::Refused => offer,
             Became::Displaced(word) => {

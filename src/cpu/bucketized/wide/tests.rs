@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::scheme::Bucketized;
 
 #[test]
-fn builds_batches_and_answers_are_those_of_the_rule() -> Result<()> {
+fn builds_batches_and_lookups_equal_the_rule() -> Result<()> {
     for threads in [1, 3] {
         let cpu = Cpu::with_threads(threads)?;
         let scheme = Bucketized::default();

@@ -1,7 +1,7 @@
 //! Moves values to the slots of their words.
 //!
 //! ```text
-//! bring:   the old image's pairs:   in a line whose words are unchanged, values are kept; others are looked up
+//! fetch:   the old image's pairs:   in a line whose words are unchanged, values are kept; others are looked up
 //!          the batch:               each key is looked up, and its value written
 //! ```
 //!
@@ -149,9 +149,9 @@ struct Moved<V> {
 impl<V> Moved<V> {
     fn followed_by(mut self, mut other: Moved<V>) -> Result<Self> {
         let len = self.cells.len() + other.cells.len();
-        let room = |reserved: bool| if reserved { Ok(()) } else { Err(memory::out_of_memory::<u64>(len)) };
-        room(self.cells.try_reserve(other.cells.len()).is_ok())?;
-        room(self.values.try_reserve(other.values.len()).is_ok())?;
+        let check = |reserved: bool| if reserved { Ok(()) } else { Err(memory::out_of_memory::<u64>(len)) };
+        check(self.cells.try_reserve(other.cells.len()).is_ok())?;
+        check(self.values.try_reserve(other.values.len()).is_ok())?;
         self.cells.append(&mut other.cells);
         self.values.append(&mut other.values);
         Ok(self)

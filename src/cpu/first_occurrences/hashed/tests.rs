@@ -85,7 +85,7 @@ fn no_key_is_stored_beyond_reach() -> Result<()> {
 
 /// A wrong estimate is corrected before memory is allocated for rows.
 #[test]
-fn the_second_attempt_fits_twice_the_keys() -> Result<()> {
+fn the_second_attempt_has_capacity_for_twice_the_keys() -> Result<()> {
     let keys: Vec<u64> = (0..80_000).map(|i| (i % 10_000 + 1_u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let cpu = Cpu::with_threads(1)?;
     let lines = |attempt| -> Result<usize> {

@@ -43,7 +43,7 @@ impl Start {
 
     /// Settles the tokens of these homes.
     fn settle<A: Atomic<Word = u64>>(&self, words: &[A], homes: Range<usize>) {
-        let blocks = [Block { words, rooms_end: S }];
+        let blocks = [Block { words, free_end: S }];
         let (functions, headers) = (&self.functions, &self.headers);
         let build = Build::<S, A> { functions, image: &[], headers, blocks: &blocks, shift: 2 };
         let settled = Settler { fresh: homes, ..Settler::new(build, false) }.settle(&ChunkQueue::new(0));
@@ -89,25 +89,25 @@ fn two_tokens<A: Modelled>() {
 }
 
 #[test]
-fn loom_settling_ends_as_one_thread() {
+fn loom_settling_equals_the_result_of_one_thread() {
     one_slot::<Sound>();
     two_tokens::<Sound>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_settling_by_exchanges_in_two_steps_is_caught() {
+fn loom_settling_by_exchanges_in_two_steps_is_detected() {
     one_slot::<Split>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_settling_by_exchanges_without_comparing_is_caught() {
+fn loom_settling_by_exchanges_without_comparing_is_detected() {
     one_slot::<Blind>();
 }
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn loom_entries_set_in_two_steps_are_caught() {
+fn loom_entries_set_in_two_steps_are_detected() {
     two_tokens::<Lost>();
 }

@@ -27,7 +27,7 @@ fn assert_reference(plan: &HortonPlan, pairs: &Pairs, context: &str) {
 }
 
 #[test]
-fn images_of_several_parts_are_the_reference_word_for_word() {
+fn images_of_several_parts_equal_the_reference() {
     for (scheme, load) in variants() {
         // Words of the table: a part and a bucket; more than two parts; four parts less a bucket.
         for slots in [(1 << 15) + 16, 75_008, (1 << 17) - 16] {
@@ -40,7 +40,7 @@ fn images_of_several_parts_are_the_reference_word_for_word() {
 }
 
 #[test]
-fn images_of_no_pairs_and_of_the_markers_key_alone_are_empty() {
+fn images_without_pairs_or_with_only_the_sentinel_pair_are_empty() {
     for slots in [4, 8, 16] {
         let plan = planned(&Horton::canonical(slots), 100_000, 0.9, 0);
         for cpu in many_cpus() {
@@ -58,7 +58,7 @@ fn images_of_no_pairs_and_of_the_markers_key_alone_are_empty() {
 }
 
 #[test]
-fn the_greatest_loads_are_the_reference_word_for_word() {
+fn images_at_the_greatest_loads_equal_the_reference() {
     for (slots, load) in [(4, 0.88), (8, 0.95), (16, 0.96)] {
         let plan = planned(&Horton::canonical(slots), 150_000, load, 1);
         assert_reference(&plan, &distinct(150_000), &format!("{slots} at {load}"));
@@ -89,7 +89,7 @@ fn pairs_that_do_not_fit_in_the_slice_of_their_part_are_placed() {
 /// Crowds in the first bucket, at the border of two parts, and in the last bucket: with a surplus of keys of one tag,
 /// and with enough keys to overfill a home.
 #[test]
-fn crowds_of_any_part_are_built_and_when_too_great_refused() {
+fn crowds_in_any_part_are_built_unless_they_are_too_large() {
     for slots in [4, 8, 16] {
         let plan = planned(&Horton::canonical(slots), 40_000, 0.6, 0);
         let functions = plan.functions();
@@ -133,8 +133,8 @@ fn duplicates_of_any_part_are_counted_exactly() {
         for duplicates in
             [&at_ease[..1], &crowded[..1], &at_ease, &crowded, &[at_ease.clone(), crowded.clone()].concat()]
         {
-            let least_copy = duplicates.iter().map(|&(key, _)| key).min();
-            let counted = Placed { duplicates: duplicates.len() as u64, least_copy, ..Placed::default() };
+            let least_duplicate = duplicates.iter().map(|&(key, _)| key).min();
+            let counted = Placed { duplicates: duplicates.len() as u64, least_duplicate, ..Placed::default() };
             let with_marked = Placed { duplicates: counted.duplicates + 2, outside: Some(9), ..counted };
             for cpu in many_cpus() {
                 let pairs = shuffled([&all[..], duplicates].concat(), 9);

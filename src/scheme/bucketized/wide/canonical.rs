@@ -104,7 +104,7 @@ pub fn place<L: Layout>(
         let mine = slot::word(age, rem);
         if let Some(i) = (0..L::SLOTS).find(|&i| L::word(line, i) == mine) {
             L::put_value(line, i, value.max(L::value(line, i)));
-            return Placing::Copy(key);
+            return Placing::Duplicate(key);
         }
         let (at, word) = least::<L>(line);
         if word < mine {

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_values_have_places_of_their_own() {
+    fn words_and_values_do_not_overlap() {
         slots_are_apart::<(u64, u64)>();
         slots_are_apart::<(u64, u32)>();
         slots_are_apart::<(u32, u64)>();

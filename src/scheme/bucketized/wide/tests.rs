@@ -77,7 +77,7 @@ where
 }
 
 #[test]
-fn tables_of_every_layout_hold_their_pairs_in_one_order() {
+fn tables_of_every_layout_contain_their_pairs_in_one_order() {
     holds::<u64, u64>();
     holds::<u64, u32>();
     holds::<u32, u64>();
@@ -85,12 +85,12 @@ fn tables_of_every_layout_hold_their_pairs_in_one_order() {
 }
 
 #[test]
-fn the_greatest_duplicate_stays() {
+fn the_greatest_duplicate_is_kept() {
     for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
         let (plan, image) = built::<u64, u64>(&order, 16);
         assert_eq!(BucketizedOf::<u64, u64>::find(&plan, &image, 7), Some(9));
         let again = &mut image.clone();
-        assert_eq!(BucketizedOf::<u64, u64>::place(&plan, again, &[(7, 2)]), Placing::Copy(7));
+        assert_eq!(BucketizedOf::<u64, u64>::place(&plan, again, &[(7, 2)]), Placing::Duplicate(7));
     }
 }
 
@@ -132,7 +132,7 @@ where
 }
 
 #[test]
-fn the_audit_passes_only_what_lookups_agree_with() {
+fn images_that_pass_the_audit_agree_with_lookups() {
     damage_is_seen::<u64, u64>();
     damage_is_seen::<u64, u32>();
     damage_is_seen::<u32, u64>();
@@ -140,7 +140,7 @@ fn the_audit_passes_only_what_lookups_agree_with() {
 }
 
 #[test]
-fn hostile_bytes_make_no_plan() {
+fn invalid_plans_are_refused() {
     let (plan, _) = built::<u64, u32>(&pairs::<u64, u32>(100), 120);
     let of = |id, bytes: &[u8]| LinePlan::<(u64, u32)>::of_stored(id, bytes);
     let id = BucketizedOf::<u64, u32>::ID;

@@ -8,19 +8,19 @@ use crate::scheme::slot_lists::tests::{
 use crate::scheme::{FIRST_SALTED, Salt};
 
 #[test]
-fn tables_of_every_layout_hold_their_pairs_in_one_order() {
+fn tables_of_every_layout_contain_their_pairs_in_one_order() {
     for (functions, count, load) in [(2, 5, 0.2), (2, 2000, 0.45), (3, 61, 0.7), (4, 3000, 0.93), (5, 3001, 0.97)] {
         every_layout!(Cuckoo::canonical(functions), |table, L| holds(&table, &[(count, load)], functions));
     }
 }
 
 #[test]
-fn the_greatest_duplicate_stays() {
+fn the_greatest_duplicate_is_kept() {
     keeps_the_greatest(&Cuckoo::canonical(4).of::<u64, u64>());
 }
 
 #[test]
-fn a_set_has_the_words_of_its_keys() {
+fn sets_have_the_words_of_tables_with_the_same_keys() {
     let scheme = Cuckoo::canonical(4);
     a_set_is_the_table_without_its_values(&scheme.of::<u64, u64>(), &scheme.of::<u64, ()>());
     assert_eq!(CuckooSet::canonical(3).of::<u64>(), Cuckoo::canonical(3).of::<u64, ()>());
@@ -44,12 +44,12 @@ fn every_key_is_restored_from_each_of_its_slots() {
 }
 
 #[test]
-fn the_audit_passes_only_what_lookups_agree_with() {
+fn images_that_pass_the_audit_agree_with_lookups() {
     every_layout!(Cuckoo::canonical(4), |table, L| damage_is_seen::<L, _>(&table, slot::FIELDS));
 }
 
 #[test]
-fn hostile_bytes_make_no_plan() {
+fn invalid_plans_are_refused() {
     let scheme = Cuckoo::canonical(3).of::<u64, u32>();
     let (plan, _) = built(&scheme, &pairs(&scheme, 100), 120);
     let of = |id, bytes: &[u8]| CuckooLinePlan::<(u64, u32)>::of_stored(id, bytes);

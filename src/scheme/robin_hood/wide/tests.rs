@@ -15,7 +15,7 @@ fn scheme(sequence: Sequence) -> RobinHood {
 }
 
 #[test]
-fn tables_of_every_layout_hold_their_pairs_in_one_order() {
+fn tables_of_every_layout_contain_their_pairs_in_one_order() {
     for sequence in Sequence::ALL {
         let most = if sequence == Sequence::PaperRandom { 0.8 } else { 0.99 };
         // The smallest table nearly full, and full except for one slot.
@@ -26,18 +26,18 @@ fn tables_of_every_layout_hold_their_pairs_in_one_order() {
 }
 
 #[test]
-fn the_greatest_duplicate_stays() {
+fn the_greatest_duplicate_is_kept() {
     Sequence::ALL.into_iter().for_each(|sequence| keeps_the_greatest(&scheme(sequence).of::<u64, u64>()));
 }
 
 #[test]
-fn a_set_has_the_words_of_its_keys() {
+fn sets_have_the_words_of_tables_with_the_same_keys() {
     let scheme = scheme(Sequence::Random);
     a_set_is_the_table_without_its_values(&scheme.of::<u64, u64>(), &scheme.of::<u64, ()>());
 }
 
 #[test]
-fn the_audit_passes_only_what_lookups_agree_with() {
+fn images_that_pass_the_audit_agree_with_lookups() {
     every_layout!(scheme(Sequence::Coherent), |table, L| damage_is_seen::<L, _>(&table, FIELDS));
     damage_is_seen::<(u64, u64), _>(&scheme(Sequence::PaperRandom).of::<u64, u64>(), FIELDS);
     damage_is_seen::<(u32, u64), _>(&scheme(Sequence::Random).of::<u32, u64>(), FIELDS);
@@ -45,7 +45,7 @@ fn the_audit_passes_only_what_lookups_agree_with() {
 
 /// 64 slots are the fewest for which a quotient fits 58 bits; 67 is the next prime.
 #[test]
-fn a_quotient_has_room_from_64_slots_on_and_not_below() {
+fn quotients_fit_from_64_slots_on() {
     assert_eq!([64, 63].map(|slots| (u64::MAX / slots).ilog2() + 1), [58, 59]);
     assert_eq!([64, 63].map(|slots| (u32::MAX / slots).ilog2() + 1), [26, 27]);
     let request = Request { slots: 0, pairs: 0, seed: 1, attempt: 0 };
@@ -147,7 +147,7 @@ fn neighbouring_cells_have_neighbouring_places() {
 }
 
 #[test]
-fn hostile_bytes_make_no_plan() {
+fn invalid_plans_are_refused() {
     let scheme = scheme(Sequence::Random).of::<u64, u32>();
     let (plan, _) = built(&scheme, &pairs(&scheme, 100), 120);
     let of = |id, bytes: &[u8]| RobinHoodLinePlan::<(u64, u32)>::of_stored(id, bytes);

@@ -135,7 +135,7 @@ where
         keys.iter_mut().zip(&sorted).for_each(|(to, pair)| *to = pair.0);
         values.iter_mut().zip(&sorted).for_each(|(to, pair)| *to = pair.1);
         let least = sorted.array_windows().find(|[(first, _), (second, _)]| first == second);
-        least.map_or(Placing::Placed, |[(key, _), _]| Placing::Copy(*key))
+        least.map_or(Placing::Placed, |[(key, _), _]| Placing::Duplicate(*key))
     }
     fn remove(_: &Self::Plan, _: &mut [u64], _: &[Self::Key]) -> u64 {
         0

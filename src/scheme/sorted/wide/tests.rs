@@ -60,7 +60,7 @@ where
 }
 
 #[test]
-fn tables_of_every_layout_hold_their_pairs_in_ascending_order() {
+fn tables_of_every_layout_have_ascending_pairs() {
     holds::<u64, u64>();
     holds::<u64, u32>();
     holds::<u32, u64>();
@@ -68,7 +68,7 @@ fn tables_of_every_layout_hold_their_pairs_in_ascending_order() {
 }
 
 #[test]
-fn columns_are_as_long_as_whole_words() {
+fn columns_are_padded_to_whole_words() {
     let words = |plan: &dyn Fn(u64) -> u64| [1, 2, 5, 6].map(plan);
     let request = |slots| Request { slots, pairs: 0, seed: 0, attempt: 0 };
     assert_eq!(words(&|n| Sorted.of::<u64, u64>().plan(request(n)).expect("a plan").words()), [2, 4, 10, 12]);
@@ -81,14 +81,14 @@ fn columns_are_as_long_as_whole_words() {
 }
 
 #[test]
-fn the_least_copy_is_named_and_other_numbers_of_pairs_are_refused() {
+fn the_least_duplicate_is_reported_and_other_numbers_of_pairs_are_refused() {
     let place = |planned: u64, pairs: &[(u64, u32)]| {
         let request = Request { slots: 9, pairs: planned, seed: 0, attempt: 0 };
         let plan = Sorted.of::<u64, u32>().plan(request).expect("a plan");
         SortedOf::place(&plan, &mut vec![0; plan.words() as usize], pairs)
     };
     let duplicates = [(5 << 40, 1), (3 << 40, 1), (5 << 40, 2), (3 << 40, 1), (9, 9)];
-    assert_eq!(place(5, &duplicates), Placing::Copy(3 << 40));
+    assert_eq!(place(5, &duplicates), Placing::Duplicate(3 << 40));
     assert_eq!(place(4, &duplicates), Placing::Unplaced);
     assert_eq!(place(99, &duplicates), Placing::Unplaced);
 }
@@ -137,7 +137,7 @@ where
 }
 
 #[test]
-fn the_audit_passes_only_what_lookups_agree_with() {
+fn images_that_pass_the_audit_agree_with_lookups() {
     damage_is_seen::<u64, u64>();
     damage_is_seen::<u64, u32>();
     damage_is_seen::<u32, u64>();
@@ -145,7 +145,7 @@ fn the_audit_passes_only_what_lookups_agree_with() {
 }
 
 #[test]
-fn hostile_bytes_make_no_plan() {
+fn invalid_plans_are_refused() {
     let (plan, _) = built::<u64, u32>(9, &[(5, 6)]);
     let of = |id, bytes: &[u8]| ColumnsPlan::<(u64, u32)>::of_stored(id, bytes);
     let id = SortedOf::<u64, u32>::ID;

@@ -15,6 +15,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::io::BufRead;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use koel::layout::kmers::MOST;
 use rayon::prelude::*;
 
 use super::blocks::{Block, Blocks};
-use super::records::{Record, Records};
+use super::records::{Record, Records, too_long};
 use super::{Batch, Header, Name, Named, Pairs, ReadOptions, Want, letters};
 use crate::failure::Result;
 use crate::number::{Number, Span, Type};
@@ -43,7 +44,7 @@ pub(super) fn read(
     while let Some(block) = blocks.next().map_err(|error| name.io(&error))? {
         line = match block {
             Block::Rows(pieces) => rules.pieces(&pieces, line, sink)?,
-            Block::Endless(rest) => rules.rows(Records::of_part(rest, delimiter, line)?, sink)?,
+            Block::Endless => return Err(too_long(name, line)),
         };
     }
     match rules.supposed {
@@ -87,7 +88,7 @@ impl Rules<'_> {
         for piece in pieces {
             line = match ahead.next().flatten() {
                 Some((rows, lines)) if sink.take(&rows, self.want, are_numbered)? => line + lines,
-                _ => self.rows(Records::of_part(*piece, self.delimiter, line)?, sink)?,
+                _ => self.rows(Records::new(piece, self.delimiter, line), sink)?,
             };
         }
         Ok(line)
@@ -98,7 +99,7 @@ impl Rules<'_> {
         let mut pairs = Pairs::default();
         let mut sink = Batch::maybe(&mut pairs)?;
         let read = sink.begin(self.name, named).and_then(|()| {
-            let behind = self.rows(Records::of_part(piece, self.delimiter, 1)?, &mut sink)?;
+            let behind = self.rows(Records::new(piece, self.delimiter, 1), &mut sink)?;
             sink.flush()?;
             Ok(behind - 1)
         });
@@ -107,7 +108,7 @@ impl Rules<'_> {
     }
 
     /// Reads rows one by one; the line behind them.
-    fn rows(&mut self, mut rows: Records<impl BufRead>, sink: &mut Batch<'_>) -> Result<u64> {
+    fn rows(&mut self, mut rows: Records<'_>, sink: &mut Batch<'_>) -> Result<u64> {
         // Numbers of as many columns as there are, which are keys and values as they stand.
         let plain = match (self.columns, self.want) {
             (Some(1), _) => 1,
@@ -118,7 +119,7 @@ impl Rules<'_> {
         loop {
             if plain > 0
                 && self.supposed.is_none()
-                && let Some(row) = rows.plain(plain).map_err(|error| self.name.io(&error))?
+                && let Some(row) = rows.plain(plain)
                 && let Ok(key) = sink.admit_key(row.first)
                 && let Ok(value) = match (self.want, plain) {
                     (Want::Keys, _) => Ok(0),
@@ -132,7 +133,7 @@ impl Rules<'_> {
             }
             match rows.next(self.name)? {
                 Some(row) => self.row(&row, sink)?,
-                None => return Ok(rows.line()),
+                None => return Ok(rows.last_line()),
             }
         }
     }
@@ -182,7 +183,7 @@ impl Rules<'_> {
             }
         }
         self.supposed = None;
-        let field = row.field(0);
+        let field = &row.field(0);
         let key = match key(field, k, options) {
             Ok(_) if options.names_key.is_some() && loses_zeros(field) => {
                 Err(format!("{} has leading zeros, which a number does not have", shown(field)))
@@ -201,7 +202,7 @@ impl Rules<'_> {
         let value = match want {
             Want::Keys => 0,
             Want::Pairs if expected == 2 => {
-                let field = row.field(1);
+                let field = &row.field(1);
                 let value = if sink.has_doubles() {
                     double(field)
                 } else {
@@ -243,7 +244,7 @@ impl Rules<'_> {
 /// The fields of a header, for messages.
 fn listed(row: &Record<'_>) -> String {
     const MOST: usize = 20;
-    let names: Vec<_> = row.fields().take(MOST).map(shown).collect();
+    let names: Vec<_> = row.fields().take(MOST).map(|field| shown(&field).into_owned()).collect();
     let more = if row.len() > MOST { format!(" and {} more", row.len() - MOST) } else { String::new() };
     names.join(", ") + &more
 }
@@ -256,8 +257,9 @@ fn loses_zeros(field: &[u8]) -> bool {
 /// Whether a first row can be a header: something is in it, and nothing of it is meant as a key.
 fn names_columns(row: &Record<'_>, k: Option<u32>) -> bool {
     // What koel calls a column of keys is not a k-mer of three letters.
-    let is_kmer = row.field(0) != b"key" && k.is_some_and(|k| letters::are_meant(row.field(0), k));
-    !is_kmer && !row.fields().any(looks_numeric) && !row.fields().all(<[u8]>::is_empty)
+    let first = &row.field(0);
+    let is_kmer = **first != *b"key" && k.is_some_and(|k| letters::are_meant(first, k));
+    !is_kmer && !row.fields().any(|field| looks_numeric(&field)) && !row.fields().all(|field| field.is_empty())
 }
 
 /// Whether a field is meant as a number, be it a legal one or not.
@@ -318,7 +320,7 @@ fn of_doubles(field: &[u8], reason: String) -> String {
 }
 
 /// The start of a field, for messages.
-fn shown(field: &[u8]) -> std::borrow::Cow<'_, str> {
+fn shown(field: &[u8]) -> Cow<'_, str> {
     const LONGEST: usize = 40;
     String::from_utf8_lossy(&field[..field.len().min(LONGEST)])
 }

@@ -1,4 +1,4 @@
-//! `koel join --on --memory`.
+//! `koel join --memory`.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -10,6 +10,7 @@ use koel_arrow::external::{Join, Limit, Output};
 use koel_arrow::{can_be_equal, plain_type};
 use serde_json::json;
 
+use super::super::Shape;
 use super::super::columns::schema_of;
 use super::super::join::{From, Job};
 use super::super::types::to_failure;
@@ -26,6 +27,7 @@ pub(in super::super) fn run(
     job: &Job<'_>,
     devices: &[Any],
     sources: [&Source; 2],
+    shape: &Shape,
     limit: &Limit,
     progress: Progress,
 ) -> Result<Verdict> {
@@ -57,8 +59,8 @@ pub(in super::super) fn run(
     let schema = join.schema(left.schema(), right.schema())?;
     let named = |(field, name): (&std::sync::Arc<Field>, &String)| field.as_ref().clone().with_name(name);
     let schema = schema_of(schema.fields().iter().zip(outs.iter().map(|out| &out.name)).map(named).collect());
-    let mut results = watched.results(&schema, limit)?;
-    let rows = join.run(left, right, |rows| Ok(results.write(&rows)?));
+    let mut results = watched.results(&shape.schema(&schema), limit)?;
+    let rows = join.run(left, right, |rows| Ok(results.write(&shape.batch(rows)?)?));
     let rows = rows.map_err(|stop: Stop| stop.into_failure(|error| to_failure(error, sources)))?;
     let total = results.finish()?;
     let sides = [("left row", rows.left), ("right row", rows.right)];

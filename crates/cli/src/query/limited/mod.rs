@@ -3,8 +3,6 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     one command each: how it uses koel_arrow::external
-//! joined.rs                          `koel join` of rows without names
-//! words.rs                           such rows as columns, and columns as numbers
 //! watched.rs                         its progress, and results on their way out
 //! ```
 //!
@@ -12,10 +10,8 @@
 
 pub(super) mod groupby;
 pub(super) mod join;
-pub(crate) mod joined;
 pub(super) mod unique;
 mod watched;
-mod words;
 
 use std::sync::Arc;
 

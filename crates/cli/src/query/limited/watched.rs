@@ -9,7 +9,7 @@ use koel_arrow::external::{Limit, Stage};
 
 use super::super::columns::batch;
 use crate::failure::Result;
-use crate::output::{Column, RowOptions, Rows};
+use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::write::{Flushed, Sink};
 
@@ -34,13 +34,6 @@ impl<'a> Watched<'a> {
         };
         if let Some(progress) = &*self.progress.borrow() {
             progress.say(what);
-        }
-    }
-
-    /// Takes the line away where rows go to a terminal: they are progress enough.
-    fn rows_come(&self) {
-        if self.output.output.is_none() {
-            self.progress.take();
         }
     }
 
@@ -95,37 +88,5 @@ impl Results<'_> {
     /// Writes what is left.
     pub(super) fn flush(mut self) -> Result<Flushed> {
         self.opened()?.flush()
-    }
-}
-
-/// Rows of numbers on their way out. Nothing goes to stdout before the first of them, in case that there is none for an
-/// error.
-pub(super) struct Lines<'a> {
-    watched: &'a Watched<'a>,
-    columns: Vec<Column>,
-    rows: Option<Rows>,
-}
-
-impl<'a> Lines<'a> {
-    pub(super) fn open(watched: &'a Watched<'a>, columns: Vec<Column>) -> Result<Self> {
-        let path = watched.output.output.as_deref();
-        let rows = path.map(|path| Rows::open(Some(path), &columns)).transpose()?;
-        Ok(Lines { watched, columns, rows })
-    }
-
-    /// Where the next ones go.
-    pub(super) fn rows(&mut self) -> Result<&mut Rows> {
-        self.watched.rows_come();
-        let rows = match self.rows.take() {
-            Some(rows) => rows,
-            None => Rows::open(None, &self.columns)?,
-        };
-        Ok(self.rows.insert(rows))
-    }
-
-    /// Writes what is left, and gives the file its name.
-    pub(super) fn finish(mut self) -> Result<()> {
-        self.rows()?;
-        self.rows.map_or(Ok(()), Rows::finish)
     }
 }

@@ -14,7 +14,7 @@
 //! rows.rs      rows of numbers without names
 //! ```
 
-mod csv;
+pub(crate) mod csv;
 mod data;
 pub(crate) mod foreign;
 pub(super) mod guarded;
@@ -24,7 +24,7 @@ mod ipc;
 mod lines;
 mod ndjson;
 mod npy;
-mod packed;
+pub(crate) mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub(crate) mod rows;
@@ -35,6 +35,7 @@ pub(crate) mod stream;
 mod tests;
 pub(crate) mod wanted;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
@@ -83,6 +84,13 @@ impl Source {
         }
         let several = several::Several::open(paths, options)?;
         Ok(Source { name: several.first().name.clone(), form: Form::Several(several) })
+    }
+
+    /// What can be read once.
+    pub(crate) fn of_reader(name: &Name, reader: impl Read, options: &TableReading) -> Result<Source> {
+        memory::end_when_short();
+        let data = Data::read_once(reader, options.spool).map_err(|error| name.io(&error))?;
+        Source::of(name.clone(), data, options)
     }
 
     /// A file that was read already.
@@ -180,6 +188,11 @@ impl Source {
             Form::Several(several) => several.first().format(),
             Form::Rows(_) => "rows of numbers",
         }
+    }
+
+    /// Whether it is `.npy`, whose columns have no names if it has no fields.
+    pub(crate) fn is_npy(&self) -> bool {
+        matches!(self.form, Form::Npy(_))
     }
 
     /// Whether threads can read parts of it by themselves.

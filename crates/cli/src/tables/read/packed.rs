@@ -1,4 +1,6 @@
-//! Files that are packed by gzip or zstd: unpacked all at once, into memory or into a temporary file.
+//! Files that are packed by gzip or zstd: unpacked as a stream, or all at once, into memory or a temporary file.
+//!
+//! Several members or frames may follow each other, as `cat a.gz b.gz`, bgzip and pzstd write them.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -14,14 +16,14 @@ const PIECE: usize = 256 << 10;
 
 /// What a file is packed by.
 #[derive(Clone, Copy)]
-pub(super) enum Packing {
+pub(crate) enum Packing {
     Gzip,
     Zstd,
 }
 
 impl Packing {
     /// That of a file which begins so.
-    pub(super) fn of(head: &[u8]) -> Option<Packing> {
+    pub(crate) fn of(head: &[u8]) -> Option<Packing> {
         match head {
             [0x1f, 0x8b, ..] => Some(Packing::Gzip),
             // The second is a frame that decoders skip: pzstd begins with one.
@@ -37,29 +39,46 @@ impl Packing {
         } else {
             Box::new(Cursor::new(packed.whole().map_err(|error| name.io(&error))?))
         };
-        let (read, what, check) = match self {
-            Packing::Gzip => (Data::read_once(Members(GzDecoder::new(packed)), is_spooled), "gzip", "gzip -t"),
-            Packing::Zstd => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(packed);
-                (decoder.and_then(|decoder| Data::read_once(decoder, is_spooled)), "zstd", "zstd -t")
-            }
+        let data = self.reader(packed).and_then(|reader| Data::read_once(reader, is_spooled));
+        data.map_err(|error| name.io(&error))
+    }
+
+    /// What is in a stream.
+    pub(crate) fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Unpacked<'a>> {
+        let reader: Box<dyn Read + 'a> = match self {
+            Packing::Gzip => Box::new(Members(GzDecoder::new(Box::new(packed)))),
+            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
         };
-        read.map_err(|error| match error.kind() {
-            // Of where it goes or what is in it, and not of how it is packed.
-            io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => name.io(&error),
-            _ => {
-                let advice = format!("get the file anew; `{check}` checks it");
-                name.fail(format!("its {what} data are damaged or cut short ({error}): {advice}"))
+        Ok(Unpacked { packing: self, reader })
+    }
+}
+
+/// A stream that is being unpacked.
+pub(crate) struct Unpacked<'a> {
+    packing: Packing,
+    reader: Box<dyn Read + 'a>,
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // These are the decoders' kinds. Other errors are the file's own.
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        self.reader.read(buffer).map_err(|error| match error.kind() {
+            InvalidData | InvalidInput | Other | UnexpectedEof => {
+                let what = if matches!(self.packing, Packing::Gzip) { "gzip" } else { "zstd" };
+                let advice = format!("get the file anew; `{what} -t` checks it");
+                io::Error::new(InvalidData, format!("its {what} data are damaged or cut short ({error}): {advice}"))
             }
+            _ => error,
         })
     }
 }
 
 /// The members of a gzip file, one after the other. Zeros may follow them, as blocks of tapes and some file systems
 /// leave them: `gzip` ignores them too.
-struct Members(GzDecoder<Box<dyn BufRead>>);
+struct Members<'a>(GzDecoder<Box<dyn BufRead + 'a>>);
 
-impl Read for Members {
+impl Read for Members<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let length = self.0.read(buffer)?;

@@ -1,4 +1,4 @@
-//! Rows without column names as a source with the columns `key` and `value`: CSV and TSV of numbers, `.npy`, FASTA and
+//! Rows without column names as a source with a column `key` and one of values: CSV and TSV of numbers, `.npy`, FASTA and
 //! FASTQ.
 //!
 //! Rows are read when the source is opened, because the types of numbers depend on all of them: into memory, or into a temporary
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::failure::Result;
 use crate::input::{Inputs, Name, Pairs, ReadOptions, Spooled, Want};
-use crate::number::{Numbers, Type};
+use crate::number::{Numbers, Span, Type};
 
 use super::super::Table;
 use super::stream::Stream;
@@ -22,6 +22,32 @@ pub(crate) const KEY: &str = "key";
 /// The column of values.
 pub(crate) const VALUE: &str = "value";
 
+/// What accompanies the keys of the two sides of a join.
+pub(crate) const LEFT: &str = "left";
+pub(crate) const RIGHT: &str = "right";
+
+/// What accompanies the keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Payload {
+    Nothing,
+    Values,
+    /// Row numbers, from 0.
+    RowNumbers,
+}
+
+/// Rows that were read, and are not a source yet: the type of keys may depend on other rows.
+pub(crate) struct Unnamed {
+    name: Name,
+    letters: Option<u32>,
+    payload: Payload,
+    numbers: Read,
+}
+
+enum Read {
+    Memory(Pairs),
+    File(Spooled),
+}
+
 pub(super) struct Rows {
     schema: SchemaRef,
     data: Data,
@@ -30,28 +56,52 @@ pub(super) struct Rows {
 
 enum Data {
     Memory(RecordBatch),
-    File(Spooled),
+    File { rows: Spooled, keys: Type, payload: Payload },
 }
 
 /// Reads all rows, into a temporary file if `is_spooled`.
-pub(crate) fn open(inputs: Inputs<'_>, options: &ReadOptions, want: Want, is_spooled: bool) -> Result<Source> {
+pub(crate) fn read(inputs: Inputs<'_>, options: &ReadOptions, payload: Payload, is_spooled: bool) -> Result<Unnamed> {
     let (name, letters) = (inputs.name().clone(), inputs.letters(options));
-    let schema_of = |keys, values| {
-        let mut fields = vec![Field::new(KEY, type_of(keys), false)];
-        fields.extend((want == Want::Pairs).then(|| Field::new(VALUE, type_of(values), false)));
-        Arc::new(Schema::new(fields))
+    let want = if payload == Payload::Values { Want::Pairs } else { Want::Keys };
+    let numbers = match is_spooled {
+        true => Read::File(Spooled::read(inputs, options, want)?),
+        false => Read::Memory(inputs.columns(options, want)?),
     };
-    let (schema, data) = if is_spooled {
-        let rows = Spooled::read(inputs, options, want)?;
-        let (keys, values) = rows.types();
-        (schema_of(keys, values), Data::File(rows))
-    } else {
-        let Pairs { keys, values } = inputs.columns(options, want)?;
-        let schema = schema_of(keys.kind(), values.kind());
-        let rows = batch(&schema, &name, keys, values)?;
-        (schema, Data::Memory(rows))
-    };
-    Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }) })
+    Ok(Unnamed { name, letters, payload, numbers })
+}
+
+impl Unnamed {
+    /// The type of the keys, and the least and the greatest key.
+    pub(crate) fn keys(&self) -> (Type, Span) {
+        match &self.numbers {
+            Read::Memory(Pairs { keys, .. }) => (keys.kind(), keys.span()),
+            Read::File(rows) => (rows.types().0, rows.span_of_keys()),
+        }
+    }
+
+    /// The columns `key`, of numbers of a type that holds all keys, and `value`, what accompanies them.
+    pub(crate) fn into_source(self, keys: Type, value: &str) -> Result<Source> {
+        let Unnamed { name, letters, payload, numbers } = self;
+        let (rows, values) = match &numbers {
+            Read::Memory(Pairs { keys, values }) => (keys.len() as u64, values.kind()),
+            Read::File(rows) => (rows.len(), rows.types().1),
+        };
+        let values = match payload {
+            Payload::Nothing => None,
+            Payload::Values => Some(values),
+            Payload::RowNumbers => Some(Type::of_count(rows)),
+        };
+        let values = values.map(|values| Field::new(value, type_of(values), false));
+        let fields = [Field::new(KEY, type_of(keys), false)].into_iter().chain(values);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let data = match numbers {
+            Read::Memory(pairs) => {
+                Data::Memory(batch(&schema, &name, (pairs.keys.into_kind(keys)?, pairs.values), payload, 0)?)
+            }
+            Read::File(rows) => Data::File { rows, keys, payload },
+        };
+        Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }) })
+    }
 }
 
 impl Rows {
@@ -62,7 +112,7 @@ impl Rows {
     pub(super) fn count(&self) -> u64 {
         match &self.data {
             Data::Memory(rows) => rows.num_rows() as u64,
-            Data::File(rows) => rows.len(),
+            Data::File { rows, .. } => rows.len(),
         }
     }
 
@@ -87,13 +137,15 @@ impl Rows {
         let project = move |batch: &RecordBatch| batch.project(&places).map_err(|error| name.fail(error));
         Ok(match &self.data {
             Data::Memory(rows) => Stream::of(schema, std::iter::once_with(move || project(rows))),
-            Data::File(rows) => {
-                let blocks = rows.blocks()?;
+            Data::File { rows, keys: kind, payload } => {
+                let (blocks, mut next) = (rows.blocks()?, 0);
                 Stream::of(
                     schema,
                     blocks.map(move |block| {
                         let (keys, values) = block?;
-                        project(&batch(&self.schema, name, keys, values)?)
+                        let (first, rows) = (next, keys.len() as u64);
+                        next += rows;
+                        project(&batch(&self.schema, name, (keys.into_kind(*kind)?, values), *payload, first)?)
                     }),
                 )
             }
@@ -101,10 +153,24 @@ impl Rows {
     }
 }
 
-fn batch(schema: &SchemaRef, name: &Name, keys: Numbers, values: Numbers) -> Result<RecordBatch> {
+/// Rows of this schema; the number of the first one is `first`.
+fn batch(
+    schema: &SchemaRef,
+    name: &Name,
+    (keys, values): (Numbers, Numbers),
+    payload: Payload,
+    first: u64,
+) -> Result<RecordBatch> {
+    let numbers = first..first + keys.len() as u64;
     let mut columns = vec![column(keys)?];
-    if schema.fields().len() > 1 {
-        columns.push(column(values)?);
+    match payload {
+        Payload::Nothing => {}
+        Payload::Values => columns.push(column(values)?),
+        // Row numbers are of 64 bits only if 32 do not suffice.
+        Payload::RowNumbers => columns.push(match schema.field(1).data_type() {
+            DataType::UInt32 => Arc::new(UInt32Array::from_iter_values(numbers.map(|row| row as u32))),
+            _ => Arc::new(UInt64Array::from_iter_values(numbers)),
+        }),
     }
     RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| name.fail(error))
 }
@@ -121,7 +187,7 @@ pub(crate) fn type_of(kind: Type) -> DataType {
 }
 
 /// Numbers as an array.
-pub(crate) fn column(numbers: Numbers) -> Result<ArrayRef> {
+fn column(numbers: Numbers) -> Result<ArrayRef> {
     Ok(match numbers.kind() {
         Type::U32 => Arc::new(UInt32Array::from(numbers.into_values::<u32>()?)),
         Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(numbers.into_values()?))),

@@ -14,8 +14,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::take::take;
 use koel_arrow::external::{row_bytes, rows_within};
+use koel_arrow::take;
 
 use super::regular::regular;
 
@@ -108,7 +108,7 @@ impl Blocks {
 
 fn plain(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let plain = |column: &ArrayRef| match column.as_any_dictionary_opt() {
-        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None),
+        Some(dictionary) => take(dictionary.values(), dictionary.keys()),
         None => Ok(Arc::clone(column)),
     };
     let columns = batch.columns().iter().map(plain).collect::<Result<_, _>>()?;

@@ -1,10 +1,10 @@
-//! The cells of a column as text: what CSV has for each type.
+//! The cells of a column as text: what CSV has for each type, and NDJSON for moments, periods and decimals.
 
 use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrowNativeTypeOp};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
@@ -34,7 +34,7 @@ pub(super) fn is_writable(data_type: &DataType) -> bool {
 }
 
 /// The cells of an array of a type that is writable.
-pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a>> {
+pub(super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Option<Column<'a>> {
     use DataType::*;
     macro_rules! values {
         ($arrow:ty) => {
@@ -223,7 +223,11 @@ fn decimals<T: DecimalType + Sync>(values: &[T::Native], precision: u8, scale: i
 where
     T::Native: Sync,
 {
-    By::new(move |row, out: &mut Vec<u8>| out.extend(T::format_decimal(values[row], precision, scale).as_bytes()))
+    By::new(move |row, out: &mut Vec<u8>| match values[row].is_zero() && scale < 0 {
+        // Arrow appends the zeros of the scale to this one too.
+        true => out.push(b'0'),
+        false => out.extend(T::format_decimal(values[row], precision, scale).as_bytes()),
+    })
 }
 
 fn a_second(unit: TimeUnit) -> i64 {

@@ -42,6 +42,7 @@ use super::Table;
 use super::read::guarded::caught;
 use crate::failure::{Failure, Result};
 use crate::{out, progress, text};
+pub(crate) use npy::FLAG;
 
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,17 @@
-//! NDJSON: an object a line. Nulls have no field.
+//! NDJSON: an object a line. Nulls have no field, and numbers that are not finite are nulls.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_json::LineDelimitedWriter;
-use arrow_schema::SchemaRef;
+use arrow_array::{Array, RecordBatch};
+use arrow_json::writer::{LineDelimited, NullableEncoder};
+use arrow_json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
+use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 
 use super::Unwritten;
 use super::blocks::{Blocks, Size};
+use super::cells::{self, Cells, Column};
 
 /// Rows that are formatted at a time.
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
@@ -35,8 +38,44 @@ impl Writer {
 
 fn put(output: &mut BufWriter<File>, block: &RecordBatch) -> Result<(), Unwritten> {
     // In memory first, as the writer reports errors of files as those of JSON.
-    let mut writer = LineDelimitedWriter::new(Vec::new());
+    let builder = WriterBuilder::new().with_encoder_factory(Arc::new(AsText));
+    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
     writer.write(block)?;
     writer.finish()?;
     Ok(output.write_all(&writer.into_inner())?)
+}
+
+/// Moments, periods and decimals as in CSV: Arrow has neither zones by name nor years above 9999, and writes a decimal of
+/// zero as 000 if its scale is negative, which JSON does not allow.
+#[derive(Debug)]
+struct AsText;
+
+impl EncoderFactory for AsText {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let is_quoted = array.data_type().is_temporal();
+        if !is_quoted && !array.data_type().is_decimal() {
+            return Ok(None);
+        }
+        let encoder = |Column { cells, nulls }| NullableEncoder::new(Box::new(Cell { cells, is_quoted }), nulls);
+        Ok(cells::column(array, b',').map(encoder))
+    }
+}
+
+/// Cells without characters that JSON escapes.
+struct Cell<'a> {
+    cells: Box<dyn Cells + 'a>,
+    is_quoted: bool,
+}
+
+impl Encoder for Cell<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.extend(self.is_quoted.then_some(b'"'));
+        self.cells.put(row, out);
+        out.extend(self.is_quoted.then_some(b'"'));
+    }
 }

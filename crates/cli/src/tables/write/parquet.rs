@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use koel_arrow::external::row_bytes;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
@@ -68,6 +68,9 @@ impl Writer {
         add_encoded_arrow_schema_to_metadata(schema, &mut properties);
         // By itself, so that the column is named which Parquet has no type for.
         for field in schema.fields() {
+            if let Some(reason) = misfit(field.data_type()) {
+                return Err(refused(field, reason));
+            }
             let alone = Schema::new(vec![Arc::clone(field)]);
             let converted = guarded(|| ArrowSchemaConverter::new().convert(&alone).map(drop).map_err(text));
             converted.map_err(|reason| refused(field, &reason))?;
@@ -189,6 +192,29 @@ impl From<ParquetError> for Unwritten {
 
 fn text(error: ParquetError) -> String {
     error.to_string()
+}
+
+/// What a type has that Parquet does not, where its encoder would say so in words of its own, or not before it has rows.
+fn misfit(of: &DataType) -> Option<&'static str> {
+    use DataType::*;
+    match of {
+        FixedSizeBinary(0) => Some("its values have no bytes"),
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) if *scale < 0 => {
+            Some("its scale is negative")
+        }
+        Struct(fields) if fields.is_empty() => Some("a structure without fields"),
+        Struct(fields) => fields.iter().find_map(|field| misfit(field.data_type())),
+        List(of) | LargeList(of) | ListView(of) | LargeListView(of) | FixedSizeList(of, _) | Map(of, _) => {
+            misfit(of.data_type())
+        }
+        RunEndEncoded(_, of) => misfit(of.data_type()),
+        // They would be written, but parquet's reader fails on them.
+        Dictionary(_, of) if matches!(**of, Null | Boolean) => Some("a dictionary of nulls or booleans"),
+        Dictionary(_, of) if of.is_nested() && !matches!(**of, Struct(_)) => Some("a dictionary of nested values"),
+        Dictionary(_, of) => misfit(of),
+        Union(..) => Some("a union"),
+        _ => None,
+    }
 }
 
 /// A column that Parquet does not take.

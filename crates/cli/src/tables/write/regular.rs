@@ -19,7 +19,7 @@ use arrow_array::{
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, MutableBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType};
-use arrow_select::take::take;
+use koel_arrow::take;
 
 /// The same rows in that form. Those that `hidden` names null are so too.
 pub(super) fn regular(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Result<ArrayRef, ArrowError> {
@@ -161,7 +161,7 @@ fn elements<O: OffsetSizeTrait>(
         false => {
             let rows = (0..offsets.len() - 1).filter(|&row| is_there(row));
             let rows = rows.flat_map(|row| offsets[row].as_usize() as u64..offsets[row + 1].as_usize() as u64);
-            take(values, &UInt64Array::from_iter_values(rows), None)?
+            take(values, &UInt64Array::from_iter_values(rows))?
         }
     };
     Ok((regular_offsets, regular(&values, None)?))

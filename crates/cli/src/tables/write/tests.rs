@@ -97,7 +97,7 @@ fn written(path: &Path, memory: u64, batches: &[RecordBatch], columns: &[usize])
 #[test]
 fn files_depend_on_rows_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let runs = if std::env::var_os("KOEL_TEST_FULL").is_some() { 20 } else { 4 };
+    let runs = if std::env::var_os("KOEL_TEST_FULL").is_some() { 20 } else { 3 };
     let (all, flat) = ((0..8).collect::<Vec<_>>(), vec![0, 1, 2, 3, 6, 7]);
     let formats = [
         ("t.parquet", &all),

@@ -60,7 +60,7 @@ where
             let mut image = vec![plan.empty_word(); words];
             match S::place(&plan, &mut image, &inside) {
                 Placing::Placed => return Ok(Reference { plan: plan.with_outside(outside), image }),
-                Placing::Copy(key) => return Err(format!("key {key} was taken for a copy")),
+                Placing::Duplicate(key) => return Err(format!("key {key} was taken for a copy")),
                 Placing::Unplaced => {}
             }
         }

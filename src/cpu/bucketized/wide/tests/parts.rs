@@ -109,7 +109,7 @@ where
 }
 
 #[test]
-fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+fn images_equal_the_sequential_rule() -> Result<()> {
     every_layout!(images())
 }
 
@@ -160,8 +160,8 @@ where
             }
             rows.append(&mut again);
             let columns: Columns<BucketizedOf<K, V>> = rows.iter().copied().unzip();
-            let least_copy = distinct.0.iter().step_by(every).min().copied();
-            let expected = Placed { duplicates: (rows.len() - 60_000) as u64, least_copy, ..Placed::default() };
+            let least_duplicate = distinct.0.iter().step_by(every).min().copied();
+            let expected = Placed { duplicates: (rows.len() - 60_000) as u64, least_duplicate, ..Placed::default() };
             let slots = (columns.0.len() as f64 / load) as usize;
             let plan = plan::<K, V>(slots, 0)?;
             let mut image = vec![0; 8 * plan.buckets() as usize];
@@ -178,7 +178,7 @@ where
 }
 
 #[test]
-fn duplicates_are_counted_exactly_and_the_greatest_value_stays() -> Result<()> {
+fn duplicates_are_counted_exactly_and_the_greatest_value_is_kept() -> Result<()> {
     every_layout!(duplicates())
 }
 
@@ -196,7 +196,7 @@ where
         let plan = plan::<K, V>(len * 10 / 9, 0)?;
         for cpu in cpus()? {
             let built = build::<K, V>(&cpu, BuildRoute::ByParts, &plan, &columns)?;
-            let counted = Placed { duplicates, least_copy: Some(one), ..Placed::default() };
+            let counted = Placed { duplicates, least_duplicate: Some(one), ..Placed::default() };
             assert_eq!((built.placed, built.left.is_some()), (counted, by_parts), "{}", cpu.info().driver);
             let direct = build::<K, V>(&cpu, BuildRoute::Direct, &plan, &columns)?;
             assert_eq!((direct.placed, direct.left), (counted, None));
@@ -219,7 +219,7 @@ where
 }
 
 #[test]
-fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
+fn overfull_parts_are_placed_or_reported_by_every_strategy() -> Result<()> {
     every_layout!(crowds())
 }
 
@@ -236,7 +236,7 @@ fn rows_are_numbered_by_the_greatest_value() -> Result<()> {
 }
 
 #[test]
-fn the_strategy_is_chosen_by_size_unless_it_is_said() -> Result<()> {
+fn the_strategy_depends_on_the_size_unless_it_is_set() -> Result<()> {
     if std::env::var_os(BuildRoute::VARIABLE).is_some() {
         return Ok(());
     }

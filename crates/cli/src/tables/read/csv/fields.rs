@@ -6,12 +6,12 @@ use super::COLUMNS;
 
 /// How fields are written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dialect<'a> {
-    pub(super) delimiter: u8,
+pub(crate) struct Dialect<'a> {
+    pub(crate) delimiter: u8,
     /// Whether a field may be in quotes; otherwise quotes are text like any other.
-    pub(super) has_quotes: bool,
+    pub(crate) has_quotes: bool,
     /// What fields without quotes contain that are null, besides nothing.
-    pub(super) nulls: &'a [String],
+    pub(crate) nulls: &'a [String],
 }
 
 impl Dialect<'_> {
@@ -31,7 +31,7 @@ impl Dialect<'_> {
 
 /// What stands between two separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field<'a> {
+pub(crate) struct Field<'a> {
     /// Its bytes, without the quotes around them.
     pub(super) bytes: &'a [u8],
     pub(super) is_quoted: bool,
@@ -45,7 +45,7 @@ impl<'a> Field<'a> {
     }
 
     /// What it says.
-    pub(super) fn text(self) -> Cow<'a, [u8]> {
+    pub(crate) fn text(self) -> Cow<'a, [u8]> {
         if !self.has_quotes {
             return Cow::Borrowed(self.bytes);
         }
@@ -65,7 +65,7 @@ impl<'a> Field<'a> {
 
 /// What ended a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Field,
     Row,
 }
@@ -75,7 +75,7 @@ pub(super) enum End {
 /// # Errors
 /// What is wrong with it.
 #[inline]
-pub(super) fn field<'a>(
+pub(crate) fn field<'a>(
     text: &'a [u8],
     start: usize,
     dialect: Dialect<'_>,
@@ -169,7 +169,7 @@ pub(super) const TOO_MANY: &str = "this row has more than 65536 fields, the most
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(super) fn row<'a>(
+pub(crate) fn row<'a>(
     text: &'a [u8],
     start: usize,
     dialect: Dialect<'_>,

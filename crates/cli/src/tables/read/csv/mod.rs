@@ -13,7 +13,7 @@
 
 mod column;
 mod cut;
-mod fields;
+pub(crate) mod fields;
 mod piece;
 mod stream;
 #[cfg(test)]
@@ -53,8 +53,8 @@ const MOST: usize = 4 << 20;
 /// The most columns.
 const COLUMNS: usize = 1 << 16;
 /// The most bytes of a row: a row is in memory as a whole, and longer ones are hardly rows.
-pub(super) const LONGEST: usize = 16 << 20;
-pub(super) const TOO_LONG: &str =
+pub(crate) const LONGEST: usize = 16 << 20;
+pub(crate) const TOO_LONG: &str =
     "this row is longer than 16 MiB, the most that koel reads: is a quote never closed, or are there no line ends?";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

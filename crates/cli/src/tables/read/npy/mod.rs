@@ -1,28 +1,36 @@
-//! NumPy's `.npy` as columns: an array of one dimension is a column, records are one a field.
+//! NumPy's `.npy` as columns. Only the requested columns are decoded.
 //!
-//! Unlike what `input` reads, numbers keep their width, booleans and texts of bytes (`S`) are there too, and only the
-//! wanted fields are decoded.
+//! ```text
+//! shape (n,)           column_1
+//! shape (n, k)         column_1 to column_k: rows one after the other, or in Fortran's order columns
+//! records, (n,)        a column per named field
+//! ```
 
-use std::io::Cursor;
+mod header;
+
+use std::collections::HashSet;
+use std::io::{self, Cursor};
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
-use crate::input::{Name, npy_header};
+use crate::input::Name;
 use crate::progress;
 use crate::text;
 
 use super::super::{ROWS, Table};
 use super::Data;
 use super::stream::{self, Stream};
+use header::Element;
 
-/// The name of the column that an array without fields is.
-pub(super) const COLUMN: &str = "column_1";
+/// The most columns.
+const COLUMNS: u64 = 1 << 16;
 
 /// A file of which the header is known.
 pub(super) struct Npy {
@@ -33,6 +41,8 @@ pub(super) struct Npy {
     start: u64,
     width: usize,
     rows: usize,
+    /// Whether each column is stored as a whole.
+    is_split: bool,
 }
 
 /// The offset of a field in its row, and its type.
@@ -47,18 +57,24 @@ struct Scalar {
 impl Npy {
     pub(super) fn open(name: &Name, data: Data) -> Result<Npy> {
         let damaged = |reason: String| name.fail(format!("the .npy header is damaged: {reason}"));
-        let head = data.head(npy_header::MOST + 16).map_err(|error| name.io(&error))?;
+        let head = data.head(header::MOST + 16).map_err(|error| name.io(&error))?;
         let mut reader = Cursor::new(&head);
-        let header = npy_header::read(&mut reader).map_err(damaged)?;
+        let header = header::read(&mut reader).map_err(damaged)?;
         let start = reader.position();
-        let [rows] = header.shape[..] else {
-            let shape = &header.shape;
-            return Err(name.fail(format!("the array has shape {shape:?}: give one of shape (n,), or of records")));
+        let (rows, count) = match (&header.shape[..], &header.element) {
+            (&[rows], _) => (rows, 1),
+            (&[rows, count], Element::Plain(_)) if count <= COLUMNS => (rows, count),
+            (shape, _) => {
+                return Err(name.fail(format!(
+                    "the array has shape {shape:?}: give one of shape (n,) or (n, k), with up to {COLUMNS} columns, or of \
+                     records"
+                )));
+            }
         };
         let named = match header.element {
-            npy_header::Element::Plain(code) => vec![(COLUMN.to_owned(), code)],
-            npy_header::Element::Record(fields) => fields,
-            npy_header::Element::Nested(field) => {
+            Element::Plain(code) => (1..=count).map(|i| (format!("column_{i}"), code.clone())).collect(),
+            Element::Record(fields) => fields,
+            Element::Nested(field) => {
                 return Err(name.fail(format!(
                     "records hold others, first in the field {}: save plain fields",
                     text::name(&field)
@@ -67,17 +83,21 @@ impl Npy {
         };
         let (mut fields, mut columns, mut width) = (Vec::new(), Vec::new(), 0);
         for (field, code) in named {
-            let bytes = npy_header::width(&code).ok_or_else(|| unread(name, &field, &code))?;
-            // Room between fields has no name.
-            if !(field.is_empty() && code.contains('V')) {
+            let bytes = header::width(&code).ok_or_else(|| unread(name, &field, &code))?;
+            // Space between fields has no name.
+            if !field.is_empty() {
                 let scalar = Scalar::of(&code, width).ok_or_else(|| unread(name, &field, &code))?;
                 columns.push(Field::new(field, scalar.data_type.clone(), false));
                 fields.push(scalar);
             }
             width += bytes;
         }
-        if width == 0 {
-            return Err(name.fail("its rows have no bytes: save fields of one byte or more"));
+        let mut seen = HashSet::new();
+        if let Some(field) = columns.iter().find(|field| !seen.insert(field.name())) {
+            return Err(name.fail(format!("two fields are called {}: rename one of them", text::name(field.name()))));
+        }
+        if width == 0 || fields.is_empty() {
+            return Err(name.fail("its rows have no bytes: save named fields of one byte or more"));
         }
         let there = data.length() - start;
         if rows.checked_mul(width as u64).is_none_or(|wanted| wanted > there) {
@@ -86,7 +106,8 @@ impl Npy {
             )));
         }
         let rows = usize::try_from(rows).map_err(|error| damaged(error.to_string()))?;
-        Ok(Npy { data, schema: Arc::new(Schema::new(columns)), fields, start, width, rows })
+        let is_split = header.fortran_order && count > 1;
+        Ok(Npy { data, schema: Arc::new(Schema::new(columns)), fields, start, width, rows, is_split })
     }
 
     pub(super) fn data(&self) -> &Data {
@@ -99,16 +120,12 @@ impl Npy {
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
         progress::bytes(self.data.length());
-        let bytes = self.data.whole().map_err(|error| name.io(&error))?;
+        let all = self.data.whole().map_err(|error| name.io(&error))?;
         // `open` has seen that all are there.
-        let rows = bytes.get(self.start as usize..).unwrap_or(&[]);
-        let rows = rows.get(..self.rows * self.width).unwrap_or(&[]);
+        let range = |start: u64, length: usize| Ok(all.slice(start as usize..start as usize + length));
         let schema = self.projected(name, places)?;
         let starts: Vec<usize> = (0..self.rows).step_by(ROWS).collect();
-        let batch = |&start: &usize| {
-            let count = ROWS.min(self.rows - start);
-            self.batch(name, &schema, places, &rows[start * self.width..(start + count) * self.width])
-        };
+        let batch = |&start: &usize| self.batch(name, &schema, places, (start, ROWS.min(self.rows - start)), range);
         let batches = starts.par_iter().map(batch).collect::<Result<Vec<_>>>()?;
         Ok(Table::of(schema, batches))
     }
@@ -118,13 +135,13 @@ impl Npy {
         let (schema, places) = (self.projected(name, places)?, places.to_vec());
         let most = stream::rows_of(self.width);
         let projected = schema.clone();
-        let batches = (0..self.rows).step_by(most).map(move |start| {
-            let count = most.min(self.rows - start);
-            let bytes = self.data.range(self.start + (start * self.width) as u64, count * self.width);
-            let bytes = bytes.map_err(|error| name.io(&error))?;
-            progress::advance_bytes(bytes.len() as u64);
-            self.batch(name, &projected, &places, &bytes)
-        });
+        let range = |start: u64, length: usize| {
+            progress::advance_bytes(length as u64);
+            self.data.range(start, length)
+        };
+        let batches = (0..self.rows)
+            .step_by(most)
+            .map(move |start| self.batch(name, &projected, &places, (start, most.min(self.rows - start)), range));
         Ok(Stream::of(schema, batches))
     }
 
@@ -132,14 +149,33 @@ impl Npy {
         Ok(Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?))
     }
 
-    /// Some rows.
-    fn batch(&self, name: &Name, schema: &SchemaRef, places: &[usize], rows: &[u8]) -> Result<RecordBatch> {
-        let arrays = places.iter().map(|&place| {
-            let text = || name.fail(format!("the field {} is not UTF-8", text::name(self.schema.field(place).name())));
-            self.fields[place].array(rows, self.width).ok_or_else(text)
-        });
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len() / self.width));
-        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+    /// `count` rows from `first` on, of which `range` returns the bytes.
+    fn batch(
+        &self,
+        name: &Name,
+        schema: &SchemaRef,
+        places: &[usize],
+        (first, count): (usize, usize),
+        range: impl Fn(u64, usize) -> io::Result<Bytes>,
+    ) -> Result<RecordBatch> {
+        let range = |at: usize, length: usize| range(self.start + at as u64, length).map_err(|error| name.io(&error));
+        let rows = if self.is_split { Bytes::new() } else { range(first * self.width, count * self.width)? };
+        let array = |&place: &usize| {
+            let field = &self.fields[place];
+            let array = match self.is_split {
+                false => field.array(&rows, field.at, self.width),
+                true => field.array(
+                    &range(field.at * self.rows + first * field.width, count * field.width)?,
+                    0,
+                    field.width,
+                ),
+            };
+            array.ok_or_else(|| {
+                name.fail(format!("the field {} is not UTF-8", text::name(self.schema.field(place).name())))
+            })
+        };
+        let arrays = places.iter().map(array).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
         RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| name.fail(error))
     }
 }
@@ -152,7 +188,7 @@ fn unread(name: &Name, field: &str, code: &str) -> Failure {
 
 impl Scalar {
     fn of(code: &str, at: usize) -> Option<Scalar> {
-        let width = npy_header::width(code)?;
+        let width = header::width(code)?;
         let order = code.as_bytes().first()?;
         let is_big_endian = *order == b'>' || (*order == b'=' && cfg!(target_endian = "big"));
         let data_type = match code.get(1..)? {
@@ -173,10 +209,10 @@ impl Scalar {
         Some(Scalar { at, width, is_big_endian, data_type })
     }
 
-    /// The field of these rows; `None` if texts are not UTF-8.
-    fn array(&self, rows: &[u8], width: usize) -> Option<ArrayRef> {
+    /// The field of these rows of `width` bytes, of which it begins at `at`; `None` if texts are not UTF-8.
+    fn array(&self, rows: &[u8], at: usize, width: usize) -> Option<ArrayRef> {
         let count = rows.len().checked_div(width).unwrap_or(0);
-        let cells = (0..count).map(|row| &rows[row * width + self.at..][..self.width]);
+        let cells = (0..count).map(|row| &rows[row * width + at..][..self.width]);
         macro_rules! numbers {
             ($($name:ident => $type:ty),*) => {
                 match self.data_type {

@@ -5,25 +5,25 @@
 //! 6 bytes    1     1      2 bytes in version 1.0, 4 in 2.0 and 3.0
 //! ```
 //!
-//! It is not a reader of Python: what stands for a type that koel does not read is only stepped over.
+//! This does not parse Python: a type that koel does not read is skipped.
 
 use std::io::Read;
 
 /// The most bytes of a header. NumPy itself reads 10,000.
-pub(crate) const MOST: usize = 1 << 16;
+pub(super) const MOST: usize = 1 << 16;
 
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) element: Element,
+pub(super) struct Header {
+    pub(super) element: Element,
     /// All of the first column stand before those of the second.
-    pub(crate) fortran_order: bool,
-    pub(crate) shape: Vec<u64>,
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<u64>,
 }
 
 /// The type of an element.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Element {
+pub(super) enum Element {
     /// A type by its code, like `<u4`.
     Plain(String),
     /// A record of fields that are plain, with their names and codes. Room between them is a field without a name.
@@ -32,16 +32,20 @@ pub(crate) enum Element {
     Nested(String),
 }
 
-/// The bytes of an element of a plain type, of those that have a fixed width.
-pub(crate) fn width(code: &str) -> Option<usize> {
-    super::scalar::width_of(code)
+/// The bytes of an element of a plain type, if it has a fixed width, as `<M8[ns]` and `<U3` have.
+pub(super) fn width(code: &str) -> Option<usize> {
+    let rest = code.strip_prefix(['<', '>', '|', '='])?;
+    let form = rest.chars().next().filter(char::is_ascii_alphabetic)?;
+    let digits = rest[1..].split('[').next()?;
+    let count: usize = digits.parse().ok().filter(|&count| count <= MOST)?;
+    Some(if form == 'U' { 4 * count } else { count })
 }
 
 /// Reads a header; what follows it are the elements.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn read(reader: &mut impl Read) -> Result<Header, String> {
+pub(super) fn read(reader: &mut impl Read) -> Result<Header, String> {
     let mut start = [0; 8];
     fill(reader, &mut start)?;
     if &start[..6] != b"\x93NUMPY" {
@@ -115,7 +119,7 @@ struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// The next byte that is no blank space.
+    /// The next byte that is not blank space.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.bytes[self.at..];
         self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -198,7 +202,7 @@ impl<'a> Text<'a> {
                 if let Ok(fields) = self.fields() {
                     return Ok(Element::Record(fields));
                 }
-                // Something else stands in it. So the list is read twice at most.
+                // It contains something else. The list is read twice at most.
                 self.at = start;
                 self.nested().map(Element::Nested)
             }
@@ -327,5 +331,14 @@ mod tests {
             assert_eq!(read(&mut &file[..]), Err("it ends 59999 bytes early".into()));
         }
         assert!(read(&mut &b"\x93NUMPY\x04\x00"[..]).is_err_and(|error| error.contains("version 4.0")));
+    }
+
+    #[test]
+    fn widths_of_codes() {
+        let widths = [("<u4", 4), ("|b1", 1), ("|V12", 12), ("<U3", 12), ("<M8[ns]", 8), ("|S31", 31), ("<f16", 16)];
+        assert!(widths.iter().all(|&(code, bytes)| width(code) == Some(bytes)));
+        for code in ["", "<", "|O", "u4", "<u", "|V99999999", "<\u{e9}4", "|V-1"] {
+            assert_eq!(width(code), None, "{code}");
+        }
     }
 }

@@ -1,0 +1,317 @@
+//! `koel.group_by` of CUDA arrays.
+//!
+//! ```text
+//! one column of values, no NaN      one pass over keys and values (group::wide::group_by_on)
+//! several columns, or a NaN         the group of each row; then a pass for each column, without the rows that are NaN
+//! ```
+//!
+//! Values are aggregated as uint64, int64 or float64. Least and greatest values are converted back to the type of their
+//! column.
+
+use koel::device::AnyBuffer;
+use koel::group::wide::{aggregate_on, factorize_on, group_by_on};
+use koel::group::{DeviceGroups, Number};
+use koel::opencl::cuda::{Cuda, doubles_to_floats, floats_to_doubles, has_nan, nan_if_empty, resized, without_nan};
+use koel::scheme::Key;
+use koel::{Aggregate, Any, DeviceBuffer as _, Error, HashBackend as _, IdOrder, Runs};
+use koel_arrow::Function;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::argument::{GpuColumn, Placed, numbers};
+use super::keys::{self, Imported, opencl_buffer, with_words};
+use super::{Array, Dtype, Owned, mixed, on_gpu};
+use crate::error::{Failure, Result};
+use crate::group_by::{Request, items, request};
+use crate::tables::Type;
+
+const INT64: Dtype = Dtype::Integers(Type { bits: 64, is_signed: true });
+const UINT64: Dtype = Dtype::Integers(Type { bits: 64, is_signed: false });
+const FLOAT64: Dtype = Dtype::Floats(64);
+
+/// An argument of values, and what keeps its memory.
+struct Given<'py> {
+    object: Bound<'py, PyAny>,
+    column: GpuColumn,
+    of: Dtype,
+    _owner: Bound<'py, PyAny>,
+}
+
+/// What results are computed from: a column, or the number of rows.
+type Source<'a> = Option<(&'a GpuColumn, Dtype)>;
+
+/// A result: the number of its source, and the aggregate.
+type Wanted = (usize, Aggregate);
+
+/// The keys of the groups, and the results by their names.
+pub(crate) fn group_by(
+    (keys, owner): &Owned<'_>,
+    aggregates: &Bound<'_, PyAny>,
+    order: IdOrder,
+    device: &str,
+) -> PyResult<(Array, Vec<(String, Array)>)> {
+    let (mut columns, mut names, mut wanted): (Vec<Given<'_>>, _, Vec<Wanted>) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, what) in items(aggregates)? {
+        wanted.push(match request(&name, &what)? {
+            Request::Rows => (0, Aggregate::Count),
+            Request::Of(object, function) => {
+                let aggregate = aggregate(&name, function)?;
+                let place = columns.iter().position(|column| column.object.is(&object)).unwrap_or(columns.len());
+                if place == columns.len() {
+                    columns.push(Given::of(&name, object, keys)?);
+                }
+                (1 + place, aggregate)
+            }
+        });
+        names.push(name);
+    }
+    let of_columns = columns.iter().map(|given| Some((&given.column, given.of)));
+    let sources: Vec<Source<'_>> = std::iter::once(None).chain(of_columns).collect();
+    let mut arrays: Vec<&(dyn Placed + Sync)> = vec![keys];
+    arrays.extend(columns.iter().map(|given| &given.column as &(dyn Placed + Sync)));
+    let mut found = on_gpu(owner.py(), device, &arrays, |cuda, device| {
+        with_words!(cuda, keys, |words, K| {
+            let grouping = Grouping { cuda, device, of_keys: keys.of, words: &words, order };
+            match grouping.in_one_pass(&sources, &wanted)? {
+                Some(found) => Ok(found),
+                None => grouping.by_row(&sources, &wanted),
+            }
+        })
+    })?;
+    let results = found.split_off(1);
+    Ok((found.remove(0), names.into_iter().zip(results).collect()))
+}
+
+/// The aggregate of this function.
+fn aggregate(name: &str, function: Function) -> PyResult<Aggregate> {
+    Ok(match function {
+        Function::Count => Aggregate::Count,
+        Function::Sum => Aggregate::Sum,
+        Function::Mean => Aggregate::Mean,
+        Function::Min => Aggregate::Min,
+        Function::Max => Aggregate::Max,
+        other => {
+            let text = format!(
+                "aggregate {name:?} is {:?}: of arrays on a GPU, koel computes sum, min, max, mean, count and size; give \
+                 copies in main memory, such as tensor.cpu()",
+                other.name()
+            );
+            return Err(PyTypeError::new_err(text));
+        }
+    })
+}
+
+impl<'py> Given<'py> {
+    fn of(name: &str, object: Bound<'py, PyAny>, keys: &GpuColumn) -> PyResult<Self> {
+        let Some((column, of, owner)) = numbers(name, &object)? else { return Err(mixed(&keys.name, name)) };
+        if column.len != keys.len {
+            let text = format!("{name} has {} rows and keys {}: give a value for each key", column.len, keys.len);
+            return Err(PyValueError::new_err(text));
+        }
+        Ok(Given { object, column, of, _owner: owner })
+    }
+}
+
+/// Runs the body with the type that values are aggregated as.
+macro_rules! with_number {
+    ($of:expr, |$V:ident| $body:expr) => {
+        match $of {
+            Dtype::Floats(_) => {
+                type $V = f64;
+                $body
+            }
+            Dtype::Integers(of) if of.is_signed => {
+                type $V = i64;
+                $body
+            }
+            _ => {
+                type $V = u64;
+                $body
+            }
+        }
+    };
+}
+
+struct Grouping<'a, K: Key> {
+    cuda: &'a Cuda,
+    device: &'a Any,
+    of_keys: Type,
+    words: &'a AnyBuffer<K>,
+    order: IdOrder,
+}
+
+/// A column as values of 64 bits, and the memory in which they may be.
+struct Loaded<'a> {
+    values: AnyBuffer<u64>,
+    _memory: Option<Imported<'a>>,
+}
+
+impl<K: Key> Grouping<'_, K>
+where
+    Any: Runs<K::Rows>,
+{
+    /// The keys of the groups, then the results; `None` if there are several columns, or a value is NaN.
+    fn in_one_pass(&self, sources: &[Source<'_>], wanted: &[Wanted]) -> Result<Option<Vec<Array>>> {
+        let [_, columns @ ..] = sources else { return Ok(None) };
+        if columns.len() > 1 {
+            return Ok(None);
+        }
+        let (source, of) = (columns.first().copied().flatten(), columns.first().map_or(UINT64, of_source));
+        let loaded = self.load(source)?;
+        if self.has_nan(&loaded, of)? {
+            return Ok(None);
+        }
+        // Each row has a value, so the number of values is the number of rows.
+        let aggregates: Vec<Aggregate> = wanted.iter().map(|&(_, aggregate)| aggregate).collect();
+        with_number!(of, |V| {
+            let groups = group_by_on::<Any, K, V>(self.device, self.words, &loaded.values, &aggregates, self.order);
+            let groups = groups.map_err(|error| self.failure(error, source, Ok))?;
+            let mut found = vec![keys::keys(self.cuda, &groups.keys, self.of_keys)?];
+            for &(_, aggregate) in wanted {
+                found.push(self.result(&groups, of, aggregate)?);
+            }
+            Ok(Some(found))
+        })
+    }
+
+    /// The keys of the groups, then the results.
+    fn by_row(&self, sources: &[Source<'_>], wanted: &[Wanted]) -> Result<Vec<Array>> {
+        let (distinct, ids) = factorize_on::<Any, K>(self.device, self.words, self.order)?;
+        let mut found = Vec::with_capacity(wanted.len());
+        for (number, source) in sources.iter().enumerate() {
+            let mut of_this = (0..).zip(wanted).filter(|(_, wanted)| wanted.0 == number).peekable();
+            if of_this.peek().is_some() {
+                let wanted: Vec<(usize, Aggregate)> = of_this.map(|(at, &(_, aggregate))| (at, aggregate)).collect();
+                with_number!(of_source(source), |V| {
+                    found.extend(self.of_rows::<V>(*source, &distinct, &ids, &wanted)?);
+                });
+            }
+        }
+        found.sort_unstable_by_key(|&(at, _)| at);
+        let keys = keys::keys(self.cuda, &distinct, self.of_keys)?;
+        Ok(std::iter::once(keys).chain(found.into_iter().map(|(_, array)| array)).collect())
+    }
+
+    /// The results of a source, each with the place that it was given with.
+    fn of_rows<V: Number<Word = u64>>(
+        &self,
+        source: Source<'_>,
+        distinct: &AnyBuffer<K>,
+        ids: &AnyBuffer<u32>,
+        wanted: &[(usize, Aggregate)],
+    ) -> Result<Vec<(usize, Array)>> {
+        let (loaded, of, opencl) = (self.load(source)?, of_source(&source), self.cuda.device());
+        let mut aggregates: Vec<Aggregate> = wanted.iter().map(|&(_, aggregate)| aggregate).collect();
+        let mut present = None;
+        if self.has_nan(&loaded, of)? {
+            let ids = without_nan(opencl, opencl_buffer(ids)?, opencl_buffer(&loaded.values)?)?;
+            present = Some(AnyBuffer::OpenCl(ids));
+            aggregates.push(Aggregate::Count);
+        }
+        let of_values = present.as_ref().unwrap_or(ids);
+        let groups = aggregate_on::<Any, V>(self.device, of_values, distinct.len(), &loaded.values, &aggregates);
+        let mut groups = groups.map_err(|error| {
+            self.failure(error, source, |group| {
+                let mut key = [K::default()];
+                self.device.read(distinct, group as usize, &mut key)?;
+                Ok(key[0].into())
+            })
+        })?;
+        if present.is_some() {
+            let counts = opencl_buffer(&groups.counts)?;
+            for extremes in [&mut groups.mins, &mut groups.maxs] {
+                if let AnyBuffer::OpenCl(extremes) = extremes
+                    && !extremes.is_empty()
+                {
+                    nan_if_empty(opencl, counts, extremes)?;
+                }
+            }
+        }
+        wanted.iter().map(|&(at, aggregate)| Ok((at, self.result(&groups, of, aggregate)?))).collect()
+    }
+
+    fn load<'c>(&self, source: Source<'c>) -> Result<Loaded<'c>>
+    where
+        Self: 'c,
+    {
+        let Some((column, of)) = source else {
+            return Ok(Loaded { values: self.device.filled(0, 0)?, _memory: None });
+        };
+        let memory = Imported::of(self.cuda, column)?;
+        let values = match of {
+            _ if of.bytes() == 8 => memory.values()?,
+            Dtype::Integers(Type { is_signed, .. }) => {
+                let (narrow, mut wide) = (memory.values::<u32>()?, self.cuda.device().unwritten(column.len)?);
+                resized(self.cuda.device(), opencl_buffer(&narrow)?, is_signed, &mut wide)?;
+                AnyBuffer::OpenCl(wide)
+            }
+            _ => {
+                let (narrow, mut wide) = (memory.values::<u32>()?, self.cuda.device().unwritten(column.len)?);
+                floats_to_doubles(self.cuda.device(), opencl_buffer(&narrow)?, &mut wide)?;
+                AnyBuffer::OpenCl(wide)
+            }
+        };
+        Ok(Loaded { values, _memory: Some(memory) })
+    }
+
+    fn has_nan(&self, loaded: &Loaded<'_>, of: Dtype) -> Result<bool> {
+        Ok(matches!(of, Dtype::Floats(_)) && has_nan(self.cuda.device(), opencl_buffer(&loaded.values)?)?)
+    }
+
+    fn result<G: Key, V: Number<Word = u64>>(
+        &self,
+        groups: &DeviceGroups<Any, G, V>,
+        of: Dtype,
+        aggregate: Aggregate,
+    ) -> Result<Array> {
+        let of_sums = match of {
+            Dtype::Floats(_) => FLOAT64,
+            Dtype::Integers(of) if of.is_signed => INT64,
+            _ => UINT64,
+        };
+        match aggregate {
+            Aggregate::Count => keys::rows(self.cuda, &groups.counts),
+            Aggregate::Sum => keys::copied(self.cuda, &groups.sums, of_sums),
+            Aggregate::Mean => keys::copied(self.cuda, &groups.means, FLOAT64),
+            Aggregate::Min => self.narrowed(&groups.mins, of),
+            _ => self.narrowed(&groups.maxs, of),
+        }
+    }
+
+    /// Values of 64 bits as those of their column.
+    fn narrowed(&self, values: &AnyBuffer<u64>, of: Dtype) -> Result<Array> {
+        if of.bytes() == 8 {
+            return keys::copied(self.cuda, values, of);
+        }
+        let (device, from, memory) =
+            (self.cuda.device(), opencl_buffer(values)?, self.cuda.allocate(values.len() * of.bytes())?);
+        let mut to = memory.buffer::<u32>(from.len())?;
+        match of {
+            Dtype::Floats(_) => doubles_to_floats(device, from, &mut to)?,
+            _ => resized(device, from, false, &mut to)?,
+        }
+        Ok(Array::new(memory, from.len(), of))
+    }
+
+    /// The error of an aggregation. `word` returns the word of the key that a sum which is too large is of.
+    fn failure(&self, error: Error, source: Source<'_>, word: impl FnOnce(u64) -> Result<u64>) -> Failure {
+        let (Error::SumTooLarge { key }, Some((column, of))) = (&error, source) else { return error.into() };
+        match word(*key) {
+            Ok(word) => {
+                let (name, key, is_signed) =
+                    (&column.name, self.of_keys.shown(word), matches!(of, Dtype::Integers(of) if of.is_signed));
+                let of_sums = if is_signed { "int64" } else { "uint64" };
+                PyOverflowError::new_err(format!(
+                    "the sum of {name} for the key {key} does not fit {of_sums}: give float64 if sums may be rounded"
+                ))
+                .into()
+            }
+            Err(error) => error,
+        }
+    }
+}
+
+/// The type of values; numbers of rows have none.
+fn of_source(source: &Source<'_>) -> Dtype {
+    source.map_or(UINT64, |(_, of)| of)
+}
