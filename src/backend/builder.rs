@@ -1,6 +1,6 @@
 //! Passes that change images, for devices that cannot run them: the CPU backend runs them on copies in host memory, and
-//! the results are uploaded. An image has the same bytes on all devices, so these are exactly those that the device would
-//! have made. The device's ledger counts the rows as processed by the host.
+//! the results are uploaded. An image has the same bytes on all devices, so these are the bytes of a device that can run
+//! the passes. The device's ledger counts the rows as processed by the host.
 
 use super::{BufferOf, Decoded, DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, Word};
 use crate::cpu::{Cpu, Memory};
@@ -83,8 +83,7 @@ impl<'a, B: HashBackend> Builder<'a, B> {
         Cpu: Passes<S>,
     {
         self.device.ledger().host("lift", plan.cells() as usize);
-        let Decoded { keys, values, taken } =
-            self.changed(image, |words| Passes::<S>::lift(self.cpu, plan, words))?;
+        let Decoded { keys, values, taken } = self.changed(image, |words| Passes::<S>::lift(self.cpu, plan, words))?;
         Ok(Decoded { keys: self.uploaded(&keys)?, values: self.uploaded(&values)?, taken: self.uploaded(&taken)? })
     }
 

@@ -28,8 +28,8 @@ pub fn devices() -> Vec<Listed> {
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// Returns the best OpenCL device that is not a CPU and runs all passes ([`Tier::Full`](crate::backend::Tier)), otherwise
-/// the CPU backend, which is faster on the same cores than their OpenCL driver.
+/// Returns the best OpenCL device that is not a CPU and is of the full [`Tier`](crate::backend::Tier), otherwise the CPU
+/// backend, which is faster on the same cores than their OpenCL driver.
 ///
 /// ```
 /// let choice = koel::auto();
@@ -41,13 +41,13 @@ pub fn auto() -> Choice {
         Ok(device) if device.info().kind == DeviceKind::Cpu => {
             format!("OpenCL has {} alone, the same processors", device.info())
         }
-        Ok(device) if let Some(reason) = device.info().tier.reason() => {
-            format!("{} builds no tables: {reason}", device.info())
-        }
-        Ok(device) => {
-            let why = format!("{}: the best OpenCL device", device.info());
-            return Choice { backend: Any::OpenCl(device), why };
-        }
+        Ok(device) => match device.info().tier.reason() {
+            Some(reason) => format!("{} builds no tables: {reason}", device.info()),
+            None => {
+                let why = format!("{}: the best OpenCL device", device.info());
+                return Choice { backend: Any::OpenCl(device), why };
+            }
+        },
         Err(error) => error.to_string(),
     };
     #[cfg(not(feature = "opencl"))]

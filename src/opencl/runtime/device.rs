@@ -57,8 +57,9 @@ pub fn devices() -> Vec<Listed> {
 }
 
 impl OpenCl {
-    /// The best usable device: of those that run all passes ([`Tier::Full`]), or of the others if there is none, a GPU,
-    /// then an accelerator, then a CPU; of several the one with the most compute units. Creates a context and runs a self-test of some milliseconds, unless the device is already in use.
+    /// The best usable device: those of the full [`Tier`] before others, GPUs before accelerators before CPUs, and of
+    /// several the one with the most compute units. Creates a context and runs a self-test of some milliseconds, unless
+    /// the device is already in use.
     ///
     /// # Errors
     /// [`Error::NoDevice`] with the reason for each device that was refused, or the reason why there is no OpenCL.
@@ -326,6 +327,9 @@ mod tests {
         assert_eq!(tier_of(&all, false), Tier::Full);
         assert!(tier_of(&all, true).reason().is_some_and(|reason| reason.contains("KOEL_OPENCL_TIER")));
         let base = tier_of(&listed(&[ATOMICS[0]]), false);
-        assert!(base.reason().is_some_and(|reason| reason.contains("extended") && !reason.contains("base")), "{base:?}");
+        assert!(
+            base.reason().is_some_and(|reason| reason.contains("extended") && !reason.contains("base")),
+            "{base:?}"
+        );
     }
 }

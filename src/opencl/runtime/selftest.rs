@@ -39,7 +39,8 @@ impl OpenCl {
         match wrong(&cells, &exchanged, &before) {
             None => Ok(()),
             Some(which) => {
-                let failed = format!("its {bits}-bit atomic {which} gives wrong results (self-test of {ITEMS} work-items)");
+                let failed =
+                    format!("its {bits}-bit atomic {which} gives wrong results (self-test of {ITEMS} work-items)");
                 Err(unsupported(&self.0.info, failed))
             }
         }
@@ -92,7 +93,9 @@ fn wrong<T: Token>(cells: &[T], exchanged: &[T], before: &[T]) -> Option<&'stati
         let (entered, saw) = (contest * 4..contest * 4 + 4, &before[contest * 4..contest * 4 + 4]);
         let left = cells[4 + contest];
         saw.iter().filter(|&&saw| saw == T::zeroed()).count() == 1
-            && entered.zip(saw).all(|(item, &saw)| if saw == T::zeroed() { left == T::token(item) } else { saw == left })
+            && entered
+                .zip(saw)
+                .all(|(item, &saw)| if saw == T::zeroed() { left == T::token(item) } else { saw == left })
     };
     (!(0..CONTESTS).all(fair)).then_some("cmpxchg")
 }
