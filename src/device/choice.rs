@@ -28,8 +28,8 @@ pub fn devices() -> Vec<Listed> {
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// Returns the best OpenCL device of the full [`Tier`](crate::backend::Tier) that is not a CPU, otherwise the CPU backend,
-/// which is faster on the same cores than their OpenCL driver.
+/// Returns the best OpenCL device of the full [`Tier`](crate::backend::Tier) that is not a CPU, otherwise the CPU
+/// backend, which is faster on the same cores than their OpenCL driver.
 ///
 /// ```
 /// let choice = koel::auto();
