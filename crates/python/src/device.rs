@@ -186,6 +186,14 @@ fn lost(name: &str) -> crate::error::Failure {
     DeviceError::new_err(format!("no device for {name}: {why}")).into()
 }
 
+/// Checks that this process can use a device that a structure is on.
+///
+/// # Errors
+/// DeviceError in a child of a fork whose parent used OpenCL, unless it is the CPU.
+pub(crate) fn check_after_fork(name: &str) -> Result<()> {
+    if name != "cpu" && is_lost() { Err(lost(name)) } else { Ok(()) }
+}
+
 /// Remembers which process began to use OpenCL.
 fn begin_opencl() {
     let _ = OPENCL_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);

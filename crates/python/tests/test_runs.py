@@ -119,6 +119,20 @@ def test_8_processes(expected, method):
         assert set(pool.map(digest, ["cpu"] * 8)) == {expected}
 
 
+# Of a process that forks.
+structures = {}
+
+
+def query(name):
+    structure = structures[name]
+    try:
+        structure.join([1]) if name == "index" else structure.lookup([1])
+        structure.digest()
+    except koel.DeviceError as error:
+        return str(error)
+    return "done"
+
+
 def use_opencl(device):
     try:
         koel.unique([1, 2], device=device)
@@ -129,9 +143,13 @@ def use_opencl(device):
 
 def test_a_fork_of_a_process_that_uses_opencl(expected, device):
     koel.unique([1, 2], device=device)
+    structures["table"] = koel.Table([1, 2], [3, 4], device=device)
+    structures["multi"] = koel.MultiTable([1, 2], [3, 4], device=device)
+    structures["index"] = koel.Index([1, 2], device=device)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         answer = pool.apply(use_opencl, [device])
-        assert "spawn" in answer if device != "cpu" else answer == "done"
+        answers = [answer, *(pool.apply(query, [name]) for name in structures)]
+        assert all("spawn" in answer if device != "cpu" else answer == "done" for answer in answers), answers
         # The CPU works all the same, and so does the choice of the best device.
         assert pool.apply(digest, ["cpu"]) == pool.apply(digest, ["auto"]) == expected
         assert pool.apply(len, [[0]]) == 1

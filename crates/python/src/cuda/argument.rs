@@ -109,9 +109,16 @@ pub(super) fn numbers<'py>(
             let text = format!("{name} has floats of {bits} bits in the memory of a GPU: give float32 or float64");
             return Err(PyTypeError::new_err(text));
         }
-        (letter, bits) => {
+        (letter @ ('i' | 'u'), bits) => {
             let of = of_integers(name, letter, bits)?;
             (of, Dtype::Integers(of))
+        }
+        _ => {
+            let text = format!(
+                "{name} is in the memory of a GPU (CUDA), where koel takes values of int32, int64, uint32, uint64, float32 and \
+                 float64: give one of these types, or a copy in main memory, such as tensor.cpu()"
+            );
+            return Err(PyTypeError::new_err(text));
         }
     };
     Ok(Some((one_dimension(array, of)?, dtype, owner)))

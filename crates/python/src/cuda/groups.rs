@@ -59,6 +59,9 @@ pub(crate) fn group_by(
                 let place = columns.iter().position(|column| column.object.is(&object)).unwrap_or(columns.len());
                 if place == columns.len() {
                     columns.push(Given::of(&name, object, keys)?);
+                } else if matches!(aggregate, Aggregate::Sum) && !wanted.contains(&(1 + place, Aggregate::Sum)) {
+                    // The error of a sum names it.
+                    columns[place].column.name = name.clone();
                 }
                 (1 + place, aggregate)
             }
@@ -192,7 +195,7 @@ where
         Ok(std::iter::once(keys).chain(found.into_iter().map(|(_, array)| array)).collect())
     }
 
-    /// The results of a source, each with the place that it was given with.
+    /// The results of a source, each with its position in the request.
     fn of_rows<V: Number<Word = u64>>(
         &self,
         source: Source<'_>,
@@ -293,7 +296,7 @@ where
         Ok(Array::new(memory, from.len(), of))
     }
 
-    /// The error of an aggregation. `word` returns the word of the key that a sum which is too large is of.
+    /// The error of an aggregation. `word` returns the word of the key whose sum is too large.
     fn failure(&self, error: Error, source: Source<'_>, word: impl FnOnce(u64) -> Result<u64>) -> Failure {
         let (Error::SumTooLarge { key }, Some((column, of))) = (&error, source) else { return error.into() };
         match word(*key) {

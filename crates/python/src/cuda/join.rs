@@ -20,7 +20,8 @@ pub(crate) fn join(
     device: &str,
 ) -> PyResult<Vec<Array>> {
     if left.of != right.of {
-        let text = format!("left has {} and right {}: give one type on the GPU", left.of.name(), right.of.name());
+        let [left, right] = [left, right].map(|side| format!("{} has {}", side.name, side.of.name()));
+        let text = format!("{left} and {right}: give one type on the GPU");
         return Err(PyTypeError::new_err(text));
     }
     on_gpu(py, device, &[left, right], |cuda, device| {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`). It waits for all of
-//! the GPU's CUDA work first, and for its own at the end, so nothing is under way when it returns.
+//! the GPU's CUDA work first. Its results are complete when it returns.
 
 mod argument;
 mod array;

@@ -13,14 +13,14 @@ use pyo3::types::PyTuple;
 #[cfg(feature = "opencl")]
 use super::integers::on_gpu;
 use super::integers::{Integers, Role, Type, dtype, integers, queried, words};
-use super::{check_load, info, to_error, with_settings};
+use super::{check_load, info, to_error, with_device, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, GpuColumn, Imported};
 use crate::device::shown;
 use crate::error::Result;
 use crate::join::{self, check_result};
 use crate::output::{array, found};
-use crate::run::{PIECE, Stop, detached, detached_on};
+use crate::run::{PIECE, Stop, detached_on};
 
 enum AnyWidth {
     Narrow(JoinIndex<Any, AnyScheme>),
@@ -36,8 +36,8 @@ enum AnyWidth {
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys may be in CUDA memory: the index is then on the same GPU. Of left sides in its memory, the results of `join`
-/// are `koel.Array`s.
+/// Keys may be in CUDA memory: the index is then on the same GPU. For left sides in that GPU's memory, `join` returns
+/// `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> index = koel.Index(np.array([30, 10, 30]))
@@ -97,11 +97,11 @@ impl Index {
         }
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            let mut sides = detached(py, |_| self.rows_on_gpu(&keys, JoinKind::Left))?;
+            let mut sides = with_device(py, &self.device, |_| self.rows_on_gpu(&keys, JoinKind::Left))?;
             return Ok(Bound::new(py, sides.remove(1))?.into_any());
         }
         let Integers { column, .. } = integers("keys", keys)?;
-        let rows = detached(py, |stop| Ok(found(&self.rows(&column, JoinKind::Left, stop)?.right)))?;
+        let rows = with_device(py, &self.device, |stop| Ok(found(&self.rows(&column, JoinKind::Left, stop)?.right)))?;
         Ok(array(py, rows))
     }
 }
@@ -200,10 +200,10 @@ impl Index {
         }
         #[cfg(feature = "opencl")]
         if let Some((left, _owner)) = cuda::column("left", left)? {
-            return join::both_sides(py, detached(py, |_| self.rows_on_gpu(&left, kind))?);
+            return join::both_sides(py, with_device(py, &self.device, |_| self.rows_on_gpu(&left, kind))?);
         }
         let Integers { column, .. } = integers("left", left)?;
-        let sides = detached(py, |stop| {
+        let sides = with_device(py, &self.device, |stop| {
             let rows = self.rows(&column, kind, stop)?;
             Ok([Some(found(&rows.left)), kind.has_right().then(|| found(&rows.right))])
         })?;
@@ -218,7 +218,7 @@ impl Index {
     /// ...     index.save(os.path.join(folder, "index.koel")) == index.digest()
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, |_| with_keys!(&self.any_width, |index, K| Ok(index.save(&path)?.to_string())))
+        with_device(py, &self.device, |_| with_keys!(&self.any_width, |index, K| Ok(index.save(&path)?.to_string())))
     }
 
     /// A checksum of the contents: equal indices have the same one on every device.
@@ -227,7 +227,7 @@ impl Index {
     /// >>> koel.Index([30, 10]).digest() == koel.Index([30, 10]).digest()
     /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, |_| with_keys!(&self.any_width, |index, K| Ok(index.digest()?.to_string())))
+        with_device(py, &self.device, |_| with_keys!(&self.any_width, |index, K| Ok(index.digest()?.to_string())))
     }
 
     /// The device: "cpu", "opencl:0", ..

@@ -292,10 +292,12 @@ pub(super) fn on_gpu<K: Width>(
     Imported::of(cuda, keys)?.words::<K>(to, absent)
 }
 
-/// A word that the table does not have. It has fewer keys than there are words, so one of the first 2^32 + 1 is absent.
+/// A word that the table does not have. It has fewer keys than there are words, so one of any 2^32 + 1 is absent.
+/// Multiples of an odd constant are distinct, and few of them are among dense keys.
 fn absent_word<K: Width>(has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
     for start in (0..=u64::from(u32::MAX)).step_by(CHUNK) {
-        let words: Vec<K> = (start..start + CHUNK as u64).map(K::low).collect();
+        let words: Vec<K> =
+            (start..start + CHUNK as u64).map(|i| K::low(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         let found = has(&words)?;
         if let Some(word) = words.into_iter().zip(found).find_map(|(word, found)| (!found).then_some(word)) {
             return Ok(word);

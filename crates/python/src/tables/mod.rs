@@ -63,8 +63,9 @@ use koel::table::{Contents, FileInfo, read_info};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::device::check_after_fork;
 use crate::error::{Failure, FileError, KoelError, Result};
-use crate::run::{Stop, in_pool};
+use crate::run::{Stop, detached, in_pool};
 
 pub(crate) use index::Index;
 pub(crate) use integers::Type;
@@ -76,6 +77,7 @@ pub(crate) use table::Table;
 /// before.
 struct Shared<T> {
     lock: RwLock<T>,
+    device: String,
     process: u32,
 }
 
@@ -84,8 +86,9 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl<T: Send + Sync> Shared<T> {
-    fn new(any_width: T) -> Self {
-        Shared { lock: RwLock::new(any_width), process: process::id() }
+    /// Of a structure on this device.
+    fn new(any_width: T, device: &str) -> Self {
+        Shared { lock: RwLock::new(any_width), device: device.into(), process: process::id() }
     }
 
     /// Has work done that reads.
@@ -132,6 +135,7 @@ impl<T: Send + Sync> Shared<T> {
 
     /// The lock. In a child of a fork a thread that is gone may hold it, which is not waited for.
     fn taken<G>(&self, take: impl FnOnce() -> LockResult<G>, attempt: impl Fn() -> TryLockResult<G>) -> Result<G> {
+        check_after_fork(&self.device)?;
         if self.process == process::id() {
             return Ok(take().unwrap_or_else(PoisonError::into_inner));
         }
@@ -146,6 +150,12 @@ impl<T: Send + Sync> Shared<T> {
             "a thread changed this table while its process was forked: start processes by spawn, or open a saved file";
         Err(KoelError::new_err(text).into())
     }
+}
+
+/// Runs work on a structure that is on this device.
+fn with_device<T: Send>(py: Python<'_>, device: &str, work: impl FnOnce(&Stop) -> Result<T> + Send) -> PyResult<T> {
+    check_after_fork(device)?;
+    detached(py, work)
 }
 
 /// The contents of a file, if they are of the requested kind.

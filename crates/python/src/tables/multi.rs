@@ -12,12 +12,12 @@ use pyo3::types::PyTuple;
 #[cfg(feature = "opencl")]
 use super::integers::on_gpu;
 use super::integers::{Integers, Role, Type, Width as _, dtype, integers, queried, words};
-use super::{check_load, info, to_error, with_settings};
+use super::{check_load, info, to_error, with_device, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
 use crate::device::shown;
 use crate::output::{array, flags};
-use crate::run::{detached, detached_on};
+use crate::run::detached_on;
 
 enum AnyWidth {
     Narrow(Multi<Any, AnyScheme, u32>),
@@ -35,8 +35,8 @@ enum AnyWidth {
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys and values may be in CUDA memory: the table is then on the same GPU. Of queries in its memory, the results of
-/// `lookup`, `count` and `contains` are `koel.Array`s.
+/// Keys and values may be in CUDA memory: the table is then on the same GPU. For queries in that GPU's memory,
+/// `lookup`, `count` and `contains` return `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -72,7 +72,7 @@ impl MultiTable {
     /// The results of a query of keys in CUDA memory.
     #[cfg(feature = "opencl")]
     fn on_gpu(&self, py: Python<'_>, keys: &GpuColumn, of: Query) -> PyResult<Vec<Array>> {
-        detached(py, |_| {
+        with_device(py, &self.device, |_| {
             with_table!(&self.any_width, |table, K, V| {
                 cuda::queried(table.backend(), keys, |cuda| {
                     let queries = on_gpu::<K>(cuda, keys, self.keys, |keys| Ok(table.table().contains(keys)?))?;
@@ -100,7 +100,7 @@ impl MultiTable {
         of: impl FnOnce(Vec<u32>) -> T + Send,
     ) -> PyResult<T> {
         let Integers { column, .. } = integers("keys", keys)?;
-        detached(py, |_| {
+        with_device(py, &self.device, |_| {
             with_table!(&self.any_width, |table, K, V| {
                 let keys = queried::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
                 Ok(of(table.count(&keys)?))
@@ -214,7 +214,7 @@ impl MultiTable {
             return PyTuple::new(py, self.on_gpu(py, &keys, Query::Values)?);
         }
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
-        let (offsets, values) = detached(py, |_| {
+        let (offsets, values) = with_device(py, &self.device, |_| {
             with_table!(&self.any_width, |table, K, V| {
                 let keys = queried::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
                 let found = table.retrieve(&keys)?;
@@ -260,7 +260,7 @@ impl MultiTable {
     /// >>> table.items()
     /// (array([5, 7, 7]), array([2, 1, 3]))
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (keys, values) = detached(py, |_| {
+        let (keys, values) = with_device(py, &self.device, |_| {
             with_table!(&self.any_width, |table, K, V| {
                 let (keys, values): (Vec<K>, Vec<V>) = table.to_pairs()?.into_iter().unzip();
                 Ok((K::column(keys), V::column(values)))
@@ -278,7 +278,9 @@ impl MultiTable {
     /// ...     table.save(os.path.join(folder, "multi.koel")) == table.digest()
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, |_| with_table!(&self.any_width, |table, K, V| Ok(table.save(&path)?.to_string())))
+        with_device(py, &self.device, |_| {
+            with_table!(&self.any_width, |table, K, V| Ok(table.save(&path)?.to_string()))
+        })
     }
 
     /// A checksum of the contents: equal tables have the same one on every device.
@@ -287,7 +289,7 @@ impl MultiTable {
     /// >>> koel.MultiTable([7, 5], [1, 2]).digest() == koel.MultiTable([5, 7], [2, 1]).digest()
     /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, |_| with_table!(&self.any_width, |table, K, V| Ok(table.digest()?.to_string())))
+        with_device(py, &self.device, |_| with_table!(&self.any_width, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
     /// The device: "cpu", "opencl:0", ..

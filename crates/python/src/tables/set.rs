@@ -78,7 +78,7 @@ impl Set {
             (AnyWidth::Wide(a), AnyWidth::Wide(b)) => Ok(AnyWidth::Wide(combined!(a, b))),
             _ => Err(PyTypeError::new_err("the sets have keys of two widths").into()),
         })?;
-        Ok(Set { any_width: Shared::new(any_width), keys: self.keys, device: self.device.clone() })
+        Ok(Set { any_width: Shared::new(any_width, &self.device), keys: self.keys, device: self.device.clone() })
     }
 }
 
@@ -120,14 +120,14 @@ impl Set {
                 let keys = Imported::of(cuda, &keys)?;
                 built!(device, of, |builder| builder.build_on(device, &keys.words(of, 0)?))
             })?;
-            return Ok(Set { any_width: Shared::new(any_width), keys: of, device });
+            return Ok(Set { any_width: Shared::new(any_width, &device), keys: of, device });
         }
         let Integers { column, of, .. } = integers("keys", keys)?;
         let open = || crate::device::device(device, column.len());
         let (any_width, device) = detached_on(py, open, |device, _| {
             built!(device, of, |builder| builder.build(&device, &words(&column, of, Role::Key)?))
         })?;
-        Ok(Set { any_width: Shared::new(any_width), keys: of, device })
+        Ok(Set { any_width: Shared::new(any_width, &device), keys: of, device })
     }
 
     /// Opens a file and checks all of its contents.
@@ -152,7 +152,8 @@ impl Set {
                     32 => AnyWidth::Narrow(HashSet::open(&device, &path)?),
                     _ => AnyWidth::Wide(HashSet::open(&device, &path)?),
                 };
-                Ok(Set { any_width: Shared::new(any_width), keys, device: shown(&device) })
+                let device = shown(&device);
+                Ok(Set { any_width: Shared::new(any_width, &device), keys, device })
             },
         )
     }

@@ -134,7 +134,7 @@ impl Table {
                     &values.values::<V>()?
                 ))
             })?;
-            return Ok(Table { any_width: Shared::new(any_width), keys: of_keys, values: of_values, device });
+            return Ok(Table { any_width: Shared::new(any_width, &device), keys: of_keys, values: of_values, device });
         }
         let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
         let (of_keys, of_values) = (keys.of, values.of);
@@ -146,7 +146,7 @@ impl Table {
                 &words::<V>(&values.column, of_values, Role::Value)?
             ))
         })?;
-        Ok(Table { any_width: Shared::new(any_width), keys: of_keys, values: of_values, device })
+        Ok(Table { any_width: Shared::new(any_width, &device), keys: of_keys, values: of_values, device })
     }
 
     /// Opens a file and checks all of its contents.
@@ -174,7 +174,8 @@ impl Table {
                     (_, 32) => AnyWidth::WideToNarrow(HashTable::open(&device, &path)?),
                     _ => AnyWidth::Wide(HashTable::open(&device, &path)?),
                 };
-                Ok(Table { any_width: Shared::new(any_width), keys, values, device: shown(&device) })
+                let device = shown(&device);
+                Ok(Table { any_width: Shared::new(any_width, &device), keys, values, device })
             },
         )
     }

@@ -167,20 +167,20 @@ def test_what_is_refused():
         ((OnGpu(values[:2]), "sum"), ValueError, "x has 2 rows and keys 3"),
         ((values, "sum"), TypeError, "keys is in the memory of a GPU .CUDA. and x in main memory"),
         ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "floats of 16 bits"),
-        ((OnGpu(values > 1), "sum"), TypeError, "give integers"),
+        ((OnGpu(values > 1), "sum"), TypeError, "give one of these types"),
         ("sum", ValueError, "give .column"),
     ]:
         with pytest.raises(error, match=text):
             koel.group_by(keys, {"x": what})
     with pytest.raises(TypeError, match="memory of a GPU"):
         koel.group_by(values, {"x": (OnGpu(values), "sum")})
-    with pytest.raises(TypeError, match="left has int64 and right int32"):
+    with pytest.raises(TypeError, match="left has int64 and right has int32"):
         koel.join(keys, OnGpu(np.arange(3, dtype=np.int32)))
     with pytest.raises(TypeError, match="left is in the memory of a GPU .CUDA. and right in main memory"):
         koel.join(keys, values)
     with pytest.raises(TypeError, match="the table is on cpu"):
         koel.Index(values, device="cpu").join(keys)
-    with pytest.raises(ValueError, match="4000000000 is too many rows|in parts"):
+    with pytest.raises(ValueError, match="in parts"):
         same_keys = OnGpu(np.zeros(70_000, np.int64))
         koel.join(same_keys, same_keys)
 
