@@ -110,7 +110,7 @@ mod tests {
         cells.extend((0..CONTESTS).map(|contest| T::token(4 * contest)));
         let previous = |item: usize| if item == 0 { T::zeroed() } else { T::token(item - 1) };
         let exchanged: Vec<T> = (0..ITEMS).map(previous).collect();
-        let first = |item: usize| if item % 4 == 0 { T::zeroed() } else { T::token(item / 4 * 4) };
+        let first = |item: usize| if item.is_multiple_of(4) { T::zeroed() } else { T::token(item / 4 * 4) };
         let before: Vec<T> = (0..ITEMS).map(first).collect();
         assert_eq!(wrong(&cells, &exchanged, &before), None);
         for (at, name) in ["add", "max", "xor", "xchg", "cmpxchg"].into_iter().enumerate() {
