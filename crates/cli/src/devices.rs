@@ -11,10 +11,9 @@ use super::text::{self, Align, Table};
 
 /// List the devices of this machine
 #[derive(clap::Args)]
-#[command(
-    after_help = "The first column is the value for --device. On devices of the partial tier, the CPU builds tables.\n\
-                  KOEL_OPENCL names another OpenCL library, or `off`."
-)]
+#[command(after_help = "The first column is the value for --device.\n\
+                  For devices of the partial tier, the CPU builds the tables.\n\
+                  KOEL_OPENCL names another OpenCL library, or `off`.")]
 pub struct Args {
     /// Print JSON in place of the table
     #[arg(long)]
