@@ -346,34 +346,36 @@ fn lists_and_long_texts_are_spilled_and_read_back() -> Result<()> {
         ("long", Arc::new(long)),
     ];
     let table = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))?;
-    let device = device();
     let outputs = [Output::Left(1), Output::Right(2), Output::Right(1), Output::Left(3), Output::Right(3)];
     let mut all: Vec<RecordBatch> = Vec::new();
     for bytes in [1 << 40, 1_500_000, 200_000] {
-        let limit = Limit::new(bytes);
-        let (on, how, nulls) = (&[(0, 0)][..], JoinKind::Inner, NullEquality::NothingEquals);
-        let join = Join {
-            devices: slice::from_ref(&device),
-            on,
-            how,
-            nulls,
-            columns: &outputs,
-            limit: &limit,
-            watch: &|_| (),
-        };
-        let mut found = Vec::new();
-        let sizes = join.run(batches(&table, 500), batches(&table, 700), |batch| {
-            found.push(batch);
-            Ok::<_, Error>(())
-        })?;
+        let (sizes, found) = with_itself(&table, JoinKind::Inner, &outputs, bytes)?;
         assert_eq!((sizes.joined, sizes.spilled > 0), (9000, bytes < 1 << 40));
-        all.push(whole(&join.schema(&table.schema(), &table.schema())?, &found));
+        all.push(found);
     }
     assert!(all[0] == all[1] && all[1] == all[2]);
     let rows: arrow_array::UInt32Array = (0..9000).map(|row| row / 3).collect::<Vec<_>>().into();
     let names = flat(&arrow_select::take::take(table.column(1), &rows, None)?)?;
     assert!(all[0].column(0) == &names);
     Ok(())
+}
+
+/// Joins a table with itself by its first column, in batches of different lengths, within this number of bytes.
+fn with_itself(
+    table: &RecordBatch,
+    how: JoinKind,
+    columns: &[Output],
+    bytes: u64,
+) -> Result<(JoinedRows, RecordBatch)> {
+    let (device, limit) = (device(), Limit::new(bytes));
+    let (devices, on, nulls) = (slice::from_ref(&device), &[(0, 0)][..], NullEquality::NothingEquals);
+    let join = Join { devices, on, how, nulls, columns, limit: &limit, watch: &|_| () };
+    let mut found = Vec::new();
+    let sizes = join.run(batches(table, 500), batches(table, 700), |batch| {
+        found.push(batch);
+        Ok::<_, Error>(())
+    })?;
+    Ok((sizes, whole(&join.schema(&table.schema(), &table.schema())?, &found)))
 }
 
 /// Seven rows of values without bytes, many times each.
@@ -386,24 +388,9 @@ fn values_without_bytes_go_to_files_and_back() -> Result<()> {
     let columns: Vec<ArrayRef> = columns.iter().map(|of| Ok(crate::take(of, &numbers)?)).collect::<Result<_>>()?;
     let named = columns.iter().enumerate().map(|(at, column)| (format!("c{at}"), Arc::clone(column), true));
     let table = RecordBatch::try_from_iter_with_nullable([("key".into(), key, false)].into_iter().chain(named))?;
-    let (device, limit) = (device(), Limit::new(60_000));
     let outputs: Vec<Output> = (1..=columns.len()).map(Output::Left).chain([Output::Right(1)]).collect();
-    let join = Join {
-        devices: slice::from_ref(&device),
-        on: &[(0, 0)],
-        how: JoinKind::Left,
-        nulls: NullEquality::NothingEquals,
-        columns: &outputs,
-        limit: &limit,
-        watch: &|_| (),
-    };
-    let mut found = Vec::new();
-    let sizes = join.run(batches(&table, 500), batches(&table, 700), |batch| {
-        found.push(batch);
-        Ok::<_, Error>(())
-    })?;
+    let (sizes, found) = with_itself(&table, JoinKind::Left, &outputs, 60_000)?;
     assert!(sizes.spilled > 0);
-    let found = whole(&join.schema(&table.schema(), &table.schema())?, &found);
     assert_eq!(&found.columns()[..columns.len()], &columns[..]);
     assert_eq!(found.column(columns.len()), &columns[0]);
     Ok(())

@@ -196,7 +196,7 @@ fn floats_are_values_where_they_are_taken() {
             Err(part) => assert!(outcome.is_err_and(|error| error.contains(part))),
         }
     }
-    // Whole numbers become doubles where that is asked for, also numbers of rows.
+    // Integers are converted to doubles if the type of a column is f64, row numbers too.
     let doubles = ReadOptions::default().with_any_values(Some(Type::F64));
     let two = file("<i8", "False", "(2, 2)", &[1, -3, 2, (1 << 53) + 1]);
     let keys = file("<i8", "False", "(2,)", &[1, 2]);
