@@ -27,7 +27,7 @@
 
 use std::ops::Range;
 
-use super::cuckoo::{Cell, CuckooImage, classic, kinds};
+use super::cuckoo::{Cell, CuckooImage, kinds};
 use super::{
     Audit, Cuckoo, CuckooPlan, HashFamily, Kind, Limits, Load, Placing, Plan, Reinsertion, Request, Salt, Scheme,
     Updates, Violation,
@@ -185,17 +185,20 @@ fn slots<'a>(plan: &CuckooSetPlan, image: &'a [u64]) -> &'a [u32] {
     u32::slots(image, plan.0.slot_count())
 }
 
-/// The clean-up of a classic build, one slot at a time: empties every slot whose key a lookup finds in an earlier one,
-/// and returns their number.
-pub fn clean_up(plan: &CuckooSetPlan, image: &mut [u64]) -> u64 {
+/// The clean-up of a classic build, one slot at a time, to which backends are compared: empties every slot whose key a
+/// lookup finds in an earlier one, and returns their number.
+#[cfg(test)]
+pub(crate) fn clean_up(plan: &CuckooSetPlan, image: &mut [u64]) -> u64 {
+    use super::cuckoo::classic::EMPTY_KEY;
+
     let functions = plan.0.functions();
     let slots = u32::slots_mut(image, plan.0.slot_count());
     let mut emptied = 0;
     for at in 0..slots.len() {
         let key = slots[at];
         let first = functions.locations(key).find(|&location| slots[location as usize] == key);
-        if key != classic::EMPTY_KEY && first.is_some_and(|first| first as usize != at) {
-            slots[at] = classic::EMPTY_KEY;
+        if key != EMPTY_KEY && first.is_some_and(|first| first as usize != at) {
+            slots[at] = EMPTY_KEY;
             emptied += 1;
         }
     }

@@ -29,21 +29,21 @@ use std::ops::{BitXor, Mul};
 use wide::u32x8;
 
 /// The multiplier of a mixer's first half.
-pub const MIX_FIRST: u32 = 0x85eb_ca6b;
+pub(crate) const MIX_FIRST: u32 = 0x85eb_ca6b;
 /// The multiplier of a mixer's second half.
-pub const MIX_SECOND: u32 = 0xc2b2_ae35;
+pub(crate) const MIX_SECOND: u32 = 0xc2b2_ae35;
 /// The shifts of a mixer, in order.
-pub const MIX_SHIFTS: [u32; 3] = [16, 13, 16];
+pub(crate) const MIX_SHIFTS: [u32; 3] = [16, 13, 16];
 /// The prime p of Alcantara 2011, Section 4.3.1.1, for `(a k + b) mod p mod m`.
-pub const ALCANTARA_PRIME: u32 = 334_214_459;
+pub(crate) const ALCANTARA_PRIME: u32 = 334_214_459;
 
 /// 2^32 divided by the golden ratio, made odd: its multiples by adjacent integers are far apart.
-pub const GOLDEN: u32 = 0x9e37_79b9;
+pub(crate) const GOLDEN: u32 = 0x9e37_79b9;
 
 /// The inverse of [`MIX_FIRST`] modulo 2^32.
-pub const MIX_FIRST_INVERSE: u32 = inverse(MIX_FIRST);
+pub(crate) const MIX_FIRST_INVERSE: u32 = inverse(MIX_FIRST);
 /// The inverse of [`MIX_SECOND`] modulo 2^32.
-pub const MIX_SECOND_INVERSE: u32 = inverse(MIX_SECOND);
+pub(crate) const MIX_SECOND_INVERSE: u32 = inverse(MIX_SECOND);
 
 /// The inverse of an odd number modulo 2^32, by Newton's iteration (each step doubles the correct bits).
 const fn inverse(odd: u32) -> u32 {
@@ -204,11 +204,11 @@ pub fn unmix(y: u32, keys: MixKeys) -> u32 {
 }
 
 /// The multipliers of a mixer of 64 bits, in order: those of MurmurHash3's public 64-bit finaliser.
-pub const MIX_64: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
+pub(crate) const MIX_64: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
 /// The shift of each step of a 64-bit mixer.
-pub const MIX_64_SHIFT: u32 = 33;
+pub(crate) const MIX_64_SHIFT: u32 = 33;
 /// The inverses of [`MIX_64`] modulo 2^64.
-pub const MIX_64_INVERSE: [u64; 2] = [inverse_64(MIX_64[0]), inverse_64(MIX_64[1])];
+pub(crate) const MIX_64_INVERSE: [u64; 2] = [inverse_64(MIX_64[0]), inverse_64(MIX_64[1])];
 
 /// The inverse of an odd number modulo 2^64.
 const fn inverse_64(odd: u64) -> u64 {
@@ -249,7 +249,7 @@ pub fn mix_64(x: u64, keys: MixKeys64) -> u64 {
 
 /// The inverse of [`mix_64`].
 #[inline(always)]
-pub fn unmix_64(y: u64, keys: MixKeys64) -> u64 {
+pub(crate) fn unmix_64(y: u64, keys: MixKeys64) -> u64 {
     // A shift by more than half of the bits is its own inverse.
     let y = (y ^ (y >> MIX_64_SHIFT)).wrapping_mul(MIX_64_INVERSE[1]);
     let y = ((y ^ (y >> MIX_64_SHIFT)) ^ keys.between).wrapping_mul(MIX_64_INVERSE[0]);
@@ -275,13 +275,13 @@ pub fn wrapped<L: Lane>(x: L, n: L) -> L {
 /// with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve such
 /// companions.
 #[inline(always)]
-pub fn linear_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
+pub(crate) fn linear_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
     a.wrapping_mul(key).wrapping_add(b) % p % m
 }
 
 /// `(((a ^ k) + b) mod p) mod m`, the variant with XOR of Alcantara 2011, in the same wrapping arithmetic.
 #[inline(always)]
-pub fn xor_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
+pub(crate) fn xor_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
     (a ^ key).wrapping_add(b) % p % m
 }
 

@@ -21,66 +21,66 @@
 use super::hash::Lane;
 
 /// The number of bits of the age.
-pub const AGE_BITS: u32 = 4;
+pub(crate) const AGE_BITS: u32 = 4;
 /// The shift of the age.
-pub const AGE_SHIFT: u32 = 64 - AGE_BITS;
+pub(crate) const AGE_SHIFT: u32 = 64 - AGE_BITS;
 /// The greatest age of a pair: 14. Age 15, all ones, marks a tombstone.
-pub const MAX_AGE: u32 = (1 << AGE_BITS) - 2;
+pub(crate) const MAX_AGE: u32 = (1 << AGE_BITS) - 2;
 /// The word of a slot whose pair was removed. It is greater than any pair, so nothing displaces it, and lookups skip
 /// it. Slots still only grow.
-pub const TOMBSTONE: u64 = ((MAX_AGE + 1) as u64) << AGE_SHIFT;
+pub(crate) const TOMBSTONE: u64 = ((MAX_AGE + 1) as u64) << AGE_SHIFT;
 /// The minimum number of buckets for which remainders are distinct.
-pub const MIN_BUCKETS: u32 = 1 << AGE_BITS;
+pub(crate) const MIN_BUCKETS: u32 = 1 << AGE_BITS;
 /// The word of an empty slot. No pair's word is 0, because ages start at 1.
-pub const EMPTY: u64 = 0;
+pub(crate) const EMPTY: u64 = 0;
 
 /// Bucket and remainder of a mixed key in a table of `buckets`.
 #[inline(always)]
-pub fn split<L: Lane>(x: L, buckets: u32) -> (L, L) {
+pub(crate) fn split<L: Lane>(x: L, buckets: u32) -> (L, L) {
     let (bucket, low) = x.halves(L::splat(buckets));
     (bucket, low.shifted::<AGE_BITS>())
 }
 
 /// The mixed key that [`split`] into `bucket` and `remainder`. Arbitrary for invalid arguments, but never panics.
 #[inline(always)]
-pub fn join(bucket: u32, remainder: u32, buckets: u32) -> u32 {
+pub(crate) fn join(bucket: u32, remainder: u32, buckets: u32) -> u32 {
     let numerator = (u64::from(bucket) << 32) | u64::from(remainder << AGE_BITS);
     numerator.div_ceil(u64::from(buckets.max(1))) as u32
 }
 
 /// The upper half of a word: age and remainder.
 #[inline(always)]
-pub fn upper(age: u32, remainder: u32) -> u32 {
+pub(crate) fn upper(age: u32, remainder: u32) -> u32 {
     (age << (32 - AGE_BITS)) | remainder
 }
 
 /// A whole word.
 #[inline(always)]
-pub fn word(age: u32, remainder: u32, value: u32) -> u64 {
+pub(crate) fn word(age: u32, remainder: u32, value: u32) -> u64 {
     (u64::from(upper(age, remainder)) << 32) | u64::from(value)
 }
 
 /// The age in a word; 0 for an empty slot.
 #[inline(always)]
-pub fn age(word: u64) -> u32 {
+pub(crate) fn age(word: u64) -> u32 {
     (word >> AGE_SHIFT) as u32
 }
 
 /// Whether a word is a pair: neither an empty slot nor a tombstone.
 #[inline(always)]
-pub fn is_pair(word: u64) -> bool {
+pub(crate) fn is_pair(word: u64) -> bool {
     (1..=MAX_AGE).contains(&age(word))
 }
 
 /// The remainder in a word.
 #[inline(always)]
-pub fn remainder(word: u64) -> u32 {
+pub(crate) fn remainder(word: u64) -> u32 {
     ((word >> 32) as u32) & (u32::MAX >> AGE_BITS)
 }
 
 /// The value in a word.
 #[inline(always)]
-pub fn value(word: u64) -> u32 {
+pub(crate) fn value(word: u64) -> u32 {
     word as u32
 }
 

@@ -30,7 +30,7 @@ use super::slot::EMPTY;
 use super::{Audit, Placing, Violation};
 
 /// The lists of slots of the keys of one plan.
-pub trait SlotLists: Sync {
+pub(crate) trait SlotLists: Sync {
     /// The keys.
     type Key: SlotKey;
     /// What determines the places of a key.
@@ -61,7 +61,7 @@ pub trait SlotLists: Sync {
 }
 
 /// The word and the value in a slot; empty past the end of an image.
-pub fn cell<L: Layout>(image: &[u64], slot: usize) -> (u64, L::Value) {
+pub(crate) fn cell<L: Layout>(image: &[u64], slot: usize) -> (u64, L::Value) {
     let line = lines(image).get(slot / L::SLOTS);
     line.map_or((EMPTY, L::Value::default()), |line| pair::<L>(line, slot % L::SLOTS))
 }
@@ -75,7 +75,7 @@ fn put_cell<L: Layout>(image: &mut [u64], slot: u32, to: (u64, L::Value)) {
 
 /// The result of comparing a key with the word in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
+pub(crate) enum Says {
     /// The word is that of the key.
     Found,
     /// The key is absent: it would have displaced the word.
@@ -86,7 +86,7 @@ pub enum Says {
 
 /// Compares a key with this remainder with `word` at place number `turn`, to which these ages belong.
 #[inline(always)]
-pub fn verdict<F: SlotLists>(turn: u32, ages: u64, remainder: F::Key, word: u64) -> Says {
+pub(crate) fn verdict<F: SlotLists>(turn: u32, ages: u64, remainder: F::Key, word: u64) -> Says {
     let is_of_turn = ages >> F::FIELDS.age::<F::Key>(word) & 1 == 1;
     if is_of_turn && F::FIELDS.remainder::<F::Key>(word) == remainder {
         Says::Found
@@ -98,7 +98,11 @@ pub fn verdict<F: SlotLists>(turn: u32, ages: u64, remainder: F::Key, word: u64)
 }
 
 /// The number of slots that were read, and the slot of the key.
-pub fn search<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], key: L::Key) -> (u32, Option<u32>) {
+pub(crate) fn search<L: Layout, F: SlotLists<Key = L::Key>>(
+    lists: &F,
+    image: &[u64],
+    key: L::Key,
+) -> (u32, Option<u32>) {
     let goal = lists.goal(key);
     for turn in 0..lists.turns() {
         let (at, remainder) = lists.probe(goal, turn + 1);
@@ -112,7 +116,7 @@ pub fn search<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], k
 }
 
 /// The pair in a slot.
-pub fn pair_in<L: Layout, F: SlotLists<Key = L::Key>>(
+pub(crate) fn pair_in<L: Layout, F: SlotLists<Key = L::Key>>(
     lists: &F,
     image: &[u64],
     slot: u32,
@@ -122,13 +126,13 @@ pub fn pair_in<L: Layout, F: SlotLists<Key = L::Key>>(
 }
 
 /// The age of the pair in a slot; 0 if there is none.
-pub fn age_in<L: Layout, F: SlotLists<Key = L::Key>>(image: &[u64], slot: u32) -> u32 {
+pub(crate) fn age_in<L: Layout, F: SlotLists<Key = L::Key>>(image: &[u64], slot: u32) -> u32 {
     let word = cell::<L>(image, slot as usize).0;
     if F::FIELDS.is_pair::<L::Key>(word) { F::FIELDS.age::<L::Key>(word) } else { 0 }
 }
 
 /// Adds one pair, and moves displaced pairs to their next places until none is left.
-pub fn place<L: Layout, F: SlotLists<Key = L::Key>>(
+pub(crate) fn place<L: Layout, F: SlotLists<Key = L::Key>>(
     lists: &F,
     image: &mut [u64],
     key: L::Key,
@@ -157,7 +161,7 @@ pub fn place<L: Layout, F: SlotLists<Key = L::Key>>(
 }
 
 /// Replaces the key's pair by a tombstone. Slots still only grow.
-pub fn remove<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &mut [u64], key: L::Key) -> bool {
+pub(crate) fn remove<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &mut [u64], key: L::Key) -> bool {
     let Some(at) = search::<L, F>(lists, image, key).1 else { return false };
     put_cell::<L>(image, at, (F::FIELDS.tombstone::<L::Key>(), L::Value::default()));
     true
@@ -165,7 +169,7 @@ pub fn remove<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &mut [u64
 
 /// Checks that every pair is on its list at its age, that every earlier place has a stronger word, that keys are
 /// unique, and that unused words are empty.
-pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
+pub(crate) fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
     lists: &F,
     image: &[u64],
     slots: Range<u64>,

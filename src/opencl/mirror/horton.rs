@@ -8,7 +8,8 @@ use crate::opencl::horton;
 use crate::opencl::runtime::program::MIRROR_HORTON;
 use crate::opencl::runtime::sizes::GROUP;
 use crate::opencl::tests::{every_kernel as device, noise, small};
-use crate::scheme::horton::{Functions, HortonFamily, jenkins6, jenkins7, tokens};
+use crate::scheme::horton::functions::{jenkins6, jenkins7};
+use crate::scheme::horton::{Functions, HortonFamily, tokens};
 use crate::scheme::{Horton, HortonPlan, Request, Scheme};
 
 /// Inputs of one work-item: key, home, tag, entry, age, token, mask, keys of the group.

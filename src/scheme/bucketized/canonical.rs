@@ -30,7 +30,12 @@ use super::{BucketizedPlan, Functions};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
 /// The number of buckets read, and the slot and word of the key.
-pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> (u32, Option<(u64, u64)>) {
+pub(crate) fn search(
+    plan: &BucketizedPlan,
+    functions: &Functions,
+    image: &[u64],
+    key: u32,
+) -> (u32, Option<(u64, u64)>) {
     let (home, rem) = functions.home(key);
     for turn in 0..3 {
         let bucket = functions.bucket(turn, home, rem);
@@ -51,21 +56,21 @@ pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: 
 }
 
 /// The pair of a word in a bucket.
-pub fn pair(functions: &Functions, bucket: u32, word: u64) -> Option<(u32, u32)> {
+pub(crate) fn pair(functions: &Functions, bucket: u32, word: u64) -> Option<(u32, u32)> {
     let key = || functions.key_at(functions.turn(slot::age(word)), bucket, slot::remainder(word));
     slot::is_pair(word).then(|| (key(), slot::value(word)))
 }
 
 /// Sorts the words of every bucket in descending order, which ends a build. Tombstones are then first, so that the
 /// least word is the last again.
-pub fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
+pub(crate) fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
     for bucket in image.chunks_exact_mut(plan.bucket_slots as usize) {
         bucket.sort_unstable_by(|a, b| b.cmp(a));
     }
 }
 
 /// Adds one pair, and moves displaced pairs to their next places until none is left. Does not keep buckets sorted.
-pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32, value: u32) -> Placing {
+pub(crate) fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32, value: u32) -> Placing {
     let (mut key, mut value, mut age) = (key, value, 1);
     while age <= slot::MAX_AGE {
         let (home, rem) = functions.home(key);
@@ -88,7 +93,7 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
 }
 
 /// Replaces the key's pair by a tombstone.
-pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32) -> bool {
+pub(crate) fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32) -> bool {
     let (_, found) = search(plan, functions, image, key);
     if let Some((at, _)) = found {
         image[at as usize] = slot::TOMBSTONE;
@@ -98,7 +103,7 @@ pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], k
 
 /// Checks that every pair is on its list at its age, that every earlier bucket is full of stronger words, that keys are
 /// unique, and that every bucket is sorted.
-pub fn audit(
+pub(crate) fn audit(
     plan: &BucketizedPlan,
     functions: &Functions,
     image: &[u64],

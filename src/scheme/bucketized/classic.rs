@@ -22,7 +22,7 @@ use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Violation};
 
 /// The number of buckets read, and the key's word. The sentinel key takes no reads: its pair is stored in the plan.
-pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], wanted: u32) -> (u32, Option<u64>) {
+pub(crate) fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], wanted: u32) -> (u32, Option<u64>) {
     if wanted == EMPTY_KEY {
         return (0, None);
     }
@@ -40,7 +40,7 @@ pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], wante
 }
 
 /// The candidate for a new pair; `None` if all are full.
-pub fn candidate(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> Option<u32> {
+pub(crate) fn candidate(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> Option<u32> {
     let free = |bucket: u32| plan.bucket(image, bucket).iter().filter(|&&word| word == EMPTY).count();
     match plan.insertion() {
         Insertion::FirstFit => functions.locations(key).find(|&bucket| free(bucket) > 0),
@@ -62,7 +62,7 @@ struct Step {
 }
 
 /// Adds one pair.
-pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], new: u32, value: u32) -> Placing {
+pub(crate) fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], new: u32, value: u32) -> Placing {
     if new == EMPTY_KEY || search(plan, functions, image, new).1.is_some() {
         return Placing::Duplicate(new);
     }
@@ -115,7 +115,7 @@ fn free_slot(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
 }
 
 /// Empties the slot of the key's pair.
-pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], gone: u32) -> bool {
+pub(crate) fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], gone: u32) -> bool {
     let found = search(plan, functions, image, gone).1;
     if let Some(at) = found {
         image[at as usize] = EMPTY;
@@ -124,13 +124,13 @@ pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], g
 }
 
 /// The function (from 1) that maps a pair to its bucket; 0 for an empty slot.
-pub fn age(functions: &Functions, bucket: u32, word: u64) -> u32 {
+pub(crate) fn age(functions: &Functions, bucket: u32, word: u64) -> u32 {
     let first = || functions.locations(key(word)).position(|location| location == bucket);
     pair(word).and_then(|_| first()).map_or(0, |i| i as u32 + 1)
 }
 
 /// Checks that every pair is in one of its buckets, and that keys are unique.
-pub fn audit(
+pub(crate) fn audit(
     plan: &BucketizedPlan,
     functions: &Functions,
     image: &[u64],

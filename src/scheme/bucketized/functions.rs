@@ -19,10 +19,10 @@ use crate::scheme::hash::{GOLDEN, Lane, MixKeys, mix, reduce, unmix, wrapped};
 use crate::scheme::{Bucketized, Scheme, slot};
 
 /// The slots of a part: 16 KiB, half of the local memory that every supported device has.
-pub const PART_SLOTS: u32 = 2048;
+pub(crate) const PART_SLOTS: u32 = 2048;
 
 /// The maximum number of functions of a table.
-pub const MAX_FUNCTIONS: usize = 4;
+pub(crate) const MAX_FUNCTIONS: usize = 4;
 
 /// The functions of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

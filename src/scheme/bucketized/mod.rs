@@ -13,17 +13,18 @@
 //! `params.rs` has the parameters, `plan.rs` the stored integers and `functions.rs` the hash functions. This file
 //! implements the scheme.
 
-pub mod canonical;
-pub mod classic;
+pub(crate) mod canonical;
+pub(crate) mod classic;
 mod functions;
 mod params;
 mod plan;
-pub mod wide;
+pub(crate) mod wide;
 
-pub use functions::{Functions, MAX_FUNCTIONS, PART_SLOTS};
+pub use functions::Functions;
+pub(crate) use functions::{MAX_FUNCTIONS, PART_SLOTS};
 pub use params::{Bucketized, Insertion, LookupMode};
 pub use plan::BucketizedPlan;
-pub use wide::BucketizedOf;
+pub use wide::{BucketizedOf, Column, Layout, LinePlan};
 
 use std::ops::Range;
 

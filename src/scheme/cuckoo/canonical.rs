@@ -29,7 +29,7 @@ use super::{Cell, Functions};
 use crate::scheme::{Audit, Placing, Violation, slot};
 
 /// The number of reads and the value of a lookup.
-pub fn search<C: Cell>(functions: &Functions, image: &[C], key: u32) -> (u32, Option<u32>) {
+pub(crate) fn search<C: Cell>(functions: &Functions, image: &[C], key: u32) -> (u32, Option<u32>) {
     for i in 0..functions.count as usize {
         let (at, rem) = functions.probe(i, key);
         let there = image[at as usize].word();
@@ -44,7 +44,7 @@ pub fn search<C: Cell>(functions: &Functions, image: &[C], key: u32) -> (u32, Op
 }
 
 /// The pair in a slot.
-pub fn pair(functions: &Functions, at: u32, word: u64) -> Option<(u32, u32)> {
+pub(crate) fn pair(functions: &Functions, at: u32, word: u64) -> Option<(u32, u32)> {
     if !slot::is_pair(word) {
         return None;
     }
@@ -53,7 +53,7 @@ pub fn pair(functions: &Functions, at: u32, word: u64) -> Option<(u32, u32)> {
 }
 
 /// Adds one pair, and moves displaced pairs to their next places until none is left.
-pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut value: u32) -> Placing {
+pub(crate) fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut value: u32) -> Placing {
     let mut age = 1;
     while age <= slot::MAX_AGE {
         let (at, rem) = functions.probe(functions.turn(age), key);
@@ -76,7 +76,7 @@ pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut 
 
 /// Replaces the key's pair by a tombstone. Slots still only grow, so the rule above applies to later operations, for
 /// which the slot is occupied.
-pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool {
+pub(crate) fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool {
     let found = (0..functions.count as usize)
         .map(|i| functions.probe(i, key).0)
         .find(|&at| pair(functions, at, image[at as usize].word()).is_some_and(|(there, _)| there == key));
@@ -88,7 +88,7 @@ pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool
 
 /// Checks that every pair is on its list at its age, that every earlier place has a stronger word, and that keys are
 /// unique.
-pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> Result<Audit, Violation> {
+pub(crate) fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in slots {
         let at = slot as usize;

@@ -11,21 +11,22 @@
 //! types of slots (those of sets, `cuckoo_set.rs`, have no values). `kinds.rs` selects the kind. This file implements
 //! the scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
-pub mod canonical;
+pub(crate) mod canonical;
 mod cell;
+#[doc(hidden)]
 pub mod classic;
 mod functions;
-pub mod kinds;
+pub(crate) mod kinds;
 pub mod model;
 mod params;
 mod plan;
-pub mod wide;
+pub(crate) mod wide;
 
 pub use cell::Cell;
 pub use functions::Functions;
 pub use params::{Cuckoo, HashFamily, Reinsertion};
 pub use plan::CuckooPlan;
-pub use wide::CuckooOf;
+pub use wide::{CuckooLinePlan, CuckooOf};
 
 use std::ops::Range;
 
@@ -34,7 +35,7 @@ use super::{Audit, Kind, Load, Placing, Plan, Request, Salt, Scheme, Updates, Vi
 use crate::error::{Error, Result};
 
 /// The maximum number of functions of a table.
-pub const MAX_FUNCTIONS: usize = 5;
+pub(crate) const MAX_FUNCTIONS: usize = 5;
 
 /// Schemes whose images are those of a cuckoo table, and are filled and read by its passes: the cuckoo table itself,
 /// the quadratic table with its single function, and the set of keys without values.

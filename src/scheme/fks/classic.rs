@@ -23,11 +23,11 @@ use std::ops::Range;
 
 use super::canonical::buckets_of;
 use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksPlan, Functions, SUBTABLES, partitioned};
-pub use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
+pub(crate) use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Plan, Violation};
 
 /// The number of reads and the value of a lookup. The sentinel key takes no reads: its pair is stored in the plan.
-pub fn search(plan: &FksPlan, image: &[u64], wanted: u32) -> (u32, Option<u32>) {
+pub(crate) fn search(plan: &FksPlan, image: &[u64], wanted: u32) -> (u32, Option<u32>) {
     if wanted == EMPTY_KEY {
         return (0, plan.outside().map(|(_, value)| value));
     }
@@ -48,7 +48,7 @@ fn words_of(functions: &Functions, image: &[u64], key: u32) -> impl Iterator<Ite
 }
 
 /// Builds the image of these pairs. Its earlier contents are ignored.
-pub fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+pub(crate) fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     let functions = plan.functions();
     image.fill(EMPTY);
     image[functions.slots()..].fill(0);
@@ -65,7 +65,7 @@ pub fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing
 }
 
 /// Builds one bucket of empty slots. Returns its seed number and the smallest duplicate key.
-pub fn build(
+pub(crate) fn build(
     functions: &Functions,
     iterations: u32,
     bucket: &mut [u64],
@@ -114,13 +114,13 @@ fn rounds(functions: &Functions, iterations: u32, seed: u32, pairs: &[(u32, u32)
 }
 
 /// The sub-table (from 1) of the pair in a word; 0 if there is no pair.
-pub fn age(functions: &Functions, image: &[u64], word: u64) -> u32 {
+pub(crate) fn age(functions: &Functions, image: &[u64], word: u64) -> u32 {
     let there = image.get(word as usize).copied().and_then(pair);
     functions.position(word).filter(|_| there.is_some()).map_or(0, |position| position.subtable + 1)
 }
 
 /// Checks that every pair is in one of its slots, that keys are unique, and that seed numbers are in range.
-pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
+pub(crate) fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in words {
         let word = image[slot as usize];

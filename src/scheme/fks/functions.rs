@@ -25,18 +25,18 @@ pub const SAHU_PRIME: u32 = 1_900_813;
 /// The number of seeds in Sahu's list.
 pub const SAHU_SEEDS: usize = 20;
 /// The numbers that are XOR-ed with a seed to compute c_0, d_0, c_1, d_1, c_2, d_2 (Sahu 2015, Section 0.4).
-pub const SAHU_XORS: [u32; 6] = [0xffff, 0xcba9, 0x7531, 0xbeef, 0xd9f1, 0x337a];
+pub(crate) const SAHU_XORS: [u32; 6] = [0xffff, 0xcba9, 0x7531, 0xbeef, 0xd9f1, 0x337a];
 
 /// The number that is XOR-ed with a key under a seed number (mixers). Those of adjacent seed numbers differ in many
 /// bits.
 #[inline(always)]
-pub fn tweak<L: Lane>(seed: L) -> L {
+pub(crate) fn tweak<L: Lane>(seed: L) -> L {
     seed.times(L::splat(GOLDEN))
 }
 
 /// The sub-table (from 0) of an offer of this age.
 #[inline(always)]
-pub fn turn(age: u32) -> u32 {
+pub(crate) fn turn(age: u32) -> u32 {
     age.wrapping_sub(1) % SUBTABLES
 }
 

@@ -20,8 +20,9 @@
 //! These tables are not suited to batches: the seed number of a bucket depends on all of its keys, so every change
 //! rebuilds the table.
 
+#[doc(hidden)]
 pub mod canonical;
-pub mod classic;
+pub(crate) mod classic;
 mod crowd;
 mod functions;
 mod params;
@@ -30,24 +31,26 @@ mod scheme;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use functions::{Functions, Position, SAHU_PRIME, SAHU_SEEDS, SAHU_XORS, turn, tweak};
-pub use params::{DEFAULT_ITERATIONS, Fks, FksFamily, MAX_ITERATIONS};
+pub use functions::{Functions, Position, SAHU_PRIME, SAHU_SEEDS};
+pub(crate) use functions::{SAHU_XORS, turn, tweak};
+pub(crate) use params::MAX_ITERATIONS;
+pub use params::{Fks, FksFamily};
 pub use plan::FksPlan;
 
 /// Sub-tables of a bucket, which is the number of reads of a lookup.
-pub const SUBTABLES: u32 = 3;
+pub(crate) const SUBTABLES: u32 = 3;
 /// Slots of a sub-table.
-pub const SUBTABLE_SLOTS: u32 = 192;
+pub(crate) const SUBTABLE_SLOTS: u32 = 192;
 /// Slots of a bucket.
 pub const BUCKET_SLOTS: u32 = SUBTABLES * SUBTABLE_SLOTS;
 /// The maximum number of pairs of a bucket.
-pub const BUCKET_PAIRS: u32 = 512;
+pub(crate) const BUCKET_PAIRS: u32 = 512;
 /// The number of seed numbers of a bucket, which fit 8 bits.
 pub const SEEDS: u32 = 256;
 /// Seed numbers in a word of the image.
-pub const SEEDS_OF_WORD: u32 = 8;
+pub(crate) const SEEDS_OF_WORD: u32 = 8;
 /// The maximum number of buckets, so that word positions fit 32 bits.
-pub const MAX_BUCKETS: u32 = u32::MAX / (BUCKET_SLOTS + 1);
+pub(crate) const MAX_BUCKETS: u32 = u32::MAX / (BUCKET_SLOTS + 1);
 
 /// The pairs of each bucket, in input order.
 fn partitioned(functions: &Functions, pairs: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<(u32, u32)>> {

@@ -26,9 +26,9 @@ impl FksFamily {
 }
 
 /// The default number of rounds of a classic bucket under one seed number, through the three sub-tables: Sahu's 100.
-pub const DEFAULT_ITERATIONS: u32 = 100;
+pub(crate) const DEFAULT_ITERATIONS: u32 = 100;
 /// The maximum number of such rounds. It bounds the time of a bucket that cannot be built, also for untrusted files.
-pub const MAX_ITERATIONS: u32 = 1000;
+pub(crate) const MAX_ITERATIONS: u32 = 1000;
 
 /// The parameters of a two-level table. At its default load of 0.71 a bucket has 409 pairs on average and 512 at most.
 /// A load of 0.889 would fill every bucket completely, and no build reaches it.

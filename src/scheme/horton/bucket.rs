@@ -24,13 +24,13 @@ use crate::scheme::Violation;
 
 /// The words of a bucket (those of the stash follow the table's); empty if the image has none.
 #[inline(always)]
-pub fn words<'a>(functions: &Functions, image: &'a [u64], bucket: u32) -> &'a [u64] {
+pub(crate) fn words<'a>(functions: &Functions, image: &'a [u64], bucket: u32) -> &'a [u64] {
     image.get(range(functions, bucket)).unwrap_or(&[])
 }
 
 /// The range of a bucket's words in the image.
 #[inline(always)]
-pub fn range(functions: &Functions, bucket: u32) -> Range<usize> {
+pub(crate) fn range(functions: &Functions, bucket: u32) -> Range<usize> {
     let slots = functions.slots as usize;
     let from = bucket as usize * slots;
     from..from + slots
@@ -38,25 +38,25 @@ pub fn range(functions: &Functions, bucket: u32) -> Range<usize> {
 
 /// The first word of a bucket in the image.
 #[inline(always)]
-pub fn first_slot(functions: &Functions, bucket: u32) -> u64 {
+pub(crate) fn first_slot(functions: &Functions, bucket: u32) -> u64 {
     u64::from(bucket) * u64::from(functions.slots)
 }
 
 /// Whether a bucket is Type B. Stash buckets never are, whatever they contain.
 #[inline(always)]
-pub fn is_type_b(functions: &Functions, image: &[u64], bucket: u32) -> bool {
+pub(crate) fn is_type_b(functions: &Functions, image: &[u64], bucket: u32) -> bool {
     bucket < functions.buckets && type_b(words(functions, image, bucket))
 }
 
 /// Whether these words of a table's bucket are Type B's.
 #[inline(always)]
-pub fn type_b(words: &[u64]) -> bool {
+pub(crate) fn type_b(words: &[u64]) -> bool {
     words.len() > 1 && tokens::is_type_b(words[0], words[1])
 }
 
 /// The remap-entry array of a bucket; 0, which means no entries, if it is Type A.
 #[inline(always)]
-pub fn array(functions: &Functions, image: &[u64], bucket: u32) -> u64 {
+pub(crate) fn array(functions: &Functions, image: &[u64], bucket: u32) -> u64 {
     if !is_type_b(functions, image, bucket) {
         return 0;
     }
@@ -65,25 +65,25 @@ pub fn array(functions: &Functions, image: &[u64], bucket: u32) -> u64 {
 
 /// The words of a bucket that are pairs or empty: all, or all but the last.
 #[inline(always)]
-pub fn pairs<'a>(functions: &Functions, image: &'a [u64], bucket: u32) -> &'a [u64] {
+pub(crate) fn pairs<'a>(functions: &Functions, image: &'a [u64], bucket: u32) -> &'a [u64] {
     let words = words(functions, image, bucket);
     if is_type_b(functions, image, bucket) { &words[..words.len() - 1] } else { words }
 }
 
 /// The slot (from 0) of a key in a bucket.
 #[inline(always)]
-pub fn slot_of(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> Option<usize> {
+pub(crate) fn slot_of(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> Option<usize> {
     pairs(functions, image, bucket).iter().position(|&word| tokens::key(word) == key)
 }
 
 /// The bucket to which the remap entry of this home and tag leads a key, if the entry is set.
 #[inline(always)]
-pub fn second_bucket(functions: &Functions, image: &[u64], key: u32, home: u32, tag: u32) -> Option<u32> {
+pub(crate) fn second_bucket(functions: &Functions, image: &[u64], key: u32, home: u32, tag: u32) -> Option<u32> {
     functions.led(key, home, tag, tokens::entry(array(functions, image, home), tag, functions.bits))
 }
 
 /// The number of reads of a lookup, and the position of the key's word. The key must not be the sentinel key.
-pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<usize>) {
+pub(crate) fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<usize>) {
     let (home, tag) = functions.home(key);
     let word = |bucket: u32, slot: usize| range(functions, bucket).start + slot;
     if let Some(slot) = slot_of(functions, image, home, key) {
@@ -94,7 +94,7 @@ pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<us
 }
 
 /// The bucket of a word of the image, and the pair there.
-pub fn pair_at(functions: &Functions, image: &[u64], at: u64) -> Option<(u32, (u32, u32))> {
+pub(crate) fn pair_at(functions: &Functions, image: &[u64], at: u64) -> Option<(u32, (u32, u32))> {
     let word = *image.get(usize::try_from(at).ok()?)?;
     let bucket = u32::try_from(at / u64::from(functions.slots)).ok()?;
     let last = at % u64::from(functions.slots) + 1 == u64::from(functions.slots);
@@ -106,7 +106,7 @@ pub fn pair_at(functions: &Functions, image: &[u64], at: u64) -> Option<(u32, (u
 
 /// The age of a pair in a bucket: 1 at home, 1 + the entry that leads there (the stash's entry is the greatest), 0 if
 /// no entry leads there.
-pub fn age(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> u32 {
+pub(crate) fn age(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> u32 {
     let (home, tag) = functions.home(key);
     if home == bucket {
         return 1;
@@ -116,7 +116,7 @@ pub fn age(functions: &Functions, image: &[u64], bucket: u32, key: u32) -> u32 {
 }
 
 /// Writes a Type A bucket, or one of the stash: its pairs ascending, then empty slots.
-pub fn write_a(words: &mut [u64], pairs: &[u64]) {
+pub(crate) fn write_a(words: &mut [u64], pairs: &[u64]) {
     let count = pairs.len().min(words.len());
     words[..count].copy_from_slice(&pairs[..count]);
     words[count..].fill(EMPTY);
@@ -124,7 +124,7 @@ pub fn write_a(words: &mut [u64], pairs: &[u64]) {
 }
 
 /// Writes a Type B bucket: its S - 1 pairs descending, then the remap entries.
-pub fn write_b(words: &mut [u64], pairs: &[u64], array: u64) {
+pub(crate) fn write_b(words: &mut [u64], pairs: &[u64], array: u64) {
     let Some((last, slots)) = words.split_last_mut() else { return };
     let count = pairs.len().min(slots.len());
     slots[..count].copy_from_slice(&pairs[..count]);
@@ -137,7 +137,7 @@ pub fn write_b(words: &mut [u64], pairs: &[u64], array: u64) {
 ///
 /// # Errors
 /// The first violation.
-pub fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, Violation> {
+pub(crate) fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, Violation> {
     let first = first_slot(functions, bucket);
     let words_here = words(functions, image, bucket);
     let type_b = is_type_b(functions, image, bucket);
@@ -182,7 +182,7 @@ pub fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, V
 
 /// The pairs that the remap entry of one tag leads away from their home, as words. Those in the stash are in different
 /// buckets, so they are found in `stash`, a sorted list of its contents (`stashed`).
-pub fn led_away(
+pub(crate) fn led_away(
     functions: &Functions,
     image: &[u64],
     home: u32,
@@ -204,7 +204,7 @@ pub fn led_away(
 }
 
 /// Home, tag and word of every pair in the stash, sorted.
-pub fn stashed(functions: &Functions, image: &[u64]) -> Vec<(u32, u32, u64)> {
+pub(crate) fn stashed(functions: &Functions, image: &[u64]) -> Vec<(u32, u32, u64)> {
     let all = (0..functions.stash_buckets).flat_map(|at| words(functions, image, functions.buckets + at));
     let mut stashed: Vec<_> = all
         .filter_map(|&word| {

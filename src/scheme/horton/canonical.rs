@@ -123,7 +123,7 @@ impl<'a> Grouped<'a> {
 }
 
 /// Builds the image of these pairs, whatever it contained before.
-pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+pub(crate) fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     let grouped = Grouped::new(functions, pairs);
     // Until the end, the free slots of a bucket contain proposals, and the last word of a Type B bucket its entries,
     // initially none; the other words are not used.

@@ -48,14 +48,14 @@ use super::tokens::{self, EMPTY, EMPTY_KEY};
 use crate::scheme::Placing;
 
 /// Inserts pairs in order, with searches of up to `height` moves, and returns what was moved.
-pub fn place(functions: &Functions, height: u32, image: &mut [u64], pairs: &[(u32, u32)]) -> (Placing, Moves) {
+pub(crate) fn place(functions: &Functions, height: u32, image: &mut [u64], pairs: &[(u32, u32)]) -> (Placing, Moves) {
     let mut table = Table::new(functions, height, image);
     let placing = Placing::of_each(pairs, |key, value| table.insert(key, value));
     (placing, table.moves)
 }
 
 /// Removes these keys, and returns the number of keys that were in the image.
-pub fn remove(functions: &Functions, image: &mut [u64], keys: &[u32]) -> u64 {
+pub(crate) fn remove(functions: &Functions, image: &mut [u64], keys: &[u32]) -> u64 {
     let mut table = Table::new(functions, 1, image);
     keys.iter().filter(|&&key| table.remove(key)).count() as u64
 }

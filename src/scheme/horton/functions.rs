@@ -27,9 +27,9 @@ use crate::scheme::{Horton, Scheme};
 /// four times the previous one, so that entries whose first buckets are equal have different next ones. Primes have no
 /// common factor with most table sizes, so multiples up to 15 of one are rarely equal (if they are: the step to the
 /// next bucket).
-pub const KT: [u32; 8] = [97, 389, 1_543, 6_151, 24_593, 98_317, 393_241, 1_572_869];
+pub(crate) const KT: [u32; 8] = [97, 389, 1_543, 6_151, 24_593, 98_317, 393_241, 1_572_869];
 /// The maximum number of secondary functions of a table.
-pub const MAX_FUNCTIONS: usize = 15;
+pub(crate) const MAX_FUNCTIONS: usize = 15;
 
 /// The functions of one plan, with all constants precomputed, and the sizes they need.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl Functions {
 
 /// Jenkins' 32-bit integer function of six shifts (burtleburtle.net/bob/hash/integer.html).
 #[inline(always)]
-pub fn jenkins6(key: u32) -> u32 {
+pub(crate) fn jenkins6(key: u32) -> u32 {
     let a = key.wrapping_add(0x7ed5_5d16).wrapping_add(key << 12);
     let a = (a ^ 0xc761_c23c) ^ (a >> 19);
     let a = a.wrapping_add(0x1656_67b1).wrapping_add(a << 5);
@@ -168,7 +168,7 @@ pub fn jenkins6(key: u32) -> u32 {
 
 /// Jenkins' 32-bit integer function of seven shifts, from the same page.
 #[inline(always)]
-pub fn jenkins7(key: u32) -> u32 {
+pub(crate) fn jenkins7(key: u32) -> u32 {
     let a = key.wrapping_sub(key << 6);
     let a = a ^ (a >> 17);
     let a = a.wrapping_sub(a << 9);

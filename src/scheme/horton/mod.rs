@@ -14,23 +14,25 @@
 //! This file implements the scheme.
 
 mod audit;
-pub mod bucket;
-pub mod canonical;
-pub mod classic;
-mod functions;
-pub mod group;
+pub(crate) mod bucket;
+pub(crate) mod canonical;
+pub(crate) mod classic;
+pub(crate) mod functions;
+pub(crate) mod group;
 pub mod model;
 mod moves;
 mod params;
 mod plan;
 mod scheme;
-pub mod tokens;
+pub(crate) mod tokens;
 
-pub use functions::{Functions, KT, MAX_FUNCTIONS, jenkins6, jenkins7};
+pub use functions::Functions;
+pub(crate) use functions::KT;
 pub use moves::Moves;
-pub use params::{DEFAULT_BITS, DEFAULT_HEIGHT, DEFAULT_TAGS, Horton, HortonFamily, MAX_HEIGHT};
+pub(crate) use params::MAX_HEIGHT;
+pub use params::{Horton, HortonFamily};
 pub use plan::HortonPlan;
-pub use scheme::{MAX_BUCKETS, MIN_BUCKETS, stash_buckets};
+pub use scheme::stash_buckets;
 #[cfg(test)]
 mod canonical_tests;
 #[cfg(test)]

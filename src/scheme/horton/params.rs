@@ -24,14 +24,14 @@ impl HortonFamily {
 }
 
 /// The default number of remap entries of a bucket: the paper's 21.
-pub const DEFAULT_TAGS: u32 = 21;
+pub(crate) const DEFAULT_TAGS: u32 = 21;
 /// The default bits of a remap entry: the paper's 3.
-pub const DEFAULT_BITS: u32 = 3;
+pub(crate) const DEFAULT_BITS: u32 = 3;
 /// The default depth, in moves, to which a classic insertion searches for a free slot. In tables of 2^16 slots, filled
 /// to loads of 0.88, 0.95, 0.96 with 4, 8, 16 slots per bucket, no search was deeper than 3.
-pub const DEFAULT_HEIGHT: u32 = 5;
+pub(crate) const DEFAULT_HEIGHT: u32 = 5;
 /// The greatest depth. A search also ends after 4,096 visited places, so a greater depth would never be reached.
-pub const MAX_HEIGHT: u32 = 8;
+pub(crate) const MAX_HEIGHT: u32 = 8;
 
 /// The parameters of a Horton table.
 ///

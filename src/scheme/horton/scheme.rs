@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::scheme::{Audit, Kind, Load, Model, Placing, Plan, Request, Salt, Scheme, Updates, Violation};
 
 /// The minimum number of buckets: one more than the most secondary functions, which lead to distinct buckets.
-pub const MIN_BUCKETS: u32 = 16;
+pub(crate) const MIN_BUCKETS: u32 = 16;
 /// The maximum number of buckets: sums of two bucket numbers must fit 32 bits.
-pub const MAX_BUCKETS: u32 = 1 << 31;
+pub(crate) const MAX_BUCKETS: u32 = 1 << 31;
 
 /// The number of buckets of the stash of a canonical table: a share that depends on the slots of a stash bucket, and
 /// four more for tiny tables, which vary most (`canonical.rs` has the figures).

@@ -13,40 +13,40 @@
 //! each of its tags in turn. No two tokens of a bucket share a tag, so no two of them compete for one remap entry.
 
 /// The key that marks an empty slot.
-pub const EMPTY_KEY: u32 = u32::MAX;
+pub(crate) const EMPTY_KEY: u32 = u32::MAX;
 /// An empty slot. It is greater than every pair's word, so an ascending bucket ends with its empty slots.
-pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
+pub(crate) const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 /// The maximum number of keys with one home. A bucket of 16 at full load exceeds it once in 10^11 tables of 2^28
 /// buckets; otherwise only bad constants exceed it, and then the attempt fails.
-pub const GROUP_MAX: u32 = 64;
+pub(crate) const GROUP_MAX: u32 = 64;
 /// The number of passes of a token over its list, with every function, before it gives up. With one cycle nine times as
 /// many tokens end in the stash at load 0.95 as with two; a third cycle saves another 28%, but a fourth nothing
 /// (`canonical.rs`).
-pub const CYCLES: u32 = 2;
+pub(crate) const CYCLES: u32 = 2;
 /// A proposal slot that has received no proposal.
-pub const NO_PROPOSAL: u64 = 0;
+pub(crate) const NO_PROPOSAL: u64 = 0;
 
 /// A word with this key and value.
 #[inline(always)]
-pub fn word(key: u32, value: u32) -> u64 {
+pub(crate) fn word(key: u32, value: u32) -> u64 {
     (u64::from(key) << 32) | u64::from(value)
 }
 
 /// The key in a word.
 #[inline(always)]
-pub fn key(word: u64) -> u32 {
+pub(crate) fn key(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 /// The value in a word.
 #[inline(always)]
-pub fn value(word: u64) -> u32 {
+pub(crate) fn value(word: u64) -> u32 {
     word as u32
 }
 
 /// The pair in a word; `None` if its slot is empty.
 #[inline(always)]
-pub fn pair(word: u64) -> Option<(u32, u32)> {
+pub(crate) fn pair(word: u64) -> Option<(u32, u32)> {
     (key(word) != EMPTY_KEY).then_some((key(word), value(word)))
 }
 
@@ -54,19 +54,19 @@ pub fn pair(word: u64) -> Option<(u32, u32)> {
 /// bucket without pairs begins with two equal words, and one with a single pair with that pair and the greater `EMPTY`:
 /// both are Type A.
 #[inline(always)]
-pub fn is_type_b(first: u64, second: u64) -> bool {
+pub(crate) fn is_type_b(first: u64, second: u64) -> bool {
     first > second
 }
 
 /// The remap entry of a tag.
 #[inline(always)]
-pub fn entry(array: u64, tag: u32, bits: u32) -> u32 {
+pub(crate) fn entry(array: u64, tag: u32, bits: u32) -> u32 {
     ((array >> (tag * bits)) as u32) & ((1 << bits) - 1)
 }
 
 /// The array with another entry for a tag.
 #[inline(always)]
-pub fn with_entry(array: u64, tag: u32, bits: u32, code: u32) -> u64 {
+pub(crate) fn with_entry(array: u64, tag: u32, bits: u32, code: u32) -> u64 {
     let shift = tag * bits;
     let mask = ((1u64 << bits) - 1) << shift;
     (array & !mask) | (u64::from(code) << shift)
@@ -74,37 +74,37 @@ pub fn with_entry(array: u64, tag: u32, bits: u32, code: u32) -> u64 {
 
 /// The entry that means "in the stash": all ones (canonical tables).
 #[inline(always)]
-pub fn stash_code(bits: u32) -> u32 {
+pub(crate) fn stash_code(bits: u32) -> u32 {
     (1 << bits) - 1
 }
 
 /// The word of a token's proposal.
 #[inline(always)]
-pub fn proposal(age: u32, home: u32, token: u32) -> u64 {
+pub(crate) fn proposal(age: u32, home: u32, token: u32) -> u64 {
     (u64::from(age) << 48) | (u64::from(!home) << 16) | u64::from(!token & 0xffff)
 }
 
 /// Age, home bucket and token of a proposal.
 #[inline(always)]
-pub fn unpacked(proposal: u64) -> (u32, u32, u32) {
+pub(crate) fn unpacked(proposal: u64) -> (u32, u32, u32) {
     ((proposal >> 48) as u32, !((proposal >> 16) as u32), !(proposal as u32) & 0xffff)
 }
 
 /// The number of a group's keys that must leave their home: all but S - 1 if there are more than S.
 #[inline(always)]
-pub fn leavers(keys: u32, slots: u32) -> u32 {
+pub(crate) fn leavers(keys: u32, slots: u32) -> u32 {
     if keys > slots { keys - (slots - 1) } else { 0 }
 }
 
 /// The number of tokens of a group: one for each key that must leave, but at most one per tag.
 #[inline(always)]
-pub fn token_count(keys: u32, slots: u32, mask: u32) -> u32 {
+pub(crate) fn token_count(keys: u32, slots: u32, mask: u32) -> u32 {
     leavers(keys, slots).min(mask.count_ones())
 }
 
 /// The position of set bit number `n` (from 0) of a mask that has more than `n`.
 #[inline(always)]
-pub fn nth_bit(mask: u32, n: u32) -> u32 {
+pub(crate) fn nth_bit(mask: u32, n: u32) -> u32 {
     // By halves rather than bit by bit as in OpenCL, so that processors can overlap several searches.
     let (mut at, mut left) = (0, n);
     for width in [16, 8, 4, 2, 1] {
@@ -118,19 +118,19 @@ pub fn nth_bit(mask: u32, n: u32) -> u32 {
 
 /// The number of tags of a token.
 #[inline(always)]
-pub fn list_length(mask: u32, tokens: u32, token: u32) -> u32 {
+pub(crate) fn list_length(mask: u32, tokens: u32, token: u32) -> u32 {
     (mask.count_ones() - token).div_ceil(tokens)
 }
 
 /// The greatest age of a token with `length` tags, in a table of `functions` secondary functions.
 #[inline(always)]
-pub fn last_age(length: u32, functions: u32) -> u32 {
+pub(crate) fn last_age(length: u32, functions: u32) -> u32 {
     CYCLES * functions * length
 }
 
 /// Tag and function of a token's proposal at an age from 1; `None` past its last one.
 #[inline(always)]
-pub fn step(mask: u32, tokens: u32, token: u32, age: u32, functions: u32) -> Option<(u32, u32)> {
+pub(crate) fn step(mask: u32, tokens: u32, token: u32, age: u32, functions: u32) -> Option<(u32, u32)> {
     let length = list_length(mask, tokens, token);
     if age > last_age(length, functions) {
         return None;
@@ -141,7 +141,7 @@ pub fn step(mask: u32, tokens: u32, token: u32, age: u32, functions: u32) -> Opt
 
 /// The least age at which the token of this tag proposes the tag by this function, and that token.
 #[inline(always)]
-pub fn age_of(mask: u32, tokens: u32, tag: u32, function: u32) -> (u32, u32) {
+pub(crate) fn age_of(mask: u32, tokens: u32, tag: u32, function: u32) -> (u32, u32) {
     let number = (mask & ((1 << tag) - 1)).count_ones();
     let token = number % tokens;
     (token, (function - 1) * list_length(mask, tokens, token) + number / tokens + 1)

@@ -28,7 +28,7 @@ use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
 use crate::scheme::{Audit, Placing, Plan, Violation};
 
 /// The value of a key. The sentinel key is not looked up in the image: its pair is stored in the plan.
-pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
+pub(crate) fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
     if wanted == EMPTY_KEY {
         return plan.outside().map(|(_, value)| value);
     }
@@ -37,7 +37,7 @@ pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
 }
 
 /// Builds an image of these pairs. The sentinel key counts as a duplicate: it does not have a slot.
-pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+pub(crate) fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
     image[..functions.slots as usize].fill(EMPTY);
     image[functions.slots as usize..].fill(0);
     let mut least_duplicate = None;
@@ -108,7 +108,7 @@ fn first_offset(
 ///
 /// Not checked: whether an offset is the first that is possible, and offsets of cells without points. Only a build
 /// checks them.
-pub fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<Audit, Violation> {
+pub(crate) fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     let slots = u64::from(functions.slots);
     let offset_words = (image.len() as u64).saturating_sub(slots);

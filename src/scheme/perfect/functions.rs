@@ -188,7 +188,7 @@ fn row_step(rows: u64, side: u32) -> u32 {
 
 /// The half of a word of the offset table that belongs to a cell.
 #[inline(always)]
-pub fn half(word: u64, cell: u32) -> u32 {
+pub(crate) fn half(word: u64, cell: u32) -> u32 {
     (word >> (32 * (cell % 2))) as u32
 }
 

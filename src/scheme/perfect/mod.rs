@@ -22,15 +22,16 @@
 //! their slot. The next attempt has a larger R.
 
 pub(crate) mod build;
-pub mod canonical;
+pub(crate) mod canonical;
 mod functions;
 mod params;
 mod plan;
 mod scheme;
 
-pub use functions::{Functions, half};
-pub use params::{DEFAULT_WIDTH, MOST_EXTENT, Perfect};
+pub use functions::Functions;
+pub(crate) use functions::half;
+pub use params::Perfect;
 pub use plan::PerfectPlan;
-pub use scheme::{MOST_PAIRS, MOST_SLOTS};
+pub use scheme::MOST_PAIRS;
 #[cfg(test)]
 mod tests;

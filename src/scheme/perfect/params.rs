@@ -3,9 +3,9 @@
 use crate::scheme::divisor::Divisor;
 
 /// The default width of a plane: 65,536 columns, and as many rows.
-pub const DEFAULT_WIDTH: u32 = 1 << 16;
+pub(crate) const DEFAULT_WIDTH: u32 = 1 << 16;
 /// The greatest width or height of a domain.
-pub const MOST_EXTENT: u32 = Divisor::MOST;
+pub(crate) const MOST_EXTENT: u32 = Divisor::MOST;
 
 /// The parameters of a perfect spatial hash: a domain of two or three axes, whose cells are the keys, row by row.
 ///

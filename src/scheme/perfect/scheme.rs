@@ -11,7 +11,7 @@ use crate::scheme::cuckoo::classic::{EMPTY_KEY, pair};
 use crate::scheme::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
 /// The maximum number of slots: sides of 2^15 in a plane and 2^10 in a volume, so that offsets pack into 32 bits.
-pub const MOST_SLOTS: u64 = 1 << 30;
+pub(crate) const MOST_SLOTS: u64 = 1 << 30;
 /// The maximum number of pairs, for which one thread takes minutes.
 pub const MOST_PAIRS: u64 = 1 << 26;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::scheme::MOST_SLOTS;
 use super::*;
 use crate::backend::Placed;
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry};

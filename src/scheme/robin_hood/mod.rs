@@ -12,22 +12,25 @@
 //! the invariants. This file implements the scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 mod audit;
+#[doc(hidden)]
 pub mod cell;
 mod functions;
+#[doc(hidden)]
 pub mod max_ages;
 mod params;
 mod plan;
+#[doc(hidden)]
 pub mod prime;
 mod rule;
 #[cfg(test)]
 mod rule_tests;
-pub mod wide;
+pub(crate) mod wide;
 
 pub use functions::Functions;
 pub use params::{RobinHood, Sequence};
 pub use plan::RobinHoodPlan;
 pub use rule::Rule;
-pub use wide::RobinHoodOf;
+pub use wide::{RobinHoodLinePlan, RobinHoodOf};
 
 use std::ops::Range;
 
@@ -38,7 +41,7 @@ use crate::memory;
 
 /// The maximum number of slots of a request. The primes of all attempts are below 2^31, so the sum of two places fits
 /// 32 bits.
-pub const MOST_SLOTS: u64 = (1 << 31) - (1 << 15);
+pub(crate) const MOST_SLOTS: u64 = (1 << 31) - (1 << 15);
 /// The number of attempts for which there is a prime.
 const ATTEMPTS: u32 = 1024;
 

@@ -17,14 +17,14 @@
 use super::post::FUNCTIONS;
 
 /// The number of passes of a token over its list, ..
-pub const CYCLES: u32 = 2;
+pub(crate) const CYCLES: u32 = 2;
 /// .. and the maximum number of its offers. If the part has free slots, a token finds one long before that; if it has
 /// none, as is possible in a short part, this bounds the build.
-pub const MOST_OFFERS: u32 = 64;
+pub(crate) const MOST_OFFERS: u32 = 64;
 
 /// The keys that leave, by the tags of a group's keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Leavers {
+pub(crate) struct Leavers {
     /// A bit for each tag that occurs.
     pub tags: u32,
     /// A bit for each tag whose representative goes to the stash with the surplus.
@@ -37,7 +37,7 @@ pub struct Leavers {
 
 impl Leavers {
     /// The leavers of a group with these tags, in order, in buckets of this many slots.
-    pub fn of(tags: impl Iterator<Item = u32> + Clone, slots: usize) -> Leavers {
+    pub(crate) fn of(tags: impl Iterator<Item = u32> + Clone, slots: usize) -> Leavers {
         let leave = (tags.clone().count() as u32).saturating_sub(slots as u32);
         let present = tags.clone().fold(0u32, |bits, tag| bits | 1 << tag);
         let tokens = leave.min(present.count_ones());
@@ -54,18 +54,18 @@ impl Leavers {
     }
 
     /// Tag number `number` of a token.
-    pub fn tag(&self, token: u32, number: u32) -> u32 {
+    pub(crate) fn tag(&self, token: u32, number: u32) -> u32 {
         nth_bit(self.tags, token + number * self.tokens)
     }
 
     /// Tag and function of a token's offer; `None` past its last one.
-    pub fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
+    pub(crate) fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
         let (n, function) = offered(self.tags.count_ones(), self.tokens, token, position)?;
         Some((nth_bit(self.tags, n), function))
     }
 
     /// Whether a token makes offers.
-    pub fn offers(&self, token: u32) -> bool {
+    pub(crate) fn offers(&self, token: u32) -> bool {
         self.surplus == 0 || self.stashed >> self.tag(token, 0) & 1 == 0
     }
 }
@@ -75,7 +75,7 @@ impl Leavers {
 ///
 /// The functions change first, because a division by their number is a product.
 #[inline(always)]
-pub fn offered(tags: u32, tokens: u32, token: u32, position: u32) -> Option<(u32, u32)> {
+pub(crate) fn offered(tags: u32, tokens: u32, token: u32, position: u32) -> Option<(u32, u32)> {
     let (number, function) = (position / FUNCTIONS, position % FUNCTIONS + 1);
     let n = token + number * tokens;
     if position >= MOST_OFFERS {
@@ -89,7 +89,7 @@ pub fn offered(tags: u32, tokens: u32, token: u32, position: u32) -> Option<(u32
 }
 
 /// The number of the n-th bit that is set, from 0; 32 if fewer are set.
-pub fn nth_bit(mut bits: u32, n: u32) -> u32 {
+pub(crate) fn nth_bit(mut bits: u32, n: u32) -> u32 {
     (0..n).for_each(|_| bits &= bits.wrapping_sub(1));
     bits.trailing_zeros()
 }

@@ -25,19 +25,19 @@
 //! Tables do not change in place: the keys that leave a bucket depend on all its keys, so every batch and every removal
 //! rebuilds the table. For frequent inserts, use a bucketized table.
 
-pub mod functions;
-pub mod group;
+pub(crate) mod functions;
+pub(crate) mod group;
 pub mod model;
 mod plan;
-pub mod post;
-pub mod reading;
-pub mod rule;
+pub(crate) mod post;
+pub(crate) mod reading;
+pub(crate) mod rule;
 #[cfg(test)]
 mod tests;
 
 pub use functions::SignpostFunctions;
 pub use plan::SignpostPlan;
-pub use post::STASH;
+pub(crate) use post::STASH;
 
 use std::marker::PhantomData;
 use std::ops::Range;

@@ -22,15 +22,15 @@ use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, SlotKey};
 use crate::scheme::slot::AGE_BITS;
 
 /// Bits of an entry.
-pub const ENTRY_BITS: u32 = 4;
+pub(crate) const ENTRY_BITS: u32 = 4;
 /// The functions by which keys leave their homes, from 1.
-pub const FUNCTIONS: u32 = 13;
+pub(crate) const FUNCTIONS: u32 = 13;
 /// The entry of a tag with keys in the stash.
-pub const STASH: u32 = FUNCTIONS + 1;
+pub(crate) const STASH: u32 = FUNCTIONS + 1;
 /// Bits of a word for entries, if words contain them.
 const POST_BITS: u32 = 2 * ENTRY_BITS;
 /// The fewest buckets for which words can contain entries without losing a bit of a key.
-pub const MIN_BUCKETS_WITHIN: u32 = 1 << (AGE_BITS + POST_BITS);
+pub(crate) const MIN_BUCKETS_WITHIN: u32 = 1 << (AGE_BITS + POST_BITS);
 
 /// The place of a table's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Posts {
 }
 
 /// The base-2 logarithm of the number of a bucket's tags: two per slot, or as many as fit in the spare bytes.
-pub fn tag_bits<L: Layout>() -> u32 {
+pub(crate) fn tag_bits<L: Layout>() -> u32 {
     let tags = if L::SPARE.is_some() { u32::BITS / ENTRY_BITS } else { 2 * L::SLOTS as u32 };
     tags.ilog2()
 }
@@ -120,7 +120,7 @@ impl Fields {
 }
 
 /// The number of 64-bit words after all lines that contain the entries of this many buckets; whole lines.
-pub fn words_behind<L: Layout>(buckets: u32) -> u64 {
+pub(crate) fn words_behind<L: Layout>(buckets: u32) -> u64 {
     match Posts::of::<L>(buckets) {
         Posts::Behind => (u64::from(buckets) * L::SLOTS as u64).div_ceil(8 * LINE_WORDS as u64) * LINE_WORDS as u64,
         _ => 0,
@@ -129,20 +129,20 @@ pub fn words_behind<L: Layout>(buckets: u32) -> u64 {
 
 /// Word and shift of entry `tag` of a bucket in the array after the lines.
 #[inline(always)]
-pub fn behind<L: Layout>(bucket: u32, tag: u32) -> (usize, u32) {
+pub(crate) fn behind<L: Layout>(bucket: u32, tag: u32) -> (usize, u32) {
     let nibble = bucket as usize * 2 * L::SLOTS + tag as usize;
     (nibble / 16, nibble as u32 % 16 * ENTRY_BITS)
 }
 
 /// Slot of a line and shift of entry `tag` within its word.
 #[inline(always)]
-pub fn within<K: SlotKey>(tag: u32) -> (usize, u32) {
+pub(crate) fn within<K: SlotKey>(tag: u32) -> (usize, u32) {
     (tag as usize / 2, K::BITS - AGE_BITS - POST_BITS + tag % 2 * ENTRY_BITS)
 }
 
 /// Entry `tag` of a line that contains its entries.
 #[inline(always)]
-pub fn entry_in<L: Layout>(posts: Posts, line: &Line, tag: u32) -> u32 {
+pub(crate) fn entry_in<L: Layout>(posts: Posts, line: &Line, tag: u32) -> u32 {
     let bits = match posts {
         Posts::Within => {
             let (slot, shift) = within::<L::Key>(tag);

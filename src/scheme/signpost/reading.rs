@@ -21,7 +21,7 @@ use crate::scheme::slot::EMPTY;
 use crate::scheme::{Audit, Plan, Violation};
 
 /// A plan and its image, split into sections.
-pub struct Reader<'a, L: Layout> {
+pub(crate) struct Reader<'a, L: Layout> {
     plan: SignpostPlan<L>,
     functions: SignpostFunctions<L::Key>,
     lines: &'a [[u64; 8]],
@@ -31,7 +31,7 @@ pub struct Reader<'a, L: Layout> {
 
 impl<'a, L: Layout> Reader<'a, L> {
     /// Reads an image whose length matches the plan.
-    pub fn new(plan: &SignpostPlan<L>, image: &'a [u64]) -> Self {
+    pub(crate) fn new(plan: &SignpostPlan<L>, image: &'a [u64]) -> Self {
         let (stash, behind) = plan.sections();
         Reader {
             plan: *plan,
@@ -63,7 +63,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     }
 
     /// The number of lines read, and the cell of the key. Entries after the lines are not counted.
-    pub fn search(&self, key: L::Key) -> (u32, Option<u64>) {
+    pub(crate) fn search(&self, key: L::Key) -> (u32, Option<u64>) {
         let (functions, fields) = (&self.functions, self.functions.fields);
         let (home, remainder) = functions.home(key);
         let cell = |bucket: u32, slot| u64::from(bucket) * L::SLOTS as u64 + slot as u64;
@@ -96,7 +96,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     }
 
     /// The pair in a cell.
-    pub fn pair(&self, cell: u64) -> Option<(L::Key, L::Value)> {
+    pub(crate) fn pair(&self, cell: u64) -> Option<(L::Key, L::Value)> {
         let (bucket, in_stash, slot) = self.place(cell);
         if in_stash {
             return canonical::pair_in::<L>(&self.functions.stash, self.stash, bucket as usize, slot);
@@ -107,7 +107,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     }
 
     /// 1 at home, R + 1 by function R, and 15 in the stash.
-    pub fn age(&self, cell: u64) -> u32 {
+    pub(crate) fn age(&self, cell: u64) -> u32 {
         let (bucket, in_stash, slot) = self.place(cell);
         if in_stash {
             return if self.pair(cell).is_some() { STASH + 1 } else { 0 };
@@ -121,7 +121,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     ///
     /// # Errors
     /// The first violation.
-    pub fn audit(&self, cells: Range<u64>) -> Result<Audit, Violation> {
+    pub(crate) fn audit(&self, cells: Range<u64>) -> Result<Audit, Violation> {
         let slots = L::SLOTS as u64;
         let mut audit = Audit::default();
         for bucket in cells.start / slots..cells.end.div_ceil(slots) {
@@ -241,7 +241,7 @@ impl<'a, L: Layout> Reader<'a, L> {
 }
 
 /// The value of a key.
-pub fn find<L: Layout>(plan: &SignpostPlan<L>, image: &[u64], key: L::Key) -> Option<L::Value> {
+pub(crate) fn find<L: Layout>(plan: &SignpostPlan<L>, image: &[u64], key: L::Key) -> Option<L::Value> {
     let reader = Reader::new(plan, image);
     let cell = reader.search(key).1?;
     let (bucket, in_stash, slot) = reader.place(cell);

@@ -53,7 +53,7 @@ enum Place {
 }
 
 /// The contents of a table of some pairs, before it is written.
-pub struct Settled<L: Layout> {
+pub(crate) struct Settled<L: Layout> {
     /// The pairs of each bucket as words without entries, in no order.
     buckets: Vec<Vec<(u64, L::Value)>>,
     /// The entries of each bucket, 4 bits each.
@@ -93,7 +93,7 @@ fn grouped<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Key, L
 }
 
 /// The place of each pair.
-pub fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Key, L::Value)]) -> Settled<L> {
+pub(crate) fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Key, L::Value)]) -> Settled<L> {
     let Grouped { groups, copy } = grouped::<L>(functions, pairs);
     let tag = |item: &Item<L>| functions.fields.tag(item.remainder);
     let leavers: Vec<Leavers> = groups.iter().map(|group| Leavers::of(group.iter().map(tag), L::SLOTS)).collect();
@@ -180,12 +180,16 @@ fn follow<L: Layout>(
 }
 
 /// The number of these keys that go to the stash.
-pub fn stashed<L: Layout>(plan: &SignpostPlan<L>, pairs: &[(L::Key, L::Value)]) -> u64 {
+pub(crate) fn stashed<L: Layout>(plan: &SignpostPlan<L>, pairs: &[(L::Key, L::Value)]) -> u64 {
     settled::<L>(&plan.functions(), pairs).stash.len() as u64
 }
 
 /// Writes the image of these pairs; the plan has the stash that they need.
-pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::Key, L::Value)]) -> Placing<L::Key> {
+pub(crate) fn place<L: Layout>(
+    plan: &SignpostPlan<L>,
+    image: &mut [u64],
+    pairs: &[(L::Key, L::Value)],
+) -> Placing<L::Key> {
     let functions = plan.functions();
     let settled = settled::<L>(&functions, pairs);
     if plan.with_stash(settled.stash.len() as u64) != *plan || image.len() as u64 != plan.words() {
@@ -212,7 +216,7 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
 }
 
 /// Writes the entries of a bucket to its line, whose words have none.
-pub fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
+pub(crate) fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
     match posts {
         Posts::Within if entries != 0 => {
             let (_, shift) = post::within::<L::Key>(0);
@@ -227,7 +231,7 @@ pub fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
 }
 
 /// Writes the entries of all buckets after the lines, to words that are 0.
-pub fn write_behind<L: Layout>(words: &mut [u64], entries: &[u128]) {
+pub(crate) fn write_behind<L: Layout>(words: &mut [u64], entries: &[u128]) {
     for (bucket, &entries) in entries.iter().enumerate() {
         for tag in 0..2 * L::SLOTS as u32 {
             let (word, shift) = post::behind::<L>(bucket as u32, tag);

@@ -15,11 +15,11 @@
 //! Pairs of 64-bit keys or values do not fit into a word, and are stored in two columns (`wide/`).
 
 mod plan;
-pub mod search;
-pub mod wide;
+pub(crate) mod search;
+pub(crate) mod wide;
 
 pub use plan::SortedPlan;
-pub use wide::SortedOf;
+pub use wide::{ColumnsPlan, SortedOf};
 
 use std::ops::Range;
 

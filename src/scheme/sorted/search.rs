@@ -19,16 +19,16 @@
 //! queries). The breadth-first order of Eytzinger was not faster than this.
 
 /// The distance of a division from the middle, as a fraction of the words: 1/64.
-pub const OFF_MIDDLE: usize = 64;
+pub(crate) const OFF_MIDDLE: usize = 64;
 
 /// The words that a step among `len` words skips when it goes right; at least 1 for `len` above 1, and at most half of
 /// it.
-pub fn half(len: usize) -> usize {
+pub(crate) fn half(len: usize) -> usize {
     len / 2 - len / OFF_MIDDLE
 }
 
 /// The number of steps of a search in `len` words.
-pub fn steps(mut len: usize) -> u32 {
+pub(crate) fn steps(mut len: usize) -> u32 {
     let mut steps = 0;
     while len > 1 {
         len -= half(len);
@@ -38,22 +38,22 @@ pub fn steps(mut len: usize) -> u32 {
 }
 
 /// The key of a word; its value is the other half.
-pub fn key(word: u64) -> u32 {
+pub(crate) fn key(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 /// A pair as a word. Words are ordered by their keys, which are distinct.
-pub fn word(key: u32, value: u32) -> u64 {
+pub(crate) fn word(key: u32, value: u32) -> u64 {
     u64::from(key) << 32 | u64::from(value)
 }
 
 /// The position of a key. Arbitrary, or `None`, if the words are not sorted.
-pub fn find(words: &[u64], wanted: u32) -> Option<usize> {
+pub(crate) fn find(words: &[u64], wanted: u32) -> Option<usize> {
     find_by(words, key, wanted)
 }
 
 /// [`find`] in cells whose keys are returned by `key`.
-pub fn find_by<T: Copy, K: Ord>(cells: &[T], key: impl Fn(T) -> K, wanted: K) -> Option<usize> {
+pub(crate) fn find_by<T: Copy, K: Ord>(cells: &[T], key: impl Fn(T) -> K, wanted: K) -> Option<usize> {
     let (mut base, mut len) = (0, cells.len());
     while len > 1 {
         let half = half(len);

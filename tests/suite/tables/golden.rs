@@ -4,7 +4,7 @@
 use crate::chosen::{self, Attack};
 use koel::backend::{Runs, Word};
 use koel::device::Any;
-use koel::scheme::bucketized::wide::{Column, Layout};
+use koel::scheme::bucketized::{Column, Layout};
 use koel::scheme::signpost::Posted;
 use koel::scheme::{BucketizedOf, SignpostOf};
 use koel::workload::Workload;

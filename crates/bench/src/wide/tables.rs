@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use koel::backend::{HashBackend, Runs, Word, bitmap_words};
 use koel::device::Any;
-use koel::scheme::bucketized::wide::{Column, Layout};
+use koel::scheme::bucketized::{Column, Layout};
 use koel::scheme::signpost::Posted;
 use koel::scheme::{BucketizedOf, Key, Scheme, SignpostOf, Value};
 use koel::{Bucketized, HashSet, HashTable, Signpost};

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use koel::join::JoinBuilder;
-use koel::scheme::bucketized::wide::Layout;
+use koel::scheme::bucketized::Layout;
 use koel::scheme::signpost::Posted;
 use koel::sharded::{ShardedMultiBuilder, ShardedSetBuilder};
 use koel::table::{Contents, TableBuilder};

@@ -1,6 +1,6 @@
 //! `--scheme signpost`.
 
-use koel::scheme::bucketized::wide::Column;
+use koel::scheme::bucketized::Column;
 use koel::scheme::signpost::Posted;
 use koel::scheme::{Plan, Scheme, SignpostOf};
 use koel::{Kind, Signpost};

@@ -1,7 +1,7 @@
 //! Schemes of 64-bit keys or values.
 
-use koel::scheme::bucketized::wide::{Column, Layout, LinePlan};
-use koel::scheme::robin_hood::wide::RobinHoodLinePlan;
+use koel::scheme::bucketized::{Column, Layout, LinePlan};
+use koel::scheme::robin_hood::RobinHoodLinePlan;
 use koel::scheme::{AnyPlanOf, AnySchemeOf, BucketizedOf, Plan, RobinHoodOf, Scheme, SignpostOf};
 
 use serde_json::Value;

@@ -21,7 +21,7 @@ use crate::scheme::slot::{EMPTY, MAX_AGE};
 use crate::scheme::{Audit, Placing, Violation};
 
 /// The number of buckets read, and the line and slot of the key.
-pub fn search<L: Layout>(
+pub(crate) fn search<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &[u64],
     key: L::Key,
@@ -59,7 +59,7 @@ fn least<L: Layout>(line: &Line) -> (usize, u64) {
 }
 
 /// The pair in a slot of a line.
-pub fn pair_in<L: Layout>(
+pub(crate) fn pair_in<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &[u64],
     bucket: usize,
@@ -70,7 +70,7 @@ pub fn pair_in<L: Layout>(
 }
 
 /// Sorts the pairs of a line by descending words.
-pub fn sort_line<L: Layout>(line: &mut Line) {
+pub(crate) fn sort_line<L: Layout>(line: &mut Line) {
     // Insertion sort, because most lines are nearly sorted.
     for sorted in 1..L::SLOTS {
         let mine = pair::<L>(line, sorted);
@@ -85,12 +85,12 @@ pub fn sort_line<L: Layout>(line: &mut Line) {
 }
 
 /// Sorts all lines, which ends a build.
-pub fn sort<L: Layout>(image: &mut [u64]) {
+pub(crate) fn sort<L: Layout>(image: &mut [u64]) {
     lines_mut(image).iter_mut().for_each(sort_line::<L>);
 }
 
 /// Adds one pair, and moves displaced pairs to their next places until none is left. Does not keep lines sorted.
-pub fn place<L: Layout>(
+pub(crate) fn place<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &mut [u64],
     mut key: L::Key,
@@ -122,7 +122,7 @@ pub fn place<L: Layout>(
 }
 
 /// Replaces the key's pair by a tombstone.
-pub fn remove<L: Layout>(functions: &LineFunctions<L::Key>, image: &mut [u64], key: L::Key) -> bool {
+pub(crate) fn remove<L: Layout>(functions: &LineFunctions<L::Key>, image: &mut [u64], key: L::Key) -> bool {
     let Some((bucket, i)) = search::<L>(functions, image, key).1 else { return false };
     put::<L>(&mut lines_mut(image)[bucket], i, (slot::tombstone::<L::Key>(), L::Value::default()));
     true
@@ -130,7 +130,7 @@ pub fn remove<L: Layout>(functions: &LineFunctions<L::Key>, image: &mut [u64], k
 
 /// Checks that every pair is on its list at its age, that every earlier line is full of stronger words, that keys are
 /// unique, that every line is sorted, and that unused bits are 0.
-pub fn audit<L: Layout>(
+pub(crate) fn audit<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &[u64],
     cells: Range<u64>,

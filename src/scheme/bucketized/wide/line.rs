@@ -19,10 +19,10 @@ use crate::backend::Word;
 use crate::scheme::Value;
 
 /// A bucket.
-pub type Line = [u64; LINE_WORDS];
+pub(crate) type Line = [u64; LINE_WORDS];
 
 /// The number of words of a bucket.
-pub const LINE_WORDS: usize = 8;
+pub(crate) const LINE_WORDS: usize = 8;
 
 /// The bounds of type parameters for columns.
 pub trait Column: Copy + Debug + PartialEq + Send + Sync + 'static {}
@@ -157,24 +157,24 @@ impl Layout for (u64, ()) {
 
 /// Word and value of a slot.
 #[inline(always)]
-pub fn pair<L: Layout>(line: &Line, slot: usize) -> (u64, L::Value) {
+pub(crate) fn pair<L: Layout>(line: &Line, slot: usize) -> (u64, L::Value) {
     (L::word(line, slot), L::value(line, slot))
 }
 
 /// Writes word and value of a slot.
 #[inline(always)]
-pub fn put<L: Layout>(line: &mut Line, slot: usize, (word, value): (u64, L::Value)) {
+pub(crate) fn put<L: Layout>(line: &mut Line, slot: usize, (word, value): (u64, L::Value)) {
     L::put_word(line, slot, word);
     L::put_value(line, slot, value);
 }
 
 /// The lines of an image.
-pub fn lines(image: &[u64]) -> &[Line] {
+pub(crate) fn lines(image: &[u64]) -> &[Line] {
     image.as_chunks().0
 }
 
 /// The lines of an image, mutable.
-pub fn lines_mut(image: &mut [u64]) -> &mut [Line] {
+pub(crate) fn lines_mut(image: &mut [u64]) -> &mut [Line] {
     image.as_chunks_mut().0
 }
 

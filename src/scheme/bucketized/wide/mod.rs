@@ -13,19 +13,20 @@
 //!
 //! There are no classic tables of 64-bit keys or values.
 
-pub mod canonical;
+pub(crate) mod canonical;
 mod functions;
 mod line;
 mod plan;
-pub mod slot;
+pub(crate) mod slot;
 #[cfg(test)]
 mod tests;
 
-pub use canonical::sort_line as sort_words;
-pub use functions::LineFunctions;
-pub use line::{Column, LINE_WORDS, Layout, Line, lines, lines_mut, pair, put};
+pub(crate) use canonical::sort_line as sort_words;
+pub(crate) use functions::LineFunctions;
+pub use line::{Column, Layout};
+pub(crate) use line::{LINE_WORDS, Line, lines, lines_mut, pair, put};
 pub use plan::LinePlan;
-pub use slot::SlotKey;
+pub(crate) use slot::SlotKey;
 
 use std::marker::PhantomData;
 use std::ops::Range;

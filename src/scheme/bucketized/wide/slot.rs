@@ -101,87 +101,87 @@ impl SlotKey for u64 {
 
 /// The bit fields of the words of a scheme: `[age][remainder]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields {
+pub(crate) struct Fields {
     /// Bits of the age.
     pub age_bits: u32,
 }
 
 /// The fields of bucketized and cuckoo tables.
-pub const FIELDS: Fields = Fields { age_bits: AGE_BITS };
+pub(crate) const FIELDS: Fields = Fields { age_bits: AGE_BITS };
 const _: () = assert!(FIELDS.max_age() == MAX_AGE);
 
 impl Fields {
     /// The greatest age of a pair. The next one, all ones, marks a tombstone.
-    pub const fn max_age(self) -> u32 {
+    pub(crate) const fn max_age(self) -> u32 {
         (1 << self.age_bits) - 2
     }
 
     /// The position of the age in a word.
-    pub const fn age_shift<K: SlotKey>(self) -> u32 {
+    pub(crate) const fn age_shift<K: SlotKey>(self) -> u32 {
         K::BITS - self.age_bits
     }
 
     /// The word of a pair of this age.
     #[inline(always)]
-    pub fn word<K: SlotKey>(self, age: u32, remainder: K) -> u64 {
+    pub(crate) fn word<K: SlotKey>(self, age: u32, remainder: K) -> u64 {
         u64::from(age) << self.age_shift::<K>() | remainder.into()
     }
 
     /// The age in a word; 0 for an empty slot.
     #[inline(always)]
-    pub fn age<K: SlotKey>(self, word: u64) -> u32 {
+    pub(crate) fn age<K: SlotKey>(self, word: u64) -> u32 {
         (word >> self.age_shift::<K>()) as u32
     }
 
     /// The remainder in a word.
     #[inline(always)]
-    pub fn remainder<K: SlotKey>(self, word: u64) -> K {
+    pub(crate) fn remainder<K: SlotKey>(self, word: u64) -> K {
         K::low(word & !(u64::MAX << self.age_shift::<K>()))
     }
 
     /// Whether a word is a pair: neither an empty slot nor a tombstone.
     #[inline(always)]
-    pub fn is_pair<K: SlotKey>(self, word: u64) -> bool {
+    pub(crate) fn is_pair<K: SlotKey>(self, word: u64) -> bool {
         (1..=self.max_age()).contains(&self.age::<K>(word))
     }
 
     /// The word of a slot whose pair was removed; greater than any pair.
-    pub const fn tombstone<K: SlotKey>(self) -> u64 {
+    pub(crate) const fn tombstone<K: SlotKey>(self) -> u64 {
         (self.max_age() as u64 + 1) << self.age_shift::<K>()
     }
 }
 
 /// [`Fields::age_shift`] of [`FIELDS`].
-pub const fn age_shift<K: SlotKey>() -> u32 {
+pub(crate) const fn age_shift<K: SlotKey>() -> u32 {
     FIELDS.age_shift::<K>()
 }
 
 /// [`Fields::word`] of [`FIELDS`].
 #[inline(always)]
-pub fn word<K: SlotKey>(age: u32, remainder: K) -> u64 {
+pub(crate) fn word<K: SlotKey>(age: u32, remainder: K) -> u64 {
     FIELDS.word(age, remainder)
 }
 
 /// [`Fields::age`] of [`FIELDS`].
 #[inline(always)]
-pub fn age<K: SlotKey>(word: u64) -> u32 {
+pub(crate) fn age<K: SlotKey>(word: u64) -> u32 {
     FIELDS.age::<K>(word)
 }
 
 /// [`Fields::remainder`] of [`FIELDS`].
 #[inline(always)]
-pub fn remainder<K: SlotKey>(word: u64) -> K {
+pub(crate) fn remainder<K: SlotKey>(word: u64) -> K {
     FIELDS.remainder(word)
 }
 
 /// [`Fields::is_pair`] of [`FIELDS`].
 #[inline(always)]
-pub fn is_pair<K: SlotKey>(word: u64) -> bool {
+pub(crate) fn is_pair<K: SlotKey>(word: u64) -> bool {
     FIELDS.is_pair::<K>(word)
 }
 
 /// [`Fields::tombstone`] of [`FIELDS`].
-pub const fn tombstone<K: SlotKey>() -> u64 {
+pub(crate) const fn tombstone<K: SlotKey>() -> u64 {
     FIELDS.tombstone::<K>()
 }
 

@@ -19,7 +19,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use functions::SlotFunctions;
+pub(crate) use functions::SlotFunctions;
 pub use plan::CuckooLinePlan;
 
 use std::marker::PhantomData;

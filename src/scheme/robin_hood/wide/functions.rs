@@ -27,7 +27,7 @@ pub struct WalkFunctions<K: SlotKey> {
 
 /// What determines the places of a key: its home, and the quotient that words store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Goal<K> {
+pub(crate) struct Goal<K> {
     /// The place of age 1.
     pub home: u32,
     /// x / m.

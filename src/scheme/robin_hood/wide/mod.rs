@@ -40,7 +40,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use functions::{Goal, WalkFunctions};
+pub(crate) use functions::WalkFunctions;
 pub use plan::RobinHoodLinePlan;
 
 use std::marker::PhantomData;
@@ -55,7 +55,7 @@ use crate::scheme::slot_lists::{SlotLists, rule_of_slot_lists};
 use crate::scheme::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
 /// The bit fields of words.
-pub const FIELDS: Fields = Fields { age_bits: 6 };
+pub(crate) const FIELDS: Fields = Fields { age_bits: 6 };
 const _: () = assert!(u64::MAX / (LEAST_SLOTS as u64) < 1 << FIELDS.age_shift::<u64>());
 const _: () = assert!(u32::MAX / LEAST_SLOTS < 1 << FIELDS.age_shift::<u32>());
 

@@ -1,6 +1,7 @@
 //! Tests of the rule for every layout, of the hash functions and their inverses, of crowds, Morton codes and hostile
 //! plans.
 
+use super::functions::Goal;
 use super::*;
 use crate::backend::Word;
 use crate::layout::wide::{MORTON3_BITS, morton3};

@@ -16,27 +16,27 @@ fn words_of<T: Word>(slots: u64) -> u64 {
 }
 
 /// The number of words of the keys, which the values follow.
-pub fn key_words<L: Layout>(slots: u32) -> u64 {
+pub(crate) fn key_words<L: Layout>(slots: u32) -> u64 {
     words_of::<L::Key>(slots.into())
 }
 
 /// The number of words of the values.
-pub fn value_words<L: Layout>(slots: u32) -> u64 {
+pub(crate) fn value_words<L: Layout>(slots: u32) -> u64 {
     if L::VALUES.is_some() { words_of::<L::Value>(slots.into()) } else { 0 }
 }
 
 /// The keys and the values of all slots, and of the halves of words after odd last ones. Sets have no values.
-pub fn columns<L: Layout>(image: &[u64], slots: u32) -> (&[L::Key], &[L::Value]) {
+pub(crate) fn columns<L: Layout>(image: &[u64], slots: u32) -> (&[L::Key], &[L::Value]) {
     let (keys, values) = image.split_at(image.len().min(key_words::<L>(slots) as usize));
     (bytemuck::cast_slice(keys), bytemuck::cast_slice(values))
 }
 
 /// The same as words, mutable.
-pub fn columns_mut<L: Layout>(image: &mut [u64], slots: u32) -> (&mut [u64], &mut [u64]) {
+pub(crate) fn columns_mut<L: Layout>(image: &mut [u64], slots: u32) -> (&mut [u64], &mut [u64]) {
     image.split_at_mut(image.len().min(key_words::<L>(slots) as usize))
 }
 
 /// The value of a slot; 0 in sets.
-pub fn value<L: Layout>(values: &[L::Value], at: usize) -> L::Value {
+pub(crate) fn value<L: Layout>(values: &[L::Value], at: usize) -> L::Value {
     values.get(at).copied().unwrap_or_default()
 }

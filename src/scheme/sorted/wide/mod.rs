@@ -11,7 +11,7 @@
 //!
 //! This is not a hash table: there are no constants, no attempts and no ages.
 
-pub mod columns;
+pub(crate) mod columns;
 mod plan;
 #[cfg(test)]
 mod tests;
