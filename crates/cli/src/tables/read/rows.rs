@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::failure::Result;
 use crate::input::{Inputs, Name, Pairs, ReadOptions, Spooled, Want};
+use crate::memory;
 use crate::number::{Numbers, Span, Type};
 
 use super::super::Table;
@@ -81,6 +82,8 @@ impl Unnamed {
 
     /// The columns `key`, of numbers of a type that holds all keys, and `value`, what accompanies them.
     pub(crate) fn into_source(self, keys: Type, value: &str) -> Result<Source> {
+        // From here on, Arrow stores the rows.
+        memory::end_when_short();
         let Unnamed { name, letters, payload, numbers } = self;
         let (rows, values) = match &numbers {
             Read::Memory(Pairs { keys, values }) => (keys.len() as u64, values.kind()),

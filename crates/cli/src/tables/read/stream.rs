@@ -37,6 +37,7 @@ pub(super) struct Part<'a> {
 /// Where batches are read.
 enum Input<'a> {
     Sequence(Batches<'a>),
+    #[cfg(feature = "parquet")]
     Parts(std::vec::IntoIter<Part<'a>>),
 }
 

@@ -41,6 +41,7 @@ use koel::file::WholeFile;
 use super::Table;
 use super::read::guarded::caught;
 use crate::failure::{Failure, Result};
+use crate::memory::end_when_short;
 use crate::{out, progress, text};
 pub(crate) use npy::FLAG;
 
@@ -146,6 +147,8 @@ impl Sink {
 
     /// The same, where `memory` bytes of memory may be used. What is written is the same, too.
     pub(crate) fn within(memory: u64, path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
+        // Encoders do not check allocations.
+        end_when_short();
         let Some(path) = path else {
             let stdout = Box::new(io::stdout().lock());
             let writer =
