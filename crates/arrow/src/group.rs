@@ -120,21 +120,18 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
         NullKeys::Drop => NullEquality::NothingEquals,
     };
     let (encoder, words) = Encoder::fit(device, keys, equality, bits)?;
-    let (mut codes, is_null): (Vec<u32>, Box<dyn Fn(usize) -> bool>) = match words {
-        Words::Narrow(words) => {
-            let codes = group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1;
-            let null = encoder.null_word();
-            (codes, Box::new(move |row| Some(u64::from(words[row])) == null))
-        }
-        Words::Wide(words) => {
-            let codes = group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1;
-            let null = encoder.null_word();
-            (codes, Box::new(move |row| Some(words[row]) == null))
-        }
+    let mut codes = match &words {
+        Words::Narrow(words) => group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1,
+        Words::Wide(words) => group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1,
     };
     let mut rows = first_rows(&codes);
     // At most one group consists of the rows with nulls.
-    let dropped = rows.iter().position(|&row| is_null(row as usize));
+    let dropped = encoder.null_word().and_then(|null| {
+        rows.iter().position(|&row| match &words {
+            Words::Narrow(words) => u64::from(words[row as usize]) == null,
+            Words::Wide(words) => words[row as usize] == null,
+        })
+    });
     let Some(dropped) = dropped else {
         return Ok(Factorized { codes: codes.into(), rows: rows.into() });
     };

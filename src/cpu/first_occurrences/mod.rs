@@ -79,11 +79,13 @@ enum Strategy<K: Key> {
 }
 
 impl<K: Key> FirstOccurrences<K> {
-    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool.
-    fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
+    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool. `sifts` is whether queries of other
+    /// columns follow.
+    fn of(cpu: &Cpu, keys: &[K], sifts: bool) -> Result<Self> {
         let rows = keys.len();
         let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64));
-        let range = range(keys, dense.max(present::most(rows)).min(u32::MAX.into()));
+        let most = if sifts { dense.max(present::most(rows)) } else { dense };
+        let range = range(keys, most.min(u32::MAX.into()));
         let mut present = None;
         if let Some((least, range)) = range {
             if range as u64 <= dense {
@@ -191,7 +193,7 @@ impl Cpu {
     /// The first rows of a column of fewer than 2^32 rows.
     pub(crate) fn first_occurrences<K: Key>(&self, keys: &[K]) -> Result<FirstOccurrences<K>> {
         self.ledger_of("first rows", keys.len());
-        self.run(|| FirstOccurrences::of(self, keys)).flatten()
+        self.run(|| FirstOccurrences::of(self, keys, true)).flatten()
     }
 
     /// Writes the first row of each query, or [`NO_ROW`](crate::NO_ROW), to `to`, which has the same length.

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{FirstOccurrences, Memory, alone, brief, grain};
+use super::{FirstOccurrences, Memory, alone, brief, estimate, grain};
 use crate::backend::join_rows::NO_ROW;
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::cpu::memory::{atomic_u32, copy};
@@ -25,6 +25,8 @@ use crate::scheme::Key;
 /// Rows of a front, and the approximate number of times that each of its keys must occur in it.
 const FRONT: usize = 1 << 16;
 const COPIES: usize = 16;
+/// With fewer rows per key, on average, first rows are found by a lookup of each row.
+const ROWS_A_KEY: usize = 4;
 
 /// The distinct keys of a column in order of first occurrence, and an index of their numbers.
 pub(crate) struct Numbering<K: Key> {
@@ -105,9 +107,27 @@ impl Rank {
 }
 
 impl<K: Key> FirstOccurrences<K> {
-    /// A bitmap of the rows of the column, with a one at each first row.
-    fn bits(&self) -> Result<Memory<u32>> {
+    /// A bitmap of the rows of `keys`, which are the column, with a one at each first row.
+    ///
+    /// The first rows of a table are in no order, so many threads change the same words. If there are many, it is faster
+    /// to look up the keys of all rows, each thread those of its own words.
+    fn bits(&self, keys: &[K]) -> Result<Memory<u32>> {
         let mut bits = Memory::zeroed(bitmap_words(self.rows))?;
+        if self.distinct > self.rows / ROWS_A_KEY {
+            each((keys, Per(32, bits.words_mut()?)), CHUNK, |number, (keys, Per(_, bits))| {
+                let mut rows = [0; CHUNK];
+                self.look(keys, &mut rows[..keys.len()]);
+                for ((bits, rows), first) in
+                    bits.iter_mut().zip(rows[..keys.len()].chunks(32)).zip((number * CHUNK..).step_by(32))
+                {
+                    *bits = rows
+                        .iter()
+                        .zip(0..)
+                        .fold(0, |bits, (&row, i)| bits | u32::from(row as usize == first + i as usize) << i);
+                }
+            });
+            return Ok(bits);
+        }
         let words = atomic_u32(bits.words_mut()?);
         self.each(|row| {
             if let Some(word) = words.get(row as usize / 32) {
@@ -117,18 +137,33 @@ impl<K: Key> FirstOccurrences<K> {
         Ok(bits)
     }
 
+    /// The distinct keys of `keys`, which are the column.
+    fn unique(self, keys: &[K]) -> Result<Memory<K>> {
+        if self.all_distinct() {
+            return copied(keys);
+        }
+        let bits = self.bits(keys)?;
+        drop(self);
+        Kept::new(bits.words(), true, keys.len())?.of(keys)
+    }
+
     fn numbered(mut self, keys: &[K]) -> Result<Numbering<K>> {
         if self.all_distinct() {
-            let mut unique = Memory::zeroed(keys.len())?;
-            copy(keys, unique.words_mut()?);
-            return Ok(Numbering { unique, numbers: None });
+            return Ok(Numbering { unique: copied(keys)?, numbers: None });
         }
-        let bits = self.bits()?;
+        let bits = self.bits(keys)?;
         let unique = Kept::new(bits.words(), true, keys.len())?.of(keys)?;
         let rank = Rank::of(bits)?;
         self.renumber(|row| rank.at(row))?;
         Ok(Numbering { unique, numbers: Some(self) })
     }
+}
+
+/// All keys of a column.
+fn copied<K: Key>(keys: &[K]) -> Result<Memory<K>> {
+    let mut unique = Memory::zeroed(keys.len())?;
+    copy(keys, unique.words_mut()?);
+    Ok(unique)
 }
 
 impl Cpu {
@@ -142,13 +177,8 @@ impl Cpu {
         {
             return Ok(front.unique);
         }
-        let first_occurrences = self.first_occurrences(keys)?;
-        self.run(|| {
-            let bits = first_occurrences.bits()?;
-            drop(first_occurrences);
-            Kept::new(bits.words(), true, keys.len())?.of(keys)
-        })
-        .flatten()
+        self.ledger_of("first rows", keys.len());
+        self.run(|| FirstOccurrences::of(self, keys, false)?.unique(keys)).flatten()
     }
 
     /// The same. Writes the number of each row to `ids`, which has the length of the column.
@@ -188,8 +218,8 @@ impl Cpu {
 
     /// The numbering of a column.
     pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K]) -> Result<Numbering<K>> {
-        let first_occurrences = self.first_occurrences(keys)?;
-        self.run(|| first_occurrences.numbered(keys)).flatten()
+        self.ledger_of("first rows", keys.len());
+        self.run(|| FirstOccurrences::of(self, keys, false)?.numbered(keys)).flatten()
     }
 
     /// The numbering of a column's front, if the front has few enough keys, each often enough, that the rest may
@@ -200,7 +230,11 @@ impl Cpu {
         }
         let front = &keys[..FRONT];
         self.run(|| {
-            let first_occurrences = FirstOccurrences::of(self, front)?;
+            // The front is numbered by one thread, which is too slow to try in vain.
+            if estimate::distinct(front) * COPIES > FRONT + FRONT / 4 {
+                return Ok(None);
+            }
+            let first_occurrences = FirstOccurrences::of(self, front, false)?;
             if first_occurrences.distinct * COPIES > FRONT {
                 Ok(None)
             } else {

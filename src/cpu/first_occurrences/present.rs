@@ -8,9 +8,13 @@
 //! It is used for keys that are too far apart to be addressed directly, but whose bits fit into the cache: for example,
 //! the orders of some customers among all orders.
 
-use super::Memory;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Memory, grain};
 use crate::backend::join_rows::NO_ROW;
+use crate::cpu::memory::atomic_u32;
 use crate::error::Result;
+use crate::parallel::each;
 use crate::scheme::Key;
 
 /// The most bits: 1 MiB, and this number per row.
@@ -37,13 +41,17 @@ impl Present {
     pub(super) fn of<K: Key>(keys: &[K], least: K, range: usize) -> Result<Self> {
         // Further bits stay zero, for keys outside of the range.
         let (mut bits, least) = (Memory::zeroed(range / 32 + 1)?, least.into());
-        let words = bits.words_mut()?;
-        for &key in keys {
-            let at = key.into().wrapping_sub(least);
-            if let Some(word) = words.get_mut((at / 32) as usize) {
-                *word |= 1 << (at % 32);
+        let words = atomic_u32(bits.words_mut()?);
+        each(keys, grain(keys.len()), |_, keys: &[K]| {
+            for &key in keys {
+                let at = key.into().wrapping_sub(least);
+                let Some(word) = words.get((at / 32) as usize) else { continue };
+                // Most bits of a column with duplicate keys are set already.
+                if word.load(Relaxed) >> (at % 32) & 1 == 0 {
+                    word.fetch_or(1 << (at % 32), Relaxed);
+                }
             }
-        }
+        });
         Ok(Present { least, bits })
     }
 
