@@ -110,7 +110,7 @@ pub(crate) struct Args {
     size: SizeOptions,
     /// Keys of maps, rows of others [default: 2^20; 2^16]
     ///
-    /// The number of random keys of a map, or of rows of the other structures.
+    /// The number of random keys of a map (and the most 16-mers), or of rows of the other structures.
     #[arg(long, value_parser = options::pair_count, help_heading = "Data")]
     n: Option<u32>,
     /// Seed of the tables and of the random keys

@@ -339,10 +339,12 @@ fn verify_compares_devices_with_the_reference() {
         let is_cut = row["scheme"] == "robin_hood" && row["data"] == "random";
         assert_eq!(row["cut"].as_str().is_some_and(|cut| cut.contains("values of 28 bits")), is_cut, "{row}");
     }
-    let said = folder.ok("verify --n 300 --device cpu");
-    let has_lambda =
-        |line: &str| line.split_whitespace().collect::<Vec<_>>().windows(2).any(|two| two == ["lambda", "48,487"]);
-    assert!(said.lines().any(has_lambda) && said.contains("checks passed"), "{said}");
+    for (verify, mers) in [("verify --n 300", "300"), ("verify --n 50000 --scheme cuckoo", "48,487")] {
+        let said = folder.ok(&format!("{verify} --device cpu"));
+        let has_lambda =
+            |line: &str| line.split_whitespace().collect::<Vec<_>>().windows(2).any(|two| two == ["lambda", mers]);
+        assert!(said.lines().any(has_lambda) && said.contains("checks passed"), "{said}");
+    }
     folder.refused("verify --n 300 --load 1.0 --device cpu", "lower --load");
 }
 

@@ -49,12 +49,15 @@ impl DataSet {
         DataSet { seed: Some(seed), ..DataSet::new("random", keys, values, misses) }
     }
 
-    /// The 16-mers of the genome of the phage lambda; the misses are their complements, which it does not hold.
-    pub(super) fn lambda_phage() -> Result<DataSet> {
+    /// The 16-mers of the genome of the phage lambda, at most `n`; the misses are their complements, which it does not
+    /// hold.
+    pub(super) fn lambda_phage(n: u32) -> Result<DataSet> {
         let pairs = input::kmers(LAMBDA_PHAGE, "lambda_phage.fa", 16)?;
-        let (keys, values) = (pairs.keys.into_keys::<u32>()?, pairs.values.into_values::<u32>()?);
+        let (mut keys, mut values) = (pairs.keys.into_keys::<u32>()?, pairs.values.into_values::<u32>()?);
         let mut sorted = keys.clone();
         sorted.sort_unstable();
+        keys.truncate(n as usize);
+        values.truncate(n as usize);
         let misses: Vec<u32> = keys.iter().map(|key| !key).filter(|key| sorted.binary_search(key).is_err()).collect();
         Ok(DataSet::new("lambda", keys, values, misses.into_iter()))
     }
@@ -175,9 +178,10 @@ mod tests {
 
     #[test]
     fn data_sets_are_what_they_say() {
-        let lambda = DataSet::lambda_phage().unwrap_or_else(|failure| panic!("{failure}"));
-        assert_eq!(lambda.keys.len(), 48_487);
-        for set in [0, 1, 2, 3, 5000].map(|n| DataSet::random(n, 1)).iter().chain([&lambda]) {
+        let lambda = |n| DataSet::lambda_phage(n).unwrap_or_else(|failure| panic!("{failure}"));
+        let of_the_phage = [0, 1, 300, u32::MAX].map(lambda);
+        assert_eq!(of_the_phage.each_ref().map(|set| set.keys.len()), [0, 1, 300, 48_487]);
+        for set in [0, 1, 2, 3, 5000].map(|n| DataSet::random(n, 1)).iter().chain(&of_the_phage) {
             let pairs: HashMap<_, _> = set.keys.iter().copied().zip(set.values.iter().copied()).collect();
             assert_eq!(pairs.len(), set.keys.len(), "keys are distinct");
             assert!(set.queries.iter().enumerate().all(|(i, query)| set.answer(i) == pairs.get(query).copied()));
@@ -215,7 +219,7 @@ mod tests {
     #[test]
     fn limits_leave_pairs_and_misses_that_could_have_been_there() {
         let (random, lambda) =
-            (DataSet::random(5000, 1), DataSet::lambda_phage().unwrap_or_else(|failure| panic!("{failure}")));
+            (DataSet::random(5000, 1), DataSet::lambda_phage(u32::MAX).unwrap_or_else(|failure| panic!("{failure}")));
         let limits = |key_bits, value_bits, pairs| Limits { key_bits, value_bits, pairs };
         for (set, limits, pairs, expected) in [
             (&random, limits(30, 8, 700), 700, "cut to keys of 30 bits, 700 pairs, values of 8 bits"),

@@ -26,9 +26,9 @@ use data::DataSet;
 pub(super) use data::{Spread, too_wide};
 use subject::Tables;
 
-/// Plain tables of every scheme and kind, on random keys and on the k-mers of a genome.
+/// Plain tables of every scheme and kind, on `n` random keys and on at most as many k-mers of a genome.
 pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
-    let data = [DataSet::random(n, run.seed), DataSet::lambda_phage()?];
+    let data = [DataSet::random(n, run.seed), DataSet::lambda_phage(n)?];
     for Wanted { name, kind, options } in run.wanted {
         warm_up(run.devices, scheme::named(name, *kind, options)?);
     }
