@@ -88,7 +88,7 @@ def rowed(keys):
 
 
 def engines(job, data):
-    """For each engine a function that does the job, and one that gives the rows of its result and their sum."""
+    """For each engine, a function that runs the job, and one that returns the number of rows of its result and their sum."""
     kind = job.split("_")[0]
     total = lambda table: (table.num_rows, sum(int(pa.compute.sum(column).as_py() or 0) for column in table.columns))
     connection = duckdb.connect(config={"threads": THREADS})

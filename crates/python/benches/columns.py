@@ -1,9 +1,9 @@
-"""koel beside NumPy, pandas and polars: milliseconds of one call, the least of several rounds, all in one process and by turns.
+"""koel compared with NumPy, pandas and polars: milliseconds per call, the minimum of several rounds.
 
-    python benches/columns.py [operation ..]        all operations, or those named
+    python benches/columns.py [OPERATION ..]        measures all operations, or only these
 
-Each call gets the columns as its library holds them and gives what its library gives. polars appears as it is and, where it has the
-option, with `maintain_order`, which is what the others do.
+All libraries run in one process, in turn. Each one receives and returns its own types. polars is measured with its
+defaults and, if the operation has the option, with `maintain_order`: the other libraries always keep the order of rows.
 """
 
 import sys
@@ -20,35 +20,35 @@ SEED = 20261126
 
 
 def columns(rows, kind):
-    """Keys of which each comes ten times, in random order, and as many to look for, of which half are there."""
+    """Keys that occur ten times each, in random order; queries, half of which are among them; the distinct keys; values."""
     random = np.random.default_rng(SEED)
-    there = random.integers(-(2**62), 2**62, max(rows // 10, 1))
-    keys = random.choice(there, rows)
-    asked = np.concatenate([there, random.integers(-(2**62), 2**62, len(there))])
-    random.shuffle(asked)
+    distinct = random.integers(-(2**62), 2**62, max(rows // 10, 1))
+    keys = random.choice(distinct, rows)
+    queries = np.concatenate([distinct, random.integers(-(2**62), 2**62, len(distinct))])
+    random.shuffle(queries)
     if kind == "text":
-        keys, asked, there = (np.array([f"user-{key:x}" for key in part], dtype=object) for part in (keys, asked, there))
+        keys, queries, distinct = (np.array([f"user-{key:x}" for key in part], dtype=object) for part in (keys, queries, distinct))
     values = random.random(rows)
-    return keys, asked, there, values
+    return keys, queries, distinct, values
 
 
-def ways(rows, kind):
-    keys, asked, there, values = columns(rows, kind)
+def calls_of(rows, kind):
+    keys, queries, distinct, values = columns(rows, kind)
     text = kind == "text"
-    k_keys, k_asked, k_there = ((pa.array(part) if text else part) for part in (keys, asked, there))
-    p_keys, p_asked, p_there = (pd.Series(part) for part in (keys, asked, there))
+    k_keys, k_queries, k_distinct = ((pa.array(part) if text else part) for part in (keys, queries, distinct))
+    p_keys, p_queries, p_distinct = (pd.Series(part) for part in (keys, queries, distinct))
     if text:
-        # As pandas 3 holds text, and as a Series of Arrow's type does in 2.
-        p_keys, p_asked, p_there = (part.astype("string[pyarrow]") for part in (p_keys, p_asked, p_there))
-    l_keys, l_asked, l_there = (pl.Series(part) for part in (keys, asked, there))
-    p_left, p_right = pd.DataFrame({"k": p_keys}), pd.DataFrame({"k": p_there, "r": np.arange(len(there))})
+        # The default type of text in pandas 3.
+        p_keys, p_queries, p_distinct = (part.astype("string[pyarrow]") for part in (p_keys, p_queries, p_distinct))
+    l_keys, l_queries, l_distinct = (pl.Series(part) for part in (keys, queries, distinct))
+    p_left, p_right = pd.DataFrame({"k": p_keys}), pd.DataFrame({"k": p_distinct, "r": np.arange(len(distinct))})
     p_frame = pd.DataFrame({"k": p_keys, "x": values})
     l_left = pl.DataFrame({"k": l_keys}).with_row_index("l")
-    l_right = pl.DataFrame({"k": l_there}).with_row_index("r")
+    l_right = pl.DataFrame({"k": l_distinct}).with_row_index("r")
     l_frame = pl.DataFrame({"k": l_keys, "x": values})
     numpy = {} if text else {
         "unique": {"numpy": lambda: np.unique(keys)},
-        "isin": {"numpy": lambda: np.isin(keys, asked)},
+        "isin": {"numpy": lambda: np.isin(keys, queries)},
     }
     found = {
         "unique": {
@@ -61,16 +61,16 @@ def ways(rows, kind):
         "factorize": {
             "koel": lambda: koel.factorize(k_keys),
             "pandas": lambda: pd.factorize(p_keys),
-            # It sorts: polars has no numbers by first appearance.
+            # This sorts: polars cannot number values by first occurrence.
             "polars": lambda: l_keys.rank("dense"),
         },
         "isin": {
-            "koel": lambda: koel.isin(k_keys, k_asked),
-            "pandas": lambda: p_keys.isin(p_asked),
-            "polars": lambda: l_keys.is_in(l_asked.implode()),
+            "koel": lambda: koel.isin(k_keys, k_queries),
+            "pandas": lambda: p_keys.isin(p_queries),
+            "polars": lambda: l_keys.is_in(l_queries.implode()),
         },
         "join": {
-            "koel": lambda: koel.join(k_keys, k_there),
+            "koel": lambda: koel.join(k_keys, k_distinct),
             "pandas": lambda: p_left.merge(p_right, on="k"),
             "polars": lambda: l_left.join(l_right, on="k", maintain_order="none"),
             "polars, ordered": lambda: l_left.join(l_right, on="k", maintain_order="left_right"),
@@ -87,7 +87,7 @@ def ways(rows, kind):
     return found
 
 
-def least(calls, rounds):
+def minimum(calls, rounds):
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
@@ -101,13 +101,13 @@ def main():
     wanted = sys.argv[1:]
     print(f"numpy {np.__version__}, pandas {pd.__version__}, polars {pl.__version__}, koel {koel.__version__}")
     for rows, kind, rounds in ((10**4, "int64", 50), (10**6, "int64", 7), (10**7, "int64", 3), (10**6, "text", 5)):
-        for operation, calls in ways(rows, kind).items():
+        for operation, calls in calls_of(rows, kind).items():
             if wanted and operation not in wanted:
                 continue
-            times = least(calls, rounds)
+            times = minimum(calls, rounds)
             base = times["pandas"]
-            told = ", ".join(f"{name} {took * 1e3:.2f} ({took / base:.2f})" for name, took in times.items())
-            print(f"{operation:9} {rows:>9} {kind:5}  {told}", flush=True)
+            shown = ", ".join(f"{name} {took * 1e3:.2f} ({took / base:.2f})" for name, took in times.items())
+            print(f"{operation:9} {rows:>9} {kind:5}  {shown}", flush=True)
 
 
 if __name__ == "__main__":

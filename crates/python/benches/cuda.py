@@ -1,4 +1,4 @@
-"""Calls on CUDA tensors beside PyTorch's, with answers checked: `python benches/cuda.py` on a machine with a GPU."""
+"""Calls on CUDA tensors compared with PyTorch, with the results checked: `python benches/cuda.py` on a machine with a GPU."""
 
 import time
 

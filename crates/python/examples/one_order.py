@@ -1,9 +1,10 @@
-"""Rows joined against time, beside pandas and polars, and how many answers each gives in 20 runs of a join and of a group by.
+"""The time of joins by number of rows in koel, pandas and polars, and the number of different results of 20 equal calls.
 
     pip install matplotlib pandas polars pyarrow
     python examples/one_order.py [plot.png]
 
-It joins a column of orders with one of customers, of more and more rows, prints what it measures, and draws it.
+Joins a column of orders with a column of customers, prints the times, and plots them if a file is named. Then joins, and
+sums prices by customer, 20 times each.
 """
 
 import hashlib
@@ -21,14 +22,14 @@ RUNS = 20
 
 
 def tables(rows):
-    """Orders, and customers that have ten each."""
+    """The customer of each order, ten orders per customer, and the customers."""
     random = np.random.default_rng(1)
     customers = random.permutation(np.arange(rows // 10, dtype="int64") * 1_000_003)
     return random.choice(customers, rows), customers
 
 
 def ways(orders, customers):
-    """For each library a call that gives row numbers of both sides, or rows in which they are columns."""
+    """For each library, a call that returns the row numbers of both sides, as arrays or as columns."""
     left = pl.DataFrame({"customer": orders}).with_row_index("l")
     right = pl.DataFrame({"customer": customers}).with_row_index("r")
     p_left, p_right = (pd.DataFrame(frame.to_dict(as_series=False)) for frame in (left, right))
@@ -41,7 +42,7 @@ def ways(orders, customers):
 
 
 def groups(orders):
-    """For each library a call that gives customers, and the sum of their prices."""
+    """For each library, a call that returns the customers and the sum of their prices."""
     prices = np.random.default_rng(2).random(len(orders))
     frame = pl.DataFrame({"customer": orders, "price": prices})
     p_frame = pd.DataFrame({"customer": orders, "price": prices})

@@ -115,7 +115,7 @@ def test_each_library_gives_and_takes_columns():
         assert pl.Series(values).cast(pl.String).to_list() == ["plum", "fig"]
         assert np.asarray(values).tolist() == ["plum", "fig"]
     assert koel.factorize(pd.Series([3, None, 3], dtype="Int64"))[0].tolist() == [0, -1, 0]
-    # What lies in NumPy's arrays gives NumPy's.
+    # NumPy columns in, NumPy columns out.
     for column in (pd.Series([3, 1, 3]), pd.Index([3, 1, 3])):
         assert koel.factorize(column)[0].tolist() == [0, 1, 0]
 

@@ -81,7 +81,7 @@ class Lying:
         return c.cast(self.kept[-1], c.c_void_p).value
 
 
-#: Callbacks may come when an object is gone.
+#: Callbacks may be called after their object was deleted.
 KEPT = []
 
 

@@ -211,7 +211,7 @@ def test_8_readers_at_once():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert len(found) == 8 and all(one.equals(expected) for one in found)
-    # One reader of several threads: each row comes once.
+    # Several threads share one reader: each row is returned once.
     reader, counts = koel.join_stream(left, right, "k", memory_limit="1Mi"), []
     threads = [threading.Thread(target=lambda: counts.extend(map(len, reader))) for _ in range(4)]
     [thread.start() for thread in threads]

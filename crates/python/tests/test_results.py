@@ -92,7 +92,7 @@ def test_two_columns_of_one_name():
     assert koel.join_stream(renamed, other, "k").to_polars().rows() == [("a", 1, 3, 5)]
     assert koel.join_stream(other, other, "k", suffix="_2").column_names == ["k", "y", "y_2"]
     assert koel.group_by_stream(twice, "k", {"n": "size"}).to_polars().rows() == [("a", 1), ("b", 1)]
-    # Columns that only come along keep their names.
+    # Columns that are neither keys nor aggregated keep their names.
     reader = koel.unique_stream(twice, "k")
     assert reader.column_names == ["k", "x", "x"]
     batch = next(reader)

@@ -83,7 +83,7 @@ def test_any_number_of_threads(expected, threads):
 def test_without_opencl(expected):
     script = "import koel, test_runs; assert len(koel.devices()) == 1; print(test_runs.digest('auto'))"
     assert alone(script, KOEL_OPENCL="off") == expected
-    # No library of OpenCL is asked for by an import, or by the CPU.
+    # Neither an import nor the CPU loads an OpenCL library.
     script = "import koel; koel.unique([1]); assert 'OpenCL' not in open('/proc/self/maps').read(); print('none')"
     assert alone(script) == "none"
 
@@ -91,7 +91,7 @@ def test_without_opencl(expected):
 def test_8_calls_at_once(expected):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: digest(), range(16))) == {expected}
-    # One table, asked by all while one changes it: by so many keys that all threads of the pool answer each call.
+    # All threads query one table while one thread changes it, with enough keys that each call uses all threads of the pool.
     many = np.arange(200_000)
     table = koel.Table(many, many)
     stop = threading.Event()

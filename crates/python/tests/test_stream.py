@@ -1,4 +1,4 @@
-"""Tables that come batch by batch: the rows of pandas, polars and DuckDB, in one order, under every limit."""
+"""Streams of batches: the rows of pandas, polars and DuckDB, in one order, with every limit."""
 
 import datetime
 
@@ -30,7 +30,7 @@ def tables(rows=ROWS):
 
 
 def generated(table, rows=1000):
-    """The same rows by Python code that makes them as they are asked for."""
+    """The same rows, from a Python generator."""
     return pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(max_chunksize=rows)))
 
 

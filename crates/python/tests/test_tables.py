@@ -27,13 +27,13 @@ def integers(dtype, **of):
 def test_a_table_is_a_dict(data, of_keys, of_values):
     keys = data.draw(integers(of_keys, shape=st.integers(0, 60), unique=True))
     values = data.draw(integers(of_values, shape=len(keys)))
-    asked = np.concatenate([data.draw(integers(of_keys, shape=st.integers(0, 30))), keys])
+    queries = np.concatenate([data.draw(integers(of_keys, shape=st.integers(0, 30))), keys])
     table = koel.Table(keys, values)
     expected = dict(zip(keys.tolist(), values.tolist()))
-    found_values, found = table.lookup(asked)
-    assert found.tolist() == [key in expected for key in asked.tolist()]
-    assert found_values.tolist() == [expected.get(key, 0) for key in asked.tolist()]
-    assert table.contains(asked).tolist() == found.tolist()
+    found_values, found = table.lookup(queries)
+    assert found.tolist() == [key in expected for key in queries.tolist()]
+    assert found_values.tolist() == [expected.get(key, 0) for key in queries.tolist()]
+    assert table.contains(queries).tolist() == found.tolist()
     assert (table.key_dtype, table.value_dtype, found_values.dtype) == (kept(of_keys), kept(of_values), kept(of_values))
     assert len(table) == len(expected)
     assert dict(zip(*(column.tolist() for column in table.items()))) == expected
@@ -45,20 +45,20 @@ def test_a_table_is_a_dict(data, of_keys, of_values):
     assert dict(zip(*(column.tolist() for column in table.items()))) == expected
 
 
-@pytest.mark.parametrize("queries", ["int64", "int32", "uint64", "chunks"])
-def test_queries_of_several_pieces(queries):
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint64", "chunks"])
+def test_queries_of_several_pieces(kind):
     rows = 2**22 + 2**21 + 3
-    held = np.arange(0, 2 * rows, 2, dtype="uint32" if queries == "int32" else "uint64" if queries == "uint64" else "int64")
+    held = np.arange(0, 2 * rows, 2, dtype="uint32" if kind == "int32" else "uint64" if kind == "uint64" else "int64")
     table = koel.Table(held, np.arange(rows, dtype="uint32"))
-    asked = np.arange(rows, dtype="int64") * 3 - 100
-    if queries == "chunks":
-        given = pa.chunked_array([asked[:7], asked[7:5_000_000], asked[5_000_000:]])
+    queries = np.arange(rows, dtype="int64") * 3 - 100
+    if kind == "chunks":
+        given = pa.chunked_array([queries[:7], queries[7:5_000_000], queries[5_000_000:]])
     else:
         # What the cast wraps is another key to both.
-        given = asked = asked.astype(queries)
-    is_there = (asked >= 0) & (asked % 2 == 0) & (asked // 2 < rows)
+        given = queries = queries.astype(kind)
+    is_there = (queries >= 0) & (queries % 2 == 0) & (queries // 2 < rows)
     values, found = table.lookup(given)
-    expected = np.where(is_there, asked // 2, 0)
+    expected = np.where(is_there, queries // 2, 0)
     assert np.array_equal(found, is_there) and np.array_equal(np.asarray(values), expected)
     assert np.array_equal(table.contains(given), is_there)
     assert np.array_equal(koel.Set(held).contains(given), is_there)
@@ -124,11 +124,11 @@ def test_a_multi_table_is_a_dict_of_lists(data, of_keys, of_values):
     for key, value in zip(keys.tolist(), values.tolist()):
         expected.setdefault(key, []).append(value)
     table = koel.MultiTable(keys, values)
-    asked = np.arange(12, dtype=of_keys)
-    offsets, found = table.lookup(asked)
+    queries = np.arange(12, dtype=of_keys)
+    offsets, found = table.lookup(queries)
     assert [found[offsets[i] : offsets[i + 1]].tolist() for i in range(12)] == [expected.get(key, []) for key in range(12)]
-    assert table.count(asked).tolist() == [len(expected.get(key, [])) for key in range(12)]
-    assert table.contains(asked).tolist() == [key in expected for key in range(12)]
+    assert table.count(queries).tolist() == [len(expected.get(key, [])) for key in range(12)]
+    assert table.contains(queries).tolist() == [key in expected for key in range(12)]
     assert len(table) == len(keys)
     assert sorted(zip(*(column.tolist() for column in table.items()))) == sorted(zip(keys.tolist(), values.tolist()))
 
@@ -205,24 +205,24 @@ def test_parameters_change_bytes_and_no_answer():
 def test_keys_that_a_dtype_does_not_hold_are_not_there():
     # 0 is what such a key might be taken for, and is there.
     keys = np.arange(5000, dtype="uint32")
-    asked = np.array([-1, 3, 2**40, 2**32])
-    assert koel.Set(keys).contains(asked).tolist() == [False, True, False, False]
-    assert koel.Set(keys).remove(asked) == 1
+    queries = np.array([-1, 3, 2**40, 2**32])
+    assert koel.Set(keys).contains(queries).tolist() == [False, True, False, False]
+    assert koel.Set(keys).remove(queries) == 1
     table = koel.Table(keys, keys + 1)
-    assert [part.tolist() for part in table.lookup(asked)] == [[0, 4, 0, 0], [False, True, False, False]]
-    assert koel.MultiTable(keys, keys).count(asked).tolist() == [0, 1, 0, 0]
-    assert [part.tolist() for part in koel.Index(keys).join(asked, "left")] == [[0, 1, 2, 3], [-1, 3, -1, -1]]
-    assert koel.get_indexer(koel.Index(keys), asked).tolist() == [-1, 3, -1, -1]
+    assert [part.tolist() for part in table.lookup(queries)] == [[0, 4, 0, 0], [False, True, False, False]]
+    assert koel.MultiTable(keys, keys).count(queries).tolist() == [0, 1, 0, 0]
+    assert [part.tolist() for part in koel.Index(keys).join(queries, "left")] == [[0, 1, 2, 3], [-1, 3, -1, -1]]
+    assert koel.get_indexer(koel.Index(keys), queries).tolist() == [-1, 3, -1, -1]
 
 
 def test_arrow_in_arrow_out():
     pa = pytest.importorskip("pyarrow")
-    asked = pa.array([2, 7])
-    found = koel.Table([1, 2], [10, 20]).lookup(asked)
+    queries = pa.array([2, 7])
+    found = koel.Table([1, 2], [10, 20]).lookup(queries)
     assert (found[0].to_pylist(), found[1].tolist()) == ([20, 0], [True, False])
-    assert koel.Set([1, 2]).contains(asked).tolist() == [True, False]
-    assert koel.MultiTable([1, 2], [10, 20]).count(asked).tolist() == [1, 0]
-    assert koel.Index([1, 2]).join(asked, "left")[1].tolist() == [1, -1]
+    assert koel.Set([1, 2]).contains(queries).tolist() == [True, False]
+    assert koel.MultiTable([1, 2], [10, 20]).count(queries).tolist() == [1, 0]
+    assert koel.Index([1, 2]).join(queries, "left")[1].tolist() == [1, -1]
 
 
 def test_empty_columns_keep_their_dtype():
