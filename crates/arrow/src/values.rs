@@ -74,8 +74,8 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
             Some(leaf::Values::U64(values)) => values.clone(),
             _ => collected(leaf, |value| value as u64),
         }),
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => Numbers::F64(match whole(leaf) {
-            Some(leaf::Values::F64(values)) => values.clone(),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Numbers::F64(match &leaf.pieces[..] {
+            [leaf::Piece { values: leaf::Values::F64(values), nulls: None, .. }] => values.clone(),
             _ => doubles(leaf),
         }),
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
@@ -117,12 +117,17 @@ fn collected<V: ArrowNativeType>(leaf: &Leaf, to: impl Fn(i128) -> V + Sync) -> 
     written.into()
 }
 
-/// The values as doubles, with -0 and NaN unchanged.
+/// The values as doubles, with -0 and NaN unchanged; 0 for nulls, whose values would otherwise decide how sums are
+/// computed.
 fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
-    let written = leaf.written(|piece, row, values| match &leaf.pieces[piece].values {
-        leaf::Values::F32(all) => values.iter_mut().zip(&all[row..]).for_each(|(to, &value)| *to = value.into()),
-        leaf::Values::F64(all) => values.copy_from_slice(&all[row..row + values.len()]),
-        _ => (),
+    let written = leaf.written(|piece, row, values| {
+        let piece = &leaf.pieces[piece];
+        match &piece.values {
+            leaf::Values::F32(all) => values.iter_mut().zip(&all[row..]).for_each(|(to, &value)| *to = value.into()),
+            leaf::Values::F64(all) => values.copy_from_slice(&all[row..row + values.len()]),
+            _ => (),
+        }
+        piece.replace_nulls(row, values, 0.0);
     });
     written.into()
 }

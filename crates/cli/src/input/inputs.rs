@@ -42,11 +42,6 @@ impl<'a> Inputs<'a> {
         self.0.iter().any(Input::has_sequences)
     }
 
-    /// Whether one is CSV or TSV, whose numbers are of no type before all of them are read.
-    pub fn is_text(&self) -> bool {
-        self.0.iter().any(|input| input.format.is_text())
-    }
-
     /// The letters of a key, if keys are k-mers of sequences.
     pub fn letters(&self, options: &ReadOptions) -> Option<u32> {
         self.has_sequences().then(|| options.k())

@@ -6,7 +6,6 @@ use koel::table::FileInfo;
 use super::Args;
 use crate::failure::{Failure, Result};
 use crate::input::{Inputs, ReadOptions};
-use crate::number::Type;
 use crate::structure::Types;
 use crate::text;
 
@@ -61,10 +60,6 @@ impl<'a> Queries<'a> {
         }
         let k = k_of(key_type);
         args.output.check_letters(k)?;
-        if args.writes_types() && reading.keys.is_none() && inputs.is_text() {
-            // A column has one type, which must be known before the last query is.
-            reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
-        }
         Ok(Queries { inputs, reading, k })
     }
 }

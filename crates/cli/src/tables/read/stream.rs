@@ -37,7 +37,7 @@ pub(super) struct Part<'a> {
 /// Where batches are read.
 enum Input<'a> {
     Sequence(Batches<'a>),
-    #[cfg(feature = "parquet")]
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only Parquet files have parts"))]
     Parts(std::vec::IntoIter<Part<'a>>),
 }
 
@@ -62,6 +62,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Parts of this schema, in their order.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only Parquet files have parts"))]
     pub(super) fn of_parts(schema: SchemaRef, parts: Vec<Part<'a>>) -> Stream<'a> {
         Stream::from(schema, Input::Parts(parts.into_iter()))
     }
