@@ -14,6 +14,7 @@ use crate::input::{Inputs, Name, Pairs, ReadOptions, Spooled, Want};
 use crate::number::{Numbers, Span, Type};
 
 use super::super::Table;
+use super::csv::typed::Typed;
 use super::stream::Stream;
 use super::{Form, Source};
 
@@ -100,7 +101,7 @@ impl Unnamed {
             }
             Read::File(rows) => Data::File { rows, keys, payload },
         };
-        Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }) })
+        Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }), types: Typed::default() })
     }
 }
 
