@@ -95,7 +95,7 @@ impl Info<'_> {
             "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.info.key_type),
             "types": Types::of(self.info).json(), "pairs": about.pairs, "keys": stats.pairs, "most_values": facts.most_values,
             "slots": stats.slots, "load": about.load, "seed": about.seed,
-            "worn": about.has_tombstones, "tombstones": stats.tombstones,
+            "tombstones": stats.tombstones,
             "restarts": stats.restarts, "digest": facts.digest.to_string(), "file_bytes": file_bytes,
             "image_bytes": stats.bytes, "bytes": about.bytes,
             "ages": from_one(&stats.ages), "greatest_age": facts.audit.greatest_age,
@@ -113,7 +113,7 @@ impl Info<'_> {
         let Facts { about, stats, .. } = facts;
         let with_tombstones = match stats.tombstones {
             0 => String::new(),
-            lost => format!("\nworn      {} lost to removed pairs, until it is compacted", text::counted(lost, "slot")),
+            lost => format!("\nlost      {} to removed pairs, until it is compacted", text::counted(lost, "slot")),
         };
         let values = match about.contents {
             Contents::Multi => {

@@ -214,7 +214,6 @@ pub struct About {
     /// Bytes on its device, and those of the table's image among them.
     pub bytes: u64,
     pub image_bytes: u64,
-    pub has_tombstones: bool,
     /// Pairs outside of an image.
     pub outside: u64,
 }
@@ -244,7 +243,6 @@ impl About {
             restarts: tables.iter().map(|table| table.restarts()).sum(),
             bytes: structure.bytes(),
             image_bytes: sum(|table| 8 * table.plan().words()),
-            has_tombstones: tables.iter().any(|table| table.has_tombstones()),
             outside: sum(|table| table.plan().outside().is_some().into()),
         }
     }
@@ -270,7 +268,6 @@ impl About {
             *sum += of;
         }
         self.restarts += shard.restarts;
-        self.has_tombstones |= shard.has_tombstones;
         self.load = (self.keys as f64 / self.slots as f64).min(1.0);
         self.held = text::counted(self.pairs, self.counted);
     }

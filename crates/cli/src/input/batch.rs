@@ -1,29 +1,28 @@
-//! Rows on their way from readers to whoever wants them, and what goes on from file to file: the numbers of rows and of
-//! letters.
+//! Rows between a reader and a sink, and what continues from file to file: the numbers of rows and of letters.
 
 use super::{Name, Named, Want, letters};
 use crate::failure::Result;
 use crate::number::{Admitted, Number, Numbers, Span, Type};
 
-/// Where the numbers go, 4,096 rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
+/// Receives the numbers, 4,096 rows at a time. Readers are compiled once for all sinks.
 pub trait Sink {
-    /// What is known of the columns; called once, before the first rows.
+    /// The types that are known; called once, before the first rows.
     fn begin(&mut self, _named: Named) -> Result<()> {
         Ok(())
     }
     fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()>;
 }
 
-/// Rows that a sink is handed at once.
+/// Rows of a call of a sink.
 const BATCH: usize = 1 << 12;
 
-/// Rows on their way to a sink, of one file after the other.
+/// Rows that are not in the sink yet, of one file after the other.
 pub(super) struct Batch<'a> {
     keys: Vec<Number>,
     values: Vec<Number>,
-    /// What is known of the columns since the first file.
+    /// The types that are known since the first file.
     named: Option<Named>,
-    /// What keys, and values, may be.
+    /// Which keys and which values are accepted.
     admitted: [Admitted; 2],
     /// Rows of numbers so far.
     pub(super) rows: u64,
@@ -39,7 +38,7 @@ impl<'a> Batch<'a> {
         Batch::with(sink, Vec::with_capacity(BATCH), Vec::with_capacity(BATCH))
     }
 
-    /// The same, if there is memory for it.
+    /// The same; `None` if memory is short.
     pub(super) fn maybe(sink: &'a mut dyn Sink) -> Option<Batch<'a>> {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         keys.try_reserve_exact(BATCH).and_then(|()| values.try_reserve_exact(BATCH)).ok()?;
@@ -51,14 +50,14 @@ impl<'a> Batch<'a> {
         Batch { keys, values, named: None, admitted, rows: 0, letters: 0, records: 0, longest: 0, sink }
     }
 
-    /// Before the first row of each file: what it says of its columns. The first file says it for all.
+    /// The types of a file, before its first row. Those of the first file are those of all.
     pub(super) fn begin(&mut self, file: &Name, named: Named) -> Result<()> {
         let Some(before) = self.named else {
             self.named = Some(named);
             self.admitted = [named.keys, named.values].map(Admitted::new);
             return self.sink.begin(named);
         };
-        // Whole numbers that came already would be taken for bits of doubles.
+        // Earlier whole numbers would be read as the bits of doubles.
         if named.values == Some(Type::F64) && before.values != Some(Type::F64) {
             return Err(file.fail(
                 "its values are floats, and those of the files before it are not: give --values f64, or these files first",
@@ -76,7 +75,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Whether a key may stand beside those that came; if not, why.
+    /// The key, if one type holds it and the earlier ones; otherwise the reason.
     pub(super) fn admit_key(&mut self, key: Number) -> std::result::Result<Number, String> {
         if let Some(key_type) = self.named.and_then(|named| named.kmers) {
             letters::check(key, key_type)?;
@@ -84,7 +83,7 @@ impl<'a> Batch<'a> {
         self.admitted[0].admit(key).map(|()| key)
     }
 
-    /// The same of a value that is a whole number; where values are doubles, it is the nearest.
+    /// The same for a whole number as a value; if values are doubles, the nearest one.
     pub(super) fn admit_value(&mut self, value: Number) -> std::result::Result<Number, String> {
         if self.has_doubles() {
             return Ok(Type::F64.of_whole(value));
@@ -92,7 +91,7 @@ impl<'a> Batch<'a> {
         self.admitted[1].admit(value).map(|()| value)
     }
 
-    /// Whether values are doubles: their bits are handed on.
+    /// Whether values are doubles, which are passed as their bits.
     pub(super) fn has_doubles(&self) -> bool {
         self.named.is_some_and(|named| named.values == Some(Type::F64))
     }
@@ -103,19 +102,19 @@ impl<'a> Batch<'a> {
         self.admit_value(number.into())
     }
 
-    /// What was said of the columns.
+    /// The types that are known.
     pub(super) fn named(&self) -> Named {
         self.named.unwrap_or_default()
     }
 
-    /// Hands on rows that were read apart from those before them. False, and hands on none, if some cannot follow those.
+    /// Appends rows of a piece. Returns false, and appends none, if no type holds them and the earlier ones.
     /// `are_numbered` if values are the numbers of rows.
     pub(super) fn take(&mut self, rows: &Pairs, want: Want, are_numbered: bool) -> Result<bool> {
         let count = rows.keys.len() as u64;
         let mut admitted = self.admitted;
         let all = self.rows + count;
         let values = match want {
-            // Those of keys alone are 0, whatever the type.
+            // Values of keys alone are 0, which every type holds.
             Want::Keys => Span::EMPTY,
             Want::Pairs if are_numbered && all > 1 << u32::BITS => return Ok(false),
             Want::Pairs if are_numbered && count > 0 => Span { least: self.rows.into(), greatest: (all - 1).into() },
@@ -137,7 +136,7 @@ impl<'a> Batch<'a> {
         Ok(true)
     }
 
-    /// Hands on a row whose numbers were admitted.
+    /// Appends a row whose numbers were admitted.
     #[inline]
     pub(super) fn push(&mut self, key: Number, value: Number) -> Result<()> {
         self.rows += 1;
@@ -146,7 +145,7 @@ impl<'a> Batch<'a> {
         if self.keys.len() == BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Hands over what is there.
+    /// Passes the remaining rows to the sink.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.sink.append(&self.keys, &self.values)?;
         self.keys.clear();
@@ -154,7 +153,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Why there is no key, where there are records and none of them has a window of `k` letters.
+    /// The reason why there are no keys, if there are records but no window of `k` letters.
     pub(super) fn no_key(&self, k: u32) -> Option<String> {
         let longest = self.longest;
         (self.records > 0 && longest < k).then(|| {

@@ -1,6 +1,6 @@
-//! Text of whole rows, block by block: what all threads parse at once, and all that is held of a file.
+//! Text of whole rows in blocks, which all threads parse at once. Only one block of a file is in memory.
 //!
-//! Blocks begin small, so that those who wait for the first rows of a pipe need not wait for many.
+//! The first blocks are small, so that the first rows of a pipe are available early.
 
 use std::io::{self, BufRead, Read};
 
@@ -14,19 +14,19 @@ const PIECE: usize = 256 << 10;
 const PIECES: usize = 4;
 const THREADS: usize = 64;
 
-/// Cuts what a reader gives.
+/// Cuts text into blocks.
 pub(super) struct Blocks<R> {
     reader: R,
     delimiter: u8,
     text: Vec<u8>,
-    /// Bytes in front that were handed out.
+    /// Bytes at the start that were returned.
     used: usize,
     /// Bytes that are read for the next block, and the most.
     size: usize,
     most: usize,
     piece: usize,
     is_at_end: bool,
-    /// Nothing of the text has been looked at.
+    /// Whether nothing of the text has been examined.
     may_have_mark: bool,
     error: Option<io::Error>,
 }
@@ -40,7 +40,7 @@ pub(super) enum Block<'a> {
 }
 
 impl<R: BufRead> Blocks<R> {
-    /// Of pieces of so many bytes, where a test says so.
+    /// With pieces of a given size, for tests.
     pub(super) fn new(reader: R, delimiter: u8, piece: Option<usize>) -> Blocks<R> {
         let (piece, first) = piece.map_or((PIECE, HEAD), |piece| (piece.max(1), piece.max(1)));
         let most = first.max(piece * PIECES * rayon::current_num_threads().min(THREADS));
@@ -51,7 +51,7 @@ impl<R: BufRead> Blocks<R> {
     /// The next block; `None` at the end.
     ///
     /// # Errors
-    /// Those of the reader, behind all rows that came before them.
+    /// Those of the reader, after all rows before them.
     pub(super) fn next(&mut self) -> io::Result<Option<Block<'_>>> {
         self.text.drain(..self.used);
         self.used = 0;
@@ -89,7 +89,7 @@ impl<R: BufRead> Blocks<R> {
     /// Reads on.
     fn read(&mut self) {
         let wanted = self.size as u64;
-        // One byte more, which tells that there is no more to be read without asking for memory for it.
+        // One byte more, so that the end is detected without another allocation.
         let buffer = self.text.try_reserve(self.size + 1).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory));
         match buffer.and_then(|()| self.reader.by_ref().take(wanted).read_to_end(&mut self.text)) {
             Ok(read) => self.is_at_end = (read as u64) < wanted,

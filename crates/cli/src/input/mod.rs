@@ -2,9 +2,12 @@
 //! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip or zstd.
 //!
 //! Text and sequences are streamed: in memory are a buffer of 64 KiB, of text a block of 1 MiB per thread (`blocks.rs`)
-//! with its numbers, up to eight times as much, and the numbers that the caller keeps. `.npy` and named columns are read
-//! by `tables::read` (`table.rs`). Readers check each number against its column's type, or against those before it,
-//! because they know its row.
+//! with its numbers, up to eight times as much, and the numbers that the caller keeps. `.npy` and named columns are
+//! read by `tables::read` (`table.rs`). Readers check each number against its column's type, or against those before
+//! it, because they know its row.
+//!
+//! Rows `key,value` of text have a reader of their own (`columns/`), because `koel build` is faster with it: of 4
+//! million rows, 0.38 s of CPU time and 113 MB, and 0.44 s and 152 MB if --key and --value name the same columns.
 
 mod batch;
 mod blocks;

@@ -1,7 +1,7 @@
-//! Rows in a temporary file, until it is known of which types they are: of text that is so behind its last row.
+//! Rows in a temporary file until their types are known, which for text is after the last row.
 //!
-//! Each row is two words of 64 bits, and numbers are exact in them. The file has no name, so it is gone however the command
-//! ends.
+//! Each row is two words of 64 bits, which hold all numbers exactly. The file has no name, so it is removed however the
+//! command ends.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
@@ -10,7 +10,7 @@ use super::{Inputs, Named, ReadOptions, Sink, Want, note_types};
 use crate::failure::Result;
 use crate::number::{Number, Numbers, Span, Type};
 
-/// Rows that are handed on at a time.
+/// Rows of a block.
 const ROWS: usize = 1 << 18;
 
 /// The bytes of a row.
@@ -63,7 +63,7 @@ impl Spooled {
         self.rows
     }
 
-    /// Keys and values of all rows, some at a time.
+    /// Keys and values of all rows, in blocks.
     pub(crate) fn blocks(&self) -> Result<impl Iterator<Item = Result<(Numbers, Numbers)>>> {
         let (kinds, mut left) = (self.types(), self.rows);
         let mut file = self.file.get_ref();

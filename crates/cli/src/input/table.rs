@@ -21,6 +21,7 @@ use crate::number::{Number, Type};
 use crate::options::names;
 use crate::tables::TableReading;
 use crate::tables::read::{Source, wanted};
+use crate::text;
 
 /// Rows whose numbers are in memory at a time: few, so that they stay in a cache.
 const PIECE: usize = 1 << 12;
@@ -150,11 +151,9 @@ impl Names<'_> {
         for at in 0..2 {
             self.whole(at)?;
             if type_of(self.schema.field(at).data_type()).is_some_and(|kind| kind.bits() > u32::BITS) {
-                let advice = match self.is_text {
-                    true => format!(": give --types {}=uint32", self.schema.field(at).name()),
-                    false => String::new(),
-                };
-                return Err(self.refused(at, &format!("two columns make a key where each has 32 bits{advice}")));
+                let column = text::name(self.schema.field(at).name());
+                let advice = format!("two columns make a key where each has 32 bits: give --types {column}=uint32");
+                return Err(self.refused(at, &advice));
             }
         }
         Ok(Some(Type::U64))

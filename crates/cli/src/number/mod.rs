@@ -5,7 +5,7 @@
 //! word      as memory has it, in two's complement: 32 bits or 64           columns.rs
 //! key       as a table has it: the word, of a type with a sign with its top bit turned over, so that keys ascend as their
 //!           numbers do
-//! double    its bits, as if they were those of a u64: values alone can be doubles, and no whole number becomes one unasked
+//! double    its bits as those of a u64: only values can be doubles, and whole numbers become doubles only by --values f64
 //! digits    as text has them                                                digits.rs
 //! ```
 
@@ -19,11 +19,11 @@ use koel::{KeyType, ValueType};
 pub(crate) use columns::reserve;
 pub use columns::{Numbers, Word};
 
-/// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that nobody has to ask of
-/// which type it is.
+/// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that one type holds the
+/// numbers of all columns.
 pub type Number = i128;
 
-/// What the numbers of a column are. `--keys` and `--values` name one.
+/// The type of the numbers of a column. `--keys` and `--values` name one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Type {
     /// 0 to 2^32 - 1
@@ -43,7 +43,7 @@ impl Type {
     /// Those of whole numbers, the narrowest first.
     pub const ALL: [Type; 4] = [Type::U32, Type::I32, Type::U64, Type::I64];
 
-    /// The type of so many bits.
+    /// The type of this number of bits.
     pub fn new(bits: u32, is_signed: bool) -> Type {
         match (bits > u32::BITS, is_signed) {
             (false, false) => Type::U32,
@@ -53,17 +53,17 @@ impl Type {
         }
     }
 
-    /// That of counts and numbers of so many rows.
+    /// The type of counts and numbers of this many rows.
     pub fn of_count(rows: u64) -> Type {
         if rows > u32::MAX.into() { Type::U64 } else { Type::U32 }
     }
 
-    /// What keys of so many bits stand for in a table of this key type.
+    /// The type of keys of this number of bits in a table of this key type.
     pub fn of_keys(key_type: KeyType, bits: u32) -> Type {
         Type::new(bits, key_type == KeyType::Signed)
     }
 
-    /// What values of so many bits stand for.
+    /// The type of values of this number of bits.
     pub fn of_values(value_type: ValueType, bits: u32) -> Type {
         Type::new(bits, value_type == ValueType::Signed)
     }
@@ -123,12 +123,12 @@ impl Type {
         self.number(key.into() ^ self.turned())
     }
 
-    /// A whole number as one of this type, of which it is, or the nearest double.
+    /// The same number, or the nearest double if this is the type of doubles.
     pub fn of_whole(self, number: Number) -> Number {
         if self == Type::F64 { (number as f64).to_bits().into() } else { number }
     }
 
-    /// The narrowest type of all whole numbers of two types, where there is one.
+    /// The narrowest type that holds all whole numbers of two types, if there is one.
     pub fn of_both(self, other: Type) -> Option<Type> {
         self.span().and(other.span()).narrowest()
     }
@@ -163,16 +163,16 @@ impl Span {
         self.least >= least && self.greatest <= greatest
     }
 
-    /// The narrowest type that holds all of them, where there is one.
+    /// The narrowest type that holds all of them, if there is one.
     pub fn narrowest(self) -> Option<Type> {
         Type::ALL.into_iter().find(|&kind| self.fits(kind))
     }
 }
 
-/// What numbers a column has had so far, and whether one more may come.
+/// The numbers of a column so far, and whether another one fits.
 #[derive(Clone, Copy)]
 pub struct Admitted {
-    /// The type that the user or the file says; otherwise one that holds all is found.
+    /// The type given by the user or the file; otherwise one that holds all numbers is found.
     named: Option<Type>,
     span: Span,
 }
@@ -182,10 +182,10 @@ impl Admitted {
         Admitted { named, span: Span::EMPTY }
     }
 
-    /// Takes a number in.
+    /// Adds a number.
     ///
     /// # Errors
-    /// Why it cannot stand beside the others, as a clause.
+    /// The reason why it does not fit, as a clause.
     pub fn admit(&mut self, number: Number) -> Result<(), String> {
         if let Some(named) = self.named {
             let Span { least, greatest } = named.span();
@@ -215,7 +215,7 @@ impl Admitted {
 }
 
 impl Admitted {
-    /// Takes in a whole span of numbers, if it fits beside the others; whether it does.
+    /// Adds a span of numbers if one type holds it and the others. Returns whether it does.
     pub fn admit_span(&mut self, span: Span) -> bool {
         if span == Span::EMPTY {
             return true;

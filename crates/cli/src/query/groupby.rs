@@ -85,10 +85,10 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Options {
-    /// Key columns of a table, comma-separated
+    /// Key columns, separated by commas
     ///
-    /// The file is a table in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type. --agg takes
-    /// FUNCTION:COLUMN,..
+    /// For tables of named columns: Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy. Keys may be of any type, and --agg
+    /// takes FUNCTION:COLUMN,..
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
     by: Option<Vec<names::List<String>>>,
@@ -136,7 +136,9 @@ impl Job<'_> {
         }
         let progress = Progress::line();
         let (devices, source) = self.table.source(&of)?;
-        let is_streamed = self.table.device.are_several() || limited::groupby::pays(self, &of, &devices, &source)?;
+        let is_streamed = self.options.memory.is_given()
+            || self.table.device.are_several()
+            || limited::groupby::pays(self, &of, &devices, &source)?;
         if let Some(limit) = self.options.memory.limit(is_streamed) {
             return limited::groupby::run(self, &of, &devices, &source, &limit, progress);
         }
@@ -267,17 +269,17 @@ fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result<()> {
     Ok(())
 }
 
-/// The error, with what helps on the command line: text can be read as other types.
+/// The error, with what helps on the command line: columns can be read as other types.
 pub(super) fn to_failure(error: Error, is_text: bool) -> Failure {
     match &error {
-        Error::UnsupportedValue { column, .. } if is_text => {
+        Error::UnsupportedValue { column, .. } => {
             let column = text::name(column);
+            let nulls = if is_text { ", with --null-value TEXT for a text that stands for a null" } else { "" };
             Failure::Input(format!(
-                "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64, with --null-value TEXT \
-                 for a text that stands for a null)"
+                "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64{nulls})"
             ))
         }
-        Error::Overflow { column, .. } if is_text => {
+        Error::Overflow { column, .. } => {
             let column = text::name(column);
             Failure::Input(format!("{error} (here by --types {column}=decimal(38,s), or {column}=float64)"))
         }

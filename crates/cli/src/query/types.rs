@@ -59,18 +59,16 @@ pub(super) fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) ->
     })
 }
 
-/// The error, with what helps on the command line: text can be read as other types.
+/// The error, with what helps on the command line: columns can be read as other types.
 pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
-    let sides = [(left_source, left), (right_source, right)];
-    let wider = cast.as_ref().map(|cast| (usize::from(!cast.is_left), &cast.to));
-    // The cast that loses nothing, where it is one of text; or else whichever column is of text.
-    let choices = wider.into_iter().chain([(0, right_type), (1, left_type)]);
-    let read_as = choices.into_iter().find_map(|(side, to)| {
-        let (source, column) = sides[side];
-        kind_of(to)
-            .filter(|_| source.is_text())
-            .map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
+    let sides = [(left_source, left, right_type), (right_source, right, left_type)];
+    // The side whose cast loses nothing; or else one of text, whose type was only detected.
+    let lossless = cast.as_ref().map(|cast| usize::from(!cast.is_left));
+    let side = lossless.or_else(|| sides.iter().position(|(source, ..)| source.is_text()));
+    let read_as = side.and_then(|side| {
+        let (_, column, to) = sides[side];
+        kind_of(to).map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
     });
     match read_as {
         Some((option, rounds)) => Failure::Input(format!(

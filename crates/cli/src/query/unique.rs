@@ -25,9 +25,9 @@ use crate::text;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Options {
-    /// Key columns of a table, comma-separated
+    /// Key columns, separated by commas
     ///
-    /// The file is a table in Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy; columns may be of any type.
+    /// For tables of named columns: Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy. Keys may be of any type.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "key", "skip_nulls"])]
     on: Option<Vec<List<String>>>,
@@ -77,7 +77,10 @@ impl Job<'_> {
         )?;
         let progress = Progress::line();
         let (devices, source) = self.table.source(&[])?;
-        if let Some(limit) = self.options.memory.limit(self.table.device.are_several()) {
+        let is_streamed = self.options.memory.is_given()
+            || self.table.device.are_several()
+            || limited::unique::pays(self, shown, &devices, &source)?;
+        if let Some(limit) = self.options.memory.limit(is_streamed) {
             return limited::unique::run(self, shown, &devices, &source, &limit, progress);
         }
         let Opened { device, table, shape, read_seconds, .. } = self.table.open(devices, &source, shown)?;

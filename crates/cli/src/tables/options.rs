@@ -35,10 +35,12 @@ pub struct TextReading {
     /// The default is a tab in .tsv and .tab files, and if the first line has tabs and no comma; otherwise a comma.
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
-    /// Types of columns of CSV [default: detected]
+    /// Types of columns [default: detected]
     ///
     /// As name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp, timestamp_utc,
-    /// decimal(p,s). The default is a type that fits all rows of the file, or text if float64 would change a number.
+    /// decimal(p,s). The default in CSV is a type that fits all rows of the file, or text if float64 would change a
+    /// number. Columns of other formats are converted; a value that the type does not hold exactly is an error, except
+    /// that float64 rounds. Of two files, the option applies to both.
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
     pub(crate) types: Option<Types>,
     /// Quotes of CSV: double, none [default: double]
@@ -80,18 +82,18 @@ impl TextReading {
 impl TableReading {
     /// Refuses options that mean nothing to any of these files.
     pub(crate) fn check(&self, sources: &[&Source]) -> Result<()> {
-        if let Some(text) = sources.iter().find(|source| source.is_text()) {
-            let named = self.text.types.iter().flat_map(|types| &types.0);
-            let is_there = |name: &str| sources.iter().any(|s| s.is_text() && s.columns().contains(&name));
-            return match named.into_iter().find(|(name, _)| !is_there(name)) {
-                Some((name, _)) => Err(wanted::missing(text.name(), &text.columns(), name)),
-                None => Ok(()),
-            };
+        let Some(first) = sources.first() else { return Ok(()) };
+        let named = self.text.types.iter().flat_map(|types| &types.0);
+        let is_there = |name: &str| sources.iter().any(|source| source.columns().contains(&name));
+        if let Some((name, _)) = named.into_iter().find(|(name, _)| !is_there(name)) {
+            let source = sources.iter().find(|source| source.is_text()).unwrap_or(first);
+            return Err(wanted::missing(source.name(), &source.columns(), name));
         }
-        match (sources.first(), self.header.map(|_| "--header").into_iter().chain(self.text.given()).next()) {
-            (Some(source), Some(option)) => Err(source
-                .name()
-                .fail(format!("{option} is for CSV and TSV, and this is {}: omit it", source.format()))),
+        let of_text = self.text.given().filter(|&option| option != "--types");
+        match self.header.map(|_| "--header").into_iter().chain(of_text).next() {
+            Some(option) if !sources.iter().any(|source| source.is_text()) => {
+                Err(first.name().fail(format!("{option} is for CSV and TSV, and this is {}: omit it", first.format())))
+            }
             _ => Ok(()),
         }
     }

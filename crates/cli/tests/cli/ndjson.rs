@@ -103,3 +103,34 @@ fn errors_name_the_line_and_the_column() {
     }
     folder.refused("unique a.ndjson --device cpu", "no object has a field");
 }
+
+/// NDJSON is processed as it is read, CSV once it is in memory.
+#[test]
+fn rows_are_those_of_csv() {
+    let folder = Folder::new();
+    let city = |i: usize| ["Oslo", "Bern", "Rome"][i * i % 3];
+    let rows = || (0..600_usize).map(|i| (i, city(i), i as f64 / 4.0));
+    folder.file(
+        "t.csv",
+        "i,city,v\n".to_owned() + &rows().map(|(i, c, v)| format!("{i},{c},{v:?}\n")).collect::<String>(),
+    );
+    let object = |(i, c, v): (usize, &str, f64)| format!("{{\"i\": {i}, \"city\": \"{c}\", \"v\": {v:?}}}\n");
+    folder.file("t.ndjson", rows().map(object).collect::<String>());
+    for command in [
+        "unique t.FORMAT --on city --columns city,v,i --counts",
+        "unique t.FORMAT --on city --counts --min-count 300 --ids ascending",
+        "unique t.FORMAT --on city --inverse ids.npy",
+        "groupby t.FORMAT --by city --agg count,sum:v,max:i,last:i",
+        "join t.FORMAT t.FORMAT --on i=i --columns i,city,v_right",
+    ] {
+        let run = |format: &str| folder.ok(&(command.replace("FORMAT", format) + " --device cpu"));
+        let (csv, ndjson) = (run("csv"), run("ndjson"));
+        assert!(csv.lines().count() > 1 && csv == ndjson, "{command}:\n{csv}\n{ndjson}");
+    }
+    // Types are those of the option for both.
+    let typed =
+        |format: &str| folder.ok(&format!("groupby t.{format} --by i --agg max:v --types i=utf8,v=decimal(9,2)"));
+    assert_eq!(typed("csv"), typed("ndjson"));
+    folder
+        .refused("groupby t.ndjson --by city --agg max:v --types v=int64", "column v: `0.25` is not of the type int64");
+}

@@ -96,13 +96,23 @@ fn types_that_do_not_match_are_reported_with_the_option_that_helps() {
     folder.ok("convert whole.csv whole.arrow");
     let of = "left key `k` is Utf8 and right key `k` is Int64: give --types k=";
     folder.refused("join text.csv whole.csv --on k", &format!("{of}utf8"));
-    folder.refused("join text.csv whole.arrow --on k", &format!("{of}int64"));
+    folder.refused("join text.csv whole.arrow --on k", &format!("{of}utf8"));
     folder.file("half.csv", "k,z\n1.5,e\n");
     folder.refused("join whole.csv half.csv --on k", "give --types k=float64 (which rounds whole numbers beyond 2^53)");
     assert_eq!(folder.ok("join text.csv whole.csv --on k --types k=utf8"), "k,x,y\n8,b,d\n");
+    assert_eq!(folder.ok("join text.csv whole.arrow --on k --types k=utf8"), "k,x,y\n8,b,d\n");
     assert_eq!(folder.ok("join text.csv whole.arrow --on k --types k=int64"), "k,x,y\n7,a,c\n8,b,d\n");
     folder.ok("convert text.csv text.arrow");
-    folder.refused("join text.arrow whole.arrow --on k", "cast `k` to Utf8");
+    folder.refused("join text.arrow whole.arrow --on k", "give --types k=utf8");
+    for memory in ["", " --memory 64Mi"] {
+        let join = format!("join text.arrow whole.arrow --on k{memory} --types k=");
+        assert_eq!(folder.ok(&format!("{join}utf8")), "k,x,y\n8,b,d\n");
+        assert_eq!(folder.ok(&format!("{join}int64")), "k,x,y\n7,a,c\n8,b,d\n");
+        folder.refused(&format!("{join}date32"), "` is not of the type date32");
+    }
+    folder.refused("groupby text.arrow --by k --agg sum:x", "(here by --types x=int64");
+    assert_eq!(folder.ok("groupby text.arrow --by x --agg sum:k --types k=int64"), "x,k_sum\na,7\nb,8\n");
+    folder.refused("convert text.arrow - --types y=int64", "there is no column y");
 }
 
 #[test]

@@ -197,7 +197,6 @@ fn info_shows_all_shards() {
         "types",
         "pairs",
         "keys",
-        "worn",
         "tombstones",
         "audit",
         "bytes_per_read",

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use arrow_schema::{Field, SchemaRef};
-use arrow_select::concat::concat_batches;
 use koel::device::Any;
 use koel_arrow::external::{GroupBy, Limit, Of, result_type};
 use koel_arrow::{Error, Function};
@@ -13,7 +12,7 @@ use super::super::Shape;
 use super::super::columns::{schema_of, wanted_columns};
 use super::super::groupby::{AggregateSpec, Job, sum_too_large, to_failure};
 use super::watched::Watched;
-use super::{Stop, keeps_types, place, with_nulls};
+use super::{Stop, place, places, with_nulls};
 use crate::failure::{Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
@@ -33,7 +32,7 @@ pub(in super::super) fn run(
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
     let nulls = stream.schema().fields().len();
-    let (by, mut aggregates) = parts(job, stream.schema())?;
+    let (by, mut aggregates) = (places(stream.schema(), table.by)?, aggregates(job, stream.schema())?);
     // Text without values determines no type, and a sum without numbers is null.
     for (of, requested) in aggregates.iter_mut().zip(job.computed()) {
         let is_summed = matches!(requested.function, Function::Sum | Function::Mean);
@@ -80,44 +79,17 @@ pub(in super::super) fn run(
     Ok(Verdict::Fine)
 }
 
-/// The places of the key columns, and the aggregates of columns by their places.
-fn parts(job: &Job<'_>, schema: &SchemaRef) -> Result<(Vec<usize>, Vec<Of>)> {
-    let by = job.table.by.iter().map(|name| place(schema, name)).collect::<Result<_>>()?;
+/// The aggregates of columns by their places.
+fn aggregates(job: &Job<'_>, schema: &SchemaRef) -> Result<Vec<Of>> {
     let aggregate = |requested: AggregateSpec| {
         let column = requested.column.as_deref().map(|column| place(schema, column)).transpose()?;
         Ok(Of { function: requested.function, column, name: requested.shown() })
     };
-    Ok((by, job.computed().into_iter().map(aggregate).collect::<Result<_>>()?))
+    job.computed().into_iter().map(aggregate).collect()
 }
 
-/// Rows of a sample that shows how many groups there are.
-const SAMPLE: usize = 1 << 16;
-
-/// Whether a table is grouped as it is read, without a limit too: if threads can read parts of it, and its first rows
-/// have few groups. Columns of dictionaries would become their values.
+/// Whether the table is grouped as it is read, without a limit too.
 pub(in super::super) fn pays(job: &Job<'_>, of: &[String], devices: &[Any], source: &Source) -> Result<bool> {
     let columns = wanted_columns(of, job.table.by);
-    if !source.has_parts() || !keeps_types(source, &columns)? {
-        return Ok(false);
-    }
-    let mut stream = source.stream(Some(&columns))?;
-    let (by, aggregates) = parts(job, stream.schema())?;
-    let group_by = GroupBy {
-        devices,
-        by: &by,
-        aggregates: &aggregates,
-        order: job.table.order,
-        nulls: job.options.nulls.keys(),
-        limit: &Limit::new(u64::MAX),
-        watch: &|_| (),
-    };
-    let (mut sample, mut rows) = (Vec::new(), 0);
-    while rows < SAMPLE
-        && let Some(batch) = stream.next().transpose()?
-    {
-        rows += batch.num_rows();
-        sample.push(batch);
-    }
-    let sample = concat_batches(stream.schema(), &sample).map_err(Error::from)?;
-    Ok(rows > 0 && group_by.reduces(&sample)?)
+    super::pays(&job.table, job.options.nulls.keys(), &columns, devices, source, |schema| aggregates(job, schema))
 }

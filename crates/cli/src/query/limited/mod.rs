@@ -17,9 +17,13 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, SchemaRef};
-use koel_arrow::external::{Batches, Limit, Morsel, result_type};
+use arrow_select::concat::concat_batches;
+use koel::device::Any;
+use koel_arrow::NullKeys;
+use koel_arrow::external::{Batches, GroupBy, Limit, Morsel, Of, result_type};
 
 use super::columns::{batch, schema_of};
+use super::keyed::KeyedTable;
 use crate::failure::{Failure, Result};
 use crate::tables::read::Source;
 use crate::tables::read::stream::Stream;
@@ -135,10 +139,47 @@ fn read_as<'a>(
     Batches::of_morsels(schema, stream.parts().map(morsel))
 }
 
+/// Rows of a sample that shows how many groups there are.
+const SAMPLE: usize = 1 << 16;
+
+/// Whether a table is grouped as it is read, without a limit too: if it is as fast as a stream, and its first rows have
+/// few groups. With many groups, rows in memory take less memory and time than groups of morsels. Columns of
+/// dictionaries would become their values.
+fn pays(
+    table: &KeyedTable<'_>,
+    nulls: NullKeys,
+    columns: &[String],
+    devices: &[Any],
+    source: &Source,
+    aggregates: impl FnOnce(&SchemaRef) -> Result<Vec<Of>>,
+) -> Result<bool> {
+    if !source.is_fast_stream() || !keeps_types(source, columns)? {
+        return Ok(false);
+    }
+    let mut stream = source.stream(Some(columns))?;
+    let (by, aggregates) = (places(stream.schema(), table.by)?, aggregates(stream.schema())?);
+    let (limit, order) = (&Limit::new(u64::MAX), table.order);
+    let group_by = GroupBy { devices, by: &by, aggregates: &aggregates, order, nulls, limit, watch: &|_| () };
+    let (mut sample, mut rows) = (Vec::new(), 0);
+    while rows < SAMPLE
+        && let Some(batch) = stream.next().transpose()?
+    {
+        rows += batch.num_rows();
+        sample.push(batch);
+    }
+    let sample = concat_batches(stream.schema(), &sample).map_err(koel_arrow::Error::from)?;
+    Ok(rows > 0 && group_by.reduces(&sample)?)
+}
+
 /// Whether all columns of these names are returned in their own types by what works under a limit.
 fn keeps_types(source: &Source, columns: &[String]) -> Result<bool> {
     let is_plain = |field: &Arc<Field>| result_type(field.data_type()) == *field.data_type();
     Ok(source.schema(Some(columns))?.is_some_and(|schema| schema.fields().iter().all(is_plain)))
+}
+
+/// Where columns of these names are.
+fn places(schema: &SchemaRef, names: &[String]) -> Result<Vec<usize>> {
+    names.iter().map(|name| place(schema, name)).collect()
 }
 
 /// Where a column of this name is.

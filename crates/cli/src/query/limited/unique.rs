@@ -25,7 +25,7 @@ use super::super::Shape;
 use super::super::columns::{batch, schema_of, wanted_columns};
 use super::super::unique::Job;
 use super::watched::Watched;
-use super::{Stop, batches, place};
+use super::{Stop, batches, place, places};
 use crate::failure::{Failure, Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
@@ -45,14 +45,7 @@ pub(in super::super) fn run(
     let shape = Shape::of(source, table.output);
     let start = Instant::now();
     let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new(), limit);
-    let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
-    let first = |name: &String| {
-        let column = Some(place(rows.schema(), name)?);
-        Ok::<_, Failure>(Of { function: Function::First, column, name: name.clone() })
-    };
-    let mut aggregates = shown.iter().map(first).collect::<Result<Vec<_>>>()?;
-    let is_counted = job.counts || job.min_count > 1;
-    aggregates.extend(is_counted.then(|| Of { function: Function::Count, column: None, name: "count".into() }));
+    let (by, aggregates) = (places(rows.schema(), table.by)?, aggregates(job, shown, rows.schema())?);
     let field = |name: &String| {
         let field = rows.schema().field(place(rows.schema(), name)?);
         Ok::<_, Failure>(field.clone().with_data_type(result_type(field.data_type())).with_nullable(true))
@@ -125,6 +118,25 @@ pub(in super::super) fn run(
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+/// The first of each shown column, and the number of rows if it is needed.
+fn aggregates(job: &Job<'_>, shown: &[String], schema: &SchemaRef) -> Result<Vec<Of>> {
+    let first = |name: &String| {
+        let column = Some(place(schema, name)?);
+        Ok::<_, Failure>(Of { function: Function::First, column, name: name.clone() })
+    };
+    let mut aggregates = shown.iter().map(first).collect::<Result<Vec<_>>>()?;
+    let is_counted = job.counts || job.min_count > 1;
+    aggregates.extend(is_counted.then(|| Of { function: Function::Count, column: None, name: "count".into() }));
+    Ok(aggregates)
+}
+
+/// Whether keys are found as the table is read, without a limit too. For --inverse, it would be read twice.
+pub(in super::super) fn pays(job: &Job<'_>, shown: &[String], devices: &[Any], source: &Source) -> Result<bool> {
+    let (columns, nulls) = (wanted_columns(shown, job.table.by), job.options.nulls.keys());
+    let pays = || super::pays(&job.table, nulls, &columns, devices, source, |schema| aggregates(job, shown, schema));
+    Ok(job.inverse.is_none() && pays()?)
 }
 
 fn to_failure(stop: Stop) -> Failure {

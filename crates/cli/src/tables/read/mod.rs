@@ -45,6 +45,7 @@ use crate::input::Name;
 use crate::{memory, progress};
 
 use super::{Table, TableReading};
+use csv::typed::Typed;
 use data::Data;
 use stream::Stream;
 
@@ -55,6 +56,8 @@ const HEAD: usize = 64 << 10;
 pub(crate) struct Source {
     name: Name,
     form: Form,
+    /// The types that columns are read as, unless the form itself reads text as these.
+    types: Typed,
 }
 
 enum Form {
@@ -83,7 +86,7 @@ impl Source {
             return Source::open(path, options);
         }
         let several = several::Several::open(paths, options)?;
-        Ok(Source { name: several.first().name.clone(), form: Form::Several(several) })
+        Ok(Source { name: several.first().name.clone(), form: Form::Several(several), types: Typed::default() })
     }
 
     /// What can be read once.
@@ -123,7 +126,8 @@ impl Source {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Form::Npy(npy::Npy::open(&name, data)?),
             _ => Source::text(&name, data, &head, options)?,
         };
-        Ok(Source { name, form })
+        let types = if let Form::Csv(_) = form { Typed::default() } else { Typed::new(options) };
+        Ok(Source { name, form, types })
     }
 
     #[cfg(feature = "parquet")]
@@ -195,11 +199,13 @@ impl Source {
         matches!(self.form, Form::Npy(_))
     }
 
-    /// Whether threads can read parts of it by themselves.
-    pub(crate) fn has_parts(&self) -> bool {
+    /// Whether reading it as a stream takes no longer than reading it whole: Parquet whose row groups threads read by
+    /// themselves, and NDJSON. A stream of CSV is read twice, because types depend on the last row too.
+    pub(crate) fn is_fast_stream(&self) -> bool {
         match &self.form {
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => parquet.groups() > 1,
+            Form::Ndjson(_) => true,
             _ => false,
         }
     }
@@ -242,7 +248,9 @@ impl Source {
     pub(crate) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
         let schema = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => return parquet.schema_of(&self.name, &self.places(columns)?).map(Some),
+            Form::Parquet(parquet) => {
+                return Ok(Some(self.types.schema(parquet.schema_of(&self.name, &self.places(columns)?)?)));
+            }
             Form::Ipc(ipc) => ipc.schema(),
             Form::Npy(npy) => npy.schema(),
             Form::Ndjson(ndjson) => ndjson.schema(),
@@ -251,7 +259,7 @@ impl Source {
             Form::Several(several) => return several.schema(columns),
         };
         let projected = schema.project(&self.places(columns)?).map_err(|error| self.name.fail(error))?;
-        Ok(Some(projected.into()))
+        Ok(Some(self.types.schema(projected.into())))
     }
 
     /// The places of the columns of these names, or of all.
@@ -272,7 +280,7 @@ impl Source {
     pub(crate) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));
-        match &self.form {
+        let table = match &self.form {
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => parquet.read(&self.name, &places),
             Form::Ipc(ipc) => ipc.read(&self.name, &places),
@@ -281,7 +289,8 @@ impl Source {
             Form::Csv(csv) => csv.read(&self.name, &places),
             Form::Several(several) => several.read(columns),
             Form::Rows(rows) => rows.read(&self.name, &places),
-        }
+        };
+        self.types.table(&self.name, table?)
     }
 
     /// The columns of these names, or all, batch after batch in the order of rows, never held as a whole: what
@@ -300,7 +309,8 @@ impl Source {
             Form::Rows(rows) => return rows.stream(&self.name, &places),
         };
         // Who reads it twice has to find the same.
-        Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))
+        let stream = stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error)));
+        Ok(self.types.stream(&self.name, stream))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::memory;
 use crate::number::{Numbers, Span, Type};
 
 use super::super::Table;
+use super::csv::typed::Typed;
 use super::stream::Stream;
 use super::{Form, Source};
 
@@ -103,7 +104,7 @@ impl Unnamed {
             }
             Read::File(rows) => Data::File { rows, keys, payload },
         };
-        Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }) })
+        Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }), types: Typed::default() })
     }
 }
 

@@ -152,7 +152,7 @@ impl Several {
                 } else if *other.data_type() != DataType::Null && field.data_type() != other.data_type() {
                     return Err(source.name.fail(format!(
                         "column `{}` is of type {}, and in {} of type {}: files that are read as one table need the same \
-                         types: convert one of them",
+                         types: give one to both by --types, or convert one of them",
                         field.name(),
                         other.data_type(),
                         self.first().name.shown(),

@@ -71,6 +71,30 @@ impl<'a> Stream<'a> {
         Stream { schema, input, pieces: Vec::new(), has_failed: false, untyped: Vec::new(), at_end: None }
     }
 
+    /// The same rows, of each batch what `convert` makes of it.
+    pub(super) fn converted(
+        self,
+        schema: SchemaRef,
+        convert: impl Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync + 'a,
+    ) -> Stream<'a> {
+        let convert = Arc::new(convert);
+        let of = move |batches: Batches<'a>| -> Batches<'a> {
+            let convert = Arc::clone(&convert);
+            Box::new(batches.map(move |batch| convert(batch?)))
+        };
+        let input = match self.input {
+            Input::Sequence(batches) => Input::Sequence(of(batches)),
+            Input::Parts(parts) => {
+                let part = |Part { bytes, read }: Part<'a>| {
+                    let of = of.clone();
+                    Part { bytes, read: Box::new(move || of(read())) }
+                };
+                Input::Parts(parts.map(part).collect::<Vec<_>>().into_iter())
+            }
+        };
+        Stream { schema, input, ..self }
+    }
+
     /// With a check after the last batch, and after the last batch of each part.
     pub(super) fn checked(self, at_end: impl Fn() -> Result<()> + Send + Sync + 'a) -> Stream<'a> {
         Stream { at_end: Some(Arc::new(at_end)), ..self }

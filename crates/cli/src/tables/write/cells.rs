@@ -13,15 +13,15 @@ use crate::number::digits;
 use super::super::moments::{write_date, write_moment, write_period, write_time};
 
 /// A column whose cells can be written. Writing to memory does not fail.
-pub(super) trait Cells: Sync {
+pub(in super::super) trait Cells: Sync {
     /// Writes the cell of a row, which is not null.
     fn put(&self, row: usize, out: &mut Vec<u8>);
 }
 
 /// A column, and where it has nulls.
-pub(super) struct Column<'a> {
-    pub(super) cells: Box<dyn Cells + 'a>,
-    pub(super) nulls: Option<NullBuffer>,
+pub(in super::super) struct Column<'a> {
+    pub(in super::super) cells: Box<dyn Cells + 'a>,
+    pub(in super::super) nulls: Option<NullBuffer>,
 }
 
 /// Whether cells of a type can be written as text.
@@ -34,7 +34,7 @@ pub(super) fn is_writable(data_type: &DataType) -> bool {
 }
 
 /// The cells of an array of a type that is writable.
-pub(super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Option<Column<'a>> {
+pub(in super::super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Option<Column<'a>> {
     use DataType::*;
     macro_rules! values {
         ($arrow:ty) => {

@@ -15,7 +15,7 @@
 //! stays.
 
 mod blocks;
-mod cells;
+pub(super) mod cells;
 mod csv;
 mod ipc;
 mod ndjson;

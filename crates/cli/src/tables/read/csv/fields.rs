@@ -63,6 +63,15 @@ impl<'a> Field<'a> {
     }
 }
 
+/// A field as messages show it.
+pub(super) fn shown(field: Field<'_>) -> String {
+    let text = field.text();
+    let text = String::from_utf8_lossy(&text);
+    let short: String = text.chars().take(40).collect();
+    let more = if short.len() < text.len() { ".." } else { "" };
+    format!("`{}{more}`", short.escape_debug())
+}
+
 /// What ended a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {

@@ -5,6 +5,7 @@
 //! piece.rs    a piece: arrays of its columns, of types that fit it
 //! column.rs   fields on their way to an array        fields.rs   where fields end
 //! stream.rs   types first, then pieces in their order, a few at once
+//! typed.rs    columns of other formats as the types of --types
 //! ```
 //!
 //! The type of a column is what all of its fields fit, of the whole file: pieces that fitted a narrower one are read
@@ -19,6 +20,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod text;
+pub(super) mod typed;
 
 pub(super) use stream::Survey;
 

@@ -180,7 +180,7 @@ impl<'a> Pass<'a> {
                     format!(
                         "{} is not of the type {name}: correct it, give the column another of --types, or give --null-value \
                          if it stands for a null",
-                        shown(field)
+                        fields::shown(field)
                     )
                 }
                 Refusal::Length => "the texts of these rows are longer than 2 GiB: leave the column out".into(),
@@ -310,13 +310,4 @@ fn guess(text: &[u8], dialect: Dialect<'_>, width: usize) -> Vec<Seen> {
 
 fn counted(fields: usize) -> String {
     if fields == 1 { "1 field".into() } else { format!("{fields} fields") }
-}
-
-/// A field as messages show it.
-fn shown(field: Field<'_>) -> String {
-    let text = field.text();
-    let text = String::from_utf8_lossy(&text);
-    let short: String = text.chars().take(40).collect();
-    let more = if short.len() < text.len() { ".." } else { "" };
-    format!("`{}{more}`", short.escape_debug())
 }
