@@ -38,6 +38,7 @@ use part::Part;
 use target::Target;
 
 pub use part::remove_parts_then;
+pub use section::open;
 
 pub(crate) use kind::{Container, FileKind, Magic, table_in};
 pub(crate) use lists::{ALIGNED, Lists, ListsHeader, SUM_BYTES};

@@ -22,6 +22,12 @@ impl<'a> Section<'a> {
         Ok(Section { path, file: open(path)?, base: 0, end: None })
     }
 
+    /// A file that is already open.
+    pub(crate) fn of(file: &File, path: &'a Path) -> Result<Section<'a>> {
+        let file = file.try_clone().map_err(|source| Error::Io { path: path.into(), source })?;
+        Ok(Section { path, file, base: 0, end: None })
+    }
+
     /// The error for an invalid file.
     pub(crate) fn bad(&self, reason: impl Into<String>) -> Error {
         Error::BadFile { path: self.path.into(), reason: reason.into() }
@@ -55,7 +61,7 @@ impl<'a> Section<'a> {
 ///
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is not a plain file.
-fn open(path: &Path) -> Result<File> {
+pub fn open(path: &Path) -> Result<File> {
     let io = |source| Error::Io { path: path.into(), source };
     let plain = |metadata: std::fs::Metadata| {
         if metadata.is_file() {

@@ -63,6 +63,14 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         Ok(Self::of(backend, strategy))
     }
 
+    /// The [`JoinIndex`] that this index was created from, or contains; `None` on the CPU otherwise.
+    pub fn as_join_index(&self) -> Option<&JoinIndex<B, K::Rows>> {
+        match &self.strategy {
+            Strategy::Here(_) => None,
+            Strategy::Index(index) => Some(index),
+        }
+    }
+
     fn of(backend: &B, strategy: Strategy<B, K>) -> Self {
         ColumnIndex { backend: backend.clone(), strategy, id: MADE.fetch_add(1, Relaxed) }
     }
@@ -200,6 +208,14 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
                 Ok(rows)
             }
         }
+    }
+}
+
+/// An index that can be saved, or was opened from a file.
+impl<B: Runs<K::Rows>, K: Key> From<JoinIndex<B, K::Rows>> for ColumnIndex<B, K> {
+    fn from(index: JoinIndex<B, K::Rows>) -> Self {
+        let backend = index.backend().clone();
+        Self::of(&backend, Strategy::Index(index))
     }
 }
 

@@ -3,11 +3,13 @@
 //! The file is that of a multivalue table of row numbers, and can be opened as one too. It opens as an index only if
 //! its values are row numbers: each of 0, 1, .. once, those of a key ascending.
 
+use std::fs::File;
 use std::path::Path;
 
 use super::{JoinIndex, NO_ROW};
 use crate::backend::Runs;
 use crate::error::{Error, Result};
+use crate::file::Section;
 use crate::memory;
 use crate::multi::MultiTable;
 use crate::scheme::{Audit, Scheme, Violation};
@@ -86,11 +88,34 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     /// [`Error::Io`]; [`Error::BadFile`] if the file is not a multivalue table of this scheme, is damaged, contradicts
     /// itself, or has values that are not row numbers; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let rows = MultiTable::open(backend, path)?;
+        Ok(Self::open_section(backend, Section::whole(path.as_ref())?)?.0)
+    }
+
+    fn open_section(backend: &B, section: Section<'_>) -> Result<(Self, Digest)> {
+        let path = section.path;
+        let (rows, digest) = MultiTable::open_with_digest(backend, section)?;
         let bad = |violation: Violation| Error::BadFile { path: path.into(), reason: violation.to_string() };
         check_rows(&rows)?.map_err(bad)?;
-        JoinIndex::of_rows(rows)
+        Ok((JoinIndex::of_rows(rows)?, digest))
+    }
+
+    /// Appends the index to a file that has other contents too, at a multiple of 64 bytes. Returns the digest and the
+    /// number of bytes. `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    #[doc(hidden)]
+    pub fn write_to(&self, file: &mut File, path: &Path) -> Result<(Digest, u64)> {
+        self.rows.write_to(file, path)
+    }
+
+    /// Opens the index in these bytes of a file, and returns its digest. `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_in(backend: &B, file: &File, path: &Path, base: u64, bytes: u64) -> Result<(Self, Digest)> {
+        Self::open_section(backend, Section::of(file, path)?.part(base, bytes)?)
     }
 }
 

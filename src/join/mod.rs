@@ -141,6 +141,25 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         }
     }
 
+    /// The first right row with each left key, or [`NO_ROW`].
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, JoinIndex, NO_ROW};
+    /// let index = JoinIndex::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10, 30])?;
+    /// assert_eq!(index.first_rows(&[10, 20, 30])?, [1, NO_ROW, 0]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn first_rows(&self, left: &[S::Key]) -> Result<Vec<u32>> {
+        Error::check_rows("left rows of a join", left.len())?;
+        let backend = self.backend();
+        // A key without a run has the element `NO_ROW`, which follows the right rows.
+        let spans = self.rows.spans(&backend.upload(left)?, Some(self.len() as u32))?;
+        backend.download(&backend.gather(self.rows.values_on(), &spans.starts)?)
+    }
+
     /// The right rows whose keys no left row has.
     fn without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();

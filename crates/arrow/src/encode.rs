@@ -105,16 +105,7 @@ impl Encoder {
     /// The words of left keys, for the right keys of [`fit`](Self::fit). Rows whose keys equal no right key share a
     /// word that no right row has.
     pub(crate) fn encode(&self, left: &Keys, right: &Keys) -> Result<Words> {
-        let mut columns = Vec::new();
-        for (left, right) in left.columns().iter().zip(right.columns()) {
-            if !can_be_equal(left.data_type(), right.data_type()) {
-                columns.extend(nulls_like(left, right.data_type())?);
-                continue;
-            }
-            let scales = scales(right.name(), right.data_type())?;
-            let leaves = leaves(left.name(), left.data_type(), left.chunks())?;
-            columns.extend(leaves.iter().zip(scales).map(|(leaf, scale)| leaf.at_scale(scale)));
-        }
+        let columns = left_leaves(left, right)?;
         match self {
             Encoder::Own(own) => Ok(own.encode(&columns[0])),
             Encoder::Packed(packed) => packed.encode(&columns),
@@ -145,6 +136,21 @@ pub(crate) fn all_leaves(keys: &Keys) -> Result<Vec<Leaf>> {
         all.extend(leaves(column.name(), column.data_type(), column.chunks())?);
     }
     Ok(all)
+}
+
+/// The columns of plain values of left keys, at the scales of the right ones.
+pub(crate) fn left_leaves(left: &Keys, right: &Keys) -> Result<Vec<Leaf>> {
+    let mut columns = Vec::new();
+    for (left, right) in left.columns().iter().zip(right.columns()) {
+        if !can_be_equal(left.data_type(), right.data_type()) {
+            columns.extend(nulls_like(left, right.data_type())?);
+            continue;
+        }
+        let scales = scales(right.name(), right.data_type())?;
+        let leaves = leaves(left.name(), left.data_type(), left.chunks())?;
+        columns.extend(leaves.iter().zip(scales).map(|(leaf, scale)| leaf.at_scale(scale)));
+    }
+    Ok(columns)
 }
 
 /// Words combined from several columns.

@@ -119,6 +119,14 @@ pub enum Error {
         /// The type of sums.
         sum: DataType,
     },
+    /// Different keys with equal hashes, whatever the seed: keys that were chosen to collide.
+    #[error("different keys have equal hashes under the seeds {first} to {last}: give another seed")]
+    HashCollisions {
+        /// The first seed.
+        first: u64,
+        /// The last seed.
+        last: u64,
+    },
     /// What koel reports.
     #[error(transparent)]
     Koel(#[from] koel::Error),

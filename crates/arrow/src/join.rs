@@ -18,6 +18,7 @@ use crate::encode::{Encoder, NullEquality, Width, Words, hash_bits};
 use crate::error::Result;
 use crate::keys::Keys;
 use crate::kind::check_types;
+use crate::prepared::{Hashed, SavedIndex};
 
 /// The rows of a join, by number: each left row with each matching right row, in the order of left rows, then of right
 /// rows; in right and full joins followed by the right rows without a match.
@@ -78,8 +79,15 @@ fn numbers(rows: Vec<u32>, may_miss: bool) -> UInt32Array {
 /// ```
 pub struct RightKeys {
     keys: Keys,
-    encoder: Encoder,
+    coding: Coding,
     pub(crate) index: Index,
+}
+
+/// How left keys become words.
+enum Coding {
+    Dense(Encoder),
+    /// For an index that can be saved.
+    Hashed(Hashed),
 }
 
 pub(crate) enum Index {
@@ -107,7 +115,20 @@ impl RightKeys {
             Words::Narrow(words) => Index::Narrow(ColumnIndex::build(device, words)?),
             Words::Wide(words) => Index::Wide(ColumnIndex::build(device, words)?),
         };
-        Ok(RightKeys { keys: right.clone(), encoder, index })
+        Ok(RightKeys { keys: right.clone(), coding: Coding::Dense(encoder), index })
+    }
+
+    /// An index of hashes ([`PreparedJoin`](crate::PreparedJoin)).
+    pub(crate) fn of_hashes(keys: Keys, hashed: Hashed, index: SavedIndex) -> Self {
+        RightKeys { keys, coding: Coding::Hashed(hashed), index: Index::Wide(index.into()) }
+    }
+
+    /// The index of hashes, if it is one.
+    pub(crate) fn saved(&self) -> Option<&SavedIndex> {
+        match (&self.coding, &self.index) {
+            (Coding::Hashed(_), Index::Wide(index)) => index.as_join_index(),
+            _ => None,
+        }
     }
 
     /// Joins left keys with the right keys.
@@ -163,7 +184,12 @@ impl RightKeys {
     /// The words of left keys, of the width of the index.
     pub(crate) fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
-        Ok(K::of(self.encoder.encode(left, &self.keys)?).expect("the encoder gives both sides words of one width"))
+        let words = match (&self.coding, self.saved()) {
+            (Coding::Dense(encoder), _) => encoder.encode(left, &self.keys)?,
+            (Coding::Hashed(hashed), Some(index)) => hashed.encode(left, &self.keys, index)?,
+            (Coding::Hashed(_), None) => return Err(koel::Error::WrongIndex.into()),
+        };
+        Ok(K::of(words).expect("both sides have words of one width"))
     }
 }
 

@@ -50,6 +50,7 @@
 //! encode.rs, own.rs       plain values as one word per row;  strings.rs, finder.rs: numbers of strings and of words
 //! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys in batches
 //! aggregate.rs, values.rs sums, extremes, means of groups;  partial.rs: aggregates of chunks of rows, merged
+//! prepared/               the right side of joins, which can be saved, mapped and shared
 //! external/               joins and groups under a memory limit
 //! sizes.rs                the memory of rows;  take.rs: gathers rows of columns
 //! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
@@ -79,6 +80,7 @@ mod name;
 mod own;
 mod partial;
 mod plain;
+mod prepared;
 mod probe;
 #[cfg(test)]
 mod scale_tests;
@@ -102,6 +104,7 @@ pub use koel::{IdOrder, JoinKind};
 #[doc(hidden)]
 pub use name::shown_name;
 pub use plain::plain_type;
+pub use prepared::{PreparedJoin, PreparedOptions};
 pub use probe::{FirstKeys, Probe, check_key};
 pub use take::take;
 #[doc(hidden)]

@@ -173,6 +173,7 @@ fn check_joins(device: &Any, left: &[Numbers], right: &[Numbers], columns: [&[Co
             let found = (listed(&lefts), rights.as_ref().map(listed).unwrap_or_default());
             assert_eq!(found, expected, "{what}, {how}, {nulls:?}, {bits} bits");
         }
+        crate::prepared::tests::check(device, &left_keys, &right_keys, nulls, what);
     }
 }
 

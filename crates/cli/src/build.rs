@@ -12,14 +12,19 @@ use koel::{
     AnyScheme, CompactingTable, Cuckoo, CuckooSet, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
     Scheme, Sharded, ShardedBuilder, ShardedMulti, ShardedSet, ValueType,
 };
+use koel_arrow::NullEquality;
 
 use super::failure::{self, Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Spooled, Want};
 use super::number::{Numbers, Type, Word};
+use super::options::names::{self, List};
 use super::options::{self, SomeDevices, TableOptions, ValuesOption};
 use super::progress::Progress;
+use super::query;
 use super::scheme::Described;
 use super::structure::{About, Types, unknown};
+use super::tables::TableReading;
+use super::tables::read::several::matching;
 use super::{files, text};
 
 const EXAMPLES: &str = "\
@@ -72,6 +77,8 @@ Examples:
   koel build counts.tsv --kmer 31 --canonical-kmers -o counts.koel
                         counts written by `koel unique` or another program
   koel build customers.csv -o ids.koel --table compact --ids ascending
+  koel build orders.parquet --key o_orderkey --columns o_orderdate,o_custkey \\
+    -o orders.koel      the right side of joins, for `koel join --with`
   koel build huge.npy -o huge.koel --shards 16 --device gpus
                         or --device opencl:0,opencl:1, or cpu,opencl:0
   xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
@@ -130,6 +137,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Table")]
     #[arg(hide_possible_values = true)]
     duplicates: Option<Duplicates>,
+    /// Build the right side of joins, with these columns
+    ///
+    /// The file contains these columns of a table, and an index of the columns that --key names, which may be any
+    /// number of columns of any types, with duplicates. `koel join --with` reads it.
+    #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "key", help_heading = "Table")]
+    #[arg(conflicts_with_all = [
+        "table", "shards", "memory", "ids", "duplicates", "value", "skip_nulls", "keys", "values", "scheme", "kind",
+        "seed", "load", "capacity", "slots", "functions", "bucket_slots", "hash", "reinsertion", "insertion",
+        "lookup_mode", "reach", "tags", "bits", "height", "iterations", "sequence", "max_ages", "keys_alone", "extent",
+    ])]
+    columns: Option<Vec<List<String>>>,
+    /// With --columns: treat null keys as equal
+    ///
+    /// Without this option, a row with a null in its key does not match any row, as in SQL.
+    #[arg(long, requires = "columns", help_heading = "Table")]
+    nulls_equal: bool,
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
@@ -193,6 +216,9 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    if let Some(columns) = names::all(args.columns.as_ref()) {
+        return prepare(args, &columns);
+    }
     // Options are checked before a large file is read.
     args.check()?;
     let outputs = [("-o", Some(&*args.output))];
@@ -227,6 +253,29 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Rows::Held(Pairs { keys, values }) => job.run(keys, values),
         Rows::Spooled(rows) => job.run_spooled(rows),
     }
+}
+
+/// Builds the right side of joins.
+fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
+    let inputs = matching(&args.inputs)?;
+    let (paths, outputs) = (input::paths(&inputs), [("-o", Some(&*args.output))]);
+    files::check(&paths, &outputs)?;
+    files::check_summary(args.json, &outputs)?;
+    let devices = args.device.open(&paths, false)?;
+    let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+    // --columns requires --key.
+    let key = names::all(args.reading.key.as_ref()).unwrap_or_default();
+    query::prepared::Build {
+        inputs: &inputs,
+        reading: &reading,
+        key: &key,
+        columns,
+        nulls: if args.nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals },
+        output: &args.output,
+        json: args.json,
+        device: &devices[0],
+    }
+    .run()
 }
 
 /// The rows of all inputs.

@@ -1,7 +1,7 @@
 //! `koel join`: the rows of two files whose keys are equal.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use koel::JoinKind;
@@ -56,7 +56,9 @@ Examples:
   koel join left.npy right.npy --rows -o pairs.npy
   koel join orders.parquet lineitem.parquet --on o_orderkey=l_orderkey \\
     -o j.parquet
-  koel join a.csv b.csv --on name,birth --how left --columns name,birth,city";
+  koel join a.csv b.csv --on name,birth --how left --columns name,birth,city
+  koel join lineitem.parquet --with orders.koel --on l_orderkey=o_orderkey \\
+    -o j.parquet            orders.koel: see `koel build --help`";
 
 /// Join two tables, or two files of keys and values
 #[derive(clap::Args)]
@@ -67,7 +69,14 @@ pub(crate) struct Args {
     /// With --on also a pattern in quotes, such as 'orders/*.parquet', whose files are read as one.
     left: PathBuf,
     /// The right side; it is indexed, so give the smaller one
-    right: PathBuf,
+    #[arg(required_unless_present = "with")]
+    right: Option<PathBuf>,
+    /// Join with a file of `koel build --columns`
+    ///
+    /// In place of RIGHT. The file contains its rows and an index of their keys, so that only LEFT is read, in batches.
+    /// Nulls are equal if the file was built with --nulls-equal. Not for --how right and full.
+    #[arg(long, value_name = "FILE", requires = "on", conflicts_with_all = ["right", "memory"])]
+    with: Option<PathBuf>,
     /// inner, left, right, full, semi, anti
     ///
     /// Which rows the result has; see --how below.
@@ -101,10 +110,13 @@ pub(crate) fn former_option(error: &clap::Error) -> Option<String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    if args.left == args.right && args.left.as_os_str() == "-" {
+    if args.left.as_os_str() == "-" && args.right.as_ref() == Some(&args.left) {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
-    let (left, right) = (matching(&[&args.left])?, matching(&[&args.right])?);
+    if let Some(with) = &args.with {
+        return run_with(args, with);
+    }
+    let (left, right) = (matching(&[&args.left])?, matching(args.right.as_slice())?);
     let all = [&left[..], &right].concat();
     let paths = input::paths(&all);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
@@ -127,4 +139,27 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     };
     let Args { how, columns, output, device, .. } = args;
     query::join::Job { left: &left, right: &right, how: *how, on: &on, options: columns, reading, output, device }.run()
+}
+
+/// Joins with a prepared right side.
+fn run_with(args: &Args, with: &Path) -> Result<Verdict> {
+    let left = matching(&[&args.left])?;
+    let all = [&left[..], &[with.into()]].concat();
+    args.output.check_tables(&input::paths(&all), &[])?;
+    let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+    let Args { how, columns, output, device, .. } = args;
+    // --with requires --on.
+    let on = columns.on().unwrap_or_default();
+    let named = Reading::Named(&reading);
+    let job = query::join::Job {
+        left: &left,
+        right: &[],
+        how: *how,
+        on: &on,
+        options: columns,
+        reading: named,
+        output,
+        device,
+    };
+    query::prepared::join(&job, &reading, with)
 }

@@ -24,9 +24,11 @@ const NULL: u64 = 0x6e75_6c6c;
 
 /// How keys are hashed in one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hashing {
-    pub(super) nulls: NullEquality,
+pub(crate) struct Hashing {
+    pub(crate) nulls: NullEquality,
     seed: u64,
+    /// The number of bits of a hash: fewer than 64 only in tests of collisions.
+    bits: u32,
 }
 
 impl Hashing {
@@ -34,7 +36,12 @@ impl Hashing {
     /// it.
     pub(super) fn new(nulls: NullEquality) -> Self {
         // Without randomness, results are the same, but keys can be chosen to collide.
-        Hashing { nulls, seed: koel::random_seed().unwrap_or(0) }
+        Hashing::seeded(nulls, koel::random_seed().unwrap_or(0), hash_bits())
+    }
+
+    /// Uses this seed, so that hashes are the same in every run.
+    pub(crate) fn seeded(nulls: NullEquality, seed: u64, bits: u32) -> Self {
+        Hashing { nulls, seed, bits }
     }
 
     /// The hash of each row's key. `first` is the number of the first row, and `scales` are those of
@@ -44,18 +51,23 @@ impl Hashing {
         for (leaf, &scale) in leaves.iter_mut().zip(scales.unwrap_or_default()) {
             *leaf = leaf.at_scale(scale);
         }
-        let mut hashes = vec![self.seed; keys.len()];
-        for leaf in &leaves {
+        Ok(self.hashes_of(&leaves, keys.len(), first))
+    }
+
+    /// The hash of each row's key in these columns of plain values.
+    pub(crate) fn hashes_of(&self, leaves: &[Leaf], rows: usize, first: u64) -> Vec<u64> {
+        let mut hashes = vec![self.seed; rows];
+        for leaf in leaves {
             self.add(leaf, &mut hashes);
         }
         if self.nulls == NullEquality::NothingEquals {
-            for leaf in &leaves {
+            for leaf in leaves {
                 partition_nulls(leaf, first, &mut hashes);
             }
         }
-        let mask = u64::MAX >> (64 - hash_bits());
+        let mask = u64::MAX >> (64 - self.bits);
         hashes.iter_mut().for_each(|hash| *hash &= mask);
-        Ok(hashes)
+        hashes
     }
 
     /// Mixes in a column, row by row.

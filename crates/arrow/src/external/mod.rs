@@ -34,11 +34,11 @@ mod buffered;
 #[cfg(test)]
 mod device_tests;
 mod devices;
-mod flat;
+pub(crate) mod flat;
 mod fold;
 mod group;
 mod grouping;
-mod hash;
+pub(crate) mod hash;
 mod join;
 mod lengths;
 mod limit;
@@ -323,7 +323,7 @@ impl Side {
 }
 
 /// A batch with this number of rows; it may have no columns.
-fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+pub(crate) fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

@@ -102,8 +102,13 @@ impl Options {
         names::all(self.on.as_ref())
     }
 
-    fn columns(&self) -> Option<Vec<String>> {
+    pub(super) fn columns(&self) -> Option<Vec<String>> {
         names::all(self.columns.as_ref())
+    }
+
+    /// The name of a right column in the result.
+    pub(super) fn name_of_right(&self, name: &str, is_taken: bool) -> String {
+        if is_taken { format!("{name}{}", self.suffix) } else { name.into() }
     }
 
     /// Refuses what means nothing without --on.
@@ -218,8 +223,7 @@ impl Job<'_> {
             if !self.how.has_right() || key.is_some_and(|key| !self.how.keeps_right() || is_either(&key)) {
                 continue;
             }
-            let taken = of_left.contains(name);
-            let shown = if taken { format!("{name}{}", self.options.suffix) } else { name.into() };
+            let shown = self.options.name_of_right(name, of_left.contains(name));
             outs.push(Out { name: shown, from: From::Right(name.into()) });
         }
         outs

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs, isin.rs     a command each: options, then what it does
+//! prepared.rs                                 the right side of joins in a file
 //! keyed.rs                                    what groupby and unique have in common: one table, its keys
 //! columns.rs                                  columns of a file: which are read, as Arrow has them, rows of them by number
 //! types.rs                                    keys of two tables whose types differ
@@ -21,6 +22,7 @@ pub(crate) mod join;
 mod keyed;
 pub(crate) mod limited;
 mod pieces;
+pub(crate) mod prepared;
 mod shape;
 mod types;
 pub(crate) mod unique;

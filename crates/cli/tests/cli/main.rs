@@ -27,6 +27,7 @@ mod memory;
 mod ndjson;
 mod pandas;
 mod peaks;
+mod prepared;
 mod progress;
 mod query;
 mod query_edges;

@@ -177,13 +177,13 @@ fn keeps_types(source: &Source, columns: &[String]) -> Result<bool> {
     Ok(source.schema(Some(columns))?.is_some_and(|schema| schema.fields().iter().all(is_plain)))
 }
 
-/// Where columns of these names are.
+/// The positions of the columns of these names.
 fn places(schema: &SchemaRef, names: &[String]) -> Result<Vec<usize>> {
     names.iter().map(|name| place(schema, name)).collect()
 }
 
-/// Where a column of this name is.
-fn place(schema: &SchemaRef, name: &str) -> Result<usize> {
+/// The position of the column of this name.
+pub(super) fn place(schema: &SchemaRef, name: &str) -> Result<usize> {
     schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
         let there = schema.fields().iter().map(|field| field.name().clone()).collect();
         koel_arrow::Error::MissingColumn { column: name.into(), there }.into()

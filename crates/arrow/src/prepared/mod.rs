@@ -1,0 +1,203 @@
+//! The right side of joins, prepared once: rows and an index of their keys, which can be saved, mapped and shared.
+//!
+//! ```text
+//! build    keep the rows; index hashes of their keys (hashed.rs)
+//! save     rows in blocks of Arrow IPC, then the index, in one file (file.rs)
+//! open     read and check the file, on any device;   open_mapped: rows remain in the file
+//! probe    as RightKeys: hashes of left keys, compared with the first right row that has the same hash
+//! ```
+//!
+//! The file, and so the digest, is a function of the rows, the key columns and the options: it does not depend on
+//! batches, the device or the number of threads.
+
+mod blocks;
+mod file;
+mod hashed;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use koel::{Any, Digest};
+use rayon::prelude::*;
+
+use crate::encode::NullEquality;
+use crate::error::Result;
+use crate::external::batch_of;
+use crate::external::flat::{flattened, result_type};
+use crate::join::RightKeys;
+use crate::keys::{Column, Keys};
+
+use hashed::Parameters;
+pub(crate) use hashed::{Hashed, SavedIndex};
+
+/// How a [`PreparedJoin`] is built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PreparedOptions {
+    /// Whether nulls are equal.
+    pub nulls: NullEquality,
+    /// The seed of the hashes of keys. No result of a join depends on it, but digests do.
+    pub seed: u64,
+}
+
+/// The right side of joins, with an index of its key columns. It can be saved to a file, and shared by threads and
+/// queries in an [`Arc`].
+///
+/// Joins return the rows that [`join`](fn@crate::join) returns, in the same order. Columns have the types of
+/// [`result_type`](crate::external::result_type): dictionaries become their values.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{Int64Array, RecordBatch, StringArray, record_batch};
+/// use koel_arrow::{JoinKind, Keys, PreparedJoin, PreparedOptions};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("cities.koel");
+///
+/// let cities = record_batch!(("city", Int64, [10, 20]), ("name", Utf8, ["Bern", "Oslo"]))?;
+/// let device = koel::auto().backend;
+/// let prepared = PreparedJoin::build(&device, &cities.schema(), vec![cities], &["city"], PreparedOptions::default())?;
+/// let digest = prepared.save(&path)?;
+///
+/// let opened = PreparedJoin::open(&device, &path)?;
+/// assert_eq!(opened.digest()?, digest);
+/// let left = Keys::of_arrays(&[Arc::new(Int64Array::from(vec![20, 30, 10]))])?;
+/// let rows = opened.index().join(&left, JoinKind::Inner)?;
+/// assert_eq!(rows.left.values(), &[0, 2]);
+/// let names = opened.take(&rows.right.expect("right rows"), &[1])?;
+/// assert_eq!(names.column(0).as_ref(), &StringArray::from(vec!["Oslo", "Bern"]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PreparedJoin {
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    /// Which columns are keys.
+    on: Vec<usize>,
+    parameters: Parameters,
+    index: RightKeys,
+    digest: OnceLock<Digest>,
+}
+
+impl PreparedJoin {
+    /// Prepares the rows of batches of one schema, whose key columns have these names.
+    ///
+    /// Cost: a hash of each key, an index of the hashes, and a comparison of each key that is a duplicate. Memory: the
+    /// rows are shared with the batches, except for dictionaries; 8 bytes per row during the build, and the index.
+    ///
+    /// # Errors
+    /// Those of [`Keys::of_batches`] and [`RightKeys::new`];
+    /// [`Error::HashCollisions`](crate::Error::HashCollisions) for keys that were chosen to collide.
+    pub fn build<S: AsRef<str>>(
+        device: &Any,
+        schema: &SchemaRef,
+        batches: Vec<RecordBatch>,
+        on: &[S],
+        options: PreparedOptions,
+    ) -> Result<Self> {
+        Self::with_hashes(device, schema, batches, on, options, u64::BITS)
+    }
+
+    /// As [`build`](Self::build), with hashes of `bits` bits.
+    fn with_hashes<S: AsRef<str>>(
+        device: &Any,
+        schema: &SchemaRef,
+        batches: Vec<RecordBatch>,
+        on: &[S],
+        options: PreparedOptions,
+        bits: u32,
+    ) -> Result<Self> {
+        let on = on.iter().map(|name| place(schema, name.as_ref())).collect::<Result<Vec<_>>>()?;
+        let column = |at: usize| {
+            let field = schema.field(at);
+            let chunks = batches.iter().map(|batch| flattened(batch.column(at))).collect::<Result<_>>()?;
+            Column::of_chunks(field.name(), &result_type(field.data_type()), chunks)
+        };
+        if batches.iter().any(|batch| batch.num_columns() != schema.fields().len()) {
+            let what = "a batch has another number of columns than the schema";
+            return Err(ArrowError::SchemaError(what.into()).into());
+        }
+        let columns = (0..schema.fields().len()).into_par_iter().map(column).collect::<Result<Vec<_>>>()?;
+        let keys = keys_of(&columns, &on)?;
+        let parameters = Parameters { nulls: options.nulls, seed: options.seed, bits };
+        let (hashed, index) = Hashed::build(device, &keys, parameters)?;
+        let fields = schema.fields().iter().map(|field| {
+            let of = result_type(field.data_type());
+            Arc::new(field.as_ref().clone().with_data_type(of))
+        });
+        Ok(PreparedJoin {
+            schema: Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())),
+            columns,
+            on,
+            parameters: hashed.parameters,
+            index: RightKeys::of_hashes(keys, hashed, index),
+            digest: OnceLock::new(),
+        })
+    }
+
+    /// The columns of the rows.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The positions of the key columns in the schema.
+    pub fn on(&self) -> &[usize] {
+        &self.on
+    }
+
+    /// Whether nulls are equal.
+    pub fn nulls(&self) -> NullEquality {
+        self.parameters.nulls
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The index of the keys, for joins with any number of left keys.
+    pub fn index(&self) -> &RightKeys {
+        &self.index
+    }
+
+    /// The columns, for example to [`take`](Column::take) rows of one of them.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Rows of the columns at these positions; null if a number is null.
+    ///
+    /// # Errors
+    /// As [`Column::take`]; [`Error::Arrow`](crate::Error::Arrow) if there is no such column.
+    pub fn take(&self, rows: &UInt32Array, columns: &[usize]) -> Result<RecordBatch> {
+        let schema = self.schema.project(columns)?;
+        let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let taken = columns.par_iter().map(|&at| self.columns[at].take(rows)).collect::<Result<_>>()?;
+        batch_of(&schema, taken, rows.len())
+    }
+}
+
+/// The position of the column of this name.
+fn place(schema: &Schema, name: &str) -> Result<usize> {
+    // For its errors.
+    Column::of_batches(schema, &[], name)?;
+    Ok(schema.index_of(name)?)
+}
+
+/// Key columns among columns.
+fn keys_of(columns: &[Column], on: &[usize]) -> Result<Keys> {
+    Keys::new(on.iter().map(|&at| columns[at].clone()).collect())
+}
+
+impl std::fmt::Debug for PreparedJoin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("PreparedJoin");
+        shown.field("schema", &self.schema).field("on", &self.on).field("rows", &self.len()).finish_non_exhaustive()
+    }
+}

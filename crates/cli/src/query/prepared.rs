@@ -1,0 +1,247 @@
+//! `koel build --columns` and `koel join --with`: the right side of joins in a file, for any number of left sides.
+//!
+//! ```text
+//! build    the key columns and the other ones of a table, and an index of the keys: koel_arrow::PreparedJoin
+//! join     left rows are read, looked up and written batch by batch; the right table is not read again
+//! ```
+//!
+//! Results are those of `koel join` with the table itself. Right and full joins are refused: right rows without a match
+//! are known only after the last left row.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, SchemaRef};
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel_arrow::{Column, Joined, Keys, NullEquality, PreparedJoin, PreparedOptions, check_types, take};
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::columns::{batch, schema_of};
+use super::join::{From, Job, Out};
+use super::limited::place;
+use super::{On, Shape, check_distinct, pieces, wanted_columns};
+use crate::failure::{Failure, Result, Verdict};
+use crate::out;
+use crate::progress::Progress;
+use crate::tables::read::stream::Stream;
+use crate::tables::read::{Source, wanted};
+use crate::tables::write::{Sink, is_text};
+use crate::tables::{Table, TableReading};
+use crate::text;
+
+/// What `koel build --columns` does.
+pub(crate) struct Build<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) reading: &'a TableReading,
+    pub(crate) key: &'a [String],
+    pub(crate) columns: &'a [String],
+    pub(crate) nulls: NullEquality,
+    pub(crate) output: &'a Path,
+    pub(crate) json: bool,
+    pub(crate) device: &'a Any,
+}
+
+impl Build<'_> {
+    pub(crate) fn run(&self) -> Result<Verdict> {
+        let progress = Progress::line();
+        check_distinct("--key", self.key)?;
+        check_distinct("--columns", self.columns)?;
+        let start = Instant::now();
+        let source = Source::open_all(self.inputs, self.reading)?;
+        self.reading.check(&[&source])?;
+        let Table { schema, batches, rows } = source.read(Some(&wanted_columns(self.columns, self.key)))?;
+        let read_seconds = start.elapsed().as_secs_f64();
+        progress.say(format!("indexing {}", text::counted(rows as u64, "row")));
+        let start = Instant::now();
+        let options = PreparedOptions { nulls: self.nulls, ..PreparedOptions::default() };
+        let prepared = PreparedJoin::build(self.device, &schema, batches, self.key, options)?;
+        let build_seconds = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let digest = prepared.save(self.output)?;
+        let save_seconds = start.elapsed().as_secs_f64();
+        drop(progress);
+        if self.json {
+            out::print_json(&json!({
+                "output": self.output.display().to_string(), "rows": rows, "key": self.key,
+                "columns": prepared.schema().fields().iter().map(|field| field.name()).collect::<Vec<_>>(),
+                "digest": digest.to_string(), "device": self.device.info().id,
+                "seconds": { "read": read_seconds, "build": build_seconds, "save": save_seconds },
+            }))?;
+        } else {
+            let counted = [text::counted(rows as u64, "row"), text::counted(schema.fields().len() as u64, "column")];
+            out::summary(&format!("{}: {}\ndigest    {digest}", text::path(self.output), counted.join(" of ")));
+        }
+        Ok(Verdict::Fine)
+    }
+}
+
+/// Joins the left files of a job with the prepared side in a file.
+pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result<Verdict> {
+    if job.how.keeps_right() {
+        return Err(Failure::Input(format!(
+            "--how {} needs the rows of both sides: give the right table in place of --with",
+            job.how.name()
+        )));
+    }
+    let mut devices = job.device.open()?;
+    if devices.len() > 1 {
+        return Err(Failure::Input("--with works on one device: name one by --device".into()));
+    }
+    let device = devices.swap_remove(0);
+    let progress = Progress::line();
+    if let Some(requested) = job.options.columns() {
+        check_distinct("--columns", &requested)?;
+    }
+    let start = Instant::now();
+    let prepared = PreparedJoin::open(&device, with)?;
+    let on = left_keys(&prepared, job.on, with)?;
+    if job.options.nulls.is_given() && prepared.nulls() == NullEquality::NothingEquals {
+        let advice = "give --nulls-equal to `koel build` too, or omit it";
+        return Err(Failure::Input(format!("--nulls-equal: nulls are not equal in {}: {advice}", text::path(with))));
+    }
+    let mut source = Source::open_all(job.left, reading)?;
+    if is_text(job.output.output.as_deref()) {
+        source.keep_text(&on);
+    }
+    reading.check(&[&source])?;
+    check_distinct("--on", &on)?;
+    let there = source.columns();
+    if let Some(name) = on.iter().find(|name| !there.contains(&name.as_str())) {
+        return Err(wanted::missing(source.name(), &there, name));
+    }
+    let outs = job.chosen(outputs(job, &source, &prepared))?;
+    let shown: Vec<String> = outs
+        .iter()
+        .filter_map(|out| match &out.from {
+            From::Left(name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    let stream = source.stream(Some(&wanted_columns(&shown, &on)))?;
+    let open_seconds = start.elapsed().as_secs_f64();
+
+    let start = Instant::now();
+    check_keys(&on, &stream, &prepared)?;
+    let assembly = Assembly::of(&outs, stream.schema(), &prepared)?;
+    let keys = on.iter().map(|name| place(stream.schema(), name)).collect::<Result<Vec<_>>>()?;
+    let shape = Shape::default();
+    let mut sink = Sink::create(job.output.output.as_deref(), &assembly.schema)?;
+    let mut progress = Some(progress).filter(|_| job.output.output.is_some());
+    let mut rows = 0;
+    for left in stream {
+        let left = left?;
+        rows += left.num_rows() as u64;
+        if let Some(progress) = &mut progress {
+            progress.say(format!("{} looked up", text::counted(rows, "row")));
+        }
+        let keys = Keys::new(
+            on.iter().zip(&keys).map(|(name, &at)| Column::new(name, Arc::clone(left.column(at)))).collect(),
+        )?;
+        prepared.index().join_pieces(
+            &keys,
+            job.how,
+            pieces::CHUNK,
+            |_| Ok::<(), Failure>(()),
+            |found| {
+                pieces::write(&mut sink, found.len(), &shape, |range| {
+                    assembly.batch(&left, &found.slice(range.start, range.len()))
+                })
+            },
+        )?;
+    }
+    let total = sink.finish()?;
+    drop(progress);
+    let sides = [(rows, "left row"), (prepared.len() as u64, "prepared row")];
+    let sides = sides.map(|(rows, what)| text::counted(rows, what)).join(" and ");
+    job.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
+        json!({
+            "how": job.how.name(), "left_rows": rows, "right_rows": prepared.len(), "rows": total,
+            "device": device.info().id, "seconds": { "open": open_seconds, "join": start.elapsed().as_secs_f64() },
+        })
+    })?;
+    Ok(Verdict::Fine)
+}
+
+/// The left key columns, in the order of the prepared ones.
+fn left_keys(prepared: &PreparedJoin, on: &[On], with: &Path) -> Result<Vec<String>> {
+    let keys: Vec<&str> = prepared.on().iter().map(|&at| prepared.schema().field(at).name().as_str()).collect();
+    let left_of = |key: &&str| on.iter().find(|on| on.right == *key).map(|on| on.left.clone());
+    match keys.iter().map(left_of).collect::<Option<Vec<_>>>() {
+        Some(left) if on.len() == keys.len() => Ok(left),
+        _ => {
+            let named = keys.iter().map(|key| format!("LEFT={}", text::name(key))).collect::<Vec<_>>().join(",");
+            let path = text::path(with);
+            Err(Failure::Input(format!("the keys of {path} are {}: give --on {named}", wanted::listed(&keys))))
+        }
+    }
+}
+
+/// Checks that the types of keys can be equal, before anything is written. Left columns without a type are nulls.
+fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin) -> Result<()> {
+    let column = |name: &String| {
+        let field = left.schema().field(place(left.schema(), name)?);
+        let of = if left.is_untyped(name) { &DataType::Null } else { field.data_type() };
+        Ok(Column::of_chunks(name, of, Vec::new())?)
+    };
+    let left = Keys::new(on.iter().map(column).collect::<Result<_>>()?)?;
+    let right = prepared.on().iter().map(|&at| prepared.columns()[at].clone()).collect();
+    Ok(check_types(&left, &Keys::new(right)?)?)
+}
+
+/// All columns of the result: the left ones, then the prepared ones without the keys.
+fn outputs(job: &Job<'_>, left: &Source, prepared: &PreparedJoin) -> Vec<Out> {
+    let names = left.columns();
+    let of_left: HashSet<&str> = names.iter().copied().collect();
+    let mut outs: Vec<Out> =
+        names.iter().map(|&name| Out { name: name.into(), from: From::Left(name.into()) }).collect();
+    if job.how.has_right() {
+        let fields = prepared.schema().fields().iter().enumerate().filter(|(at, _)| !prepared.on().contains(at));
+        outs.extend(fields.map(|(_, field)| Out {
+            name: job.options.name_of_right(field.name(), of_left.contains(field.name().as_str())),
+            from: From::Right(field.name().clone()),
+        }));
+    }
+    outs
+}
+
+/// How rows of the result are put together.
+struct Assembly<'a> {
+    prepared: &'a PreparedJoin,
+    /// Whether each column is a left one, and its position on its side.
+    columns: Vec<(bool, usize)>,
+    schema: SchemaRef,
+}
+
+impl<'a> Assembly<'a> {
+    fn of(outs: &[Out], left: &SchemaRef, prepared: &'a PreparedJoin) -> Result<Self> {
+        let column = |out: &Out| {
+            let (is_left, schema, name) = match &out.from {
+                From::Left(name) => (true, left, name),
+                From::Right(name) => (false, prepared.schema(), name),
+                From::Key(_) => return Err(Failure::Input("only right and full joins have keys of both sides".into())),
+            };
+            let at = place(schema, name)?;
+            let field: Field = schema.field(at).clone().with_name(&out.name).with_nullable(true);
+            Ok(((is_left, at), field))
+        };
+        let both = outs.iter().map(column).collect::<Result<Vec<_>>>()?;
+        let (columns, fields) = both.into_iter().unzip();
+        Ok(Assembly { prepared, columns, schema: schema_of(fields) })
+    }
+
+    /// Rows of the result.
+    fn batch(&self, left: &RecordBatch, rows: &Joined) -> koel_arrow::Result<RecordBatch> {
+        let column = |&(is_left, at): &(bool, usize)| match &rows.right {
+            _ if is_left => Ok(take(left.column(at), &rows.left)?),
+            Some(right) => self.prepared.columns()[at].take(right),
+            None => Err(koel::Error::WrongIndex.into()),
+        };
+        let columns = self.columns.par_iter().map(column).collect::<koel_arrow::Result<Vec<_>>>()?;
+        batch(&self.schema, columns, rows.len())
+    }
+}

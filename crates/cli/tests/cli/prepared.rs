@@ -1,0 +1,112 @@
+//! `build --columns` and `join --with`: the right side of joins in a file.
+
+use std::fs;
+
+use crate::folder::{Folder, devices};
+
+const PEOPLE: &str = "name,city,age\nAda,Oslo,30\nMax,,41\nEva,Bern,30\nUwe,Oslo,\n";
+const CITIES: &str = "town,country,age\nBern,CH,1\nOslo,NO,2\nRome,IT,3\nOslo,XX,4\n,none,5\n";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.file("people.csv", PEOPLE);
+    folder.file("cities.csv", CITIES);
+    folder
+}
+
+#[test]
+fn joins_with_a_file_equal_joins_with_the_table() {
+    let folder = folder();
+    for nulls in ["", "--nulls-equal"] {
+        let build = |device: &str, name: &str| {
+            folder.ok(&format!(
+                "build cities.csv --key town --columns country,age -o {name} --device {device} {nulls} -q"
+            ));
+            fs::read(folder.path(name)).expect("a file")
+        };
+        let of_cpu = build("cpu", "cities.koel");
+        for device in devices() {
+            assert!(build(&device, "other.koel") == of_cpu, "{device}");
+            for options in [
+                "",
+                "--how left",
+                "--how semi",
+                "--how anti",
+                "--columns country,name",
+                "--how left --columns age_r,city --suffix _r",
+                "--how left --columns name",
+            ] {
+                let join = |right: &str| {
+                    let found = folder.ok(&format!(
+                        "join people.csv {right} --on city=town {options} {nulls} --device {device} -o joined.csv -q"
+                    ));
+                    assert_eq!(found, "");
+                    fs::read_to_string(folder.path("joined.csv")).expect("a file")
+                };
+                let expected = join("cities.csv");
+                assert!(!expected.is_empty(), "{options}");
+                assert_eq!(join("--with cities.koel"), expected, "{options} {nulls} on {device}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_keys_of_parquet_files_are_joined_batch_by_batch() {
+    let folder = Folder::new();
+    let right = |row: u32| format!("{},k{},{row}\n", row % 300, row % 7);
+    let left = |row: u32| format!("{row},{},k{}\n", row % 400, row % 5);
+    folder.file("right.csv", format!("number,text,value\n{}", (0..2_000).map(right).collect::<String>()));
+    folder.file("left.csv", format!("row,n,t\n{}", (0..90_000).map(left).collect::<String>()));
+    folder.ok("convert left.csv left.parquet -q");
+    folder.ok("build right.csv --key number,text --columns value -o right.koel -q");
+    for left in ["left.parquet", "left.csv"] {
+        // The keys may be named in any order.
+        folder.ok(&format!("join {left} right.csv --on t=text,n=number -o expected.parquet -q"));
+        folder.ok(&format!("join {left} --with right.koel --on t=text,n=number -o found.parquet -q"));
+        let rows = |name: &str| folder.ok(&format!("convert {name} /dev/stdout -q"));
+        let expected = rows("expected.parquet");
+        assert!(expected.lines().count() > 50_000);
+        assert!(rows("found.parquet") == expected, "{left}");
+    }
+    let summary = folder.json("join left.csv --with right.koel --on t=text,n=number -o found.csv --json");
+    assert_eq!([&summary["left_rows"], &summary["right_rows"]], [90_000, 2_000]);
+}
+
+#[test]
+fn summaries_have_the_digest_and_mistakes_have_advice() {
+    let folder = folder();
+    let summary = folder.json("build cities.csv --key town --columns country -o cities.koel --json");
+    assert_eq!(summary["rows"], 5);
+    assert_eq!(summary["columns"].as_array().expect("names").len(), 2);
+    assert_eq!(summary["digest"].as_str().expect("a digest").len(), 64);
+    folder.file("damaged.koel", {
+        let mut bytes = fs::read(folder.path("cities.koel")).expect("a file");
+        bytes[200] ^= 1;
+        bytes
+    });
+    folder.file("pairs.csv", "1,2\n");
+    folder.ok("build pairs.csv -o pairs.koel -q");
+    for (arguments, part) in [
+        ("join people.csv --with cities.koel --on city", "the keys of cities.koel are town: give --on LEFT=town"),
+        ("join people.csv --with cities.koel --on nowhere=town", "nowhere"),
+        ("join people.csv --with cities.koel --on age=town", "left key `age` is Int64 and right key `town` is Utf8"),
+        ("join people.csv --with cities.koel --on city=town --how full", "give the right table in place of --with"),
+        ("join people.csv --with cities.koel --on city=town --nulls-equal", "nulls are not equal in cities.koel"),
+        ("join people.csv --with cities.koel --on city=town --columns nothing", "nothing"),
+        ("join people.csv --with damaged.koel --on city=town", "damaged"),
+        ("join people.csv --with pairs.koel --on city=town", "not the prepared side of a join"),
+        ("join people.csv --with nothing.koel --on city=town", "nothing.koel"),
+        ("join people.csv --with cities.koel", "--on"),
+        ("join people.csv cities.csv --with cities.koel --on city=town", "--with"),
+        ("build cities.csv --columns country -o c.koel", "--key"),
+        ("build cities.csv --key town --columns nothing -o c.koel", "nothing"),
+        ("build cities.csv --key town --columns country --table set -o c.koel", "--table"),
+        ("build cities.csv --key town --columns country --scheme cuckoo -o c.koel", "--scheme"),
+        ("build cities.csv --key town --columns country --max-ages 4 -o c.koel", "--max-ages"),
+        ("build cities.csv --key town --nulls-equal -o c.koel", "--columns"),
+        ("build cities.csv --key town --columns country -o cities.csv", "cities.csv"),
+    ] {
+        folder.refused(arguments, part);
+    }
+}
