@@ -51,6 +51,7 @@
 //! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys in batches
 //! aggregate.rs, values.rs sums, extremes, means of groups;  partial.rs: aggregates of chunks of rows, merged
 //! external/               joins and groups under a memory limit
+//! dedup/                  duplicate texts, equal or similar
 //! sizes.rs                the memory of rows;  take.rs: gathers rows of columns
 //! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
 //! wide.rs                 results that exceed their types: text of more than 2 GiB
@@ -64,6 +65,7 @@ mod aggregate;
 #[cfg(test)]
 mod aggregate_tests;
 mod canonical;
+pub mod dedup;
 #[cfg(test)]
 mod edge_tests;
 mod encode;
