@@ -241,8 +241,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let batch = match args.clusters {
             None => filter.batch(&batch)?,
             Some(_) => {
-                let firsts = filter.firsts(batch.num_rows());
-                let columns = [batch.columns(), &[Arc::new(firsts)]].concat();
+                let kept_rows = filter.kept_rows(batch.num_rows());
+                let columns = [batch.columns(), &[Arc::new(kept_rows)]].concat();
                 RecordBatch::try_new(SchemaRef::clone(&schema), columns).map_err(koel_arrow::Error::from)?
             }
         };

@@ -3,7 +3,7 @@
 //! ```text
 //! pass      each batch -> its units and their numbers; those without text are kept at once
 //! groups    the least number of each distinct text (GroupBy, which spills what exceeds the limit)
-//! firsts    the units are also in a temporary file, and joined with the groups by their texts
+//! kept rows the units are also in a temporary file, and joined with the groups by their texts
 //! ```
 
 use std::borrow::Cow;
@@ -47,10 +47,10 @@ impl Dedup<'_> {
         schema: &SchemaRef,
         at: usize,
         table: impl Iterator<Item = std::result::Result<RecordBatch, E>>,
-        with_firsts: bool,
+        with_kept_rows: bool,
     ) -> std::result::Result<Duplicates, E> {
         let units = self.schema_of_units(plain_type(schema.field(at).data_type()));
-        let spooled = with_firsts.then(|| Spooled::new(&units, self.limit)).transpose()?;
+        let spooled = with_kept_rows.then(|| Spooled::new(&units, self.limit)).transpose()?;
         let pass = RefCell::new(Pass { found: Duplicates::default(), spooled });
         let batches = table.map(|batch| {
             let mut pass = pass.borrow_mut();
@@ -69,19 +69,18 @@ impl Dedup<'_> {
             watch: self.watch,
         };
         let groups_schema = group_by.schema(&units)?;
-        let mut groups = with_firsts.then(|| Spooled::new(&groups_schema, self.limit)).transpose()?;
-        let mut firsts: Vec<u64> = Vec::new();
+        let mut groups = with_kept_rows.then(|| Spooled::new(&groups_schema, self.limit)).transpose()?;
         let grouped = group_by.run(Batches::new(Arc::clone(&units), batches), |batch| {
-            firsts.extend(batch.column(1).as_primitive::<UInt64Type>().values());
             let mut pass = pass.borrow_mut();
-            firsts.drain(..).for_each(|first| pass.found.keep(first));
+            let kept_rows = batch.column(1).as_primitive::<UInt64Type>().values();
+            kept_rows.iter().for_each(|&first| pass.found.keep(first));
             groups.as_mut().map_or(Ok(()), |groups| Ok(groups.push(&batch)?))
         })?;
         let Pass { mut found, spooled } = pass.into_inner();
         found.duplicates = found.units - found.kept.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         found.spilled = grouped.spilled;
         if let (Some(units), Some(groups)) = (spooled, groups) {
-            found.firsts = Some(self.firsts(&found, &units, &groups)?);
+            found.kept_rows = Some(self.kept_rows(&found, &units, &groups)?);
         }
         Ok(found)
     }
@@ -129,14 +128,14 @@ impl Dedup<'_> {
     }
 
     /// For each row, the first with its text.
-    fn firsts(&self, found: &Duplicates, units: &Spooled, groups: &Spooled) -> Result<Vec<u32>> {
+    fn kept_rows(&self, found: &Duplicates, units: &Spooled, groups: &Spooled) -> Result<Vec<u32>> {
         let most = u64::from(u32::MAX) - 1;
         if found.rows > most {
             let what = "rows of a table with clusters (deduplicate it in parts)";
             return Err(koel::Error::TooLarge { what, requested: found.rows, most }.into());
         }
         let rows: Range<u32> = 0..found.rows as u32;
-        let mut firsts: Vec<u32> = rows.collect();
+        let mut kept_rows: Vec<u32> = rows.collect();
         let join = Join {
             devices: self.devices,
             on: &[(TEXT, TEXT)],
@@ -148,10 +147,10 @@ impl Dedup<'_> {
         };
         join.run(units.batches::<Error>(), groups.batches(), |pairs| {
             let [rows, first] = [0, 1].map(|column| pairs.column(column).as_primitive::<UInt64Type>().values());
-            rows.iter().zip(first).for_each(|(&row, &first)| firsts[row as usize] = first as u32);
+            rows.iter().zip(first).for_each(|(&row, &first)| kept_rows[row as usize] = first as u32);
             Ok(())
         })?;
-        Ok(firsts)
+        Ok(kept_rows)
     }
 }
 

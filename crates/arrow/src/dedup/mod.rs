@@ -1,7 +1,7 @@
 //! Duplicate texts of a column: equal ones, by document, paragraph or line, and similar ones.
 //!
-//! The table is read twice. The first pass finds the duplicates, and keeps no text unless the memory limit has space for
-//! it; the second pass removes them:
+//! The table is read twice. The first pass finds the duplicates, and keeps no text that exceeds the memory limit; the
+//! second pass removes them:
 //!
 //! ```text
 //! find     exact    units of text, numbered -> GroupBy -> the least number of each distinct text      (exact.rs, units.rs)
@@ -66,7 +66,7 @@ use text::Texts;
 ///     watch: &|_| (),
 /// };
 /// let found = dedup.find(&table.schema(), [Ok::<_, Error>(table.clone())], true)?;
-/// assert_eq!(found.firsts(), Some(&[0, 1, 0][..]));
+/// assert_eq!(found.kept_rows(), Some(&[0, 1, 0][..]));
 /// assert_eq!(dedup.filter(&found).batch(&table)?, table.slice(0, 2));
 /// # Ok::<(), Error>(())
 /// ```
@@ -100,14 +100,14 @@ pub struct Duplicates {
     /// Bytes written to temporary files.
     pub spilled: u64,
     kept: Vec<u64>,
-    firsts: Option<Vec<u32>>,
+    kept_rows: Option<Vec<u32>>,
 }
 
 impl Duplicates {
     /// For each row, the row that is kept in its place: the first of its duplicates, or the row itself. `None` if
     /// [`Dedup::find`] did not compute them.
-    pub fn firsts(&self) -> Option<&[u32]> {
-        self.firsts.as_deref()
+    pub fn kept_rows(&self) -> Option<&[u32]> {
+        self.kept_rows.as_deref()
     }
 
     /// Whether a unit is kept.
@@ -125,29 +125,29 @@ impl Duplicates {
 }
 
 impl Dedup<'_> {
-    /// Finds the duplicates of a table with this schema. `with_firsts` also computes [`Duplicates::firsts`], for
+    /// Finds the duplicates of a table with this schema. `with_kept_rows` also computes [`Duplicates::kept_rows`], for
     /// documents: of equal ones, their text is then in a temporary file meanwhile.
     ///
     /// Null is not a text: such rows are kept. So are lines and paragraphs without any text.
     ///
-    /// Memory beyond the limit's share of batches: a bit per unit; with `with_firsts` 4 bytes per row; for similar
+    /// Memory beyond the limit's share of batches: a bit per unit; with `with_kept_rows` 4 bytes per row; for similar
     /// documents about 64 bytes per row, and their signatures in a temporary file if they do not fit.
     ///
     /// # Errors
     /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`], [`Error::UnsupportedValue`] for a column that is not text,
-    /// [`koel::Error::InvalidParameter`], [`koel::Error::TooLarge`] for 2^32 - 1 or more rows whose firsts or similar
-    /// documents are requested, [`Error::LimitTooSmall`], those of [`GroupBy::run`](crate::external::GroupBy::run), and
-    /// those of the table.
+    /// [`koel::Error::InvalidParameter`], [`koel::Error::TooLarge`] for 2^32 - 1 or more rows if similar documents or
+    /// the kept rows are requested, [`Error::LimitTooSmall`], those of
+    /// [`GroupBy::run`](crate::external::GroupBy::run), and those of the table.
     pub fn find<E: From<Error> + Send>(
         &self,
         schema: &SchemaRef,
         table: impl IntoIterator<Item = std::result::Result<RecordBatch, E>>,
-        with_firsts: bool,
+        with_kept_rows: bool,
     ) -> std::result::Result<Duplicates, E> {
         let at = self.place(schema)?;
-        self.check(with_firsts)?;
+        self.check(with_kept_rows)?;
         match self.near {
-            None => self.exact(schema, at, table.into_iter(), with_firsts),
+            None => self.exact(schema, at, table.into_iter(), with_kept_rows),
             Some(near) => self.similar(&near, at, table.into_iter()),
         }
     }
@@ -192,7 +192,7 @@ impl Dedup<'_> {
         }
     }
 
-    fn check(&self, with_firsts: bool) -> Result<()> {
+    fn check(&self, with_kept_rows: bool) -> Result<()> {
         let wrong = |what, advice| koel::Error::InvalidParameter { what, given: self.unit.name().into(), advice };
         if let Some(near) = &self.near {
             near.check()?;
@@ -200,7 +200,7 @@ impl Dedup<'_> {
         if self.unit != Unit::Document && self.near.is_some() {
             return Err(wrong("the unit of near-duplicates", "near-duplicates are found by document").into());
         }
-        if self.unit != Unit::Document && with_firsts {
+        if self.unit != Unit::Document && with_kept_rows {
             return Err(wrong("the unit of clusters", "clusters are of documents").into());
         }
         Ok(())
@@ -238,22 +238,37 @@ impl Filter<'_> {
                 let kept = BooleanBuffer::collect_bool(batch.num_rows(), |row| self.found.is_kept(first + row as u64));
                 Ok(filter_record_batch(batch, &BooleanArray::new(kept, None))?)
             }
-            _ => self.shortened(batch),
+            _ => {
+                let (texts, left) = self.shortened(batch)?;
+                let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+                columns[self.dedup.place(&batch.schema())?] = texts;
+                let rows = RecordBatch::try_new(self.dedup.schema(&batch.schema())?, columns)?;
+                Ok(filter_record_batch(&rows, &left)?)
+            }
         }
     }
 
     /// The rows that are kept in place of the next `rows` rows.
-    pub fn firsts(&mut self, rows: usize) -> UInt32Array {
-        let all = self.found.firsts().unwrap_or_default();
+    pub fn kept_rows(&mut self, rows: usize) -> UInt32Array {
+        let all = self.found.kept_rows().unwrap_or_default();
         let start = (self.next as usize).min(all.len());
         self.next += rows as u64;
         all[start..(start + rows).min(all.len())].to_vec().into()
     }
 
-    /// The rows of a batch with shorter texts.
-    fn shortened(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let (unit, at) = (self.dedup.unit, self.dedup.place(&batch.schema())?);
-        let column = Texts::of(batch.column(at))?;
+    /// The texts of the next batch without duplicates: as in [`batch`](Self::batch), but a text of which nothing is
+    /// left is empty, and its row is kept.
+    ///
+    /// # Errors
+    /// As [`Dedup::find`].
+    pub fn texts(&mut self, batch: &RecordBatch) -> Result<ArrayRef> {
+        Ok(self.shortened(batch)?.0)
+    }
+
+    /// The texts of a batch without duplicates, and whether anything is left of each.
+    fn shortened(&mut self, batch: &RecordBatch) -> Result<(ArrayRef, BooleanArray)> {
+        let unit = self.dedup.unit;
+        let column = Texts::of(batch.column(self.dedup.place(&batch.schema())?))?;
         let texts = column.rows();
         let counts: Vec<u64> =
             texts.par_iter().map(|text| text.map_or(0, |text| unit.split(text).count() as u64)).collect();
@@ -272,9 +287,6 @@ impl Filter<'_> {
             _ => true,
         };
         let left = BooleanArray::new(BooleanBuffer::collect_bool(texts.len(), is_left), None);
-        let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
-        columns[at] = column.like(&shorter);
-        let rows = RecordBatch::try_new(self.dedup.schema(&batch.schema())?, columns)?;
-        Ok(filter_record_batch(&rows, &left)?)
+        Ok((column.like(&shorter), left))
     }
 }

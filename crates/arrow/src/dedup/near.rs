@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::group::{NullKeys, factorize};
 use crate::keys::Keys;
 
-/// The most rows of a group of one band with which others are compared. It bounds the work on groups of rows that share a
-/// band, but are not similar.
+/// The most rows of a group of one band with which others are compared. It bounds the work on groups of rows that share
+/// a band, but are not similar.
 const LEADERS: usize = 64;
 /// Rows that a task sketches: a signature each, in one allocation.
 const ROWS: usize = 1 << 8;
@@ -107,17 +107,17 @@ impl Dedup<'_> {
                 .collect();
             clusters.unite_similar(pairs, signatures, near.least_equal())?;
         }
-        let firsts = clusters.firsts();
-        let rows = firsts.len() as u64;
+        let kept_rows = clusters.kept_rows();
+        let rows = kept_rows.len() as u64;
         let mut found = Duplicates { rows, units: rows, spilled: signatures.bytes(), ..Duplicates::default() };
-        for (row, &first) in (0..).zip(&firsts) {
+        for (row, &first) in (0..).zip(&kept_rows) {
             if row == first {
                 found.keep(row.into());
             } else {
                 found.duplicates += 1;
             }
         }
-        found.firsts = Some(firsts);
+        found.kept_rows = Some(kept_rows);
         Ok(found)
     }
 }
@@ -141,12 +141,22 @@ impl Clusters {
     }
 
     fn unite(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.first(a), self.first(b));
+        let [a, b] = [a, b].map(|row| self.halved(row));
         self.parents[a.max(b) as usize] = a.min(b);
     }
 
-    /// Unites rows with similar ones of their groups. Pairs are the first row of a group and another one, in the order of
-    /// the latter.
+    /// As [`first`](Self::first), and halves the path of the row, so that paths do not become long.
+    fn halved(&mut self, mut row: u32) -> u32 {
+        while self.parents[row as usize] != row {
+            let parent = self.parents[self.parents[row as usize] as usize];
+            self.parents[row as usize] = parent;
+            row = parent;
+        }
+        row
+    }
+
+    /// Unites rows with similar ones of their groups. A pair is the first row of a group and another one; pairs are in
+    /// the order of the latter.
     fn unite_similar(&mut self, mut pairs: Vec<(u32, u32)>, signatures: &Signatures, least: usize) -> Result<()> {
         for _ in 0..LEADERS {
             if pairs.is_empty() {
@@ -182,7 +192,7 @@ impl Clusters {
         }
     }
 
-    fn firsts(mut self) -> Vec<u32> {
+    fn kept_rows(mut self) -> Vec<u32> {
         self.shorten();
         self.parents
     }
@@ -198,6 +208,6 @@ mod tests {
         for (a, b) in [(4, 5), (3, 4), (1, 5), (2, 2)] {
             clusters.unite(a, b);
         }
-        assert_eq!(clusters.firsts(), [0, 1, 2, 1, 1, 1]);
+        assert_eq!(clusters.kept_rows(), [0, 1, 2, 1, 1, 1]);
     }
 }

@@ -1,8 +1,8 @@
 //! The parameters of near-duplicates.
 //!
-//! Two documents are candidates if all words of one band of their signatures are equal. With bands of r words, documents
-//! of similarity s share one of b bands with the probability 1 - (1 - s^r)^b. By default, b and r minimise the mean of the
-//! areas of false positives (below the threshold) and false negatives (above it), as in datasketch and in text-dedup.
+//! Two documents are candidates if all words of one band of their signatures are equal. With bands of r words,
+//! documents of similarity s share one of b bands with the probability 1 - (1 - s^r)^b. By default, b and r minimise
+//! the mean of the areas of false positives (below the threshold) and false negatives (above it), as in datasketch.
 
 use crate::error::Result;
 

@@ -3,15 +3,15 @@
 //! ```text
 //! word       a run of characters without white space      -> 64-bit hash (XXH3, with the seed)
 //! shingle    n words in sequence, or all of a shorter text -> 64-bit hash of the hashes of its words
-//! round t    hashes each shingle to a word of the signature and to a value; words that earlier rounds have written keep
-//!            theirs, others keep the least value
+//! round t    hashes each shingle to a word of the signature and to a value; words that earlier rounds have written
+//!            keep theirs, others keep the least value
 //! rounds     repeat until all words are written; round k + i writes word i from all shingles
 //! ```
 //!
-//! This is the fast similarity sketching of Dahlgaard, Knudsen and Thorup (FOCS 2017). The estimate is unbiased, as that
-//! of MinHash with k permutations, and its variance is not larger, but a document of m shingles costs O(m + k log k)
-//! hashes and not O(m k): most documents need one or two rounds. All arithmetic is on integers, so a signature is a
-//! function of the text, the parameters and the seed.
+//! This is the fast similarity sketching of Dahlgaard, Knudsen and Thorup (FOCS 2017). The estimate is unbiased and
+//! about as accurate as that of MinHash with k permutations, but a document of m shingles costs O(m + k log k) hashes
+//! and not O(m k). All arithmetic is on integers, so a signature is a function of the text, the parameters and the
+//! seed.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

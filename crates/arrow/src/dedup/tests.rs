@@ -62,8 +62,9 @@ fn batches(texts: &[Option<&str>], rows: usize) -> Vec<RecordBatch> {
 }
 
 /// What is found and what is left: ids and texts.
-fn run(dedup: &Dedup<'_>, table: &[RecordBatch], with_firsts: bool) -> (Duplicates, Vec<(i64, Option<String>)>) {
-    let found = dedup.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_firsts).expect("text");
+fn run(dedup: &Dedup<'_>, table: &[RecordBatch], with_kept_rows: bool) -> (Duplicates, Vec<(i64, Option<String>)>) {
+    let found =
+        dedup.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_kept_rows).expect("text");
     let mut filter = dedup.filter(&found);
     let mut left = Vec::new();
     for batch in table {
@@ -98,21 +99,22 @@ fn planted_duplicates_are_found() {
     for (bands, least) in [(None, 0.9), (Some(20), 0.98)] {
         let near = Some(Near { bands, ..Near::default() });
         let (found, _) = run(&Dedup { near, ..dedup(&devices, &limit, Unit::Document) }, &batches(&rows, 100), true);
-        let firsts = found.firsts().expect("requested");
+        let kept_rows = found.kept_rows().expect("requested");
         let (mut similar, mut united) = (0, 0);
         for a in 0..texts.len() {
             for b in 0..a {
                 if originals[a] == originals[b] && jaccard(a, b) >= 0.85 {
                     similar += 1;
-                    united += usize::from(firsts[a] == firsts[b]);
+                    united += usize::from(kept_rows[a] == kept_rows[b]);
                 }
-                if firsts[a] == firsts[b] {
+                if kept_rows[a] == kept_rows[b] {
                     assert_eq!(originals[a], originals[b], "{a} {b}");
                 }
             }
             // Each row of a cluster is similar to another one of it, up to four standard deviations of the estimate.
-            if firsts[a] != a as u32 {
-                let nearest = (0..texts.len()).filter(|&b| b != a && firsts[b] == firsts[a]).map(|b| jaccard(a, b));
+            if kept_rows[a] != a as u32 {
+                let nearest =
+                    (0..texts.len()).filter(|&b| b != a && kept_rows[b] == kept_rows[a]).map(|b| jaccard(a, b));
                 assert!(nearest.fold(0.0, f64::max) > 0.8 - 4.0 * (0.8_f64 * 0.2 / 128.0).sqrt(), "{a}");
             }
         }
@@ -155,14 +157,14 @@ fn results_do_not_depend_on_threads_limits_or_batches() {
         }
         if base.near.is_none() {
             let (mut found, rows) = run(&base, &batches(&rows, 50), false);
-            found.firsts = expected.firsts.clone();
+            found.kept_rows = expected.kept_rows.clone();
             assert!((found, rows) == (expected, left));
         }
     }
 }
 
 #[test]
-fn firsts_are_those_of_a_map() {
+fn kept_rows_are_those_of_a_map() {
     let texts = ["a", "B", "", "b", "a", "A "].map(Some);
     let rows = [&texts[..], &[None], &texts[..3], &[None]].concat();
     let (devices, limit) = ([Any::Cpu(Cpu::new())], Limit::new(u64::MAX));
@@ -174,7 +176,7 @@ fn firsts_are_those_of_a_map() {
             .zip(&rows)
             .map(|(row, text)| text.map_or(row, |text| *seen.entry(normalize.apply(text).into_owned()).or_insert(row)))
             .collect();
-        assert_eq!(found.firsts(), Some(&expected[..]));
+        assert_eq!(found.kept_rows(), Some(&expected[..]));
         let kept = (0..).zip(&expected).filter(|(row, first)| row == *first);
         let kept: Vec<_> =
             kept.map(|(row, _): (u32, _)| (i64::from(row), rows[row as usize].map(String::from))).collect();
@@ -227,6 +229,13 @@ fn lines_and_paragraphs_are_removed_from_documents() {
                 run(&Dedup { normalize, ..dedup(&devices, &limit, unit) }, &batches(&rows, size), false);
             assert_eq!((found.rows, found.duplicates), (6, duplicates), "{unit:?}");
             assert_eq!(left, expected, "{unit:?}");
+            // Without the rows, texts of which nothing is left are empty.
+            let (dedup, table) = (Dedup { normalize, ..dedup(&devices, &limit, unit) }, batches(&rows, rows.len()));
+            let found = dedup.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), false).expect("text");
+            let texts = dedup.filter(&found).texts(&table[0]).expect("the same table");
+            let texts = (0..).zip(texts.as_string::<i32>().iter().map(|text| text.map(String::from)));
+            let (empty, others): (Vec<_>, Vec<_>) = texts.partition(|(id, _)| *id == 4);
+            assert_eq!((empty, others), (vec![(4, Some(String::new()))], left));
         }
     }
 }
@@ -259,7 +268,7 @@ fn errors_name_what_is_wrong() {
     let table = batches(&[Some("a"), Some("b")], 2);
     let near = Some(Near::default());
     let base = dedup(&devices, &wide, Unit::Document);
-    for (wrong, with_firsts, part) in [
+    for (wrong, with_kept_rows, part) in [
         (Dedup { column: "body", ..base }, false, "there is no column `body`"),
         (Dedup { column: "id", ..base }, false, "Int64"),
         (Dedup { unit: Unit::Line, near, ..base }, false, "near-duplicates are found by document"),
@@ -268,7 +277,7 @@ fn errors_name_what_is_wrong() {
         (Dedup { near, devices: &[], ..base }, false, "at least one device"),
         (Dedup { near: Some(Near { ngram: 0, ..Near::default() }), ..base }, false, "n-gram"),
     ] {
-        let found = wrong.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_firsts);
+        let found = wrong.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_kept_rows);
         assert!(found.as_ref().is_err_and(|error| error.to_string().contains(part)), "{part}: {found:?}");
     }
 }

@@ -64,7 +64,7 @@ fn paragraph_end(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn split<'a>(unit: Unit, text: &'a str) -> Vec<(&'a str, &'a str)> {
+    fn split(unit: Unit, text: &str) -> Vec<(&str, &str)> {
         unit.split(text).map(|piece| (piece.whole, piece.text)).collect()
     }
 
