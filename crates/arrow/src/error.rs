@@ -127,6 +127,19 @@ pub enum Error {
         /// The last seed.
         last: u64,
     },
+    /// A memory limit that is too small to find similar documents.
+    #[error(
+        "similar documents among {rows} or more need {needed} bytes, and the memory limit leaves {limit}: raise it, or \
+         deduplicate fewer documents at a time"
+    )]
+    LimitTooSmall {
+        /// The number of documents read so far.
+        rows: u64,
+        /// The bytes that these need.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// What koel reports.
     #[error(transparent)]
     Koel(#[from] koel::Error),

@@ -52,6 +52,7 @@
 //! aggregate.rs, values.rs sums, extremes, means of groups;  partial.rs: aggregates of chunks of rows, merged
 //! prepared/               the right side of joins, which can be saved, mapped and shared
 //! external/               joins and groups under a memory limit
+//! dedup/                  duplicate texts, equal or similar
 //! sizes.rs                the memory of rows;  take.rs: gathers rows of columns
 //! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
 //! wide.rs                 results that exceed their types: text of more than 2 GiB
@@ -65,6 +66,7 @@ mod aggregate;
 #[cfg(test)]
 mod aggregate_tests;
 mod canonical;
+pub mod dedup;
 #[cfg(test)]
 mod edge_tests;
 mod encode;

@@ -3,7 +3,7 @@
 //! Hidden modules are public for those alone. Programs use the crate `koel`; this one promises nothing.
 //!
 //! ```text
-//! devices, build, lookup, info, join, groupby, unique, convert, verify/     one module a command: its options, then what it does
+//! devices, build, lookup, info, join, groupby, unique, dedup, convert, verify/     one module a command: its options, then what it does
 //! completions.rs  for shells, and manual pages
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
 //! structure.rs    map, map in shards, set, compacting and multivalue tables: what a file can hold
@@ -25,6 +25,7 @@ mod build;
 mod completions;
 mod convert;
 mod cut;
+mod dedup;
 #[doc(hidden)]
 pub mod devices;
 #[doc(hidden)]
@@ -76,6 +77,7 @@ Examples:
   koel join orders.csv items.csv --on id      Parquet, Arrow IPC, CSV or .npy
   koel groupby sales.csv --by city --agg sum:price,count
   koel unique people.csv --on city --counts   distinct keys, and rows per key
+  koel dedup web.jsonl --on text -o out.jsonl without duplicate documents
   koel join left.csv right.csv                rows `key,value` without names
   koel convert orders.csv orders.parquet      a table in another format
 
@@ -104,6 +106,7 @@ enum Command {
     Groupby(groupby::Args),
     Unique(unique::Args),
     Isin(query::isin::Args),
+    Dedup(dedup::Args),
     Convert(convert::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
@@ -130,6 +133,7 @@ pub fn main() -> ExitCode {
         Some(Command::Groupby(args)) => groupby::run(&args),
         Some(Command::Unique(args)) => unique::run(&args),
         Some(Command::Isin(args)) => query::isin::run(&args),
+        Some(Command::Dedup(args)) => dedup::run(&args),
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => completions::man(&args),

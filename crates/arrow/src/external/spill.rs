@@ -122,7 +122,7 @@ impl Spill {
 }
 
 /// Reads from a position of a file.
-fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
+pub(crate) fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         #[cfg(unix)]
         let read = std::os::unix::fs::FileExt::read_at(file, bytes, start);
@@ -144,7 +144,7 @@ fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> 
 }
 
 /// Writes at a position of a file.
-fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Result<()> {
+pub(crate) fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         #[cfg(unix)]
         let written = std::os::unix::fs::FileExt::write_at(file, bytes, start);

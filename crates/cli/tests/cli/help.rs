@@ -2,7 +2,7 @@
 
 use crate::folder::{Folder, stderr};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "devices",
     "verify",
     "build",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 12] = [
     "groupby",
     "unique",
     "isin",
+    "dedup",
     "convert",
     "completions",
     "man",

@@ -11,6 +11,7 @@ mod folder;
 mod advice;
 mod commands;
 mod convert;
+mod dedup;
 mod devices;
 mod duckdb;
 mod faults;
