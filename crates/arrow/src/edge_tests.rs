@@ -13,7 +13,7 @@ use koel::{Any, IdOrder, JoinKind};
 use crate::leaf::leaves;
 use crate::strings::StringColumn;
 use crate::tests::devices;
-use crate::{Aggregation, Column, Function, Keys, NullEquality, NullKeys, factorize, group_by, join};
+use crate::{Aggregation, Column, Function, Keys, NullEquality, NullKeys, distinct, factorize, group_by, join};
 
 fn keys(array: impl Array + 'static) -> Keys {
     Keys::of_arrays(&[Arc::new(array) as ArrayRef]).expect("keys")
@@ -215,6 +215,29 @@ fn a_dictionary_that_pieces_share_counts_once() {
         let keys = Keys::new(vec![column]).expect("keys");
         let groups = factorize(&devices()[0], &keys, IdOrder::Ascending, NullKeys::Group).expect("groups");
         assert_eq!(groups.rows.len(), 10);
+    }
+}
+
+#[test]
+fn small_dictionaries_of_pieces_may_differ() {
+    // The pieces have codes of one byte, and together more values than those can number.
+    let piece = |piece: i32| -> ArrayRef {
+        let texts = StringArray::from_iter_values((0..100).map(|i| format!("{}", piece * 50 + i)));
+        Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from_iter_values(0..100), Arc::new(texts)))
+    };
+    let chunks: Vec<ArrayRef> = (0..5).map(piece).collect();
+    let column = Column::of_chunks("c", &chunks[0].data_type().clone(), chunks).expect("the column");
+    let keys = Keys::new(vec![column]).expect("keys");
+    // Piece p has the texts from 50 p to 50 p + 99, of which the first half is in the piece before it.
+    let expected: Vec<u32> = (0..500).map(|row| row / 100 * 50 + row % 100).collect();
+    let firsts: Vec<u32> = (0..500).filter(|row| row / 100 == 0 || row % 100 >= 50).collect();
+    for device in devices() {
+        let groups = factorize(&device, &keys, IdOrder::FirstSeen, NullKeys::Group).expect("groups");
+        assert_eq!((groups.codes.values().to_vec(), groups.rows.values().to_vec()), (expected.clone(), firsts.clone()));
+        let rows = distinct(&device, &keys, IdOrder::FirstSeen, NullKeys::Group).expect("rows");
+        assert_eq!(rows.values().to_vec(), firsts);
+        let texts = arrow_cast::cast(&groups.keys(&keys).expect("the keys")[0], &DataType::Utf8).expect("texts");
+        assert_eq!(texts.as_ref(), &StringArray::from_iter_values((0..300).map(|i| i.to_string())));
     }
 }
 

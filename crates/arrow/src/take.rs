@@ -41,10 +41,15 @@ pub(crate) fn take_batch(batch: &RecordBatch, rows: &UInt32Array) -> Result<Reco
 fn may_have_no_bytes(data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0) => true,
-        DataType::FixedSizeList(of, _) | DataType::List(of) | DataType::LargeList(of) | DataType::Map(of, _) => {
-            may_have_no_bytes(of.data_type())
-        }
+        DataType::FixedSizeList(of, _)
+        | DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::ListView(of)
+        | DataType::LargeListView(of)
+        | DataType::RunEndEncoded(_, of)
+        | DataType::Map(of, _) => may_have_no_bytes(of.data_type()),
         DataType::Struct(fields) => fields.iter().any(|field| may_have_no_bytes(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().any(|(_, field)| may_have_no_bytes(field.data_type())),
         _ => false,
     }
 }
@@ -189,7 +194,10 @@ impl Starts {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use arrow_array::{FixedSizeBinaryArray, FixedSizeListArray, ListArray, StructArray};
+    use arrow_array::{
+        FixedSizeBinaryArray, FixedSizeListArray, Int32Array, ListArray, ListViewArray, RunArray, StructArray,
+        UnionArray,
+    };
     use arrow_buffer::{NullBuffer, OffsetBuffer};
     use arrow_schema::Field;
 
@@ -220,10 +228,24 @@ pub(crate) mod tests {
         ]
     }
 
+    /// The same as runs, views of lists and unions, which cannot be keys.
+    fn containers_without_bytes() -> Vec<ArrayRef> {
+        let of: ArrayRef = without_bytes().swap_remove(0);
+        let field = Arc::new(Field::new("f", of.data_type().clone(), true));
+        let runs = RunArray::try_new(&Int32Array::from(vec![1, 3, 4, 5, 6, 7, 8]).slice(0, 6), &of.slice(0, 6));
+        let (starts, lengths) = (vec![0, 3, 1, 0, 2, 2, 6], vec![1, 0, 2, 3, 0, 1, 1]);
+        let views = ListViewArray::new(Arc::clone(&field), starts.into(), lengths.into(), Arc::clone(&of), None);
+        let number = Arc::new(Field::new("n", DataType::Int32, true));
+        let fields = arrow_schema::UnionFields::try_new([0, 1], [field, number]).expect("two types");
+        let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(0..7));
+        let union = UnionArray::try_new(fields, vec![0, 1, 1, 0, 1, 0, 1].into(), None, vec![of, numbers]);
+        vec![Arc::new(runs.expect("runs")), Arc::new(views), Arc::new(union.expect("a union"))]
+    }
+
     /// Arrow's `take` returns no rows of the first, and fails on others.
     #[test]
     fn values_without_bytes_keep_their_rows() {
-        for array in without_bytes() {
+        for array in without_bytes().into_iter().chain(containers_without_bytes()) {
             let pieces = [array.slice(0, 3), array.slice(3, 4)];
             let row = |row: &Option<u32>| match *row {
                 Some(row) => array.slice(row as usize, 1),

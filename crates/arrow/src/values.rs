@@ -13,7 +13,8 @@ use crate::partial::{Exact, by_group};
 use crate::take::Starts;
 use crate::written::written;
 
-/// The values of a column. Those of nulls are unspecified, and have no group.
+/// The values of a column. Those of nulls have no group, and are unspecified, except that doubles are 0: the window of
+/// bits that sums of doubles begin with is chosen from all values.
 pub(crate) struct Values<'a> {
     /// The group of each row, or [`NO_GROUP`].
     pub(crate) ids: Cow<'a, [u32]>,
@@ -40,8 +41,11 @@ impl<'a> Values<'a> {
             // Types that cannot be keys can still be counted.
             return Values { numbers: Numbers::Other, ..present(column, ids) };
         };
-        let numbers = numbers(column.data_type(), leaf);
-        Values { numbers, ..present(column, ids) }
+        let (mut numbers, present) = (numbers(column.data_type(), leaf), present(column, ids));
+        if let (true, Numbers::F64(values)) = (present.has_nulls, &mut numbers) {
+            *values = without_nulls(&present.ids, values);
+        }
+        Values { numbers, ..present }
     }
 }
 
@@ -132,6 +136,16 @@ fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
     written.into()
 }
 
+/// The values, with 0 for those that have no group.
+fn without_nulls(ids: &[u32], values: &[f64]) -> ScalarBuffer<f64> {
+    let present = written(values.len(), |start, to: &mut [f64]| {
+        for (to, row) in to.iter_mut().zip(start..) {
+            *to = if ids[row] == NO_GROUP { 0.0 } else { values[row] };
+        }
+    });
+    present.into()
+}
+
 /// Whether values of a type are compared as bytes.
 fn has_bytes(data_type: &DataType) -> bool {
     use DataType::*;
@@ -198,4 +212,29 @@ pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: b
 /// The last row of each group.
 pub(crate) fn last_rows(ids: &[u32], groups: usize) -> UInt32Array {
     by_group(ids, groups, |last, row| *last = row as u32, |last, later| *last = later.max(*last)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Float64Array};
+
+    use super::*;
+
+    #[test]
+    fn doubles_under_nulls_are_0() {
+        let nulls = NullBuffer::from(vec![true, false, true]);
+        let array: ArrayRef = Arc::new(Float64Array::new(vec![1.0, 1e300, -0.0].into(), Some(nulls)));
+        for chunks in [vec![array.clone()], vec![array.slice(0, 2), array.slice(2, 1)]] {
+            let column = Column::of_chunks("v", &DataType::Float64, chunks).expect("a column");
+            let values = Values::of(&column, &[4, 4, 5]);
+            let Numbers::F64(numbers) = values.numbers else { panic!("not doubles") };
+            assert_eq!(
+                numbers.iter().map(|value| value.to_bits()).collect::<Vec<_>>(),
+                [1.0_f64, 0.0, -0.0].map(f64::to_bits)
+            );
+            assert_eq!(values.ids.as_ref(), [4, NO_GROUP, 5]);
+        }
+    }
 }

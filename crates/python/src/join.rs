@@ -45,8 +45,9 @@ pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     Row numbers of both sides as int64 arrays (`koel.Array`s on the same GPU if both sides are integers in CUDA memory), for `take` or `iloc`; -1 where a row has no partner. For semi and anti joins the
-///     second is None. The result and its order are the same on every device, thread count and run.
+///     Row numbers of both sides as int64 arrays (`koel.Array`s on the same GPU if both sides are integers in CUDA
+///     memory), for `take` or `iloc`; -1 where a row has no partner. For semi and anti joins the second is None. The
+///     result and its order are the same on every device, thread count and run.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]))
