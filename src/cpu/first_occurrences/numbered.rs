@@ -109,8 +109,8 @@ impl Rank {
 impl<K: Key> FirstOccurrences<K> {
     /// A bitmap of the rows of `keys`, which are the column, with a one at each first row.
     ///
-    /// The first rows of a table are in no order, so many threads change the same words. If there are many, it is faster
-    /// to look up the keys of all rows, each thread those of its own words.
+    /// The first rows in a table are unordered, so several threads change the same words. If there are many first rows,
+    /// it is faster to look up the keys of all rows: each thread then writes words of its own.
     fn bits(&self, keys: &[K]) -> Result<Memory<u32>> {
         let mut bits = Memory::zeroed(bitmap_words(self.rows))?;
         if self.distinct > self.rows / ROWS_A_KEY {
@@ -230,7 +230,7 @@ impl Cpu {
         }
         let front = &keys[..FRONT];
         self.run(|| {
-            // The front is numbered by one thread, which is too slow to try in vain.
+            // One thread numbers the front, so this is only tried if it will probably succeed.
             if estimate::distinct(front) * COPIES > FRONT + FRONT / 4 {
                 return Ok(None);
             }
