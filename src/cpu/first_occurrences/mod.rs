@@ -79,8 +79,8 @@ enum Strategy<K: Key> {
 }
 
 impl<K: Key> FirstOccurrences<K> {
-    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool. `sifts`: keys of other columns will
-    /// be looked up.
+    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool. `sifts`: keys of other columns
+    /// will be looked up.
     fn of(cpu: &Cpu, keys: &[K], sifts: bool) -> Result<Self> {
         let rows = keys.len();
         let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64));
