@@ -280,6 +280,30 @@ class BatchReader(Iterator[Batch]):
     def __enter__(self) -> BatchReader: ...
     def __exit__(self, *error: object) -> None: ...
 
+@overload
+def dedup(
+    texts: ColumnLike,
+    on: str | None = None,
+    *,
+    by: Literal["document"] = "document",
+    normalize: Names | None = None,
+    near: bool = False,
+    ngram: int = 5,
+    num_perm: int = 128,
+    threshold: float = 0.8,
+    bands: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+) -> Rows: ...
+@overload
+def dedup(
+    texts: ColumnLike,
+    on: str | None = None,
+    *,
+    by: Literal["paragraph", "line"],
+    normalize: Names | None = None,
+    device: str = "auto",
+) -> Column: ...
 def join_stream(
     left: ArrowLike,
     right: ArrowLike,

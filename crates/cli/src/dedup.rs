@@ -252,7 +252,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.take();
     let duplicates = text::counted(found.duplicates, &format!("duplicate {}", dedup.unit.name()));
     let all = text::counted(found.rows, "row");
-    output.summarize(&format!("{total} of {all}, {duplicates}"), || {
+    output.summarize(&format!("{} of {all}, {duplicates}", text::grouped(total)), || {
         let near = dedup.near.map(|near| {
             let (bands, rows) = near.banding();
             json!({

@@ -4,7 +4,7 @@
 //! input.rs      arguments as Arrow columns (arrays.rs: NumPy, text.rs: its text, objects.rs: lists, arrow.rs: Arrow)
 //! output.rs     results as NumPy arrays or Arrow columns
 //! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
-//! voxels.rs, kmers.rs   point clouds, sequences
+//! voxels.rs, kmers.rs   point clouds, sequences       dedup.rs   duplicate texts
 //! cuda/         arrays in the memory of a GPU, in and out
 //! tables/       Table, Set, Index, MultiTable
 //! stream/       join_stream, group_by_stream, unique_stream: tables batch by batch, under a memory limit
@@ -18,6 +18,7 @@ mod arrays;
 mod arrow;
 #[cfg(feature = "opencl")]
 mod cuda;
+mod dedup;
 mod device;
 mod error;
 mod group_by;
@@ -56,6 +57,7 @@ fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
         keys::get_indexer,
         join::join,
         group_by::group_by,
+        dedup::dedup,
         voxels::voxelize,
         voxels::neighbours,
         kmers::kmers,

@@ -97,7 +97,7 @@ pub struct Duplicates {
     pub units: u64,
     /// Units that are duplicates of earlier ones.
     pub duplicates: u64,
-    /// Bytes written to temporary files.
+    /// Bytes written to temporary files: by the grouping, or of signatures.
     pub spilled: u64,
     kept: Vec<u64>,
     kept_rows: Option<Vec<u32>>,
