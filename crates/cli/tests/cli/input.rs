@@ -191,6 +191,7 @@ fn hostile_array_headers_are_refused_at_once() {
         with_header(1, b"{'descr': '<u4', 'fortran_order': False, 'shape': (9223372036854775808, 2), }"),
     );
     folder.file("long.npy", with_header(1, b"{'descr': '<u4', 'fortran_order': True, 'shape': (1000000000000, 2), }"));
+    folder.file("narrow.npy", with_header(1, b"{'descr': '<u4', 'fortran_order': False, 'shape': (3, 0), }"));
     for (name, part) in [
         ("nested.npy", "the .npy header is damaged: the list of fields has no end"),
         ("deep.npy", "it claims 400000 bytes, and 65536 are the most"),
@@ -198,6 +199,7 @@ fn hostile_array_headers_are_refused_at_once() {
         ("claim.npy", "it claims 4294967295 bytes"),
         ("wraps.npy", "wraps.npy: 9223372036854775808 rows of"),
         ("long.npy", "is the file cut short?"),
+        ("narrow.npy", "the array has shape [3, 0], without columns: give one of shape (n, k)"),
     ] {
         folder.refused(&format!("build {name} -o t.koel --device cpu"), part);
         folder.refused(&format!("unique {name} --device cpu"), part);

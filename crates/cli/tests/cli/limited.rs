@@ -244,6 +244,34 @@ fn a_folder_that_cannot_be_written_is_named() {
     assert_eq!(left, 2, "files are left behind");
 }
 
+/// A join with an empty side needs no row of the other side.
+#[test]
+fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
+    let folder = Folder::new();
+    folder.file("empty.csv", "k,v\n");
+    let mut rows = "k,w\n".to_owned() + &(0..50_000).map(|i| format!("{i},{i}\n")).collect::<String>();
+    folder.file("good.csv", &rows);
+    rows.push_str("7,8,9\n");
+    folder.file("damaged.csv", &rows);
+    folder.ok("convert good.csv damaged.parquet");
+    let mut parquet = fs::read(folder.path("damaged.parquet")).unwrap();
+    // The head of the first page, after the magic bytes.
+    parquet[4..24].fill(0xff);
+    folder.file("damaged.parquet", parquet);
+    for (damaged, part) in
+        [("damaged.csv", "damaged.csv, line 50002: 3 fields"), ("damaged.parquet", "damaged.parquet: ")]
+    {
+        for how in ["inner", "left", "semi", "anti"] {
+            for memory in ["", "--memory 64Mi"] {
+                let options = format!("--on k --how {how} --device cpu {memory}");
+                folder.refused(&format!("join empty.csv {damaged} {options}"), part);
+                // Nothing is written for any row of the left side of an inner join.
+                folder.refused(&format!("join {damaged} empty.csv {options} -o out.csv"), part);
+            }
+        }
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {

@@ -146,6 +146,32 @@ fn quotes_can_be_text_like_any_other() {
 }
 
 #[test]
+fn spaces_may_follow_quotes() {
+    let folder = Folder::new();
+    folder.file("spaces.csv", "id,name\n\"3\" ,4\n5,\"six\"  \n");
+    folder.file("numbers.csv", "\"3\" ,4\n5,\"6\" \n");
+    for memory in MEMORY {
+        let run = |arguments: &[&str]| ok(&folder, &[arguments, memory].concat());
+        assert_eq!(run(&["unique", "spaces.csv", "--on", "id,name"]), "id,name\n3,4\n5,six\n");
+        assert_eq!(run(&["groupby", "numbers.csv", "--agg", "sum"]), "key,sum\n3,4\n5,6\n");
+    }
+}
+
+/// Rows without names do not take `--quote`.
+#[test]
+fn quotes_of_rows_without_names_are_refused_without_advice_that_does_not_help() {
+    let folder = Folder::new();
+    for (text, part) in
+        [("1\n\"2\n", "never closed: close it"), ("1\n\"2\"x\n", "closing quote: write quotes in quotes twice")]
+    {
+        folder.file("numbers.csv", text);
+        let output = folder.koel("unique numbers.csv --device cpu");
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(part) && !said.contains("--quote"), "{said}");
+    }
+}
+
+#[test]
 fn null_texts_are_nulls() {
     let folder = Folder::new();
     folder.file("n.csv", "NA,v\n1,5\n1,\nNA,NULL\n,-999\n\"NA\",\"NULL\"\n");

@@ -14,6 +14,10 @@ use super::Data;
 /// Packed bytes that are read at a time.
 const PIECE: usize = 256 << 10;
 
+/// A part of zstd's message about frames whose window is longer than 2^27 bytes, its default limit. Longer ones are not
+/// read, because they would take up to 2 GiB of memory, whatever `--memory` says.
+const WINDOW_TOO_LONG: &str = "requires too much memory";
+
 /// What a file is packed by.
 #[derive(Clone, Copy)]
 pub(crate) enum Packing {
@@ -64,6 +68,10 @@ impl Read for Unpacked<'_> {
         // These are the decoders' kinds. Other errors are the file's own.
         use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
         self.reader.read(buffer).map_err(|error| match error.kind() {
+            _ if error.to_string().contains(WINDOW_TOO_LONG) => {
+                let advice = "unpack it by `zstd -d --long=31`, and give the file that it writes";
+                io::Error::new(InvalidData, format!("its zstd data need a window of more than 128 MiB: {advice}"))
+            }
             InvalidData | InvalidInput | Other | UnexpectedEof => {
                 if error.to_string().contains("too much memory") {
                     let what = "its zstd data need a window of more than 128 MiB to unpack";
@@ -109,5 +117,37 @@ impl Read for Members<'_> {
             let packed = self.0.reset(Box::new(io::empty()));
             self.0.reset(packed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of `text` with a window of 2^`log` bytes.
+    fn frame(log: u8, text: &[u8]) -> Vec<u8> {
+        let magic = [0x28, 0xb5, 0x2f, 0xfd, 0, (log - 10) << 3];
+        // One block, the last one, of bytes as they are.
+        let block = ((text.len() as u32) << 3 | 1).to_le_bytes();
+        [&magic[..], &block[..3], text].concat()
+    }
+
+    #[test]
+    fn long_windows_of_zstd_are_distinguished_from_damage() {
+        let read = |bytes: &[u8]| {
+            let mut text = String::new();
+            let mut reader = Packing::Zstd.reader(bytes).expect("a decoder");
+            reader.read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&frame(27, b"id\n1\n")), Ok("id\n1\n".into()));
+        for log in [28, 31] {
+            let long = frame(log, b"id\n1\n");
+            assert!(read(&long).is_err_and(|error| error.contains("zstd -d --long=31")), "{log}");
+            // What `--long=31` does.
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(&long[..]).expect("a decoder");
+            decoder.window_log_max(31).expect("a limit");
+            assert_eq!(io::read_to_string(decoder).expect("text"), "id\n1\n");
+        }
+        assert!(read(&frame(27, b"id\n1\n")[..12]).is_err_and(|error| error.contains("damaged or cut short")));
     }
 }

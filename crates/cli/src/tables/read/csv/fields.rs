@@ -122,8 +122,17 @@ fn unquoted(text: &[u8], start: usize, delimiter: u8) -> (usize, End, usize) {
 }
 
 /// What is wrong with a quote that has no second one.
-pub(super) const NEVER_CLOSED: &str =
-    "a quote is opened here and never closed: close it, or give --quote none if quotes are text like any other";
+pub(super) const NEVER_CLOSED: &str = "a quote is opened here and never closed: close it";
+
+/// What is wrong with a field in quotes that does not end with its quote.
+const AFTER_QUOTE: &str = "text follows a closing quote: write quotes in quotes twice";
+
+/// What is wrong with a field of a file with named columns, which `--quote none` can read differently. Rows without
+/// names do not take this option.
+pub(super) fn with_quote_advice(reason: &str) -> String {
+    let advice = ", or give --quote none if quotes are text like any other";
+    format!("{reason}{}", if [NEVER_CLOSED, AFTER_QUOTE].contains(&reason) { advice } else { "" })
+}
 
 fn quoted(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, usize), &'static str> {
     let (mut at, mut has_quotes) = (start, false);
@@ -137,16 +146,17 @@ fn quoted(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, u
         at += 2;
     }
     let field = Field { bytes: &text[start..at], is_quoted: true, has_quotes };
-    match &text[at + 1..] {
-        [] => Ok((field, End::Row, at + 1)),
-        [b'\n', ..] => Ok((field, End::Row, at + 2)),
-        [b'\r'] => Ok((field, End::Row, at + 2)),
-        [b'\r', b'\n', ..] => Ok((field, End::Row, at + 3)),
-        [byte, ..] if *byte == delimiter => Ok((field, End::Field, at + 2)),
-        _ => Err(
-            "text follows a closing quote: write quotes in quotes twice, or give --quote none if quotes are text like any \
-             other",
-        ),
+    at += 1;
+    // Spaces between the quote and the delimiter are not part of the field.
+    if delimiter != b' ' {
+        at += text[at..].iter().take_while(|&&byte| byte == b' ').count();
+    }
+    match &text[at..] {
+        [] => Ok((field, End::Row, at)),
+        [b'\n', ..] | [b'\r'] => Ok((field, End::Row, at + 1)),
+        [b'\r', b'\n', ..] => Ok((field, End::Row, at + 2)),
+        [byte, ..] if *byte == delimiter => Ok((field, End::Field, at + 1)),
+        _ => Err(AFTER_QUOTE),
     }
 }
 
@@ -233,6 +243,11 @@ mod tests {
         assert_eq!(text("\"\"\r\n"), Ok((vec![String::new()], 4)));
         assert_eq!(text("a,\"b"), Err(2));
         assert_eq!(text("\"a\"b,c"), Err(0));
+        assert_eq!(text("\"3\" ,\"4\"  \r\n"), Ok((vec!["3".into(), "4".into()], 12)));
+        assert_eq!(text("\"3\" "), Ok((vec!["3".into()], 4)));
+        assert_eq!(text("\"3\" x,4"), Err(0));
+        let spaces = Dialect { delimiter: b' ', ..COMMAS };
+        assert!(row(b"\"3\"  4", 0, spaces).is_ok_and(|(fields, _)| fields.len() == 3));
         assert_eq!([&b"a,b\nc,d\ne,f"[..], b"a\n\"b\nc", b"a\n"].map(|text| last_row(text, COMMAS)), [8, 2, 0]);
         assert!(row(&[b','; COLUMNS - 1], 0, COMMAS).is_ok_and(|(fields, _)| fields.len() == COLUMNS));
         assert_eq!(row(&[b','; COLUMNS], 0, COMMAS).err(), Some((COLUMNS, TOO_MANY)));

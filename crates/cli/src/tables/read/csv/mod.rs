@@ -341,7 +341,9 @@ fn first_row(
                     name.at(1, "this is not UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`")
                 });
             }
-            Err((_, reason)) if is_all || reason != fields::NEVER_CLOSED => return Err(name.at(1, reason)),
+            Err((_, reason)) if is_all || reason != fields::NEVER_CLOSED => {
+                return Err(name.at(1, fields::with_quote_advice(reason)));
+            }
             _ if length > start + blank + LONGEST => return Err(name.at(1, TOO_LONG)),
             _ => {
                 length = usize::try_from(data.length()).map_or(4 * length, |all| all.min(4 * length));

@@ -135,8 +135,11 @@ impl<'a> Pass<'a> {
                 } else {
                     let start = at;
                     let found = fields::field(text, start, dialect);
-                    let (field, stops, next) =
-                        found.map_err(|what| Fault { at: start, column: Some(i), what: what.into() })?;
+                    let (field, stops, next) = found.map_err(|what| Fault {
+                        at: start,
+                        column: Some(i),
+                        what: fields::with_quote_advice(what),
+                    })?;
                     self.push(i, field, start)?;
                     (end, at) = (stops, next);
                 }
@@ -202,7 +205,7 @@ impl<'a> Pass<'a> {
                 Fault { at: row, column: None, what }
             }
             Err((_, what @ fields::TOO_MANY)) => Fault { at: row, column: None, what: what.into() },
-            Err((at, what)) => Fault { at, column: None, what: what.into() },
+            Err((at, what)) => Fault { at, column: None, what: fields::with_quote_advice(what) },
         }
     }
 

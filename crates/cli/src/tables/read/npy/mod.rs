@@ -63,6 +63,11 @@ impl Npy {
         let start = reader.position();
         let (rows, count) = match (&header.shape[..], &header.element) {
             (&[rows], _) => (rows, 1),
+            (shape @ &[_, 0], Element::Plain(_)) => {
+                return Err(name.fail(format!(
+                    "the array has shape {shape:?}, without columns: give one of shape (n, k) with one column or more"
+                )));
+            }
             (&[rows, count], Element::Plain(_)) if count <= COLUMNS => (rows, count),
             (shape, _) => {
                 return Err(name.fail(format!(
@@ -136,7 +141,9 @@ impl Npy {
     }
 
     pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
-        progress::bytes(self.data.length());
+        // Only the wanted columns are read, if each of them is stored as a whole.
+        let width = if self.is_split { places.iter().map(|&i| self.fields[i].width).sum() } else { self.width };
+        progress::bytes((self.rows * width) as u64);
         let (schema, places) = (self.projected(name, places)?, places.to_vec());
         let most = stream::rows_of(self.width);
         let projected = schema.clone();
