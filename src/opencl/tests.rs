@@ -103,6 +103,11 @@ impl OpenCl {
     }
 }
 
+/// Sizes of buckets. On a simulator one: the programs of all sizes have the same code, and the tests of images run all.
+pub(super) fn bucket_sizes() -> &'static [u32] {
+    if small() { &[8] } else { &[4, 8, 16] }
+}
+
 /// Lengths around the borders of groups, tiles and words of a bitmap.
 pub(super) fn sizes() -> Vec<usize> {
     if small() {

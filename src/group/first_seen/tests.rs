@@ -9,26 +9,46 @@ use crate::error::Error;
 use crate::group::Aggregate;
 use crate::group::groups::aggregated_by;
 
-/// Columns of these numbers of rows, with few and many groups, by all strategies.
+/// Columns with few and many groups, which all have this number of rows.
+fn columns(len: usize) -> Vec<Vec<u64>> {
+    let mut random = SplitMix64::new(7);
+    let groups = [1, 3, 200, len as u64 / 4, 4 * len as u64, u64::MAX];
+    let mut columns: Vec<Vec<u64>> =
+        (groups.iter()).map(|&groups| (0..len).map(|_| random.next_u64() % groups.max(1)).collect()).collect();
+    // Some keys are new at the end; most rows have new keys; keys ascend.
+    columns.push((0..len as u64).map(|row| if row + 2 >= len as u64 { row } else { row % 5 }).collect());
+    columns.push((0..len as u64).map(|row| if row < len as u64 / 16 { row % 2 } else { row }).collect());
+    columns.push((0..len as u64).map(|row| row / 3).collect());
+    columns
+}
+
+/// All strategies. The last one has too few slots for many groups.
+fn strategies(len: usize) -> [Strategy; 4] {
+    let enough = (2 * len as u64).next_power_of_two().ilog2() + 1;
+    [Strategy::Table, Strategy::Sort, Strategy::Slots(enough), Strategy::Slots(6)]
+}
+
+/// All columns of these numbers of rows, by all strategies.
 pub(crate) fn check<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, sizes: &[usize], key: fn(u64) -> K) -> Result<()> {
     for &len in sizes {
-        let mut random = SplitMix64::new(7);
-        let groups = [1, 3, 200, len as u64 / 4, 4 * len as u64, u64::MAX];
-        let mut columns: Vec<Vec<u64>> =
-            (groups.iter()).map(|&groups| (0..len).map(|_| random.next_u64() % groups.max(1)).collect()).collect();
-        // Some keys are new at the end; most rows have new keys; keys ascend.
-        columns.push((0..len as u64).map(|row| if row + 2 >= len as u64 { row } else { row % 5 }).collect());
-        columns.push((0..len as u64).map(|row| if row < len as u64 / 16 { row % 2 } else { row }).collect());
-        columns.push((0..len as u64).map(|row| row / 3).collect());
-        for column in columns {
+        for column in columns(len) {
             let column: Vec<K> = column.into_iter().map(key).collect();
-            check_column(backend, &column)?;
+            strategies(len).into_iter().try_for_each(|strategy| check_column(backend, &column, strategy))?;
         }
     }
     Ok(())
 }
 
-fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K]) -> Result<()> {
+/// One column by each strategy, for simulators.
+pub(crate) fn check_few<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, len: usize, key: fn(u64) -> K) -> Result<()> {
+    for (column, strategy) in columns(len).into_iter().rev().zip(strategies(len)) {
+        let column: Vec<K> = column.into_iter().map(key).collect();
+        check_column(backend, &column, strategy)?;
+    }
+    Ok(())
+}
+
+fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K], strategy: Strategy) -> Result<()> {
     let (mut unique, mut ids) = (Vec::new(), HashMap::new());
     for &key in column {
         ids.entry(key).or_insert_with(|| {
@@ -49,28 +69,25 @@ fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K]) -> R
     let least: Option<u64> = ascending.iter().find(|group| group.1 > 1).map(|group| group.0.into());
     let halves = backend.upload(&vec![1u64 << 63; column.len()])?;
     let (keys, rows) = (backend.upload(column)?, backend.iota(column.len())?);
-    let enough = (2 * column.len() as u64).next_power_of_two().ilog2() + 1;
-    for strategy in [Strategy::Table, Strategy::Sort, Strategy::Slots(enough), Strategy::Slots(6)] {
-        let about = format!("{} rows, {} groups, {strategy:?}", column.len(), unique.len());
-        assert!(backend.download(&distinct_by(backend, &keys, strategy)?)? == unique, "{about}");
-        let numbered = Grouping::by(backend, &keys, strategy)?.numbered(backend)?;
-        assert!(backend.download(&numbered.unique)? == unique, "{about}");
-        assert!(backend.download(&numbered.ids)? == expected, "{about}");
-        let wanted = [Aggregate::Count, Aggregate::Max];
-        let grouping = Grouping::by(backend, &keys, strategy)?;
-        let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
-        assert!(found.keys == unique && found.counts == counts && found.maxs == last, "{about}");
-        let grouping = Grouping::by(backend, &keys, strategy)?.ascending(backend)?;
-        let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
-        assert!(found.keys.into_iter().zip(found.counts).eq(ascending.iter().copied()), "{about}, ascending");
-        let grouping = Grouping::by(backend, &keys, strategy)?;
-        for (grouping, too_large) in
-            [(grouping, first), (Grouping::by(backend, &keys, strategy)?.ascending(backend)?, least)]
-        {
-            match aggregated_by::<B, K, u64>(backend, grouping, &halves, &[Aggregate::Sum]) {
-                Err(Error::SumTooLarge { key }) => assert_eq!(Some(key), too_large, "{about}"),
-                other => assert!(other.is_ok() && too_large.is_none(), "{about}"),
-            }
+    let about = format!("{} rows, {} groups, {strategy:?}", column.len(), unique.len());
+    assert!(backend.download(&distinct_by(backend, &keys, strategy)?)? == unique, "{about}");
+    let numbered = Grouping::by(backend, &keys, strategy)?.numbered(backend)?;
+    assert!(backend.download(&numbered.unique)? == unique, "{about}");
+    assert!(backend.download(&numbered.ids)? == expected, "{about}");
+    let wanted = [Aggregate::Count, Aggregate::Max];
+    let grouping = Grouping::by(backend, &keys, strategy)?;
+    let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
+    assert!(found.keys == unique && found.counts == counts && found.maxs == last, "{about}");
+    let grouping = Grouping::by(backend, &keys, strategy)?.ascending(backend)?;
+    let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
+    assert!(found.keys.into_iter().zip(found.counts).eq(ascending.iter().copied()), "{about}, ascending");
+    let grouping = Grouping::by(backend, &keys, strategy)?;
+    for (grouping, too_large) in
+        [(grouping, first), (Grouping::by(backend, &keys, strategy)?.ascending(backend)?, least)]
+    {
+        match aggregated_by::<B, K, u64>(backend, grouping, &halves, &[Aggregate::Sum]) {
+            Err(Error::SumTooLarge { key }) => assert_eq!(Some(key), too_large, "{about}"),
+            other => assert!(other.is_ok() && too_large.is_none(), "{about}"),
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bucketized::{pairs, plan, reference};
-use super::{duplicates, every_kernel as device, noise, small};
+use super::{bucket_sizes, duplicates, every_kernel as device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};
@@ -116,7 +116,7 @@ fn a_copy_of_a_key_is_reported_whatever_its_age_in_the_table() -> Result<()> {
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
-    for bucket_slots in [4, 8, 16] {
+    for &bucket_slots in bucket_sizes() {
         // Also enough duplicates of one key to fill its part.
         for sort in duplicates::sorts(len, len / 4) {
             let (mut keys, values) = pairs(first + len);
@@ -142,7 +142,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
 fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let slots = if small() { 700 } else { 30_000 };
-    for bucket_slots in [4, 8, 16] {
+    for &bucket_slots in bucket_sizes() {
         for removed_of in if small() { vec![2] } else { vec![2, 9] } {
             let first = slots * 85 / 100;
             let (keys, values) = pairs(first + slots / 10);
@@ -189,7 +189,7 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
 #[test]
 fn words_that_no_table_has_do_no_harm() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    for bucket_slots in if small() { vec![8] } else { vec![4, 8, 16] } {
+    for &bucket_slots in bucket_sizes() {
         let plan = plan(&Bucketized::canonical(bucket_slots), if small() { 700 } else { 9000 }, 0);
         let words = plan.buckets() as usize * bucket_slots as usize;
         let halves = noise(5, 2 * words);

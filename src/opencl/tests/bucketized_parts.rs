@@ -2,7 +2,7 @@
 //! route.
 
 use super::bucketized::{pairs, plan, reference};
-use super::{duplicates, every_kernel as device, small};
+use super::{bucket_sizes, duplicates, every_kernel as device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -55,7 +55,7 @@ fn images_equal_the_sequential_rule() -> Result<()> {
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
-    for bucket_slots in [4, 8, 16] {
+    for &bucket_slots in bucket_sizes() {
         for sort in duplicates::sorts(len, 40) {
             let (mut keys, values) = pairs(len);
             duplicates::plant(&mut keys, sort);

@@ -1,7 +1,7 @@
 //! Compares Horton tables built one partition at a time with those of src/scheme/horton.
 
 use super::horton::{canonical, crowd, expected, pairs, plan};
-use super::{duplicates, every_kernel as device, small};
+use super::{bucket_sizes, duplicates, every_kernel as device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -102,7 +102,7 @@ fn a_part_of_crowded_homes_is_gone_through_again() -> Result<()> {
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
-    for slots in [4, 8, 16] {
+    for &slots in bucket_sizes() {
         for sort in duplicates::sorts(len, 40) {
             let (mut keys, values) = pairs(len);
             duplicates::plant(&mut keys, sort);

@@ -26,7 +26,7 @@ fn builds_batches_and_lookups_equal_the_rule() -> Result<()> {
 fn columns_of_64_bits_are_moved_and_sorted() -> Result<()> {
     for threads in [1, 3] {
         let cpu = Cpu::with_threads(threads)?;
-        wide_tests::sorts(&cpu, &[0, 1, 33, 2049, 16_385, 300_000])?;
+        wide_tests::sorts(&cpu, &[0, 1, 33, 2049, 16_385, 300_000], usize::MAX)?;
         wide_tests::columns(&cpu, &[0, 1, 31, 33, 70_000])?;
         wide_tests::chunks(&cpu, 70_000)?;
     }
