@@ -73,10 +73,6 @@ impl Read for Unpacked<'_> {
                 io::Error::new(InvalidData, format!("its zstd data need a window of more than 128 MiB: {advice}"))
             }
             InvalidData | InvalidInput | Other | UnexpectedEof => {
-                if error.to_string().contains("too much memory") {
-                    let what = "its zstd data need a window of more than 128 MiB to unpack";
-                    return io::Error::new(InvalidData, format!("{what}: unpack the file with `zstd -d --long=31`"));
-                }
                 let what = if matches!(self.packing, Packing::Gzip) { "gzip" } else { "zstd" };
                 let advice = format!("get the file anew; `{what} -t` checks it");
                 io::Error::new(InvalidData, format!("its {what} data are damaged or cut short ({error}): {advice}"))

@@ -102,9 +102,7 @@ impl Npy {
             return Err(name.fail(format!("two fields are called {}: rename one of them", text::name(field.name()))));
         }
         if width == 0 || fields.is_empty() {
-            return Err(
-                name.fail("its rows have no bytes: save an array of one column or more, or fields of one byte or more")
-            );
+            return Err(name.fail("its rows have no bytes: save named fields of one byte or more"));
         }
         let there = data.length() - start;
         if rows.checked_mul(width as u64).is_none_or(|wanted| wanted > there) {
@@ -129,10 +127,7 @@ impl Npy {
         progress::bytes(self.data.length());
         let all = self.data.whole().map_err(|error| name.io(&error))?;
         // `open` has seen that all are there.
-        let range = |start: u64, length: usize| {
-            progress::advance_bytes(length as u64);
-            Ok(all.slice(start as usize..start as usize + length))
-        };
+        let range = |start: u64, length: usize| Ok(all.slice(start as usize..start as usize + length));
         let schema = self.projected(name, places)?;
         let starts: Vec<usize> = (0..self.rows).step_by(ROWS).collect();
         let batch = |&start: &usize| self.batch(name, &schema, places, (start, ROWS.min(self.rows - start)), range);
