@@ -281,10 +281,10 @@ fn numbers() -> String {
     {
         let _ = writeln!(text, "#define KOEL_{name} {value:#x}u");
     }
-    for (i, step) in horton::KT.iter().enumerate() {
+    for (i, step) in horton::functions::KT.iter().enumerate() {
         let _ = writeln!(text, "#define KOEL_HORTON_KT_{i} {step}u");
     }
-    for (i, number) in fks::SAHU_XORS.iter().enumerate() {
+    for (i, number) in fks::functions::SAHU_XORS.iter().enumerate() {
         let _ = writeln!(text, "#define KOEL_FKS_SAHU_XOR_{i} {number:#x}u");
     }
     for (name, word) in [

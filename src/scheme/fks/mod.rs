@@ -24,7 +24,7 @@
 pub mod canonical;
 pub(crate) mod classic;
 mod crowd;
-mod functions;
+pub(crate) mod functions;
 mod params;
 mod plan;
 mod scheme;
@@ -32,7 +32,7 @@ mod scheme;
 pub(crate) mod tests;
 
 pub use functions::{Functions, Position, SAHU_PRIME, SAHU_SEEDS};
-pub(crate) use functions::{SAHU_XORS, turn, tweak};
+pub(crate) use functions::{turn, tweak};
 pub(crate) use params::MAX_ITERATIONS;
 pub use params::{Fks, FksFamily};
 pub use plan::FksPlan;

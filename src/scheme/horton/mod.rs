@@ -27,7 +27,6 @@ mod scheme;
 pub(crate) mod tokens;
 
 pub use functions::Functions;
-pub(crate) use functions::KT;
 pub use moves::Moves;
 pub(crate) use params::MAX_HEIGHT;
 pub use params::{Horton, HortonFamily};
