@@ -113,6 +113,9 @@ impl<'a> Source<'a> {
             Some(FileKind::Sharded) if base == 0 => {
                 return Err(section.bad("it is a sharded table: open it with `Sharded`"));
             }
+            None if header.magic == *b"koelside" => {
+                return Err(section.bad("it is the right side of joins: `koel join --with` reads it"));
+            }
             Some(FileKind::Multi | FileKind::Sharded) | None => {
                 return Err(section.bad("it does not begin with `koeltabl`"));
             }

@@ -140,11 +140,12 @@ pub(crate) struct Args {
     /// Build the right side of joins, with these columns
     ///
     /// The file contains these columns of a table, and an index of the columns that --key names, which may be any
-    /// number of columns of any types, with duplicates. `koel join --with` reads it.
+    /// number of columns of any types, with duplicates. `koel join --with` reads it. Columns of text files have types;
+    /// --types NAME=utf8 keeps their text.
     #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "key", help_heading = "Table")]
     #[arg(conflicts_with_all = [
         "table", "shards", "memory", "ids", "duplicates", "value", "skip_nulls", "keys", "values", "scheme", "kind",
-        "seed", "load", "capacity", "slots", "functions", "bucket_slots", "hash", "reinsertion", "insertion",
+        "load", "capacity", "slots", "functions", "bucket_slots", "hash", "reinsertion", "insertion",
         "lookup_mode", "reach", "tags", "bits", "height", "iterations", "sequence", "max_ages", "keys_alone", "extent",
     ])]
     columns: Option<Vec<List<String>>>,
@@ -270,6 +271,7 @@ fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
         reading: &reading,
         key: &key,
         columns,
+        seed: args.options.seed.unwrap_or_default(),
         nulls: if args.nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals },
         output: &args.output,
         json: args.json,

@@ -11,6 +11,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use clap::ValueEnum;
+use koel_arrow::Error;
 use koel_arrow::dedup::{Dedup, Near, Normalize, Unit};
 use koel_arrow::external::{Limit, Stage};
 use serde_json::json;
@@ -220,6 +221,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     };
     let texts = source.stream(Some(std::slice::from_ref(&args.on)))?;
     let schema = SchemaRef::clone(texts.schema());
+    dedup.schema(&schema).map_err(|error| refused(error, &args.on))?;
     say(format!("finding duplicates in {}", source.name().shown()));
     let found = dedup.find(&schema, texts, args.clusters.is_some())?;
     let found_seconds = start.elapsed().as_secs_f64();
@@ -268,6 +270,16 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+/// The error, with what helps on the command line.
+fn refused(error: Error, column: &str) -> Failure {
+    match error {
+        Error::UnsupportedValue { .. } => {
+            Failure::Input(format!("{error} (here by --types {}=utf8, or by `koel unique --on`)", text::name(column)))
+        }
+        other => other.into(),
+    }
 }
 
 /// The columns of a table without this one.

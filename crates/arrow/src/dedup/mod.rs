@@ -281,12 +281,17 @@ impl Filter<'_> {
                 kept.map(|(piece, _)| piece.whole).collect::<String>()
             })
         });
-        let shorter: Vec<Option<String>> = shorter.collect();
+        let mut shorter: Vec<Option<String>> = shorter.collect();
         let is_left = |row: usize| match (&texts[row], &shorter[row]) {
             (Some(old), Some(new)) => old.len() == new.len() || !new.trim().is_empty(),
             _ => true,
         };
         let left = BooleanArray::new(BooleanBuffer::collect_bool(texts.len(), is_left), None);
+        for (text, is_left) in shorter.iter_mut().zip(left.values()) {
+            if !is_left {
+                *text = Some(String::new());
+            }
+        }
         Ok((column.like(&shorter), left))
     }
 }

@@ -32,6 +32,8 @@ use crate::keys::Keys;
 const LEADERS: usize = 64;
 /// Rows that a task sketches: a signature each, in one allocation.
 const ROWS: usize = 1 << 8;
+/// The most words of the signatures of a task.
+const WORDS: usize = 1 << 18;
 /// Bytes per row for clusters, hashes of a band, and their groups.
 const OF_A_ROW: u64 = 64;
 
@@ -48,7 +50,7 @@ impl Dedup<'_> {
             let texts = Texts::of(batch?.column(at))?;
             let rows = texts.rows();
             let normalize = self.normalize;
-            let sketched = rows.par_chunks(ROWS).map(|rows| {
+            let sketch = |rows: &[Option<&str>]| {
                 let mut sketcher = Sketcher::new(near);
                 let mut words: Vec<Word> = vec![0; rows.len() * near.num_perm];
                 for (text, signature) in rows.iter().zip(words.chunks_exact_mut(near.num_perm)) {
@@ -57,9 +59,13 @@ impl Dedup<'_> {
                     }
                 }
                 words
-            });
-            for words in sketched.collect::<Vec<_>>() {
-                signatures.push(&words)?;
+            };
+            // A few tasks at a time, because signatures may be longer than texts.
+            let each = (WORDS / near.num_perm).clamp(1, ROWS);
+            for rows in rows.chunks(each * rayon::current_num_threads()) {
+                for words in rows.par_chunks(each).map(sketch).collect::<Vec<_>>() {
+                    signatures.push(&words)?;
+                }
             }
             is_text.extend(rows.iter().map(Option::is_some));
             self.check_rows(is_text.len() as u64)?;

@@ -88,7 +88,7 @@ impl Near {
 
     /// The number of equal words from which signatures are similar.
     pub(super) fn least_equal(&self) -> usize {
-        (0..self.num_perm).find(|&equal| equal as f64 >= self.threshold * self.num_perm as f64).unwrap_or(self.num_perm)
+        (0..self.num_perm).find(|&equal| equal as f64 / self.num_perm as f64 >= self.threshold).unwrap_or(self.num_perm)
     }
 }
 

@@ -12,8 +12,8 @@ use super::sketch::Word;
 use crate::error::{Error, Result};
 use crate::external::{Limit, read_at, write_at};
 
-/// Rows that are read at a time.
-const CHUNK: usize = 1 << 12;
+/// Words that a thread reads at a time.
+const WORDS: usize = 1 << 19;
 
 #[derive(Debug)]
 pub(super) struct Signatures {
@@ -95,9 +95,10 @@ impl Signatures {
     /// Computes a value of each signature, on all threads.
     pub(super) fn map<T: Send + Copy + Default>(&self, of: impl Fn(&[Word]) -> T + Sync) -> Result<Vec<T>> {
         let mut values = vec![T::default(); self.rows()];
-        values.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, values)| {
+        let rows = (WORDS / self.length).max(1);
+        values.par_chunks_mut(rows).enumerate().try_for_each(|(chunk, values)| {
             let mut words = vec![0; values.len() * self.length];
-            self.read(chunk * CHUNK, &mut words)?;
+            self.read(chunk * rows, &mut words)?;
             for (value, words) in values.iter_mut().zip(words.chunks_exact(self.length)) {
                 *value = of(words);
             }

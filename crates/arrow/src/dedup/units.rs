@@ -32,12 +32,19 @@ impl Unit {
             (whole, rest) = rest.split_at(end);
             let text = match self {
                 Unit::Document => whole,
-                Unit::Line => whole.strip_suffix('\n').map_or(whole, |line| line.strip_suffix('\r').unwrap_or(line)),
-                Unit::Paragraph => whole.trim_end(),
+                Unit::Line => without_line_end(whole),
+                Unit::Paragraph => {
+                    let last = whole.trim_end().len();
+                    without_line_end(&whole[..last + line_end(&whole[last..])])
+                }
             };
             Some(Piece { whole, text })
         })
     }
+}
+
+fn without_line_end(line: &str) -> &str {
+    line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line))
 }
 
 /// The length of the first line, with its line end.
@@ -79,5 +86,6 @@ mod tests {
         let expected = [("a\nb\n \n\n", "a\nb"), ("c\n", "c")];
         assert_eq!(split(Unit::Paragraph, "a\nb\n \n\nc\n"), expected);
         assert_eq!(split(Unit::Paragraph, "\n\na"), [("\n\n", ""), ("a", "a")]);
+        assert_eq!(split(Unit::Paragraph, "a \r\n\nb"), [("a \r\n\n", "a "), ("b", "b")]);
     }
 }

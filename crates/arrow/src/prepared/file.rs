@@ -262,7 +262,9 @@ impl<'a> Stored<'a> {
         let begin = length.min(HEAD) as usize;
         file.read_exact(&mut bytemuck::bytes_of_mut(&mut head)[..begin]).map_err(io)?;
         if head.magic != MAGIC {
-            return Err(bad("it does not begin with `koelside`: it is not the prepared side of a join"));
+            return Err(bad(
+                "it does not begin with `koelside`: it is not the prepared side of a join, which PreparedJoin::save and `koel build --columns` write",
+            ));
         }
         if head.version != VERSION {
             let reads = format!("it has format {}; this koel reads format {VERSION}: build it again", head.version);

@@ -19,12 +19,12 @@ pub(crate) mod tests;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use koel::{Any, Digest};
 use rayon::prelude::*;
 
 use crate::encode::NullEquality;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::external::batch_of;
 use crate::external::flat::{flattened, result_type};
 use crate::join::RightKeys;
@@ -117,6 +117,16 @@ impl PreparedJoin {
             let what = "a batch has another number of columns than the schema";
             return Err(ArrowError::SchemaError(what.into()).into());
         }
+        for field in schema.fields() {
+            if has_dictionaries(&result_type(field.data_type())) {
+                return Err(Error::UnsupportedValue {
+                    function: "a prepared join",
+                    column: field.name().clone(),
+                    found: field.data_type().clone(),
+                    advice: "cast it to a type without dictionaries",
+                });
+            }
+        }
         let columns = (0..schema.fields().len()).into_par_iter().map(column).collect::<Result<Vec<_>>>()?;
         let keys = keys_of(&columns, &on)?;
         let parameters = Parameters { nulls: options.nulls, seed: options.seed, bits };
@@ -180,6 +190,21 @@ impl PreparedJoin {
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let taken = columns.par_iter().map(|&at| self.columns[at].take(rows)).collect::<Result<_>>()?;
         batch_of(&schema, taken, rows.len())
+    }
+}
+
+/// Whether a type contains dictionaries, at any depth.
+fn has_dictionaries(of: &DataType) -> bool {
+    use DataType::*;
+    match of {
+        Dictionary(..) => true,
+        List(of) | LargeList(of) | ListView(of) | LargeListView(of) | FixedSizeList(of, _) | Map(of, _) => {
+            has_dictionaries(of.data_type())
+        }
+        RunEndEncoded(_, of) => has_dictionaries(of.data_type()),
+        Struct(fields) => fields.iter().any(|field| has_dictionaries(field.data_type())),
+        Union(fields, _) => fields.iter().any(|(_, field)| has_dictionaries(field.data_type())),
+        _ => false,
     }
 }
 

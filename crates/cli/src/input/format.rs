@@ -34,6 +34,9 @@ impl Format {
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
         }
+        if foreign::is_ndjson(head) {
+            return Ok(Format::Table);
+        }
         if let Some((what, advice)) = foreign::format_of(head) {
             return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
         }

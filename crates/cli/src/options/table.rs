@@ -110,7 +110,7 @@ pub struct TableOptions {
     /// All constants of the hash functions follow from it. `random` draws a seed that no one can predict. The default
     /// is a fixed seed.
     #[arg(long, value_parser = seed)]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
     #[command(flatten)]
     pub parameters: SchemeOptions,
 }

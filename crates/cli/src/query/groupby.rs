@@ -8,7 +8,7 @@ use arrow_array::{Array, BooleanArray, RecordBatch, UInt32Array, new_null_array}
 use arrow_schema::{DataType, Field};
 use arrow_select::filter::filter_record_batch;
 use koel::backend::HashBackend;
-use koel_arrow::{Aggregation, Column, Error, Function, group_by};
+use koel_arrow::{Aggregation, Column, Error, Function, group_by, plain_type};
 use serde_json::json;
 
 use super::columns::{batch, schema_of};
@@ -272,7 +272,7 @@ fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result<()> {
 /// The error, with what helps on the command line: columns can be read as other types.
 pub(super) fn to_failure(error: Error, is_text: bool) -> Failure {
     match &error {
-        Error::UnsupportedValue { column, .. } => {
+        Error::UnsupportedValue { column, found, .. } if is_text_or_wide(found) => {
             let column = text::name(column);
             let nulls = if is_text { ", with --null-value TEXT for a text that stands for a null" } else { "" };
             Failure::Input(format!(
@@ -285,6 +285,12 @@ pub(super) fn to_failure(error: Error, is_text: bool) -> Failure {
         }
         _ => error.into(),
     }
+}
+
+/// Whether `--types` makes numbers of a column that has no sum: of text, and of decimals of 256 bits.
+fn is_text_or_wide(of: &DataType) -> bool {
+    use DataType::{Decimal256, LargeUtf8, Utf8, Utf8View};
+    matches!(plain_type(of), Utf8 | LargeUtf8 | Utf8View | Decimal256(..))
 }
 
 #[cfg(test)]

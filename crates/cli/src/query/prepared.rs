@@ -5,8 +5,9 @@
 //! join     left rows are read, looked up and written batch by batch; the right table is not read again
 //! ```
 //!
-//! Results are those of `koel join` with the table itself. Right and full joins are refused: right rows without a match
-//! are known only after the last left row.
+//! Results are those of `koel join` with the table itself, except that columns of CSV files have types: `koel join` keeps
+//! the text of those that are not keys. Right and full joins are refused: right rows without a match are known only after
+//! the last left row.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ pub(crate) struct Build<'a> {
     pub(crate) key: &'a [String],
     pub(crate) columns: &'a [String],
     pub(crate) nulls: NullEquality,
+    pub(crate) seed: u64,
     pub(crate) output: &'a Path,
     pub(crate) json: bool,
     pub(crate) device: &'a Any,
@@ -58,7 +60,7 @@ impl Build<'_> {
         let read_seconds = start.elapsed().as_secs_f64();
         progress.say(format!("indexing {}", text::counted(rows as u64, "row")));
         let start = Instant::now();
-        let options = PreparedOptions { nulls: self.nulls, ..PreparedOptions::default() };
+        let options = PreparedOptions { nulls: self.nulls, seed: self.seed };
         let prepared = PreparedJoin::build(self.device, &schema, batches, self.key, options)?;
         let build_seconds = start.elapsed().as_secs_f64();
         let start = Instant::now();

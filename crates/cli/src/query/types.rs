@@ -68,7 +68,11 @@ pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]
     let side = lossless.or_else(|| sides.iter().position(|(source, ..)| source.is_text()));
     let read_as = side.and_then(|side| {
         let (_, column, to) = sides[side];
-        kind_of(to).map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
+        // Dates and times are not read as integers.
+        let is_moment = [left_type, right_type][side].is_temporal() && to.is_integer();
+        kind_of(to)
+            .filter(|_| !is_moment)
+            .map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
     });
     match read_as {
         Some((option, rounds)) => Failure::Input(format!(

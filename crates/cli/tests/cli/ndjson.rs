@@ -134,3 +134,12 @@ fn rows_are_those_of_csv() {
     folder
         .refused("groupby t.ndjson --by city --agg max:v --types v=int64", "column v: `0.25` is not of the type int64");
 }
+
+#[test]
+fn columns_of_objects_are_keys_and_values() {
+    let folder = Folder::new();
+    folder.file("pairs.jsonl", "{\"id\":7,\"v\":1}\n{\"id\":1,\"v\":2}\n");
+    folder.ok("build pairs.jsonl --key id --value v -o pairs.koel");
+    assert_eq!(folder.ok("lookup pairs.koel pairs.jsonl --key id"), "key,value\n7,1\n1,2\n");
+    folder.refused("build pairs.jsonl -o p.koel", "--key");
+}

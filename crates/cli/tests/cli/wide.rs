@@ -344,7 +344,10 @@ fn tables_of_one_type_are_queried_with_others() {
     expected.check(&folder, "lookup u.koel q.npy --device cpu");
     folder.ok("lookup u.koel q.csv --keys i64 -o out.npy --device cpu");
     expected.check_array(&folder, "out.npy", "lookup u.koel q.csv --keys i64");
-    folder.refused("lookup u.koel q.csv -o out.npy --device cpu", "q.csv, line 1: the key -1 does not fit u32");
+    folder.refused(
+        "lookup u.koel q.csv -o out.npy --device cpu",
+        "the key -1 does not fit u32, which is the type of the column: give --keys TYPE",
+    );
     folder.refused(
         "lookup u.koel q.csv --keys u64 --device cpu -o out.csv",
         "q.csv, line 1: the key -1 does not fit u64",

@@ -20,7 +20,7 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use arrow_select::concat::concat_batches;
 use koel::device::Any;
 use koel_arrow::NullKeys;
-use koel_arrow::external::{Batches, GroupBy, Limit, Morsel, Of, result_type};
+use koel_arrow::external::{Batches, GroupBy, Limit, Morsel, Of, result_type, row_bytes};
 
 use super::columns::{batch, schema_of};
 use super::keyed::KeyedTable;
@@ -139,8 +139,9 @@ fn read_as<'a>(
     Batches::of_morsels(schema, stream.parts().map(morsel))
 }
 
-/// Rows of a sample that shows how many groups there are.
+/// The most rows of a sample that shows how many groups there are, and the bytes after which it ends.
 const SAMPLE: usize = 1 << 16;
+const SAMPLE_BYTES: usize = 64 << 20;
 
 /// Whether a table is grouped as it is read, without a limit too: if it is as fast as a stream, and its first rows have
 /// few groups. With many groups, rows in memory take less memory and time than groups of morsels. Columns of
@@ -153,18 +154,20 @@ fn pays(
     source: &Source,
     aggregates: impl FnOnce(&SchemaRef) -> Result<Vec<Of>>,
 ) -> Result<bool> {
-    if !source.is_fast_stream() || !keeps_types(source, columns)? {
+    let is_on_cpu = devices.iter().all(|device| matches!(device, Any::Cpu(_)));
+    if !is_on_cpu || !source.is_fast_stream() || !keeps_types(source, columns)? {
         return Ok(false);
     }
     let mut stream = source.stream(Some(columns))?;
     let (by, aggregates) = (places(stream.schema(), table.by)?, aggregates(stream.schema())?);
     let (limit, order) = (&Limit::new(u64::MAX), table.order);
     let group_by = GroupBy { devices, by: &by, aggregates: &aggregates, order, nulls, limit, watch: &|_| () };
-    let (mut sample, mut rows) = (Vec::new(), 0);
+    let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0_usize);
     while rows < SAMPLE
+        && bytes < SAMPLE_BYTES
         && let Some(batch) = stream.next().transpose()?
     {
-        rows += batch.num_rows();
+        (rows, bytes) = (rows + batch.num_rows(), bytes + row_bytes(&batch));
         sample.push(batch);
     }
     let sample = concat_batches(stream.schema(), &sample).map_err(koel_arrow::Error::from)?;

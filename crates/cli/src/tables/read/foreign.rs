@@ -1,7 +1,8 @@
 //! Formats that are not read, by their first bytes: an error names the format, and says what to do.
 
 /// First bytes, what they are of, and what to do.
-const FORMATS: [(&[u8], &str, &str); 25] = [
+const FORMATS: [(&[u8], &str, &str); 26] = [
+    (b"koelside", "is the right side of joins", "name it by `koel join LEFT --with`"),
     (b"\xfd7zXZ\0", "is compressed by xz", UNPACK_XZ),
     (b"BZh", "is compressed by bzip2", "unpack it first, e.g. with `bunzip2`"),
     (b"\x04\x22\x4d\x18", "is compressed by lz4", "unpack it first, e.g. with `lz4 -d`"),
@@ -64,7 +65,7 @@ pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
 }
 
 /// Whether the first line is a JSON object, or the begin of a long one.
-pub(super) fn is_ndjson(head: &[u8]) -> bool {
+pub(crate) fn is_ndjson(head: &[u8]) -> bool {
     json(head).is_some_and(|(what, _)| what == NDJSON)
 }
 

@@ -74,7 +74,7 @@ impl Read for Unpacked<'_> {
             }
             InvalidData | InvalidInput | Other | UnexpectedEof => {
                 let what = if matches!(self.packing, Packing::Gzip) { "gzip" } else { "zstd" };
-                let advice = format!("get the file anew; `{what} -t` checks it");
+                let advice = format!("get the file again; `{what} -t` checks it");
                 io::Error::new(InvalidData, format!("its {what} data are damaged or cut short ({error}): {advice}"))
             }
             _ => error,

@@ -12,7 +12,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use koel_arrow::{Column, plain_type};
 use rayon::prelude::*;
@@ -92,9 +94,23 @@ fn column_as(kind: Kind, name: &Name, field: &Field, column: &ArrayRef) -> Resul
     let refused = |what: String| -> Failure { name.fail(format!("column {}: {what}", text::name(field.name()))) };
     let plain = Column::new(field.name(), Arc::clone(column)).plain()?.one_piece()?;
     let array = &plain.chunks()[0];
+    match (array.data_type(), kind) {
+        // Text that was stored without saying so.
+        (of, Kind::Utf8) if is_binary(of) => {
+            let texts = texts(array).ok_or_else(|| refused("a value is not UTF-8: omit the column in --types".into()));
+            return texts.map(|texts| Arc::new(texts) as ArrayRef);
+        }
+        (of, _) if is_binary(of) => {
+            return Err(refused(format!("it is of type {of}, which --types converts to utf8 only")));
+        }
+        // Their text has fewer digits than a double of the same value.
+        (DataType::Float16, Kind::Float64) => return Ok(Arc::new(doubles::<Float16Type>(array))),
+        (DataType::Float32, Kind::Float64) => return Ok(Arc::new(doubles::<Float32Type>(array))),
+        _ => {}
+    }
     let written = cells::column(array, DIALECT.delimiter);
     let written = written.ok_or_else(|| {
-        refused(format!("it is of type {}, of which --types makes no other: omit it there", field.data_type()))
+        refused(format!("it is of type {}, which --types does not convert: omit the column there", field.data_type()))
     })?;
     let (mut read, mut cell) = (Cells::of(kind, array.len()), Vec::new());
     for row in 0..array.len() {
@@ -114,12 +130,41 @@ fn column_as(kind: Kind, name: &Name, field: &Field, column: &ArrayRef) -> Resul
     read.finish().ok().flatten().ok_or_else(|| refused("it is not UTF-8".into()))
 }
 
+fn is_binary(of: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
+    matches!(of, Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
+}
+
+/// The values of a binary column as text; `None` if one is not UTF-8.
+fn texts(array: &ArrayRef) -> Option<StringArray> {
+    let bytes: Vec<Option<&[u8]>> = match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        DataType::BinaryView => array.as_binary_view().iter().collect(),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().collect(),
+        _ => return None,
+    };
+    let text = |bytes: Option<&'_ [u8]>| bytes.map(|bytes| std::str::from_utf8(bytes).ok().map(String::from));
+    bytes.into_iter().map(|bytes| text(bytes).map_or(Some(None), |text| text.map(Some))).collect()
+}
+
+fn doubles<T: ArrowPrimitiveType>(array: &ArrayRef) -> Float64Array
+where
+    T::Native: Into<f64>,
+{
+    array.as_primitive::<T>().unary(Into::into)
+}
+
 const DIALECT: Dialect<'_> = Dialect { delimiter: b',', has_quotes: true, nulls: &[] };
 
 /// Changes a cell of one type to text of the same value as another type.
 fn adapt(cell: &mut Vec<u8>, own: &DataType, kind: Kind) {
     use DataType::{Boolean, Date32, Date64, Timestamp};
     let is_moment = matches!(own, Date32 | Date64 | Timestamp(..));
+    let is_exact = matches!(kind, Kind::Int32 | Kind::Int64 | Kind::UInt32 | Kind::UInt64 | Kind::Decimal(..));
+    if is_exact && own.is_floating() {
+        write_digits(cell);
+    }
     match kind {
         Kind::Int32 | Kind::Int64 | Kind::UInt32 | Kind::UInt64 => match own {
             Boolean => *cell = if cell == b"true" { b"1".to_vec() } else { b"0".to_vec() },
@@ -153,12 +198,22 @@ fn adapt(cell: &mut Vec<u8>, own: &DataType, kind: Kind) {
     }
 }
 
+/// Writes a float without an exponent, and zero without a sign.
+fn write_digits(cell: &mut Vec<u8>) {
+    let number = std::str::from_utf8(cell).ok().and_then(|text| text.parse::<f64>().ok());
+    match number {
+        Some(0.0) => *cell = b"0".to_vec(),
+        Some(number) if cell.contains(&b'e') => *cell = number.to_string().into_bytes(),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use arrow_array::builder::StringDictionaryBuilder;
     use arrow_array::types::{Int32Type, Int64Type};
     use arrow_array::{
-        BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, ListArray, StringArray,
+        BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Int64Array, ListArray,
         TimestampNanosecondArray, TimestampSecondArray,
     };
 
@@ -197,6 +252,10 @@ mod tests {
         let seconds = || TimestampSecondArray::from(vec![Some(86_400), None]);
         let cases: Vec<(ArrayRef, &str, std::result::Result<&[&str], &str>)> = vec![
             (Arc::new(Float64Array::from(vec![Some(5.0), None, Some(-3.0)])), "int64", Ok(&["5", "", "-3"])),
+            (Arc::new(Float64Array::from(vec![1e16, -0.0])), "uint64", Ok(&["10000000000000000", "0"])),
+            (Arc::new(Float64Array::from(vec![1e-5, 2.5])), "decimal(18,6)", Ok(&["0.000010", "2.500000"])),
+            (Arc::new(Float32Array::from(vec![0.1])), "float64", Ok(&["0.10000000149011612"])),
+            (Arc::new(Float64Array::from(vec![1e300])), "int64", Err("is not of the type int64")),
             (Arc::new(Float64Array::from(vec![5.5])), "int64", Err("column v: `5.5` is not of the type int64")),
             (Arc::new(Int64Array::from(vec![5_000_000_000])), "int32", Err("`5000000000` is not of the type int32")),
             (Arc::new(Int64Array::from(vec![7, -7])), "utf8", Ok(&["7", "-7"])),
@@ -215,7 +274,9 @@ mod tests {
             (Arc::new(seconds().with_timezone("Europe/Oslo")), "timestamp", Ok(&["1970-01-02T00:00:00", ""])),
             (Arc::new(seconds()), "date32", Ok(&["1970-01-02", ""])),
             (Arc::new(TimestampNanosecondArray::from(vec![1_001])), "timestamp", Err("is not of the type timestamp")),
-            (Arc::new(BinaryArray::from(vec![&b"\xab"[..]])), "utf8", Ok(&["ab"])),
+            (Arc::new(BinaryArray::from(vec![&b"ab"[..]])), "utf8", Ok(&["ab"])),
+            (Arc::new(BinaryArray::from(vec![&b"\xab"[..]])), "utf8", Err("a value is not UTF-8")),
+            (Arc::new(BinaryArray::from(vec![&b"12"[..]])), "int64", Err("converts to utf8 only")),
         ];
         for (array, kind, expected) in cases {
             let of = array.data_type().clone();
@@ -226,7 +287,7 @@ mod tests {
             }
         }
         let lists = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1)])]);
-        assert!(typed(Arc::new(lists), "utf8").is_err_and(|error| error.contains("omit it")));
+        assert!(typed(Arc::new(lists), "utf8").is_err_and(|error| error.contains("omit the column")));
     }
 
     #[test]
