@@ -180,7 +180,8 @@ def test_tables_and_results_of_one_thread():
 def test_one_thread_is_enough():
     script = "import koel, test_readers; test_readers.test_tables_and_results_of_one_thread(); print('done')"
     done = alone(script, cwd=os.path.dirname(__file__), env=os.environ | {"RAYON_NUM_THREADS": "1"})
-    assert done.stdout == "done\n", done.stderr
+    # DuckDB prints the progress of long queries.
+    assert done.stdout.endswith("done\n"), done.stderr
 
 
 def test_a_table_that_reads_its_own_result():
