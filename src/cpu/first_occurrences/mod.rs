@@ -79,12 +79,12 @@ enum Strategy<K: Key> {
 }
 
 impl<K: Key> FirstOccurrences<K> {
-    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool. `sifts`: keys of other columns
-    /// will be looked up.
-    fn of(cpu: &Cpu, keys: &[K], sifts: bool) -> Result<Self> {
+    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool. `for_lookups`: keys of other
+    /// columns will be looked up.
+    fn of(cpu: &Cpu, keys: &[K], for_lookups: bool) -> Result<Self> {
         let rows = keys.len();
         let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64));
-        let most = if sifts { dense.max(present::most(rows)) } else { dense };
+        let most = if for_lookups { dense.max(present::most(rows)) } else { dense };
         let range = range(keys, most.min(u32::MAX.into()));
         let mut present = None;
         if let Some((least, range)) = range {
@@ -180,8 +180,8 @@ impl<K: Key> std::fmt::Debug for FirstOccurrences<K> {
             Strategy::Sorted(_) => "sorted",
         };
         let present = self.present.is_some();
-        f.debug_struct("Firsts")
-            .field("way", &strategy)
+        f.debug_struct("FirstOccurrences")
+            .field("strategy", &strategy)
             .field("present", &present)
             .field("rows", &self.rows)
             .field("distinct", &self.distinct)

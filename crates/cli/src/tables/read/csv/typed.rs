@@ -7,6 +7,8 @@
 //! 5.0, true           are the integers 5 and 1
 //! 2024-02-29 00:00    is a date, and a date its first moment
 //! timestamps          without a time zone are of UTC, and the other way round
+//! float16, float32    become the float64 of the same value
+//! binary              becomes utf8 of the same bytes, and nothing else
 //! ```
 
 use std::collections::HashMap;
