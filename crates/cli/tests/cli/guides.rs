@@ -47,7 +47,7 @@ fn shell(command: &str, folder: &Folder) -> String {
 
 #[test]
 fn pages_show_the_output_of_their_commands() {
-    let guides = ["deduplicate", "files", "kmers", "tables"].map(|name| format!("docs/guide/{name}.md"));
+    let guides = ["build-side", "deduplicate", "files", "kmers", "tables"].map(|name| format!("docs/guide/{name}.md"));
     for page in [&["README.md".to_owned()][..], &guides].concat() {
         assert!(run(&page, &Folder::new()) > 0, "{page} has no commands");
     }
