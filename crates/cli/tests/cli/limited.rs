@@ -185,6 +185,7 @@ fn every_join_and_group_of_rows_without_names_works_under_a_limit() {
 }
 
 #[test]
+#[ignore = "slow: a million pairs; koel tests builds that spill with fewer; CI runs it"]
 fn tables_are_built_under_a_limit_to_the_same_bytes() {
     let folder = Folder::new();
     folder.million_pairs("pairs.csv");
