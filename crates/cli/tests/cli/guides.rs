@@ -54,6 +54,7 @@ fn pages_show_the_output_of_their_commands() {
 }
 
 #[test]
+#[ignore = "slow: the example of the guide, with a million rows; CI runs it"]
 fn the_join_of_large_files_spills() {
     let folder = Folder::new();
     assert_eq!(run("docs/guide/large-join.md", &folder), 4);
