@@ -393,6 +393,15 @@ class Array:
     def __len__(self) -> int: ...
 
 @final
+class cuda:
+    """The module `koel.cuda`: memory of koel on an NVIDIA GPU, for arrays that koel uses without a copy."""
+
+    @staticmethod
+    def empty(shape: int | Sequence[int], dtype: Any = None, *, device: int = 0) -> Array: ...
+    @staticmethod
+    def pool(library: Literal["torch", "cupy"] = "torch") -> Any: ...
+
+@final
 class Table:
     """A table from integer keys to integer values, each key once."""
 
