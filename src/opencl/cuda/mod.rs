@@ -58,8 +58,8 @@ use block::Block;
 use driver::{Driver, driver};
 
 pub use convert::{
-    bits_to_bytes, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words, nan_if_empty, resized,
-    rows_to_integers, without_nan,
+    Part, append_column, bits_to_bytes, column_of, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words,
+    nan_if_empty, resized, rows_to_integers, without_nan, without_negative_zero,
 };
 pub use memory::Memory;
 pub use voxels::{Grid, Matrix, Voxels, neighbours};
