@@ -162,6 +162,30 @@ def test_the_other_functions():
         same(got, wanted)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_many_rows_of_few_keys(dtype):
+    # Enough that devices find ascending keys by slots instead of a sort.
+    some = np.unique(keys_of(dtype, 1000, 15))
+    keys = some[np.arange(1 << 21) * 7 % len(some)]
+    same(koel.unique(OnGpu(keys)), np.unique(keys))
+    options = {"return_index": True, "return_inverse": True, "return_counts": True}
+    for got, wanted in zip(koel.unique(OnGpu(keys), **options), np.unique(keys, **options), strict=True):
+        same(got, wanted)
+    groups, found = koel.group_by(OnGpu(keys), {"n": "size"}, sort=True)
+    same(groups, np.unique(keys))
+    same(found["n"], np.unique(keys, return_counts=True)[1])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_inner_joins_with_distinct_keys(dtype):
+    right = np.random.default_rng(1).permutation(np.unique(keys_of(dtype, 3000, 16)))
+    left = np.concatenate([keys_of(dtype, 4003, 17), right[:7]])
+    for got, wanted in zip(koel.join(OnGpu(left), OnGpu(right)), koel.join(left, right, device="cpu"), strict=True):
+        same(got, wanted)
+    none = [len(rows) for rows in koel.join(OnGpu(left[:0]), OnGpu(right))]
+    assert none == [0, 0]
+
+
 def test_what_is_refused():
     keys, values = OnGpu(np.array([5, 5, -7])), np.array([2**62, 2**62, 1])
     for aggregates in ({"x": (OnGpu(values), "sum")}, {"x": (OnGpu(values), "sum"), "y": (OnGpu(values), "max")}):
