@@ -79,8 +79,9 @@ pub fn append_column<K: Word>(
     is_first: bool,
     words: &mut Buffer<K>,
 ) -> Result<()> {
+    let program = of.program::<K>(device)?;
     of.check(column, words)?;
-    let launch = device.kernel(&of.program::<K>(device)?, "append_column")?.buffer(column).value(words.len() as u64);
+    let launch = device.kernel(&program, "append_column")?.buffer(column).value(words.len() as u64);
     launch.value(u32::from(is_first)).buffer(words).over(words.len())
 }
 
@@ -95,8 +96,9 @@ pub fn column_of<K: Word>(
     of: Part,
     column: &mut Buffer<u32>,
 ) -> Result<()> {
+    let program = of.program::<K>(device)?;
     of.check(column, words)?;
-    let launch = device.kernel(&of.program::<K>(device)?, "column_of")?.buffer(words).value(words.len() as u64);
+    let launch = device.kernel(&program, "column_of")?.buffer(words).value(words.len() as u64);
     launch.value(shift).buffer(column).over(words.len())
 }
 
