@@ -45,14 +45,17 @@ type Source<'a> = Option<(&'a GpuColumn, Dtype)>;
 /// A result: the number of its source, and the function.
 type Wanted = (usize, Function);
 
-/// The keys of the groups, a column each; and the results by their names.
+/// Results by their names.
+type Named = Vec<(String, Array)>;
+
+/// The keys of the groups, a column each; and the results.
 pub(crate) fn group_by(
     py: Python<'_>,
     keys: &Keys,
     aggregates: &Bound<'_, PyAny>,
     order: IdOrder,
     device: &str,
-) -> PyResult<(Vec<Array>, Vec<(String, Array)>)> {
+) -> PyResult<(Vec<Array>, Named)> {
     let (mut columns, mut names, mut wanted): (Vec<Given<'_>>, _, Vec<Wanted>) = (Vec::new(), Vec::new(), Vec::new());
     for (name, what) in items(aggregates)? {
         wanted.push(match request(&name, &what)? {
