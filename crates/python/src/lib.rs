@@ -74,7 +74,10 @@ fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<output::ArrowColumn>()?;
     module.add_class::<device::Device>()?;
     #[cfg(feature = "opencl")]
-    module.add_class::<cuda::Array>()?;
+    {
+        module.add_class::<cuda::Array>()?;
+        module.add("cuda", cuda::module(module.py())?)?;
+    }
     module.add_class::<tables::Table>()?;
     module.add_class::<tables::Set>()?;
     module.add_class::<tables::Index>()?;

@@ -35,6 +35,14 @@ assert_type(koel.isin(Cuda(), Cuda()), koel.Array)
 assert_type(koel.join(Cuda(), Cuda()), tuple[koel.Array, koel.Array])
 assert_type(koel.join(Cuda(), Cuda(), "anti"), tuple[koel.Array, None])
 assert_type(koel.group_by(Cuda(), {"x": (Cuda(), "mean"), "n": "size"}), tuple[koel.Array, dict[str, koel.Array]])
+assert_type(
+    koel.group_by((Cuda(), Cuda()), {"x": (Cuda(), "nunique"), "y": (Cuda(), "first")}),
+    tuple[tuple[koel.Array, ...], dict[str, koel.Array]],
+)
+assert_type(koel.join((Cuda(), Cuda()), (Cuda(), Cuda())), tuple[koel.Array, koel.Array])
+assert_type(koel.factorize((Cuda(), Cuda())), tuple[koel.Array, tuple[koel.Array, ...]])
+assert_type(koel.cuda.empty((2, 3), "float32"), koel.Array)
+koel.cuda.pool("jax")  # type: ignore[arg-type]
 assert_type(koel.Index(Cuda()).join(Cuda()), tuple[koel.Array, koel.Array])
 assert_type(koel.get_indexer(koel.Index(Cuda()), Cuda()), koel.Array)
 assert_type(koel.MultiTable(Cuda(), Cuda()).lookup(Cuda()), tuple[koel.Array, koel.Array])
