@@ -30,7 +30,7 @@ pub(in super::super) fn run(
     let table = &job.table;
     let shape = Shape::of(source, table.output);
     let start = Instant::now();
-    let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
+    let stream = source.stream_of(Some(&wanted_columns(of, table.by)), table.by)?;
     let nulls = stream.schema().fields().len();
     let (by, mut aggregates) = (places(stream.schema(), table.by)?, aggregates(job, stream.schema())?);
     // Text without values determines no type, and a sum without numbers is null.

@@ -44,7 +44,8 @@ pub(in super::super) fn run(
     let table = &job.table;
     let shape = Shape::of(source, table.output);
     let start = Instant::now();
-    let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new(), limit);
+    let stream = source.stream_of(Some(&wanted_columns(shown, table.by)), table.by)?;
+    let rows = batches(stream, Vec::new(), limit);
     let (by, aggregates) = (places(rows.schema(), table.by)?, aggregates(job, shown, rows.schema())?);
     let field = |name: &String| {
         let field = rows.schema().field(place(rows.schema(), name)?);

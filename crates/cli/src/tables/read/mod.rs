@@ -296,11 +296,16 @@ impl Source {
     /// The columns of these names, or all, batch after batch in the order of rows, never held as a whole: what
     /// [`Source::read`] gives, but for where batches end. Text is gone through here for its types.
     pub(crate) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
+        self.stream_of(columns, &[])
+    }
+
+    /// As [`Source::stream`], but columns of `keys` may be dictionaries where the file has dictionaries.
+    pub(crate) fn stream_of(&self, columns: Option<&[String]>, keys: &[String]) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));
         let (stream, data) = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => (parquet.stream(&self.name, &places)?, parquet.data()),
+            Form::Parquet(parquet) => (parquet.stream(&self.name, &places, &self.places(Some(keys))?)?, parquet.data()),
             Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
             Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
             Form::Ndjson(ndjson) => (ndjson.stream(&self.name, &places)?, ndjson.data()),

@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
-use super::blocks::{Blocks, Size};
+use super::blocks::{Block, Blocks, Size};
 use super::cells::{self, Column};
 use super::{Packing, Unwritten};
 use crate::text;
@@ -30,7 +30,7 @@ struct Lines {
     output: Packed,
     delimiter: u8,
     /// Blocks to be formatted, and how many are at once.
-    waiting: Vec<RecordBatch>,
+    waiting: Vec<Block>,
     at_once: usize,
     /// The text of those before, to be used again.
     buffers: Vec<Vec<u8>>,
@@ -96,7 +96,7 @@ impl Writer {
 }
 
 impl Lines {
-    fn push(&mut self, block: RecordBatch) -> Result<(), Unwritten> {
+    fn push(&mut self, block: Block) -> Result<(), Unwritten> {
         self.waiting.push(block);
         if self.waiting.len() < self.at_once { Ok(()) } else { self.format() }
     }
@@ -107,7 +107,8 @@ impl Lines {
         let mut buffers = std::mem::take(&mut self.buffers);
         buffers.resize_with(self.waiting.len(), Vec::new);
         let blocks = std::mem::take(&mut self.waiting);
-        blocks.par_iter().zip(&mut buffers).try_for_each(|(block, buffer)| {
+        blocks.into_par_iter().zip(&mut buffers).try_for_each(|(block, buffer)| {
+            let block = block.batch()?;
             let columns = block.columns().iter().map(|array| cells::column(array, delimiter));
             // Others were refused with the schema.
             let columns = columns.collect::<Option<Vec<_>>>();

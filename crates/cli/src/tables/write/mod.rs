@@ -7,6 +7,7 @@
 //! .ndjson, .jsonl               ndjson.rs    an object a line
 //! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in blocks at once; packed with a further .gz or .zst
 //!
+//! pipeline.rs  tasks on all threads, whose results are written in order
 //! blocks.rs    what is encoded at a time: it depends on the rows alone
 //! regular.rs   arrays in one form: they depend on their rows alone
 //! ```
@@ -22,6 +23,8 @@ mod ndjson;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod pipeline;
 mod regular;
 #[cfg(test)]
 mod tests;

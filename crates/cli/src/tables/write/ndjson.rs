@@ -27,11 +27,11 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        self.blocks.push(batch, |block| put(&mut self.output, &block))
+        self.blocks.push(batch, |block| put(&mut self.output, &block.batch()?))
     }
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
-        self.blocks.finish(|block| put(&mut self.output, &block))?;
+        self.blocks.finish(|block| put(&mut self.output, &block.batch()?))?;
         Ok(self.output.flush()?)
     }
 }
