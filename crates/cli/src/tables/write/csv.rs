@@ -1,25 +1,21 @@
 //! CSV and TSV: blocks (blocks.rs) are formatted by all threads and written in their order.
 //!
-//! A null is an empty field. Gzip is packed block by block, each a member of its own, as `bgzip` does; zstd in one
-//! frame, because some programs do not read several.
-
-use std::io::{self, BufWriter, Write};
+//! A null is an empty field.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
+use super::Unwritten;
 use super::blocks::{Blocks, Size};
 use super::cells::{self, Column};
-use super::{Packing, Unwritten};
+use super::packed::{Output, Packed, Packing, gzip};
 use crate::text;
 
 /// Rows that a thread formats at a time.
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
 /// Bytes that they and their text take, if most fields are numbers of many digits.
 const TAKEN: u64 = 8 << 20;
-
-type Output = Box<dyn Write>;
 
 pub(super) struct Writer {
     blocks: Blocks,
@@ -36,12 +32,6 @@ struct Lines {
     buffers: Vec<Vec<u8>>,
 }
 
-enum Packed {
-    Plain(BufWriter<Output>),
-    Gzip(BufWriter<Output>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<Output>>),
-}
-
 impl Writer {
     /// Writes the names of the columns. `memory` bytes may be used; the text is the same whatever they are.
     pub(super) fn new(
@@ -53,17 +43,12 @@ impl Writer {
     ) -> Result<Writer, Unwritten> {
         if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
             return Err(Unwritten::Because(format!(
-                "the column {} is of type {}, which text has no form for: write .parquet or .arrow, or leave the column out",
+                "column {} is of type {}, which cannot be written as CSV: write .parquet or .arrow, or remove the column",
                 text::name(field.name()),
                 field.data_type()
             )));
         }
-        let output = BufWriter::new(output);
-        let output = match packing {
-            Packing::Not => Packed::Plain(output),
-            Packing::Gzip => Packed::Gzip(output),
-            Packing::Zstd => Packed::Zstd(zstd::stream::write::Encoder::new(output, 1)?),
-        };
+        let output = Packed::new(output, packing)?;
         let fitting = usize::try_from(memory / 4 / TAKEN).unwrap_or(usize::MAX);
         let at_once = fitting.clamp(1, 2 * rayon::current_num_threads());
         let mut lines = Lines { output, delimiter, waiting: Vec::new(), at_once, buffers: Vec::new() };
@@ -76,7 +61,7 @@ impl Writer {
         if packing == Packing::Gzip {
             names = gzip(&names)?;
         }
-        lines.put(&names)?;
+        lines.output.put(&names)?;
         Ok(Writer { blocks: Blocks::plain(schema, BLOCK), lines })
     }
 
@@ -87,11 +72,7 @@ impl Writer {
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
         self.blocks.finish(|block| self.lines.push(block))?;
         self.lines.format()?;
-        let mut output = match self.lines.output {
-            Packed::Plain(output) | Packed::Gzip(output) => output,
-            Packed::Zstd(output) => output.finish()?,
-        };
-        Ok(output.flush()?)
+        Ok(self.lines.output.finish()?)
     }
 }
 
@@ -103,7 +84,7 @@ impl Lines {
 
     /// Formats and writes the blocks that wait.
     fn format(&mut self) -> Result<(), Unwritten> {
-        let (delimiter, is_gzip) = (self.delimiter, matches!(self.output, Packed::Gzip(_)));
+        let (delimiter, is_gzip) = (self.delimiter, self.output.is_gzip());
         let mut buffers = std::mem::take(&mut self.buffers);
         buffers.resize_with(self.waiting.len(), Vec::new);
         let blocks = std::mem::take(&mut self.waiting);
@@ -121,17 +102,10 @@ impl Lines {
             Ok::<_, Unwritten>(())
         })?;
         for buffer in &buffers {
-            self.put(buffer)?;
+            self.output.put(buffer)?;
         }
         self.buffers = buffers;
         Ok(())
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.output {
-            Packed::Plain(output) | Packed::Gzip(output) => output.write_all(bytes),
-            Packed::Zstd(output) => output.write_all(bytes),
-        }
     }
 }
 
@@ -148,12 +122,4 @@ fn format(columns: &[Column<'_>], rows: std::ops::Range<usize>, delimiter: u8, o
         }
         out.push(b'\n');
     }
-}
-
-/// A member of a gzip file.
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let packed = Vec::with_capacity(bytes.len() / 2);
-    let mut encoder = flate2::write::GzEncoder::new(packed, flate2::Compression::default());
-    encoder.write_all(bytes)?;
-    encoder.finish()
 }

@@ -5,8 +5,9 @@
 //! .arrow, .feather, .ipc        ipc.rs       a file;  .arrows a stream
 //! .npy                          npy.rs       an array, or records
 //! .ndjson, .jsonl               ndjson.rs    an object a line
-//! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in blocks at once; packed with a further .gz or .zst
+//! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in blocks at once
 //!
+//! packed.rs    text and NDJSON, packed with a further .gz or .zst
 //! blocks.rs    what is encoded at a time: it depends on the rows alone
 //! regular.rs   arrays in one form: they depend on their rows alone
 //! ```
@@ -20,6 +21,7 @@ mod csv;
 mod ipc;
 mod ndjson;
 mod npy;
+mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod regular;
@@ -44,6 +46,7 @@ use crate::failure::{Failure, Result};
 use crate::memory::end_when_short;
 use crate::{out, progress, text};
 pub(crate) use npy::FLAG;
+use packed::Packing;
 
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +55,8 @@ pub(crate) enum Form {
     IpcFile,
     IpcStream,
     Npy,
-    Ndjson,
+    Ndjson { packing: Packing },
     Text { delimiter: u8, packing: Packing },
-}
-
-/// What text is packed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Not,
-    Gzip,
-    Zstd,
 }
 
 /// The format of a name's extension, if it can be written here.
@@ -81,7 +76,7 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         ("arrow" | "feather" | "ipc", Packing::Not) => Some(Form::IpcFile),
         ("arrows", Packing::Not) => Some(Form::IpcStream),
         ("npy", Packing::Not) => Some(Form::Npy),
-        ("ndjson" | "jsonl", Packing::Not) => Some(Form::Ndjson),
+        ("ndjson" | "jsonl", _) => Some(Form::Ndjson { packing }),
         _ => None,
     }
 }
@@ -97,8 +92,8 @@ pub(crate) fn output_file(name: &str) -> std::result::Result<PathBuf, String> {
     match form_of(&path) {
         Some(_) if !name.is_empty() => Ok(path),
         _ => Err(
-            "tables are written as .parquet, .arrow, .arrows, .npy, .ndjson, .csv or .tsv, the last two also with .gz or .zst: \
-                  choose one of these extensions"
+            "tables are written as .parquet, .arrow, .arrows, .npy, .ndjson, .csv or .tsv, the last three also with .gz or \
+             .zst: choose one of these extensions"
                 .into(),
         ),
     }
@@ -228,7 +223,7 @@ impl Writer {
             Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(file, schema)?)),
             Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(file, schema)?)),
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
-            Form::Ndjson => Writer::Ndjson(ndjson::Writer::new(file, schema)),
+            Form::Ndjson { packing } => Writer::Ndjson(ndjson::Writer::new(Box::new(file), schema, packing)?),
             Form::Text { delimiter, packing } => {
                 Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing, memory)?)
             }

@@ -1,7 +1,5 @@
 //! NDJSON: an object a line. Nulls have no field, and numbers that are not finite are nulls.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
@@ -12,37 +10,47 @@ use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 use super::Unwritten;
 use super::blocks::{Blocks, Size};
 use super::cells::{self, Cells, Column};
+use super::packed::{Output, Packed, Packing, gzip};
 
 /// Rows that are formatted at a time.
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
 
 pub(super) struct Writer {
     blocks: Blocks,
-    output: BufWriter<File>,
+    output: Packed,
+    /// Whether nothing was written.
+    is_empty: bool,
 }
 
 impl Writer {
-    pub(super) fn new(file: File, schema: &SchemaRef) -> Writer {
-        Writer { blocks: Blocks::plain(schema, BLOCK), output: BufWriter::new(file) }
+    pub(super) fn new(output: Output, schema: &SchemaRef, packing: Packing) -> Result<Writer, Unwritten> {
+        Ok(Writer { blocks: Blocks::plain(schema, BLOCK), output: Packed::new(output, packing)?, is_empty: true })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
+        self.is_empty &= batch.num_rows() == 0;
         self.blocks.push(batch, |block| put(&mut self.output, &block))
     }
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
         self.blocks.finish(|block| put(&mut self.output, &block))?;
-        Ok(self.output.flush()?)
+        if self.is_empty && self.output.is_gzip() {
+            // A file of gzip has at least one member.
+            self.output.put(&gzip(&[])?)?;
+        }
+        Ok(self.output.finish()?)
     }
 }
 
-fn put(output: &mut BufWriter<File>, block: &RecordBatch) -> Result<(), Unwritten> {
+fn put(output: &mut Packed, block: &RecordBatch) -> Result<(), Unwritten> {
     // In memory first, as the writer reports errors of files as those of JSON.
     let builder = WriterBuilder::new().with_encoder_factory(Arc::new(AsText));
     let mut writer = builder.build::<_, LineDelimited>(Vec::new());
     writer.write(block)?;
     writer.finish()?;
-    Ok(output.write_all(&writer.into_inner())?)
+    let text = writer.into_inner();
+    let text = if output.is_gzip() { gzip(&text)? } else { text };
+    Ok(output.put(&text)?)
 }
 
 /// Moments, periods and decimals as in CSV: Arrow has neither zones by name nor years above 9999, and writes a decimal of
