@@ -130,8 +130,7 @@ fn results_do_not_depend_on_threads_limits_or_batches() {
     rows.extend([None, Some(""), Some(" "), None, Some("")]);
     let device = Any::Cpu(Cpu::new());
     let devices = [device.clone(), device];
-    // Without a limit, nothing is written.
-    let wide = Limit::new(u64::MAX).in_folder("missing");
+    let wide = Limit::new(u64::MAX);
     let near = Some(Near::default());
     let with = |near, normalize| Dedup { near, normalize, ..dedup(&devices[..1], &wide, Unit::Document) };
     for base in [

@@ -250,7 +250,7 @@ const TABLES: &[Case] = &[
     ),
     (
         "koel build pairs.csv -o t.koel --memory 10M",
-        "give that or more",
+        "at least 64Mi",
         "koel build pairs.csv -o t.koel --memory 64Mi",
     ),
     (
