@@ -74,8 +74,9 @@ pub(crate) struct Args {
     /// Join with a file of `koel build --columns`
     ///
     /// In place of RIGHT. The file contains its rows and an index of their keys, so that only LEFT is read, in batches.
-    /// Nulls are equal if the file was built with --nulls-equal. Not for --how right and full.
-    #[arg(long, value_name = "FILE", requires = "on", conflicts_with_all = ["right", "memory"])]
+    /// Nulls are equal if the file was built with --nulls-equal. Without --on, the key columns of LEFT have the names of
+    /// those in the file. Not for --how right and full.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["right", "memory"])]
     with: Option<PathBuf>,
     /// inner, left, right, full, semi, anti
     ///
@@ -116,7 +117,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if let Some(with) = &args.with {
         return run_with(args, with);
     }
-    let (left, right) = (matching(&[&args.left])?, matching(args.right.as_slice())?);
+    let outputs = &[args.output.output.as_deref()];
+    let (left, right) = (matching(&[&args.left], outputs)?, matching(args.right.as_slice(), outputs)?);
     let all = [&left[..], &right].concat();
     let paths = input::paths(&all);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
@@ -143,12 +145,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 /// Joins with a prepared right side.
 fn run_with(args: &Args, with: &Path) -> Result<Verdict> {
-    let left = matching(&[&args.left])?;
+    let left = matching(&[&args.left], &[args.output.output.as_deref()])?;
     let all = [&left[..], &[with.into()]].concat();
     args.output.check_tables(&input::paths(&all), &[])?;
     let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
     let Args { how, columns, output, device, .. } = args;
-    // --with requires --on.
+    // By default, the keys of the file.
     let on = columns.on().unwrap_or_default();
     let named = Reading::Named(&reading);
     let job = query::join::Job {

@@ -388,3 +388,17 @@ fn a_failed_build_leaves_the_old_table() {
     folder.refused("build t.csv -o t.koel --device cpu", "key 1");
     assert!(fs::read(folder.path("t.koel")).unwrap() == before);
 }
+
+/// A case of the documentation of `RobinHood`: at strides that wrap, runs of the coherent sequence may overlap.
+#[test]
+fn multiples_of_a_large_number_need_the_random_sequence() {
+    let folder = Folder::new();
+    let row = |i: u32| format!("{},{i}\n", i.wrapping_mul(0x85eb_ca6b));
+    folder.file("keys.csv", (0..50_000).map(row).collect::<String>());
+    let reads = |sequence: &str| {
+        folder.ok(&format!("build keys.csv --scheme robin_hood --sequence {sequence} -o t.koel --device cpu -q"));
+        folder.json("info t.koel --json")["reads_per_hit"].as_f64().unwrap()
+    };
+    let (coherent, random) = (reads("coherent"), reads("random"));
+    assert!((17.0..17.5).contains(&coherent) && (2.7..2.9).contains(&random), "{coherent} {random}");
+}

@@ -343,3 +343,24 @@ fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {
         is_clean();
     }
 }
+
+/// The names in a summary, with those of nested objects.
+fn names(summary: &serde_json::Value) -> Vec<String> {
+    let fields = summary.as_object().expect("an object").iter();
+    let of = |(name, value): (&String, &serde_json::Value)| match value {
+        serde_json::Value::Object(_) => names(value).iter().map(|inner| format!("{name}.{inner}")).collect(),
+        _ => vec![name.clone()],
+    };
+    fields.flat_map(of).collect()
+}
+
+#[test]
+fn summaries_have_the_same_names_with_a_limit_and_without() {
+    let folder = Folder::new();
+    folder.file("a.csv", "k,v\n1,2\n3,4\n1,5\n");
+    for command in ["unique a.csv --on k", "groupby a.csv --by k --agg sum:v", "join a.csv a.csv --on k"] {
+        let [all, limited] = ["", " --memory 64Mi"]
+            .map(|memory| names(&folder.json(&format!("{command} -o out.csv --json --device cpu{memory}"))));
+        assert!(all == limited && all.contains(&"seconds.read".into()), "{command}: {all:?} {limited:?}");
+    }
+}

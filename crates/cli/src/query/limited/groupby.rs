@@ -72,8 +72,8 @@ pub(in super::super) fn run(
     table.output.summarize(&format!("{} of {all}", text::counted(total, "group")), || {
         json!({
             "rows": found.rows, "groups": total, "ids": table.order.name(), "min_count": job.min_count,
-            "device": options::ids(devices), "aggregates": job.names(), "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
-            "seconds": { "group": start.elapsed().as_secs_f64() },
+            "device": options::ids(devices), "aggregates": job.names(), "memory": job.options.memory.bytes(),
+            "spilled_bytes": found.spilled, "seconds": { "read": null, "group": start.elapsed().as_secs_f64() },
         })
     })?;
     Ok(Verdict::Fine)
