@@ -56,7 +56,10 @@ impl Writer {
         let is_gzip = packing == Packing::Gzip;
         let mut lines = Lines { format: Arc::new(format), is_gzip, is_empty: true, pipeline, spare };
         if !head.is_empty() {
-            lines.put(move |text| Ok(text.extend(head)))?;
+            lines.put(move |text| {
+                text.extend(head);
+                Ok(())
+            })?;
         }
         Ok(Writer { blocks: Blocks::plain(schema, BLOCK), lines })
     }

@@ -114,7 +114,10 @@ mod tests {
     fn numbers(at_once: usize) -> Result<Pipeline<usize, Vec<usize>>, Unwritten> {
         Pipeline::new(at_once, Vec::new(), |all, number| match number {
             13 => Err(Unwritten::Because("13".into())),
-            _ => Ok(all.push(number)),
+            _ => {
+                all.push(number);
+                Ok(())
+            }
         })
     }
 
