@@ -532,6 +532,43 @@ class Index:
     def __len__(self) -> int: ...
 
 @final
+class PreparedJoin:
+    """A table as the right side of joins, with an index of its key columns, in memory or in a file."""
+
+    def __new__(
+        cls,
+        table: ArrowLike,
+        on: Names,
+        *,
+        columns: Names | None = None,
+        nulls_equal: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> PreparedJoin: ...
+    @staticmethod
+    def open(path: Path, *, mapped: bool = False, device: str = "auto") -> PreparedJoin: ...
+    def join_stream(
+        self,
+        left: ArrowLike,
+        how: Literal["inner", "left"] | Lefts = "inner",
+        *,
+        left_on: Names | None = None,
+        columns: Names | None = None,
+        suffix: str = "_right",
+    ) -> BatchReader: ...
+    def save(self, path: Path) -> str: ...
+    def digest(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def key_names(self) -> list[str]: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    @property
+    def nulls_equal(self) -> bool: ...
+    def __len__(self) -> int: ...
+
+@final
 class MultiTable:
     """A table from integer keys to any number of integer values each."""
 

@@ -78,6 +78,12 @@ pub(crate) struct Args {
     /// those in the file. Not for --how right and full.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["right", "memory"])]
     with: Option<PathBuf>,
+    /// Map the file of --with: load only the rows that match
+    ///
+    /// Processes share what is loaded. The index is read and checked, as without this option; the rows are not checked
+    /// for damage. Nothing may write to the file or truncate it meanwhile; replacing it with a new file is allowed.
+    #[arg(long, requires = "with")]
+    mapped: bool,
     /// inner, left, right, full, semi, anti
     ///
     /// Which rows the result has; see --how below.
@@ -163,5 +169,5 @@ fn run_with(args: &Args, with: &Path) -> Result<Verdict> {
         output,
         device,
     };
-    query::prepared::join(&job, &reading, with)
+    query::prepared::join(&job, &reading, with, args.mapped)
 }

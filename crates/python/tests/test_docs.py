@@ -44,7 +44,7 @@ def run(text, name):
     assert not failures, "".join(failures)
 
 
-@pytest.mark.parametrize("page", ["README.md", "crates/python/README.md", "docs/guide/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "crates/python/README.md", "docs/guide/python.md", "docs/guide/build-side.md"])
 def test_pages(page):
     text = (HERE.parents[2] / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

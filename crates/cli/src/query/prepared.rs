@@ -83,7 +83,7 @@ impl Build<'_> {
 }
 
 /// Joins the left files of a job with the prepared side in a file.
-pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result<Verdict> {
+pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped: bool) -> Result<Verdict> {
     if job.how.keeps_right() {
         return Err(Failure::Input(format!(
             "--how {} needs the rows of both sides: give the right table in place of --with",
@@ -100,7 +100,7 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result
         check_distinct("--columns", &requested)?;
     }
     let start = Instant::now();
-    let prepared = PreparedJoin::open(&device, with)?;
+    let prepared = if is_mapped { mapped(&device, with)? } else { PreparedJoin::open(&device, with)? };
     let on = left_keys(&prepared, job.on, with)?;
     if job.options.nulls.is_given() && prepared.nulls() == NullEquality::NothingEquals {
         let advice = "give --nulls-equal to `koel build` too, or omit it";
@@ -170,6 +170,14 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+/// Maps a prepared side.
+#[expect(unsafe_code, reason = "only the user knows who else writes to the file")]
+fn mapped(device: &Any, with: &Path) -> koel_arrow::Result<PreparedJoin> {
+    // SAFETY: the user chose --mapped, whose help says that nothing may write to or truncate the file meanwhile. This
+    // command does not: its output is another file.
+    unsafe { PreparedJoin::open_mapped(device, with) }
 }
 
 /// The left key columns, in the order of the prepared ones; without --on, they have the same names.

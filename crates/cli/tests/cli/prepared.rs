@@ -77,7 +77,9 @@ fn joins_with_a_file_equal_joins_with_the_table() {
                 };
                 let expected = join("cities.csv");
                 assert!(!expected.is_empty(), "{options}");
-                assert_eq!(join("--with cities.koel"), expected, "{options} {nulls} on {device}");
+                for with in ["--with cities.koel", "--with cities.koel --mapped"] {
+                    assert_eq!(join(with), expected, "{with} {options} {nulls} on {device}");
+                }
             }
         }
     }
@@ -129,6 +131,8 @@ fn summaries_have_the_digest_and_mistakes_have_advice() {
         ("join people.csv --with pairs.koel --on city=town", "not the prepared side of a join"),
         ("join people.csv --with nothing.koel --on city=town", "nothing.koel"),
         ("join people.csv --with cities.koel", "town"),
+        ("join people.csv --with pairs.koel --mapped --on city=town", "not the prepared side of a join"),
+        ("join people.csv cities.csv --mapped --on city=town", "--with"),
         ("join people.csv cities.csv --with cities.koel --on city=town", "--with"),
         ("build cities.csv --columns country -o c.koel", "--key"),
         ("build cities.csv --key town --columns nothing -o c.koel", "nothing"),
