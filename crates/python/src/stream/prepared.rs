@@ -326,7 +326,10 @@ fn gathered(
     let column = |&(is_left, at): &(bool, usize)| -> koel_arrow::Result<ArrayRef> {
         match &rows.right {
             Some(right) if !is_left => side.columns()[at].take(right),
-            _ => Column::new("", take(left.column(at), &rows.left)?).plain(),
+            _ => {
+                let taken = Column::new("", take(left.column(at), &rows.left)?);
+                Ok(Arc::clone(&taken.plain()?.chunks()[0]))
+            }
         }
     };
     let columns = columns.par_iter().map(column).collect::<koel_arrow::Result<Vec<_>>>()?;

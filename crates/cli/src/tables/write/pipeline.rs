@@ -58,7 +58,7 @@ impl<T: Send + 'static, W: Send + 'static> Pipeline<T, W> {
         }
         self.unwritten += 1;
         rayon::spawn(move || {
-            // Nobody receives the result after an error.
+            // After an error, no one receives the result.
             let _ = send.send(guarded(task));
         });
         Ok(())
