@@ -216,11 +216,16 @@ impl Source {
     /// Whether reading it as a stream takes no longer than reading it whole: Parquet whose row groups threads read by
     /// themselves, and NDJSON. A stream of CSV is read twice, because types depend on the last row too.
     pub(crate) fn is_fast_stream(&self) -> bool {
+        matches!(self.form, Form::Ndjson(_)) || self.row_groups().is_some_and(|groups| groups > 1)
+    }
+
+    /// The number of row groups, if it is Parquet, in one file or several.
+    fn row_groups(&self) -> Option<usize> {
         match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => parquet.groups() > 1,
-            Form::Ndjson(_) => true,
-            _ => false,
+            Form::Parquet(parquet) => Some(parquet.groups()),
+            Form::Several(several) => several.row_groups(),
+            _ => None,
         }
     }
 

@@ -15,6 +15,7 @@ use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use koel_arrow::{Column, plain_type};
+use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::text;
@@ -199,13 +200,29 @@ impl Several {
     pub(super) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let stream = self.stream(columns)?;
         let schema = Arc::clone(stream.schema());
-        Ok(Table::of(schema, stream.collect::<Result<Vec<_>>>()?))
+        let parts: Vec<Stream<'_>> = stream.parts().collect();
+        let parts: Vec<Result<Vec<_>>> = parts.into_par_iter().map(|part| part.collect()).collect();
+        let batches = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(Table::of(schema, batches.into_iter().flatten().collect()))
+    }
+
+    /// The number of row groups, if all files are Parquet.
+    pub(super) fn row_groups(&self) -> Option<usize> {
+        self.0.iter().map(Source::row_groups).sum()
     }
 
     pub(super) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
         let wanted = self.wanted(columns);
         let Some(schema) = self.schema(Some(&wanted))? else { return self.stream_of_text(&wanted) };
         let of_all = Arc::clone(&schema);
+        if self.row_groups().is_some() {
+            let of_schema = |source| -> Result<Stream<'_>> {
+                let (schema, to) = (Arc::clone(&schema), Arc::clone(&schema));
+                Ok(Source::stream(source, Some(&wanted))?.converted(schema, move |batch| cast(source, &to, &batch)))
+            };
+            let streams = self.0.iter().map(of_schema).collect::<Result<Vec<_>>>()?;
+            return Ok(Stream::joined(schema, streams));
+        }
         let batches = self.0.iter().flat_map(move |source| {
             let (schema, stream) = (Arc::clone(&of_all), source.stream(Some(&wanted)));
             let (stream, error) = match stream {
