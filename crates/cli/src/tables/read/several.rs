@@ -203,7 +203,7 @@ impl Several {
         let parts: Vec<Stream<'_>> = stream.parts().collect();
         let parts: Vec<Result<Vec<_>>> = parts.into_par_iter().map(|part| part.collect()).collect();
         let batches = parts.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(Table::of(schema, batches.into_iter().flatten().collect()))
+        Ok(Table::of(schema, batches.into_iter().flatten().collect::<Vec<_>>()))
     }
 
     /// The number of row groups, if all files are Parquet.
