@@ -1,17 +1,26 @@
 // Numbers of other libraries as words of tables and as values, row numbers as integers, and bitmaps as bytes
 // (src/opencl/cuda/convert.rs).
 //
-// KOEL_FROM_BITS and KOEL_TO_BITS are 32 or 64; KOEL_FROM_SIGNED and KOEL_TO_SIGNED are 0 or 1.
+// KOEL_FROM_BITS and KOEL_TO_BITS are 32 or 64, and the former also 8 or 16 for columns of tuples; KOEL_FROM_SIGNED and
+// KOEL_TO_SIGNED are 0 or 1.
 
 #if KOEL_FROM_BITS == 64
 typedef ulong from_word;
-#define EXTENDED(word) (word)
-#define IS_NEGATIVE(word) (KOEL_FROM_SIGNED && (long)(word) < 0)
-#else
+typedef long from_integer;
+#elif KOEL_FROM_BITS == 32
 typedef uint from_word;
-#define EXTENDED(word) (KOEL_FROM_SIGNED ? (ulong)(long)(int)(word) : (ulong)(word))
-#define IS_NEGATIVE(word) (KOEL_FROM_SIGNED && (int)(word) < 0)
+typedef int from_integer;
+#elif KOEL_FROM_BITS == 16
+typedef ushort from_word;
+typedef short from_integer;
+#else
+typedef uchar from_word;
+typedef char from_integer;
 #endif
+#define EXTENDED(word) (KOEL_FROM_SIGNED ? (ulong)(long)(from_integer)(word) : (ulong)(word))
+#define IS_NEGATIVE(word) (KOEL_FROM_SIGNED && (from_integer)(word) < 0)
+// Changes keys into words that ascend as the keys do, and back.
+#define FROM_FLIP (KOEL_FROM_SIGNED ? 1UL << (KOEL_FROM_BITS - 1) : 0UL)
 #if KOEL_TO_BITS == 64
 typedef ulong to_word;
 #else
@@ -43,6 +52,22 @@ __kernel void keys_to_words(__global const from_word *from, const ulong len, con
 __kernel void resized(__global const from_word *from, const ulong len, __global to_word *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = (to_word)EXTENDED(from[i]);
+}
+
+// Appends a column to the words of keys of several columns: the columns before it move up.
+__kernel void append_column(
+    __global const from_word *from, const ulong len, const uint is_first, __global to_word *words
+) {
+    const ulong i = get_global_id(0);
+    if (i >= len) return;
+    const ulong before = is_first ? 0 : (ulong)words[i] << (KOEL_FROM_BITS & 63);
+    words[i] = (to_word)(before | ((ulong)from[i] ^ FROM_FLIP));
+}
+
+// The column of these words whose lowest bit is `shift`.
+__kernel void column_of(__global const to_word *words, const ulong len, const uint shift, __global from_word *column) {
+    const ulong i = get_global_id(0);
+    if (i < len) column[i] = (from_word)(((ulong)words[i] >> shift) ^ FROM_FLIP);
 }
 
 // Row numbers as integers of 64 bits; the number that means no row becomes -1.
@@ -78,6 +103,12 @@ __kernel void find_nan(__global const ulong *values, const ulong len, __global u
 __kernel void without_nan(__global const uint *ids, __global const ulong *values, const ulong len, __global uint *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = IS_NAN(values[i]) ? UINT_MAX : ids[i];
+}
+
+// The bits of doubles, with 0.0 for -0.0.
+__kernel void without_negative_zero(__global const ulong *from, const ulong len, __global ulong *to) {
+    const ulong i = get_global_id(0);
+    if (i < len) to[i] = from[i] == 1UL << 63 ? 0 : from[i];
 }
 
 // Sets the value of each group without rows to NaN.

@@ -55,6 +55,8 @@ CudaIntegers: TypeAlias = CudaDLPack | CudaInterface
 """Integers of 32 or 64 bits in CUDA memory."""
 CudaNumbers: TypeAlias = CudaDLPack | CudaInterface
 """Integers or floats of 32 or 64 bits in CUDA memory."""
+CudaKeys: TypeAlias = CudaIntegers | tuple[CudaIntegers, ...]
+"""Integers in CUDA memory, or a tuple of columns of them with up to 64 bits in all."""
 
 ArrowLike: TypeAlias = ArrowArray | ArrowStream
 NumpyLike: TypeAlias = NDArray[Any] | list[Any] | range | PandasLike
@@ -69,7 +71,6 @@ Names: TypeAlias = str | Sequence[str]
 Function: TypeAlias = Literal[
     "sum", "min", "max", "mean", "avg", "count", "nunique", "count_distinct", "first", "last"
 ]
-CudaFunction: TypeAlias = Literal["sum", "min", "max", "mean", "avg", "count"]
 
 class KoelError(Exception):
     """An error without a class in Python; the base class of the others here."""
@@ -152,7 +153,7 @@ def unique(
 ) -> Array: ...
 @overload
 def unique(
-    a: CudaIntegers,
+    a: CudaKeys,
     *,
     return_index: bool = False,
     return_inverse: bool = False,
@@ -173,13 +174,17 @@ def factorize(
     a: CudaIntegers, *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
 ) -> tuple[Array, Array]: ...
 @overload
+def factorize(
+    a: tuple[CudaIntegers, ...], *, sort: bool = False, use_na_sentinel: bool = True, device: str = "auto"
+) -> tuple[Array, tuple[Array, ...]]: ...
+@overload
 def isin(a: KeysLike, values: KeysLike, *, device: str = "auto") -> NDArray[np.bool_]: ...
 @overload
-def isin(a: CudaIntegers, values: CudaIntegers, *, device: str = "auto") -> Array: ...
+def isin(a: CudaKeys, values: CudaKeys, *, device: str = "auto") -> Array: ...
 @overload
 def get_indexer(index: KeysLike | Index, keys: KeysLike, *, device: str = "auto") -> Rows: ...
 @overload
-def get_indexer(index: CudaIntegers | Index, keys: CudaIntegers, *, device: str = "auto") -> Array: ...
+def get_indexer(index: CudaKeys | Index, keys: CudaKeys, *, device: str = "auto") -> Array: ...
 @overload
 def join(
     left: KeysLike,
@@ -200,8 +205,8 @@ def join(
 ) -> tuple[Rows, None]: ...
 @overload
 def join(
-    left: CudaIntegers,
-    right: CudaIntegers,
+    left: CudaKeys,
+    right: CudaKeys,
     how: Pairs = "inner",
     *,
     nulls_equal: bool = True,
@@ -209,8 +214,8 @@ def join(
 ) -> tuple[Array, Array]: ...
 @overload
 def join(
-    left: CudaIntegers,
-    right: CudaIntegers,
+    left: CudaKeys,
+    right: CudaKeys,
     how: Lefts,
     *,
     nulls_equal: bool = True,
@@ -237,12 +242,21 @@ def group_by(
 @overload
 def group_by(
     keys: CudaIntegers,
-    aggregates: Mapping[str, Literal["size"] | tuple[CudaNumbers, CudaFunction]],
+    aggregates: Mapping[str, Literal["size"] | tuple[CudaNumbers, Function]],
     *,
     sort: bool = False,
     dropna: bool = True,
     device: str = "auto",
 ) -> tuple[Array, dict[str, Array]]: ...
+@overload
+def group_by(
+    keys: tuple[CudaIntegers, ...],
+    aggregates: Mapping[str, Literal["size"] | tuple[CudaNumbers, Function]],
+    *,
+    sort: bool = False,
+    dropna: bool = True,
+    device: str = "auto",
+) -> tuple[tuple[Array, ...], dict[str, Array]]: ...
 
 @final
 class Batch:
@@ -393,6 +407,15 @@ class Array:
     def __len__(self) -> int: ...
 
 @final
+class cuda:
+    """The module `koel.cuda`: memory of koel on an NVIDIA GPU, for arrays that koel uses without a copy."""
+
+    @staticmethod
+    def empty(shape: int | Sequence[int], dtype: Any = None, *, device: int = 0) -> Array: ...
+    @staticmethod
+    def pool(library: Literal["torch", "cupy"] = "torch") -> Any: ...
+
+@final
 class Table:
     """A table from integer keys to integer values, each key once."""
 
@@ -506,6 +529,43 @@ class Index:
     def key_dtype(self) -> np.dtype[Any]: ...
     @property
     def is_unique(self) -> bool: ...
+    def __len__(self) -> int: ...
+
+@final
+class PreparedJoin:
+    """A table as the right side of joins, with an index of its key columns, in memory or in a file."""
+
+    def __new__(
+        cls,
+        table: ArrowLike,
+        on: Names,
+        *,
+        columns: Names | None = None,
+        nulls_equal: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> PreparedJoin: ...
+    @staticmethod
+    def open(path: Path, *, mapped: bool = False, device: str = "auto") -> PreparedJoin: ...
+    def join_stream(
+        self,
+        left: ArrowLike,
+        how: Literal["inner", "left"] | Lefts = "inner",
+        *,
+        left_on: Names | None = None,
+        columns: Names | None = None,
+        suffix: str = "_right",
+    ) -> BatchReader: ...
+    def save(self, path: Path) -> str: ...
+    def digest(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def key_names(self) -> list[str]: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    @property
+    def nulls_equal(self) -> bool: ...
     def __len__(self) -> int: ...
 
 @final

@@ -72,18 +72,6 @@ pub(super) fn device() -> Option<&'static OpenCl> {
     }
 }
 
-/// The same for tests that compile kernels for each set of parameters, which takes minutes on a CPU: a device that was
-/// required by name.
-pub(super) fn every_kernel() -> Option<&'static OpenCl> {
-    if std::env::var_os("KOEL_REQUIRE_OPENCL").is_none() {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let reason = "set KOEL_REQUIRE_OPENCL=1 to compile all kernels";
-        let _ = std::io::stderr().write_all(format!("SKIPPED {test}: {reason}\n").as_bytes());
-        return None;
-    }
-    device()
-}
-
 /// Whether sizes are limited to those of a simulator.
 pub(super) fn small() -> bool {
     std::env::var_os("KOEL_TEST_SMALL").is_some()
@@ -380,8 +368,9 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn compilers_have_nothing_to_say() -> Result<()> {
-    let Some(cl) = every_kernel() else { return Ok(()) };
+    let Some(cl) = device() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
     programs.extend([cl.primitives()?, cl.columns::<u32>()?, cl.columns::<u64>()?, cl.sorted()?]);
     for strategy in [Strategy::Alone, Strategy::Together] {
@@ -472,6 +461,7 @@ fn devices_are_numbered_and_found_by_name() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels of every scheme, for checks on the host; CI runs it"]
 fn wrong_lengths_are_refused_before_any_pass_runs() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let any = Any::OpenCl(cl.clone());

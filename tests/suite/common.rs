@@ -21,11 +21,6 @@ pub fn devices() -> Vec<Any> {
     cpus().chain(opencl_devices()).collect()
 }
 
-/// The same for tests of one scheme: see [`opencl_for_schemes`].
-pub fn devices_for_schemes() -> Vec<Any> {
-    cpus().chain(opencl_for_schemes()).collect()
-}
-
 fn cpus() -> impl Iterator<Item = Any> {
     [1, 3].into_iter().map(|threads| Any::Cpu(Cpu::with_threads(threads).expect("a thread pool")))
 }
@@ -55,16 +50,6 @@ fn open_devices() -> Vec<Any> {
         skip("no usable OpenCL device", &device::opencl_status());
     }
     found
-}
-
-/// The OpenCL devices for tests of one scheme, which compile kernels for each set of parameters. That takes minutes on
-/// a CPU, so the list is empty unless `KOEL_REQUIRE_OPENCL` is set. Tests of every scheme run on [`opencl_devices`].
-pub fn opencl_for_schemes() -> Vec<Any> {
-    if std::env::var_os("KOEL_REQUIRE_OPENCL").is_none() {
-        skip("parameters of schemes with OpenCL", "set KOEL_REQUIRE_OPENCL=1 to compile kernels for all of them");
-        return Vec::new();
-    }
-    opencl_devices()
 }
 
 /// Prints once, to stderr outside of the test runner's capture, what is not tested and why.

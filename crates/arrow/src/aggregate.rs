@@ -18,11 +18,13 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use koel::{Aggregate, Any, IdOrder, group};
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NullKeys, distinct, factorize};
 use crate::keys::{Column, Keys};
 use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, last_rows, present};
+use crate::written::mapped;
 
 /// The digits of the widest decimal of 128 bits.
 pub(crate) const DIGITS: u8 = 38;
@@ -205,7 +207,7 @@ pub(crate) fn aggregated(
             return Ok(Arc::new(groups.rows.clone()));
         }
         let counts = match rows.and_then(OnceCell::get) {
-            Some(counts) => counts.iter().map(|&count| count.into()).collect(),
+            Some(counts) => mapped(counts, i64::from),
             None => counts(device, ids, groups.len())?,
         };
         return Ok(Arc::new(Int64Array::from(counts)));
@@ -352,7 +354,7 @@ impl Job<'_> {
                 let scale = scale(self.plain_type());
                 let sums = exact_sums(ids, values, self.groups.len(), u128::MAX)
                     .map_err(|group| self.overflow(group, DataType::Decimal128(DIGITS, scale)))?;
-                sums.into_iter().zip(counts).map(|(sum, &count)| decimal_mean(sum, scale, count)).collect()
+                sums.into_par_iter().zip(counts).map(|(sum, &count)| decimal_mean(sum, scale, count)).collect()
             }
             Numbers::Other => Vec::new(),
         })
@@ -366,9 +368,9 @@ impl Job<'_> {
         }
         let to = self.plain_type();
         let wide: Vec<i128> = match numbers {
-            Numbers::U32(values) => either(self.of(ids, values, of)?, greatest).into_iter().map(i128::from).collect(),
-            Numbers::U64(values) => either(self.of(ids, values, of)?, greatest).into_iter().map(i128::from).collect(),
-            Numbers::I64(values) => either(self.of(ids, values, of)?, greatest).into_iter().map(i128::from).collect(),
+            Numbers::U32(values) => mapped(&either(self.of(ids, values, of)?, greatest), i128::from),
+            Numbers::U64(values) => mapped(&either(self.of(ids, values, of)?, greatest), i128::from),
+            Numbers::I64(values) => mapped(&either(self.of(ids, values, of)?, greatest), i128::from),
             Numbers::I128(values) => extremes(ids, values, self.groups.len(), greatest),
             Numbers::F64(values) => {
                 let values = either(self.of(ids, values, of)?, greatest);
@@ -393,7 +395,7 @@ impl Job<'_> {
 /// The number of these rows in each group.
 fn counts(device: &Any, ids: &[u32], groups: usize) -> Result<Vec<i64>> {
     let counted = group::wide::aggregate::<_, u32>(device, ids, groups, &[], &[Aggregate::Count])?;
-    Ok(counted.counts.into_iter().map(i64::from).collect())
+    Ok(mapped(&counted.counts, i64::from))
 }
 
 /// The number of decimal places of a decimal; 0 for integers.
@@ -424,8 +426,8 @@ fn narrowed(to: &DataType, values: Vec<i128>, nulls: Option<NullBuffer>) -> Opti
             match to {
                 $($pattern => {
                     // A group without values has an extreme that may not fit; it is null.
-                    let values = values.into_iter().map(|value| value as <$arrow as ArrowPrimitiveType>::Native).collect();
-                    Arc::new(PrimitiveArray::<$arrow>::new(values, nulls).with_data_type(to.clone()))
+                    let values = mapped(&values, |value| value as <$arrow as ArrowPrimitiveType>::Native);
+                    Arc::new(PrimitiveArray::<$arrow>::new(values.into(), nulls).with_data_type(to.clone()))
                 })*
                 _ => return None,
             }

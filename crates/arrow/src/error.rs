@@ -127,6 +127,16 @@ pub enum Error {
         /// The last seed.
         last: u64,
     },
+    /// A prepared side of joins that does not belong to this join.
+    #[error("the prepared side has other {what}: {there}; the join needs {wanted}: prepare it again")]
+    OtherSide {
+        /// What differs: columns, keys or nulls.
+        what: &'static str,
+        /// What the prepared side has.
+        there: String,
+        /// What the join needs.
+        wanted: String,
+    },
     /// A memory limit that is too small to find similar documents.
     #[error(
         "similar documents among {rows} or more need {needed} bytes, and the memory limit leaves {limit}: raise it, or \

@@ -78,7 +78,7 @@ fn numbers(rows: Vec<u32>, may_miss: bool) -> UInt32Array {
 /// # Ok::<(), koel_arrow::Error>(())
 /// ```
 pub struct RightKeys {
-    keys: Keys,
+    pub(crate) keys: Keys,
     coding: Coding,
     pub(crate) index: Index,
 }
@@ -128,6 +128,15 @@ impl RightKeys {
         match (&self.coding, &self.index) {
             (Coding::Hashed(_), Index::Wide(index)) => index.as_join_index(),
             _ => None,
+        }
+    }
+
+    /// The first right row with the key of each left row, or [`NO_ROW`]; for an index of hashes.
+    pub(crate) fn first_rows(&self, left: &Keys) -> Result<Vec<u32>> {
+        check_types(left, &self.keys)?;
+        match (&self.coding, self.saved()) {
+            (Coding::Hashed(hashed), Some(index)) => Ok(hashed.first_rows(left, &self.keys, index)?.1),
+            _ => Err(koel::Error::WrongIndex.into()),
         }
     }
 

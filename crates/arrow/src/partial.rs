@@ -1,9 +1,11 @@
-//! Aggregates on all threads: each aggregates one chunk of the rows, and the partial results are merged.
+//! Aggregates of groups on all threads.
 //!
 //! ```text
-//! chunks    one per thread, but with several rows for each group: otherwise merging takes as long as aggregating
-//! chunk     a state per group, to which the chunk's rows are added in their order
-//! merge     states of later chunks are merged into those of the first chunk, in the order of rows
+//! few groups   a chunk of the rows per thread, each with a state per group; states of later chunks are merged into
+//!              those of the first, in the order of rows
+//! many groups  a range of the groups per thread, which adds the rows of these groups: no states are merged
+//!              rows are skipped a block at a time where all groups of the block are in other ranges, as they mostly are
+//!              where groups are numbered by first occurrence and equal keys are near each other
 //! ```
 
 use std::ops::Range;
@@ -11,9 +13,13 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::encode::CHUNK;
+use crate::group::NO_GROUP;
+use crate::written::written;
 
-/// Rows of a chunk for each group.
+/// Rows of a chunk for each group: with fewer, merging takes as long as aggregating.
 const ROWS_OF_A_GROUP: usize = 8;
+/// Rows of a block.
+const BLOCK: usize = 1 << 10;
 
 /// Returns a state per group: `add` adds the row at a position to the state of its group, and `merge` adds the state of
 /// later rows. Rows whose id is not that of a group are ignored.
@@ -23,14 +29,46 @@ pub(crate) fn by_group<S: Copy + Default + Send>(
     add: impl Fn(&mut S, usize) + Sync,
     merge: impl Fn(&mut S, S),
 ) -> Vec<S> {
-    in_chunks(ids, groups, chunk_rows(ids.len(), groups), add, merge)
+    let threads = rayon::current_num_threads();
+    let rows = ids.len().div_ceil(threads).max(CHUNK);
+    match rows < groups.saturating_mul(ROWS_OF_A_GROUP) && rows < ids.len() {
+        true => in_ranges(ids, groups, groups.div_ceil(threads), add),
+        false => in_chunks(ids, groups, rows, add, merge),
+    }
 }
 
-/// Rows of a chunk, so that each thread has one at most.
-fn chunk_rows(rows: usize, groups: usize) -> usize {
-    rows.div_ceil(rayon::current_num_threads()).max(groups.saturating_mul(ROWS_OF_A_GROUP)).max(CHUNK)
+/// The states, computed in ranges of `size` groups.
+fn in_ranges<S: Copy + Default + Send>(
+    ids: &[u32],
+    groups: usize,
+    size: usize,
+    add: impl Fn(&mut S, usize) + Sync,
+) -> Vec<S> {
+    // The least and the greatest group of each block. The greatest number is that of no group.
+    let ends = |block: &[u32]| {
+        let ends = (u32::MAX, 0);
+        block.iter().filter(|&&id| id != NO_GROUP).fold(ends, |(least, most), &id| (least.min(id), most.max(id)))
+    };
+    let blocks: Vec<(u32, u32)> = ids.par_chunks(BLOCK).with_min_len(CHUNK / BLOCK).map(ends).collect();
+    let mut states = written(groups, |_, to| to.fill(S::default()));
+    states.par_chunks_mut(size.max(1)).enumerate().for_each(|(number, states)| {
+        let first = number * size;
+        for (block, &(least, most)) in blocks.iter().enumerate() {
+            if (most as usize) < first || least as usize >= first + states.len() {
+                continue;
+            }
+            let start = block * BLOCK;
+            for (row, &id) in (start..).zip(&ids[start..ids.len().min(start + BLOCK)]) {
+                if let Some(state) = states.get_mut((id as usize).wrapping_sub(first)) {
+                    add(state, row);
+                }
+            }
+        }
+    });
+    states
 }
 
+/// The states, computed in chunks of this many rows.
 fn in_chunks<S: Copy + Default + Send>(
     ids: &[u32],
     groups: usize,
@@ -86,7 +124,6 @@ impl Exact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::NO_GROUP;
 
     #[test]
     fn states_do_not_depend_on_chunks() {
@@ -107,6 +144,10 @@ mod tests {
             assert_eq!(in_chunks(&ids, groups, rows, add, merge), expected, "{rows} rows");
         }
         assert_eq!(in_chunks(&[], groups, 1, add, merge), [(0, 0); 7]);
+        for size in [1, 3, 7] {
+            assert_eq!(in_ranges(&ids, groups, size, add), expected, "ranges of {size}");
+        }
+        assert_eq!(in_ranges(&[], groups, 3, add), [(0, 0); 7]);
     }
 
     #[test]

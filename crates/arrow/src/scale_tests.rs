@@ -147,6 +147,7 @@ fn decimals_of_two_scales_are_equal_where_their_values_are() {
 }
 
 #[test]
+#[ignore = "slow: every pair of types; CI runs it"]
 fn a_column_of_nulls_joins_with_any_type() {
     let text: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(0), Some(1), None]));

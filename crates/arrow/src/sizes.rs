@@ -20,7 +20,7 @@ use arrow_schema::DataType;
 const UNKNOWN: usize = 16;
 
 /// Texts up to this length are stored in their views.
-const INLINE: usize = 12;
+const INLINE: u32 = 12;
 
 /// Returns the number of bytes of the rows of a batch: the sum over its rows.
 pub fn row_bytes(batch: &RecordBatch) -> usize {
@@ -64,12 +64,21 @@ pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
     match array.data_type() {
         DataType::Utf8 => add(array.as_string::<i32>().value_offsets(), of_rows),
         DataType::LargeUtf8 => add(array.as_string::<i64>().value_offsets(), of_rows),
+        DataType::Utf8View => add_views(array.as_string_view().views(), array.nulls(), of_rows),
+        DataType::BinaryView => add_views(array.as_binary_view().views(), array.nulls(), of_rows),
         fixed if is_fixed(fixed) => (),
         _ => {
             for (row, of_row) in of_rows.iter_mut().enumerate() {
                 *of_row = of_row.saturating_add(u32::try_from(content(array, row..row + 1)).unwrap_or(u32::MAX));
             }
         }
+    }
+}
+
+fn add_views(views: &[u128], nulls: Option<&NullBuffer>, of_rows: &mut [u32]) {
+    for (row, (of_row, view)) in of_rows.iter_mut().zip(views).enumerate() {
+        let is_there = nulls.is_none_or(|nulls| nulls.is_valid(row));
+        *of_row = of_row.saturating_add(if is_there { of_view(view) } else { 0 });
     }
 }
 
@@ -138,12 +147,17 @@ fn content(array: &dyn Array, rows: Range<usize>) -> usize {
         DataType::Dictionary(..) => {
             let keys = array.slice(rows.start, rows.len());
             let (dictionary, nulls) = (keys.as_any_dictionary(), keys.nulls());
-            if dictionary.values().is_empty() {
+            let values = dictionary.values();
+            let of_value = |value: usize| content(values, value..value + 1);
+            // Most dictionaries have much fewer values than rows.
+            let of_values: Vec<usize> =
+                if values.len() <= rows.len() { (0..values.len()).map(of_value).collect() } else { Vec::new() };
+            if values.is_empty() || !of_values.is_empty() && of_values.iter().all(|&bytes| bytes == 0) {
                 return 0;
             }
             let keys = dictionary.normalized_keys();
             valid(nulls, 0..keys.len(), &|rows| {
-                keys[rows].iter().map(|&key| content(dictionary.values(), key..key + 1)).sum()
+                keys[rows].iter().map(|&key| of_values.get(key).copied().unwrap_or_else(|| of_value(key))).sum()
             })
         }
         _ => 0,
@@ -165,9 +179,14 @@ fn between<T: Copy + TryInto<usize>>(offsets: &[T], rows: Range<usize>) -> Range
 }
 
 fn of_views(views: &[u128]) -> usize {
-    // The lower half of the first word is the length of the text.
-    let lengths = views.iter().map(|view| (view & u128::from(u32::MAX)) as usize);
-    lengths.filter(|&length| length > INLINE).sum()
+    views.iter().map(|view| of_view(view) as usize).sum()
+}
+
+/// The bytes of a text outside of its view. The lower half of the first word is its length.
+#[inline]
+fn of_view(view: &u128) -> u32 {
+    let length = *view as u32;
+    if length > INLINE { length } else { 0 }
 }
 
 #[cfg(test)]

@@ -30,6 +30,11 @@ pub(crate) fn devices() -> Vec<Any> {
     devices
 }
 
+/// Whether all combinations of limits are tested, which takes minutes (`KOEL_TEST_FULL`).
+pub(crate) fn full() -> bool {
+    std::env::var_os("KOEL_TEST_FULL").is_some()
+}
+
 /// A stream of numbers below `below`, a fifth of which are null.
 struct Stream(u64);
 

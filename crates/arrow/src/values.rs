@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use arrow_array::UInt32Array;
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
+use rayon::prelude::*;
 
 use crate::group::NO_GROUP;
 use crate::keys::Column;
 use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
 use crate::partial::{Exact, by_group};
 use crate::take::Starts;
-use crate::written::written;
+use crate::written::{mapped, written};
 
 /// The values of a column. Those of nulls have no group, and are unspecified, except that doubles are 0: the window of
 /// bits that sums of doubles begin with is chosen from all values.
@@ -159,8 +160,11 @@ fn has_bytes(data_type: &DataType) -> bool {
 /// The sum of each group, or the first group whose sum is farther from 0 than `most`, or does not fit 128 bits.
 pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize, most: u128) -> Result<Vec<i128>, usize> {
     let sums = by_group(ids, groups, |sum: &mut Exact, row| sum.add(values[row]), Exact::merge);
-    let fits = |(group, sum): (usize, Exact)| sum.sum().filter(|sum| sum.unsigned_abs() <= most).ok_or(group);
-    sums.into_iter().enumerate().map(fits).collect()
+    let fits = |sum: Exact| sum.sum().filter(|sum| sum.unsigned_abs() <= most);
+    match sums.par_iter().position_first(|&sum| fits(sum).is_none()) {
+        Some(group) => Err(group),
+        None => Ok(mapped(&sums, |sum| fits(sum).unwrap_or_default())),
+    }
 }
 
 /// The least or the greatest value of each group; 0 for a group without values.
@@ -170,7 +174,7 @@ pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bo
     };
     let merge = |best: &mut Option<i128>, later: Option<i128>| later.into_iter().for_each(|value| put(best, value));
     let best = by_group(ids, groups, |best, row| put(best, values[row]), merge);
-    best.into_iter().map(Option::unwrap_or_default).collect()
+    mapped(&best, Option::unwrap_or_default)
 }
 
 /// The first row with the least or the greatest text of each group, null for a group without values. `None` if values

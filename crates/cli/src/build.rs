@@ -258,7 +258,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 /// Builds the right side of joins.
 fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
-    let inputs = matching(&args.inputs)?;
+    let inputs = matching(&args.inputs, &[])?;
     let (paths, outputs) = (input::paths(&inputs), [("-o", Some(&*args.output))]);
     files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;

@@ -15,11 +15,12 @@ const EXAMPLES: &str = "\
 INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV, NDJSON or
 .npy, detected from its content. It may be compressed by gzip or zstd. Several
 files must have the same columns and types; text is read as one, so that the
-type of a column is one that fits the rows of all files.
+type of a column is one that fits the rows of all files; of NDJSON, the columns
+are those of all files.
 
 OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream),
-.npy, .ndjson, .csv or .tsv, the last two also with .gz or .zst; `-` is CSV on
-stdout. A column of CSV has the type that fits all its rows, and is written
+.npy, .ndjson, .csv or .tsv, the last three also with .gz or .zst; `-` is CSV
+on stdout. A column of CSV has the type that fits all its rows, and is written
 unchanged from CSV to CSV; an empty field is a null.
 
 Examples:
@@ -53,7 +54,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let output = Some(args.output.as_path()).filter(|output| output.as_os_str() != "-");
-    let inputs = matching(&args.inputs)?;
+    let inputs = matching(&args.inputs, &[output])?;
     files::check(&input::paths(&inputs), &[("OUTPUT", output)])?;
     if let (Some(output), [first, _, ..]) = (output, &inputs[..]) {
         check_named(output, first)?;

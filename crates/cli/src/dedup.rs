@@ -105,7 +105,10 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Near-duplicates")]
 struct NearOptions {
-    /// Find similar documents too, by MinHash
+    /// Find similar documents too
+    ///
+    /// By fast similarity sketching: words of two signatures are equal with a probability that is the similarity of the
+    /// documents, as in MinHash, but a signature takes less time.
     #[arg(long)]
     near: bool,
     /// Words of a shingle
@@ -113,7 +116,7 @@ struct NearOptions {
     ngram: usize,
     /// Words of a signature
     ///
-    /// The number of permutations of MinHash. More words estimate similarity more accurately.
+    /// They take the place of the permutations of MinHash. More words estimate similarity more accurately.
     #[arg(long, value_name = "N", default_value_t = Near::default().num_perm, requires = "near")]
     num_perm: usize,
     /// Least similarity of duplicates
@@ -133,8 +136,8 @@ struct NearOptions {
 struct OutputOptions {
     /// Output file, format by extension [default: stdout]
     ///
-    /// .parquet, .arrow, .arrows, .ndjson, .jsonl; .tsv and .tab are separated by tabs; .csv, .txt and names without an
-    /// extension by commas, all four also with .gz or .zst.
+    /// .parquet, .arrow, .arrows; .ndjson, .jsonl; .tsv and .tab are separated by tabs; .csv, .txt and names without an
+    /// extension by commas. All but the first three also with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = options::rows_file())]
     output: Option<PathBuf>,
     /// Print a summary as JSON to stdout
@@ -193,7 +196,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.check()?;
     let output = RowOptions { output: args.output.output.clone(), letters: false, json: args.output.json };
-    let inputs = matching(&args.inputs)?;
+    let inputs = matching(&args.inputs, &[args.output.output.as_deref()])?;
     output.check_tables(&input::paths(&inputs), &[])?;
     let devices = args.device.open()?;
     let reading = TableReading { header: args.header, text: args.text.clone(), spool: args.memory.is_given() };
@@ -254,6 +257,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.take();
     let duplicates = text::counted(found.duplicates, &format!("duplicate {}", dedup.unit.name()));
     let all = text::counted(found.rows, "row");
+    // Bands are grouped on the first device.
+    let used = if dedup.near.is_some() { &devices[..1] } else { &devices[..] };
     output.summarize(&format!("{} of {all}, {duplicates}", text::grouped(total)), || {
         let near = dedup.near.map(|near| {
             let (bands, rows) = near.banding();
@@ -264,7 +269,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         });
         json!({
             "rows": found.rows, "kept": total, "by": dedup.unit.name(), "units": found.units,
-            "duplicates": found.duplicates, "near": near, "device": options::ids(&devices),
+            "duplicates": found.duplicates, "near": near, "device": options::ids(used),
             "memory": args.memory.bytes(), "spilled_bytes": found.spilled,
             "seconds": { "find": found_seconds, "all": start.elapsed().as_secs_f64() },
         })

@@ -89,7 +89,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    let inputs = matching(&args.inputs)?;
+    let inputs = matching(&args.inputs, &[args.rows.output.as_deref()])?;
     let paths = input::paths(&inputs);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
     let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };

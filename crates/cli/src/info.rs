@@ -1,5 +1,7 @@
 //! `koel info`: what is in a table's file, checked.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -8,7 +10,7 @@ use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::Audit;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable, Sharded, ShardedMulti, ShardedSet};
+use koel::{CompactingTable, Cpu, Digest, Error, HashSet, HashTable, MultiTable, Sharded, ShardedMulti, ShardedSet};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
@@ -30,8 +32,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    let info = read_info(&args.table)?;
+    let info = read_info(&args.table).map_err(|error| match error {
+        Error::BadFile { .. } if !is_of_koel(&args.table) => {
+            Failure::Input(format!("{error}: `koel info` shows tables that `koel build` wrote"))
+        }
+        error => error.into(),
+    })?;
     Info { args, info: &info }.run()
+}
+
+/// Whether a file begins as those do that koel writes.
+fn is_of_koel(path: &Path) -> bool {
+    let mut head = [0; 4];
+    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"koel"
 }
 
 struct Info<'a> {

@@ -74,9 +74,16 @@ pub(crate) struct Args {
     /// Join with a file of `koel build --columns`
     ///
     /// In place of RIGHT. The file contains its rows and an index of their keys, so that only LEFT is read, in batches.
-    /// Nulls are equal if the file was built with --nulls-equal. Not for --how right and full.
-    #[arg(long, value_name = "FILE", requires = "on", conflicts_with_all = ["right", "memory"])]
+    /// Nulls are equal if the file was built with --nulls-equal. Without --on, the key columns of LEFT have the names of
+    /// those in the file. Not for --how right and full.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["right", "memory"])]
     with: Option<PathBuf>,
+    /// Map the file of --with: load only the rows that match
+    ///
+    /// Processes share what is loaded. The index is read and checked, as without this option; the rows are not checked
+    /// for damage. Nothing may write to the file or truncate it meanwhile; replacing it with a new file is allowed.
+    #[arg(long, requires = "with")]
+    mapped: bool,
     /// inner, left, right, full, semi, anti
     ///
     /// Which rows the result has; see --how below.
@@ -116,7 +123,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if let Some(with) = &args.with {
         return run_with(args, with);
     }
-    let (left, right) = (matching(&[&args.left])?, matching(args.right.as_slice())?);
+    let outputs = &[args.output.output.as_deref()];
+    let (left, right) = (matching(&[&args.left], outputs)?, matching(args.right.as_slice(), outputs)?);
     let all = [&left[..], &right].concat();
     let paths = input::paths(&all);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
@@ -143,12 +151,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 /// Joins with a prepared right side.
 fn run_with(args: &Args, with: &Path) -> Result<Verdict> {
-    let left = matching(&[&args.left])?;
+    let left = matching(&[&args.left], &[args.output.output.as_deref()])?;
     let all = [&left[..], &[with.into()]].concat();
     args.output.check_tables(&input::paths(&all), &[])?;
     let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
     let Args { how, columns, output, device, .. } = args;
-    // --with requires --on.
+    // By default, the keys of the file.
     let on = columns.on().unwrap_or_default();
     let named = Reading::Named(&reading);
     let job = query::join::Job {
@@ -161,5 +169,5 @@ fn run_with(args: &Args, with: &Path) -> Result<Verdict> {
         output,
         device,
     };
-    query::prepared::join(&job, &reading, with)
+    query::prepared::join(&job, &reading, with, args.mapped)
 }

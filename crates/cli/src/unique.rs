@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let why = "rows whose key is dropped would have no id";
         return Err(Failure::Input(format!("--min-count and --inverse: {why}: omit one of them")));
     }
-    let inputs = matching(&args.inputs)?;
+    let inputs = matching(&args.inputs, &[args.rows.output.as_deref(), args.inverse.as_deref()])?;
     let paths = input::paths(&inputs);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
     let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };

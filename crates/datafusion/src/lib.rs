@@ -27,6 +27,7 @@
 //! join/exec.rs                 the join operator and its role in plans
 //! join/spec.rs                 its parameters;          metrics.rs: its metrics
 //! join/build.rs                the build side;          index.rs: its keys;  bits.rs: which rows have a match
+//! join/sharing.rs              build sides that queries share;  cache.rs: of a session;  identity.rs: what they contain
 //! join/sort_merge_fallback.rs  DataFusion's join, if the build side does not fit in memory
 //! join/bounds.rs               dynamic filters for scans of the probe side
 //! join/stream.rs               the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
@@ -74,7 +75,7 @@ pub use device::take_transfers;
 pub use digest::koel_digest;
 pub use fallback_reason::KoelNoteExec;
 pub use in_order::KoelInOrderExec;
-pub use join::KoelJoinExec;
+pub use join::{KoelBuildCache, KoelJoinExec};
 pub use options::KoelOptions;
 pub use rule::KoelRule;
 pub use session::WithKoel;

@@ -25,6 +25,12 @@ pub struct KoelOptions {
     pub merges: bool,
     /// `koel.notes`: whether plans say why koel does not execute a join or an aggregate.
     pub notes: bool,
+    /// `koel.build_cache_bytes`: the memory of build sides of joins that are kept for other queries, if they are of
+    /// Parquet or Arrow files; 0 keeps none. See [`KoelBuildCache`](crate::KoelBuildCache).
+    pub build_cache_bytes: usize,
+    /// `koel.build_cache_folder`: a folder for these build sides, so that processes share them; empty for none. Only
+    /// koel may write to its files, because they are mapped.
+    pub build_cache_folder: String,
 }
 
 /// The prefix of all options.
@@ -41,6 +47,8 @@ impl Default for KoelOptions {
             ordered: false,
             merges: true,
             notes: true,
+            build_cache_bytes: 0,
+            build_cache_folder: String::new(),
         }
     }
 }
@@ -80,6 +88,20 @@ impl KoelOptions {
         self.notes = notes;
         self
     }
+
+    /// Sets `koel.build_cache_bytes`.
+    #[must_use]
+    pub fn build_cache_bytes(mut self, bytes: usize) -> Self {
+        self.build_cache_bytes = bytes;
+        self
+    }
+
+    /// Sets `koel.build_cache_folder`.
+    #[must_use]
+    pub fn build_cache_folder(mut self, folder: impl Into<String>) -> Self {
+        self.build_cache_folder = folder.into();
+        self
+    }
 }
 
 impl ConfigExtension for KoelOptions {
@@ -108,6 +130,8 @@ impl ExtensionOptions for KoelOptions {
             "ordered" => self.ordered = parsed(key, value, "true or false")?,
             "merges" => self.merges = parsed(key, value, "true or false")?,
             "notes" => self.notes = parsed(key, value, "true or false")?,
+            "build_cache_bytes" => self.build_cache_bytes = parsed(key, value, "a number of bytes")?,
+            "build_cache_folder" => self.build_cache_folder = value.into(),
             _ => {
                 let known = self.entries().into_iter().map(|entry| entry.key).collect::<Vec<_>>().join(", ");
                 return Err(DataFusionError::Configuration(format!(
@@ -138,6 +162,16 @@ impl ExtensionOptions for KoelOptions {
                 "notes",
                 self.notes.to_string(),
                 "Whether plans say why koel leaves a join or an aggregate to DataFusion",
+            ),
+            entry(
+                "build_cache_bytes",
+                self.build_cache_bytes.to_string(),
+                "The memory of build sides that are kept for other queries; 0 keeps none",
+            ),
+            entry(
+                "build_cache_folder",
+                self.build_cache_folder.clone(),
+                "A folder for kept build sides, to which only koel writes; empty for none",
             ),
         ]
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
+use crate::join::KoelBuildCache;
 use crate::options::KoelOptions;
 use crate::rule::KoelRule;
 use crate::sums::koel_functions;
@@ -13,7 +14,8 @@ use crate::sums::koel_functions;
 pub trait WithKoel {
     /// Registers the rule that replaces joins and aggregates by koel's, the [`KoelOptions`] (`SET koel.device`), and
     /// the aggregates of [`koel_functions`], which replace `sum`, `avg` and `mean`, so that sums of floats are exact.
-    /// With `ordered` it switches off settings that do not preserve order (README).
+    /// A config without a [`KoelBuildCache`] gets an empty one. With `ordered` it switches off settings that do not
+    /// preserve order (README).
     ///
     /// Call it after `with_default_features`, `with_config` and `with_aggregate_functions`, which would replace what it
     /// sets.
@@ -57,6 +59,9 @@ impl WithKoel for SessionStateBuilder {
             config.options_mut().optimizer.enable_topk_dynamic_filter_pushdown = false;
         }
         config.options_mut().extensions.insert(options);
+        if config.get_extension::<KoelBuildCache>().is_none() {
+            config.set_extension(Arc::new(KoelBuildCache::default()));
+        }
         self.aggregate_functions().get_or_insert_with(Vec::new).extend(koel_functions().into_iter().map(Arc::new));
         self
     }

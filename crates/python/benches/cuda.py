@@ -51,6 +51,42 @@ def groups(keys, column):
     print(f"group_by, sum, min, max, mean and count of doubles, 2^26 rows: {ours:.2f} ms")
 
 
+def in_place(column):
+    """Calls on tensors in a pool of koel, which are not copied."""
+    pool = koel.cuda.pool("torch")
+    with torch.cuda.use_mem_pool(pool):
+        there = column.clone()
+        doubles = torch.randn(len(column), device="cuda", dtype=torch.float64)
+        among = column[: 1 << 24].clone()
+    for name, call in (
+        ("unique", lambda of: koel.unique(of)),
+        ("unique by first occurrence", lambda of: koel.unique(of, sorted=False)),
+        ("factorize", lambda of: koel.factorize(of)),
+        ("isin 2^24", lambda of: koel.isin(of, among)),
+        ("group_by, sum of doubles, ascending", lambda of: koel.group_by(of, {"sum": (doubles, "sum")}, sort=True)),
+        ("join with 2^24", lambda of: koel.join(of[: 1 << 24], among, "semi")),
+    ):
+        copied, _ = best(lambda: call(column), 3)
+        ours, _ = best(lambda: call(there), 3)
+        print(f"{name}, 2^26 rows, first argument copied: {copied:.2f} ms, in place: {ours:.2f} ms")
+    small = there[:1000]
+    ours, _ = best(lambda: koel.isin(small, small), 100)
+    print(f"isin, 1,000 in 1,000 int64, in place: {ours * 1e3:.0f} us")
+
+
+def columns_of_keys(column):
+    """Keys of two columns of int32, and functions of the rows of groups."""
+    pair = ((column >> 32).int(), column.int())
+    for name, call in (
+        ("unique of two int32 columns", lambda: koel.unique(pair)),
+        ("unique of one int64 column", lambda: koel.unique(column)),
+        ("group_by, first and last", lambda: koel.group_by(column, {"a": (column, "first"), "b": (column, "last")})),
+        ("group_by, nunique", lambda: koel.group_by(column, {"n": (pair[1], "nunique")})),
+    ):
+        ours, _ = best(call, 3)
+        print(f"{name}, 2^26 rows: {ours:.2f} ms")
+
+
 def joins(keys):
     """2^26 left rows, each with one match among 2^24, and lists of four values a key."""
     right = keys[: 1 << 24]
@@ -145,6 +181,8 @@ def main():
     print(f"get_indexer, 2^26 keys in 2^26: {ours:.2f} ms")
     del at
     groups(keys, column)
+    in_place(column)
+    columns_of_keys(column)
     joins(keys)
     del column, keys
     points = torch.rand(1 << 22, 4, device="cuda") * torch.tensor([200.0, 200.0, 8.0, 1.0], device="cuda")

@@ -29,13 +29,19 @@ const FEW: usize = 1 << 17;
 /// Arrays in main memory as NumPy's: those that are, buffers, and tensors on the CPU. `None` of other objects.
 ///
 /// # Errors
-/// TypeError for arrays on a GPU, and with the words of a library that refuses to give an array to NumPy.
+/// TypeError for arrays on a GPU and of PyOpenCL, and with the words of a library that refuses to give an array to
+/// NumPy.
 pub(crate) fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
     if let Ok(array) = given.cast::<PyUntypedArray>() {
         return Ok(Some(array.clone()));
     }
     if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
         return Ok(None);
+    }
+    // NumPy would read it item by item.
+    if given.get_type().module().is_ok_and(|module| module == "pyopencl.array") {
+        let text = format!("{name} is an array of PyOpenCL, whose context is not koel's: give {name}.get()");
+        return Err(PyTypeError::new_err(text));
     }
     let dlpack = given.getattr_opt("__dlpack_device__")?;
     let device = dlpack.map(|device| device.call0()?.extract::<(i32, i32)>()).transpose()?.map(|(device, _)| device);

@@ -27,8 +27,8 @@ use crate::run::detached_on;
 ///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null).
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Integer keys may be in CUDA memory, with columns of integers or floats for "sum", "min", "max", "mean" and "count".
-/// The results are `koel.Array`s on the same GPU.
+/// Integer keys may be in CUDA memory, with columns of integers or floats. The results are `koel.Array`s on the same
+/// GPU.
 ///
 /// Returns:
 ///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column. Missing values are
@@ -60,11 +60,11 @@ pub(crate) fn group_by<'py>(
     let py = keys.py();
     let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     #[cfg(feature = "opencl")]
-    if let Some(keys) = crate::cuda::column("keys", keys)? {
-        let (keys, found) = crate::cuda::group_by(&keys, aggregates, order, device)?;
+    if let Some((keys, _owners)) = crate::cuda::Keys::of("keys", keys)? {
+        let (arrays, found) = crate::cuda::group_by(py, &keys, aggregates, order, device)?;
         let results = PyDict::new(py);
         found.into_iter().try_for_each(|(name, array)| results.set_item(name, Bound::new(py, array)?))?;
-        return (keys, results).into_pyobject(py);
+        return (keys.result(py, arrays)?, results).into_pyobject(py);
     }
     let given = GivenKeys::of("keys", keys, if dropna { Nan::Missing } else { Nan::Value })?;
     let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());

@@ -72,11 +72,11 @@ pub(crate) fn join<'py>(
     let py = left.py();
     let (how, is_exchanged) = kind(how)?;
     #[cfg(feature = "opencl")]
-    if let Some((left, right)) = crate::cuda::pair(("left", left), ("right", right))? {
-        let mut sides = match is_exchanged {
-            true => crate::cuda::join(py, &(right, left), how, device)?,
-            false => crate::cuda::join(py, &(left, right), how, device)?,
-        };
+    if let Some(((left, _left_owners), (right, _right_owners))) =
+        crate::cuda::key_pair(("left", left), ("right", right))?
+    {
+        let sides = if is_exchanged { (&right, &left) } else { (&left, &right) };
+        let mut sides = crate::cuda::join(py, sides, how, device)?;
         if is_exchanged {
             sides.reverse();
         }

@@ -49,13 +49,16 @@ pub(crate) fn unique<'py>(
     let py = a.py();
     let order = if sorted { IdOrder::Ascending } else { IdOrder::FirstSeen };
     #[cfg(feature = "opencl")]
-    if let Some(column) = crate::cuda::column("a", a)? {
+    if let Some((keys, _owners)) = crate::cuda::Keys::of("a", a)? {
         let options = crate::cuda::Options { index: return_index, inverse: return_inverse, counts: return_counts };
-        let mut results = crate::cuda::unique(py, &column, options, order, device)?;
-        return match results.len() {
-            1 => Ok(Bound::new(py, results.remove(0))?.into_any()),
-            _ => Ok(PyTuple::new(py, results)?.into_any()),
-        };
+        let (values, others) = crate::cuda::unique(py, &keys, options, order, device)?;
+        let values = keys.result(py, values)?;
+        if others.is_empty() {
+            return Ok(values);
+        }
+        let others = others.into_iter().map(|array| Ok(Bound::new(py, array)?.into_any()));
+        let all = std::iter::once(Ok(values)).chain(others).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, all)?.into_any());
     }
     let given = GivenKeys::of("a", a, Nan::Value)?;
     let (keys, form) = (given.keys()?, given.form());
@@ -118,8 +121,9 @@ pub(crate) fn factorize<'py>(
     let py = a.py();
     let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     #[cfg(feature = "opencl")]
-    if let Some(column) = crate::cuda::column("a", a)? {
-        return PyTuple::new(py, crate::cuda::factorize(py, &column, order, device)?);
+    if let Some((keys, _owners)) = crate::cuda::Keys::of("a", a)? {
+        let (codes, values) = crate::cuda::factorize(py, &keys, order, device)?;
+        return (codes, keys.result(py, values)?).into_pyobject(py);
     }
     let given = GivenKeys::of("a", a, Nan::Missing)?;
     let (keys, form) = (given.keys()?, given.form());
@@ -196,8 +200,9 @@ pub(crate) fn get_indexer<'py>(
         return index.get().indexer(py, keys);
     }
     #[cfg(feature = "opencl")]
-    if let Some(columns) = crate::cuda::pair(("index", index), ("keys", keys))? {
-        return Ok(Bound::new(py, crate::cuda::indexer(py, &columns, device, check_once)?)?.into_any());
+    if let Some(((index, _index_owners), (keys, _owners))) = crate::cuda::key_pair(("index", index), ("keys", keys))? {
+        let found = crate::cuda::indexer(py, (&index, &keys), device, check_once)?;
+        return Ok(Bound::new(py, found)?.into_any());
     }
     let (mut index, mut given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
     agree(&mut given, &mut index)?;

@@ -7,7 +7,7 @@
 //! voxels.rs, kmers.rs   point clouds, sequences       dedup.rs   duplicate texts
 //! cuda/         arrays in the memory of a GPU, in and out
 //! tables/       Table, Set, Index, MultiTable
-//! stream/       join_stream, group_by_stream, unique_stream: tables batch by batch, under a memory limit
+//! stream/       join_stream, group_by_stream, unique_stream, PreparedJoin: tables batch by batch, under a memory limit
 //! device.rs     devices by name                               run.rs       without the interpreter's lock, and after forks
 //! memory.rs     whether there is memory for a call               error.rs      exceptions
 //! ```
@@ -71,10 +71,14 @@ fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.py().import("atexit")?.call_method1("register", (end,))?;
     module.add_class::<stream::BatchReader>()?;
     module.add_class::<stream::Batch>()?;
+    module.add_class::<stream::PreparedJoin>()?;
     module.add_class::<output::ArrowColumn>()?;
     module.add_class::<device::Device>()?;
     #[cfg(feature = "opencl")]
-    module.add_class::<cuda::Array>()?;
+    {
+        module.add_class::<cuda::Array>()?;
+        module.add("cuda", cuda::module(module.py())?)?;
+    }
     module.add_class::<tables::Table>()?;
     module.add_class::<tables::Set>()?;
     module.add_class::<tables::Index>()?;

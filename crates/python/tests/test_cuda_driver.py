@@ -89,8 +89,9 @@ def test_a_driver_without_virtual_memory_is_too_old(compiled):
     assert status == 0 and "lacks a function" in output and "update it" in output, output
 
 
-def test_calls(compiled):
+@pytest.mark.parametrize("file", ["calls.py", "tuples.py", "pools.py"])
+def test_calls(compiled, file):
     library = compiled()
-    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "calls.py"]
+    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", file]
     status, output = run(*options, KOEL_CUDA=library, KOEL_OPENCL=library)
     assert status == 0, output

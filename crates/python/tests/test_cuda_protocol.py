@@ -120,7 +120,7 @@ def test_arrays_of_both_memories_are_refused_by_name():
     ]:
         with pytest.raises(TypeError, match=text):
             call()
-    with pytest.raises(TypeError, match="a has int64 and values int32"):
+    with pytest.raises(TypeError, match="a has int64 and values has int32"):
         koel.isin(Producer(), Producer(dtype=(0, 32, 1)))
     with pytest.raises(TypeError, match="CUDA device 0 and values on CUDA device 1"):
         koel.Table(Producer(), Producer(device=(2, 1)))

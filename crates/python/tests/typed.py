@@ -35,6 +35,14 @@ assert_type(koel.isin(Cuda(), Cuda()), koel.Array)
 assert_type(koel.join(Cuda(), Cuda()), tuple[koel.Array, koel.Array])
 assert_type(koel.join(Cuda(), Cuda(), "anti"), tuple[koel.Array, None])
 assert_type(koel.group_by(Cuda(), {"x": (Cuda(), "mean"), "n": "size"}), tuple[koel.Array, dict[str, koel.Array]])
+assert_type(
+    koel.group_by((Cuda(), Cuda()), {"x": (Cuda(), "nunique"), "y": (Cuda(), "first")}),
+    tuple[tuple[koel.Array, ...], dict[str, koel.Array]],
+)
+assert_type(koel.join((Cuda(), Cuda()), (Cuda(), Cuda())), tuple[koel.Array, koel.Array])
+assert_type(koel.factorize((Cuda(), Cuda())), tuple[koel.Array, tuple[koel.Array, ...]])
+assert_type(koel.cuda.empty((2, 3), "float32"), koel.Array)
+koel.cuda.pool("jax")  # type: ignore[arg-type]
 assert_type(koel.Index(Cuda()).join(Cuda()), tuple[koel.Array, koel.Array])
 assert_type(koel.get_indexer(koel.Index(Cuda()), Cuda()), koel.Array)
 assert_type(koel.MultiTable(Cuda(), Cuda()).lookup(Cuda()), tuple[koel.Array, koel.Array])
@@ -55,6 +63,10 @@ with koel.join_stream(koel.unique_stream(first), first, "k", "semi", memory_limi
     assert_type(reader.stats, dict[str, int] | None)
 koel.group_by_stream(reader, ["k"], {"x": ("v", "sum"), "n": "size"}, memory_limit=1 << 30)
 koel.unique_stream(reader, device="cpu")
+prepared = koel.PreparedJoin(reader, ["k"], columns="v", nulls_equal=False)
+assert_type(prepared.join_stream(reader, "semi", left_on="k"), koel.BatchReader)
+assert_type(koel.PreparedJoin.open(Path("cities.koel"), mapped=True).key_names, list[str])
+prepared.join_stream(reader, "outer")  # type: ignore[arg-type]
 koel.join_stream(reader, reader, left_on="a", right_on=["b"])
 koel.group_by_stream(reader, "k", {"x": ("v", "median")})  # type: ignore[dict-item]
 koel.unique("text")  # type: ignore[call-overload]

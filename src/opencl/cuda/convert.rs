@@ -43,6 +43,77 @@ pub fn resized<F: Word, K: Word>(
     launch.buffer(to).over(from.len())
 }
 
+/// The type of a column of a key of several columns: 8, 16, 32 or 64 bits, signed or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The bits of an item.
+    pub bits: u32,
+    /// Whether items are signed.
+    pub is_signed: bool,
+}
+
+impl Part {
+    fn program<K: Word>(self, device: &OpenCl) -> Result<ocl::core::Program> {
+        if !matches!(self.bits, 8 | 16 | 32 | 64) || self.bits > K::BITS {
+            return Err(Error::parameter("bits", self.bits, "use 8, 16, 32 or 64, up to those of the words"));
+        }
+        program_of(device, (self.bits, self.is_signed), (K::BITS, false))
+    }
+
+    fn check<K: Word>(self, column: &Buffer<u32>, words: &Buffer<K>) -> Result<()> {
+        let bytes = words.len().saturating_mul(self.bits as usize / 8);
+        Error::check_length("the memory of the column", column.len(), bytes.div_ceil(size_of::<u32>()))
+    }
+}
+
+/// Appends a column to the words of keys of several columns, after moving the columns before it up by its bits. Words
+/// ascend as the keys do. `column` has the bytes of as many items as there are words.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::InvalidParameter`] for other types, [`Error::WrongDevice`], or what the device
+/// reports.
+pub fn append_column<K: Word>(
+    device: &OpenCl,
+    column: &Buffer<u32>,
+    of: Part,
+    is_first: bool,
+    words: &mut Buffer<K>,
+) -> Result<()> {
+    let program = of.program::<K>(device)?;
+    of.check(column, words)?;
+    let launch = device.kernel(&program, "append_column")?.buffer(column).value(words.len() as u64);
+    launch.value(u32::from(is_first)).buffer(words).over(words.len())
+}
+
+/// A column of keys of several columns: that whose lowest bit in the words is `shift`.
+///
+/// # Errors
+/// As [`append_column`].
+pub fn column_of<K: Word>(
+    device: &OpenCl,
+    words: &Buffer<K>,
+    shift: u32,
+    of: Part,
+    column: &mut Buffer<u32>,
+) -> Result<()> {
+    let program = of.program::<K>(device)?;
+    of.check(column, words)?;
+    let launch = device.kernel(&program, "column_of")?.buffer(words).value(words.len() as u64);
+    launch.value(shift).buffer(column).over(words.len())
+}
+
+/// The bits of doubles, with those of 0.0 for -0.0.
+///
+/// # Errors
+/// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+pub fn without_negative_zero(device: &OpenCl, values: &Buffer<u64>) -> Result<Buffer<u64>> {
+    let to = Buffer::allocate(device, values.len())?;
+    let program = program::<u32, u32>(device, false, false)?;
+    let launch = device.kernel(&program, "without_negative_zero")?.buffer(values).value(values.len() as u64);
+    launch.buffer(&to).over(values.len())?;
+    Ok(to)
+}
+
 /// Row numbers as integers of 64 bits; [`NO_ROW`](crate::NO_ROW) becomes -1.
 ///
 /// # Errors
@@ -127,11 +198,11 @@ pub fn bits_to_bytes(device: &OpenCl, bits: &Buffer<u32>, len: usize, bytes: &mu
 }
 
 fn program<F: Word, K: Word>(device: &OpenCl, from_signed: bool, to_signed: bool) -> Result<ocl::core::Program> {
-    let parameters = [
-        ("FROM_BITS", F::BITS),
-        ("FROM_SIGNED", from_signed.into()),
-        ("TO_BITS", K::BITS),
-        ("TO_SIGNED", to_signed.into()),
-    ];
+    program_of(device, (F::BITS, from_signed), (K::BITS, to_signed))
+}
+
+fn program_of(device: &OpenCl, from: (u32, bool), to: (u32, bool)) -> Result<ocl::core::Program> {
+    let parameters =
+        [("FROM_BITS", from.0), ("FROM_SIGNED", from.1.into()), ("TO_BITS", to.0), ("TO_SIGNED", to.1.into())];
     device.program(INTERCHANGE, &parameters)
 }

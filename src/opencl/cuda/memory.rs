@@ -1,48 +1,41 @@
 //! Memory that CUDA and OpenCL share.
 //!
 //! ```text
-//! allocate:  an idle block of a fitting size, or a new one      CUDA allocates -> descriptor -> OpenCL imports
+//! allocate:  an idle block of a fitting size, or a new one
+//! import:    the array in place, if it lies in a block; else a copy on the device in memory of `allocate`
 //! in use:    OpenCL has acquired it; publish() releases it to CUDA
-//! dropped:   kept as idle; before its next use both sides finish all of their work
+//! dropped:   an array in place stays with its owner, after koel's work on it; other blocks are kept as idle, and
+//!            before their next use both sides finish all of their work
 //! ```
 
-use std::ffi::c_void;
 use std::fmt;
-use std::ptr::{null, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ocl::core::Mem;
 
-use super::{Cuda, Hand};
+use super::Cuda;
+use super::block::Block;
 use crate::backend::{HashBackend as _, Word};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, lock};
 
-/// `CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR`.
-const DESCRIPTOR: u64 = 0x2060;
-/// `CL_MEM_READ_WRITE`.
-const READ_WRITE: u64 = 1;
-
-/// `CL_MEM_OBJECT_ALLOCATION_FAILURE` and `CL_OUT_OF_RESOURCES`.
-const NO_MEMORY: [i32; 2] = [-4, -5];
-
-/// What one allocation of CUDA is to both sides.
-pub(super) struct Block {
-    handle: u64,
-    address: u64,
-    bytes: usize,
-    /// OpenCL's handle.
-    memory: Mem,
-}
-
 /// Memory of a GPU that both CUDA and OpenCL use, freed on drop: the device keeps it for later.
 pub struct Memory {
     cuda: Cuda,
-    /// Present until the drop.
-    block: Option<Block>,
+    block: Arc<Block>,
+    /// The array of an owner in the block; `None` if the block is this memory's own.
+    part: Option<Part>,
     bytes: usize,
     /// Whether OpenCL has acquired it.
     is_acquired: AtomicBool,
+}
+
+/// A part of a block.
+struct Part {
+    offset: usize,
+    /// OpenCL's handle.
+    memory: Mem,
 }
 
 impl fmt::Debug for Memory {
@@ -62,12 +55,13 @@ impl Cuda {
         Ok(memory)
     }
 
-    /// A copy of an array of `len` items of `item` bytes that are `stride` bytes apart, made on the device. Waits for
-    /// CUDA's work before, and for the copy.
+    /// An array of `len` items of `item` bytes that are `stride` bytes apart, after CUDA's work: in place if the items
+    /// are contiguous in memory of koel ([`lend`](Self::lend), [`allocate`](Self::allocate)) and begin where OpenCL
+    /// allows buffers to begin; else a copy, made on the device.
     ///
     /// # Safety
-    /// `address` is that of such an array in CUDA memory, which stays allocated during the call and which work that is
-    /// queued later does not change before the call returns.
+    /// `address` is that of such an array in CUDA memory. Until the result is dropped, the array stays allocated, and
+    /// no work changes it.
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if the memory is another device's; [`Error::Device`] if it is not CUDA's or the driver
@@ -77,9 +71,15 @@ impl Cuda {
         if stride < item && len > 1 {
             return Err(Error::parameter("stride", stride, "use an array whose items do not overlap"));
         }
-        let memory = self.take(len.saturating_mul(item))?;
+        let (bytes, driver) = (len.saturating_mul(item), self.0.driver);
+        if bytes > 0
+            && (stride == item || len == 1)
+            && let Some(memory) = self.in_place(address, bytes)?
+        {
+            return Ok(memory);
+        }
+        let memory = self.take(bytes)?;
         if len > 0 {
-            let driver = self.0.driver;
             if driver.device_of(address)? != self.0.ordinal {
                 return Err(Error::WrongDevice);
             }
@@ -89,6 +89,19 @@ impl Cuda {
         }
         memory.acquire()?;
         Ok(memory)
+    }
+
+    /// An array in a block, after CUDA's work; `None` if it is elsewhere.
+    fn in_place(&self, address: u64, bytes: usize) -> Result<Option<Memory>> {
+        let Some(block) = self.block_of(address, bytes) else { return Ok(None) };
+        let offset = (address - block.address()) as usize;
+        let Some(memory) = self.part_of(&block, offset, bytes) else { return Ok(None) };
+        let _current = self.0.driver.enter(self.0.context)?;
+        self.0.driver.wait()?;
+        let (part, is_acquired) = (Some(Part { offset, memory }), AtomicBool::new(false));
+        let memory = Memory { cuda: self.clone(), block, part, bytes, is_acquired };
+        memory.acquire()?;
+        Ok(Some(memory))
     }
 
     /// Waits for koel's work, and gives its results to CUDA, which reads them at their addresses from now on.
@@ -105,9 +118,7 @@ impl Cuda {
     /// A block in which no work is under way, on either side. Frees idle blocks beyond an eighth of device memory.
     fn take(&self, bytes: usize) -> Result<Memory> {
         let pair = &*self.0;
-        let needed = bytes.max(1).checked_next_multiple_of(pair.granularity);
-        let needed =
-            needed.ok_or(Error::OutOfMemory { device: pair.device.0.info.to_string(), bytes: bytes as u64 })?;
+        let needed = self.rounded(bytes)?;
         let _current = pair.driver.enter(pair.context)?;
         // Blocks leave the list before the wait: work that uses one was queued before it became idle.
         let best = self.idle(needed);
@@ -119,15 +130,9 @@ impl Cuda {
         surplus.into_iter().for_each(|block| self.free(block));
         let block = match best {
             Some(block) => block,
-            None => self.create(needed).or_else(|error| match error {
-                Error::OutOfMemory { .. } => {
-                    self.trim()?;
-                    self.create(needed)
-                }
-                other => Err(other),
-            })?,
+            None => self.create_or_trim(needed, false)?,
         };
-        Ok(Memory { cuda: self.clone(), block: Some(block), bytes, is_acquired: AtomicBool::new(false) })
+        Ok(Memory { cuda: self.clone(), block, part: None, bytes, is_acquired: AtomicBool::new(false) })
     }
 
     /// Frees all memory that is kept for later calls, of CUDA and of OpenCL. Waits for the work of both.
@@ -148,84 +153,42 @@ impl Cuda {
     }
 
     /// Waits for all work of the OpenCL queue and of the current CUDA context.
-    fn settle(&self) -> Result<()> {
+    pub(super) fn settle(&self) -> Result<()> {
         self.0.device.finish()?;
         self.0.driver.wait()
     }
 
     /// The smallest idle block of this size, and not of more than twice as much.
-    fn idle(&self, needed: usize) -> Option<Block> {
+    fn idle(&self, needed: usize) -> Option<Arc<Block>> {
         let mut idle = lock(&self.0.idle);
-        let fits = |block: &Block| (needed..=needed.saturating_mul(2)).contains(&block.bytes);
-        let best = (0..idle.len()).filter(|&i| fits(&idle[i])).min_by_key(|&i| idle[i].bytes)?;
+        let fits = |block: &Arc<Block>| (needed..=needed.saturating_mul(2)).contains(&block.bytes());
+        let best = (0..idle.len()).filter(|&i| fits(&idle[i])).min_by_key(|&i| idle[i].bytes())?;
         Some(idle.remove(best))
     }
 
     /// The oldest idle blocks, so that the others take an eighth of the device's memory at most.
-    fn surplus(&self) -> Vec<Block> {
+    fn surplus(&self) -> Vec<Arc<Block>> {
         let most = self.0.device.0.info.memory.unwrap_or(0) / 8;
         let mut idle = lock(&self.0.idle);
-        let mut bytes: u64 = idle.iter().map(|block| block.bytes as u64).sum();
+        let mut bytes: u64 = idle.iter().map(|block| block.bytes() as u64).sum();
         let mut surplus = 0;
         while bytes > most && surplus < idle.len() {
-            bytes -= idle[surplus].bytes as u64;
+            bytes -= idle[surplus].bytes() as u64;
             surplus += 1;
         }
         idle.drain(..surplus).collect()
     }
-
-    /// A new block, in the current context.
-    fn create(&self, bytes: usize) -> Result<Block> {
-        let pair = &*self.0;
-        let (handle, address) = pair.driver.allocate(pair.ordinal, bytes)?;
-        match pair.driver.export(handle).and_then(|descriptor| self.imported(descriptor, bytes)) {
-            Ok(memory) => Ok(Block { handle, address, bytes, memory }),
-            Err(error) => {
-                pair.driver.free(handle, address, bytes);
-                Err(error)
-            }
-        }
-    }
-
-    /// Has OpenCL import memory, which owns the descriptor then.
-    #[expect(unsafe_code, reason = "a function that ocl does not know, and the handle that it returns")]
-    fn imported(&self, descriptor: i32, bytes: usize) -> Result<Mem> {
-        let pair = &*self.0;
-        let (properties, mut status) = ([DESCRIPTOR, descriptor as u64, 0], 0);
-        let context = pair.device.0.context.as_core().as_ptr();
-        // SAFETY: the context is alive, the list ends with 0, and the descriptor is that of as many bytes.
-        let memory =
-            unsafe { (pair.import.create)(context, properties.as_ptr(), READ_WRITE, bytes, null_mut(), &mut status) };
-        if memory.is_null() || status != 0 {
-            #[cfg(unix)]
-            // SAFETY: OpenCL does not own it after a failure.
-            drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(descriptor) });
-            let (device, doing) = (pair.device.0.info.to_string(), format!("importing {bytes} bytes of CUDA memory"));
-            if NO_MEMORY.contains(&status) {
-                return Err(Error::OutOfMemory { device, bytes: bytes as u64 });
-            }
-            return Err(Error::Device { device, doing, message: format!("OpenCL error {status}") });
-        }
-        // SAFETY: the handle is new, and its one reference becomes this one's.
-        Ok(unsafe { Mem::from_raw_create_ptr(memory) })
-    }
-
-    /// Frees a block in which no work is under way, in the current context.
-    fn free(&self, block: Block) {
-        let Block { handle, address, bytes, memory } = block;
-        drop(memory);
-        self.0.driver.free(handle, address, bytes);
-    }
 }
 
 impl Memory {
-    fn block(&self) -> &Block {
-        self.block.as_ref().expect("present until the drop")
-    }
-
     /// Its address in CUDA.
     pub fn address(&self) -> u64 {
-        self.block().address
+        self.block.address() + self.part.as_ref().map_or(0, |part| part.offset as u64)
+    }
+
+    /// Whether it is an array of an owner, which was imported without a copy.
+    pub fn is_in_place(&self) -> bool {
+        self.part.is_some()
     }
 
     /// Its length in bytes.
@@ -243,11 +206,13 @@ impl Memory {
     /// # Errors
     /// [`Error::LengthMismatch`] if it is shorter; [`Error::Device`] if the driver fails.
     pub fn buffer<T: Word>(&self, len: usize) -> Result<Buffer<T>> {
-        if len.saturating_mul(size_of::<T>()) > self.bytes {
+        // Memory is whole elements of every type.
+        if len.saturating_mul(size_of::<T>()) > self.bytes.next_multiple_of(size_of::<T>()) {
             let found = (self.bytes / size_of::<T>()) as u64;
             return Err(Error::LengthMismatch { what: "the memory", found, expected: len as u64 });
         }
-        Ok(Buffer::of_memory(&self.cuda.0.device, self.block().memory.clone())?.shortened(len))
+        let memory = self.part.as_ref().map_or(self.block.memory(), |part| &part.memory).clone();
+        Ok(Buffer::of_memory(&self.cuda.0.device, memory)?.shortened(len))
     }
 
     /// Copies its first bytes to the host. Waits for CUDA's work.
@@ -271,32 +236,13 @@ impl Memory {
     }
 
     fn acquire(&self) -> Result<()> {
-        self.hand(self.cuda.0.import.acquire, "acquiring")?;
+        self.block.acquire(&self.cuda)?;
         self.is_acquired.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     fn release(&self) -> Result<()> {
-        if self.is_acquired.swap(false, Ordering::Relaxed) {
-            self.hand(self.cuda.0.import.release, "releasing")?;
-        }
-        Ok(())
-    }
-
-    #[expect(unsafe_code, reason = "a function that ocl does not know")]
-    fn hand(&self, over: Hand, doing: &str) -> Result<()> {
-        let device = &self.cuda.0.device;
-        let (queue, memory): (*mut c_void, *mut c_void) =
-            (device.0.queue.as_core().as_ptr(), self.block().memory.as_ptr());
-        // SAFETY: queue and memory are alive; there are no events.
-        match unsafe { over(queue, 1, &memory, 0, null(), null_mut()) } {
-            0 => Ok(()),
-            status => Err(Error::Device {
-                device: device.0.info.to_string(),
-                doing: format!("{doing} memory of CUDA"),
-                message: format!("OpenCL error {status}"),
-            }),
-        }
+        if self.is_acquired.swap(false, Ordering::Relaxed) { self.block.release(&self.cuda) } else { Ok(()) }
     }
 }
 
@@ -304,9 +250,12 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // A failure shows when the memory is next acquired.
         let _ = self.release();
-        // No wait here: this may run while Python's lock is held, which a callback of CUDA may be waiting for.
-        if let Some(block) = self.block.take() {
-            lock(&self.cuda.0.idle).push(block);
+        if self.is_in_place() {
+            // The owner may change or free it from now on.
+            let _ = self.cuda.0.device.finish();
+        } else {
+            // No wait here: this may run while Python's lock is held, which a callback of CUDA may be waiting for.
+            lock(&self.cuda.0.idle).push(self.block.clone());
         }
     }
 }

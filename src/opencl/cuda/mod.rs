@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Cuda::nth(0)            CUDA device 0 and the OpenCL device that is the same GPU, matched by UUID
-//! import(address, ..)  -> Memory    a copy on the device of memory that CUDA or a library over it allocated
+//! import(address, ..)  -> Memory    an array that CUDA or a library over it allocated: a copy on the device
+//! lend(bytes)          -> address   memory for another library's allocator, which import() uses in place
 //! allocate(bytes)      -> Memory    memory that both OpenCL and CUDA read and write
 //!   memory.buffer::<u64>(len)       the same memory as a koel buffer: input or output of any call
 //! publish(&[&memory])               waits for koel's work; from then on CUDA reads the results at memory.address()
@@ -10,8 +11,8 @@
 //!
 //! **How memory is shared.** CUDA allocates it by its virtual memory API and exports a file descriptor, and OpenCL
 //! imports that (`cl_khr_external_memory`). Memory of `cudaMalloc` cannot be exported, so [`Cuda::import`] copies it on
-//! the device, at the rate of device memory. Freed memory is kept for the next call, which frees what exceeds an eighth
-//! of the device's memory.
+//! the device, at the rate of device memory. Arrays in memory of [`Cuda::lend`] and [`Cuda::allocate`] are not copied.
+//! Freed memory is kept for the next call, which frees what exceeds an eighth of the device's memory.
 //!
 //! **Order.** [`Cuda::import`] and [`Cuda::allocate`] wait for all work of the device's primary CUDA context, whichever
 //! stream it is in; [`Cuda::publish`] waits for koel's. No work of one side is under way when the other begins.
@@ -35,6 +36,7 @@
 //! # }
 //! ```
 
+mod block;
 mod convert;
 mod driver;
 mod memory;
@@ -42,6 +44,7 @@ mod memory;
 mod tests;
 mod voxels;
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::ptr::null_mut;
@@ -51,12 +54,12 @@ use ocl::core::{ClDeviceIdPtr as _, DeviceInfo as Which, DeviceInfoResult, ffi};
 
 use super::{OpenCl, lock};
 use crate::error::{Error, Result};
+use block::Block;
 use driver::{Driver, driver};
-use memory::Block;
 
 pub use convert::{
-    bits_to_bytes, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words, nan_if_empty, resized,
-    rows_to_integers, without_nan,
+    Part, append_column, bits_to_bytes, column_of, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words,
+    nan_if_empty, resized, rows_to_integers, without_nan, without_negative_zero,
 };
 pub use memory::Memory;
 pub use voxels::{Grid, Matrix, Voxels, neighbours};
@@ -80,8 +83,12 @@ struct Pair {
     context: usize,
     import: Import,
     granularity: usize,
+    /// What the offsets of arrays in place are multiples of.
+    alignment: usize,
+    /// All memory, by address.
+    blocks: Mutex<BTreeMap<u64, Arc<Block>>>,
     /// Memory that is not in use.
-    idle: Mutex<Vec<Block>>,
+    idle: Mutex<Vec<Arc<Block>>>,
 }
 
 type CreateBuffer =
@@ -99,6 +106,9 @@ struct Import {
 /// The pairs that were opened. They are kept, as drivers keep a context's memory.
 static OPENED: Mutex<Vec<Cuda>> = Mutex::new(Vec::new());
 
+/// Those that [`Cuda::nth`] opened.
+static NUMBERED: Mutex<BTreeMap<i32, Cuda>> = Mutex::new(BTreeMap::new());
+
 impl fmt::Debug for Cuda {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cuda").field("ordinal", &self.0.ordinal).field("device", &self.0.device).finish_non_exhaustive()
@@ -112,13 +122,18 @@ impl Cuda {
     /// [`Error::NoDevice`] if there is no CUDA driver, no such device, or no OpenCL device that is the same GPU;
     /// [`Error::Unsupported`] if its OpenCL cannot import memory; [`Error::Device`] if a driver fails.
     pub fn nth(ordinal: i32) -> Result<Cuda> {
+        if let Some(cuda) = lock(&NUMBERED).get(&ordinal) {
+            return Ok(cuda.clone());
+        }
         let uuid = driver()?.uuid(ordinal)?;
         let same = |device: &ocl::Device| uuid_of(device) == Some(uuid);
         let device = OpenCl::find(same)?.ok_or_else(|| Error::NoDevice {
             wanted: format!("CUDA device {ordinal}"),
             reason: "no OpenCL device is the same GPU: install NVIDIA's OpenCL driver (libnvidia-opencl.so.1)".into(),
         })?;
-        Cuda::of(&device)
+        let cuda = Cuda::of(&device)?;
+        lock(&NUMBERED).insert(ordinal, cuda.clone());
+        Ok(cuda)
     }
 
     /// The CUDA device that is the same GPU as an OpenCL device.
@@ -147,8 +162,10 @@ impl Cuda {
         let import = Import::of(device)?;
         let context = driver.primary_context(ordinal)?;
         let granularity = driver.granularity(ordinal, context)?;
-        let (device, idle) = (device.clone(), Mutex::default());
-        let cuda = Cuda(Arc::new(Pair { device, driver, ordinal, context, import, granularity, idle }));
+        let (alignment, device) = (block::alignment(device), device.clone());
+        let (blocks, idle) = (Mutex::default(), Mutex::default());
+        let pair = Pair { device, driver, ordinal, context, import, granularity, alignment, blocks, idle };
+        let cuda = Cuda(Arc::new(pair));
         opened.push(cuda.clone());
         Ok(cuda)
     }

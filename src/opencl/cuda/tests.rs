@@ -1,8 +1,8 @@
 //! The kernels of cl/interchange.cl against the same arithmetic here, and what happens without a driver.
 
 use super::{
-    Cuda, Grid, Matrix, Voxels, bits_to_bytes, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words,
-    nan_if_empty, neighbours, resized, rows_to_integers, without_nan,
+    Cuda, Grid, Matrix, Part, Voxels, append_column, bits_to_bytes, column_of, doubles_to_floats, floats_to_doubles,
+    has_nan, keys_to_words, nan_if_empty, neighbours, resized, rows_to_integers, without_nan, without_negative_zero,
 };
 use crate::backend::{HashBackend as _, Word};
 use crate::error::{Error, Result};
@@ -146,6 +146,75 @@ fn bitmaps_become_bytes() -> Result<()> {
         let refused = bits_to_bytes(device, &device.upload(&bits)?, len, &mut device.filled(len / 4 + 2, 0)?);
         assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
     }
+    Ok(())
+}
+
+/// The lowest bytes of items, in words.
+fn packed(items: &[u64], bits: u32) -> Vec<u32> {
+    let mut bytes: Vec<u8> = items.iter().flat_map(|item| item.to_le_bytes()[..bits as usize / 8].to_vec()).collect();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytemuck::pod_collect_to_vec(&bytes)
+}
+
+fn check_columns<K: Word>(device: &OpenCl, parts: &[Part]) -> Result<()> {
+    // Each item with each other of the next column.
+    let len = EDGES.len() * EDGES.len();
+    let items = |column: usize| (0..len).map(move |i| EDGES[(i / EDGES.len().pow(column as u32 % 2)) % EDGES.len()]);
+    let mut words = device.unwritten::<K>(len)?;
+    for (column, &of) in parts.iter().enumerate() {
+        let items: Vec<u64> = items(column).collect();
+        append_column(device, &device.upload(&packed(&items, of.bits))?, of, column == 0, &mut words)?;
+    }
+    // Keys ascend as their words do.
+    let signed = |item: u64, of: Part| match of.is_signed {
+        true => i128::from((item << (64 - of.bits)) as i64 >> (64 - of.bits)),
+        false => i128::from(item & u64::MAX >> (64 - of.bits)),
+    };
+    let key = |i: usize| -> Vec<i128> {
+        parts.iter().enumerate().map(|(column, &of)| signed(items(column).nth(i).unwrap_or(0), of)).collect()
+    };
+    let found = device.download(&words)?;
+    let mut order: Vec<usize> = (0..len).collect();
+    order.sort_by_key(|&i| found[i]);
+    for pair in order.windows(2) {
+        let (lower, upper) = (key(pair[0]), key(pair[1]));
+        assert_eq!(lower.cmp(&upper), found[pair[0]].cmp(&found[pair[1]]), "{parts:?}: {lower:?}, {upper:?}");
+    }
+    let mut shift = parts.iter().map(|of| of.bits).sum::<u32>();
+    for (column, &of) in parts.iter().enumerate() {
+        shift -= of.bits;
+        let expected = packed(&items(column).collect::<Vec<_>>(), of.bits);
+        let mut to = device.filled(expected.len(), 0_u32)?;
+        column_of(device, &words, shift, of, &mut to)?;
+        assert_eq!(device.download(&to)?, expected, "column {column} of {parts:?}");
+        let refused = column_of(device, &words, shift, of, &mut device.filled(expected.len() + 1, 0)?);
+        assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_of_several_columns_are_words() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let part = |bits, is_signed| Part { bits, is_signed };
+    check_columns::<u64>(device, &[part(32, true), part(32, false)])?;
+    check_columns::<u64>(device, &[part(16, false), part(8, true), part(32, true), part(8, false)])?;
+    check_columns::<u64>(device, &[part(64, true)])?;
+    check_columns::<u32>(device, &[part(16, true), part(8, false)])?;
+    let (column, mut words) = (device.filled(2, 0_u32)?, device.filled(1, 0_u32)?);
+    for bits in [4, 64] {
+        let refused = append_column(device, &column, part(bits, false), true, &mut words);
+        assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{bits}");
+    }
+    Ok(())
+}
+
+#[test]
+fn zeros_are_one_value() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let values = [0.0, -0.0, -1.5, f64::INFINITY, f64::MIN_POSITIVE].map(f64::to_bits);
+    let found = without_negative_zero(device, &device.upload(&values)?)?;
+    assert_eq!(device.download(&found)?, [0.0, 0.0, -1.5, f64::INFINITY, f64::MIN_POSITIVE].map(f64::to_bits));
     Ok(())
 }
 

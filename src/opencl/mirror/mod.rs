@@ -14,7 +14,7 @@ use super::Buffer;
 use super::bucketized;
 use super::runtime::program::{MIRROR, MIRROR_BUCKETIZED};
 use super::runtime::sizes::GROUP;
-use super::tests::{every_kernel as device, small};
+use super::tests::{device, small};
 use crate::backend::{HashBackend, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::{ALCANTARA_PRIME, MixKeys, SplitMix64, linear_family, mix, reduce, unmix, xor_family};
@@ -69,6 +69,7 @@ fn expected([x, n, before, times, back, between]: [u32; INPUTS]) -> [u64; OUTPUT
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn every_function_is_its_twin() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let rows = rows();
@@ -85,6 +86,7 @@ fn every_function_is_its_twin() -> Result<()> {
 
 /// Both implementations could have the same error, so the mixer is compared with published values of MurmurHash3.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_mixer_on_the_device_is_murmur3s() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let known = [(0, 0), (1, 0x514e_28b7), (u32::MAX, 0x81f1_6f39u64)];
@@ -100,6 +102,7 @@ fn the_mixer_on_the_device_is_murmur3s() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn answers_are_packed_in_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for group in [32, 64, 256] {
@@ -140,6 +143,7 @@ fn expected_places(plan: &BucketizedPlan, key: u32, bucket: u32, remainder: u32)
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn keys_of_bucketized_tables_go_where_their_twins_go() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let canonical = [4, 8, 16].map(Bucketized::canonical);

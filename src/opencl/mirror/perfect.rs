@@ -5,12 +5,13 @@ use crate::error::Result;
 use crate::opencl::perfect::sizes;
 use crate::opencl::runtime::program::MIRROR_PERFECT;
 use crate::opencl::runtime::sizes::GROUP;
-use crate::opencl::tests::{every_kernel as device, noise, small};
+use crate::opencl::tests::{device, noise, small};
 use crate::scheme::{Perfect, Request, Scheme};
 
 const EDGES: [u32; 9] = [0, 1, 2, 65_535, 65_536, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX];
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn keys_go_where_their_twins_go() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let planes = [1, 3, 1000, 65_536, 1 << 31].map(Perfect::plane);

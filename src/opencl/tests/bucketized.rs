@@ -1,6 +1,6 @@
 //! Compares bucketized tables of the device with the sequential functions of src/scheme/bucketized.
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
@@ -123,6 +123,7 @@ fn compare_decoded(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>) -> R
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let devices = [32, 64, 256].map(|group| cl.with_group(group));
@@ -159,6 +160,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn any_split_into_batches_gives_the_same_canonical_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(500);
@@ -174,6 +176,7 @@ fn any_split_into_batches_gives_the_same_canonical_image() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn every_scheme_builds_sound_tables_with_the_right_answers_in_all_shapes() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let shapes = shapes(cl);
@@ -211,6 +214,7 @@ fn every_scheme_builds_sound_tables_with_the_right_answers_in_all_shapes() -> Re
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn lookups_of_every_length_in_all_shapes() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(200);
@@ -228,6 +232,7 @@ fn lookups_of_every_length_in_all_shapes() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(300);
@@ -250,6 +255,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn compacting_gives_the_image_of_what_is_left() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(500);
@@ -281,6 +287,7 @@ fn compacting_gives_the_image_of_what_is_left() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(300);
@@ -304,6 +311,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(300);
@@ -324,6 +332,7 @@ fn duplicates_of_what_an_earlier_batch_brought_raise_its_values() -> Result<()> 
 
 /// Which duplicates meet during a build depends on the schedule; these are already in the image, wherever they can be.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for bucket_slots in [4, 8, 16] {
@@ -349,6 +358,7 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Bucketized::classic(3, 8), 100, 0);
@@ -374,6 +384,7 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn what_cannot_be_built_says_so() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(400);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bucketized::{pairs, plan, reference};
-use super::{bucket_sizes, duplicates, every_kernel as device, noise, small};
+use super::{bucket_sizes, device, duplicates, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};
@@ -54,6 +54,7 @@ fn begun(
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_are_those_of_one_build_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let part = PART_SLOTS as usize;
@@ -79,6 +80,7 @@ fn images_are_those_of_one_build_word_for_word() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn a_copy_of_a_key_is_reported_whatever_its_age_in_the_table() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let slots = if small() { 1200 } else { 30_000 };
@@ -113,6 +115,7 @@ fn a_copy_of_a_key_is_reported_whatever_its_age_in_the_table() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
@@ -139,6 +142,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let slots = if small() { 700 } else { 30_000 };
@@ -172,6 +176,7 @@ fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (slots, first) = if small() { (400, 300) } else { (5000, 4000) };
@@ -187,6 +192,7 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
 
 /// Words of a damaged file. Only termination and memory safety are tested.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn words_that_no_table_has_do_no_harm() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for &bucket_slots in bucket_sizes() {
@@ -201,6 +207,7 @@ fn words_that_no_table_has_do_no_harm() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn a_table_takes_batches_and_refuses_copies_part_by_part() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 900 } else { 20_000 };

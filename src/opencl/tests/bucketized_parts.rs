@@ -2,7 +2,7 @@
 //! route.
 
 use super::bucketized::{pairs, plan, reference};
-use super::{bucket_sizes, duplicates, every_kernel as device, small};
+use super::{bucket_sizes, device, duplicates, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -22,6 +22,7 @@ fn build(cl: &OpenCl, plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Re
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let part = PART_SLOTS as usize;
@@ -52,6 +53,7 @@ fn images_equal_the_sequential_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
@@ -70,6 +72,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 3000 } else { 60_000 };
@@ -86,6 +89,7 @@ fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 500 } else { 5000 };

@@ -1,6 +1,6 @@
 //! Tests of tables of lines and columns of 64 bits on the device.
 
-use super::{every_kernel as device, small};
+use super::{device, small};
 use crate::backend::wide_table_tests::tables;
 use crate::backend::wide_tests::{self, every_layout, images};
 use crate::error::Result;
@@ -8,6 +8,7 @@ use crate::opencl::LookupShape;
 use crate::scheme::Bucketized;
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn lines_are_those_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] = if small() { &[(150, 0.95)] } else { &[(0, 0.5), (7, 0.5), (20_000, 0.95)] };
@@ -25,6 +26,7 @@ fn lines_are_those_of_the_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn tables_of_lines_answer_and_change() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {
@@ -35,6 +37,7 @@ fn tables_of_lines_answer_and_change() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn structures_of_64_bit_keys_are_the_cpus() -> Result<()> {
     let Some(cl) = device().filter(|_| !small()) else { return Ok(()) };
     let scheme = Bucketized::default();
@@ -42,6 +45,7 @@ fn structures_of_64_bit_keys_are_the_cpus() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn columns_of_64_bits_are_moved_and_sorted() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     // In a simulator only keys whose digits are the same except for two: others take the same kernels.

@@ -1,6 +1,6 @@
 //! Compares tables of lines built one partition at a time with the scheme's own rule, and with the direct route.
 
-use super::{duplicates, every_kernel as device, small};
+use super::{device, duplicates, small};
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
@@ -91,6 +91,7 @@ where
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(images(cl, if small() { &[95] } else { &[50, 90, 96, 97] }))
@@ -113,6 +114,7 @@ where
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {
@@ -155,6 +157,7 @@ where
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn overfull_parts_are_placed_or_reported_by_every_strategy() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {
@@ -165,6 +168,7 @@ fn overfull_parts_are_placed_or_reported_by_every_strategy() -> Result<()> {
 
 /// Such tables also number the keys of columns with duplicates.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_greatest_value_of_duplicates_stays_and_rows_are_numbered_by_it() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let parts = cl.with_group(64);

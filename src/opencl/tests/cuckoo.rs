@@ -1,6 +1,6 @@
 //! Compares cuckoo tables of the device with the sequential functions of src/scheme/cuckoo.
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, LookupShape, OpenCl};
@@ -110,6 +110,7 @@ fn compare_decoded(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>) -> Resul
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for group in [32, 64, 256] {
@@ -131,6 +132,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn any_split_into_batches_gives_the_same_canonical_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(500);
@@ -144,6 +146,7 @@ fn any_split_into_batches_gives_the_same_canonical_image() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn every_kind_family_and_rule_builds_sound_tables_with_the_right_answers() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for &len in if small() { &[130][..] } else { &[0, 1, 65, 5000][..] } {
@@ -164,6 +167,7 @@ fn every_kind_family_and_rule_builds_sound_tables_with_the_right_answers() -> Re
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn lookups_of_no_keys_and_in_no_pairs() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for plan in [canonical(4, 0), plan(&Cuckoo::classic(4), 0, 80)] {
@@ -176,6 +180,7 @@ fn lookups_of_no_keys_and_in_no_pairs() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for plan in [canonical(4, 300), plan(&Cuckoo::classic(4), 300, 80)] {
@@ -199,6 +204,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(300);
@@ -233,6 +239,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Cuckoo::classic(3), 100, 50);
@@ -262,6 +269,7 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn what_cannot_be_built_says_so() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(400);
@@ -276,6 +284,7 @@ fn what_cannot_be_built_says_so() -> Result<()> {
 /// With one pair at a time there is no race, so the device must follow exactly the chains of the sequential rule. This
 /// tests `next_location` and its three rules, which lookups alone would not.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn classic_chains_of_one_work_item_are_the_sequential_ones() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(if small() { 6 } else { 40 });

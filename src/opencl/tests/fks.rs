@@ -1,6 +1,6 @@
 //! Compares two-level tables of the device with the sequential functions of src/scheme/fks.
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Probe, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};
@@ -94,6 +94,7 @@ fn compare_decoded(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>) -> Result<(
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for group in [32, 64, 256] {
@@ -112,6 +113,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
 
 /// A full bucket often needs more than one seed number: the device must choose the one of the rule.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn full_buckets_take_the_seed_numbers_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(BUCKET_PAIRS as usize);
@@ -130,6 +132,7 @@ fn full_buckets_take_the_seed_numbers_of_the_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn classic_tables_of_both_families_are_sound_and_answer_right() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for group in [32, 64, 256] {
@@ -151,6 +154,7 @@ fn classic_tables_of_both_families_are_sound_and_answer_right() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn lookups_and_columns_are_those_of_the_sequential_functions() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
@@ -176,6 +180,7 @@ fn lookups_and_columns_are_those_of_the_sequential_functions() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
@@ -199,6 +204,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(900);
@@ -227,6 +233,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 /// Tests more pairs than a bucket can hold, of which exactly the surplus is counted, and keys that share all their
 /// slots.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn what_cannot_be_built_says_so() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(600);
@@ -252,6 +259,7 @@ fn what_cannot_be_built_says_so() -> Result<()> {
 
 /// The poster's stages, by name and in order.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn a_build_is_seen_in_its_stages() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(2000);

@@ -1,6 +1,6 @@
 //! Compares Horton tables of the device with the sequential functions of src/scheme/horton.
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, LookupShape, OpenCl};
@@ -135,6 +135,7 @@ fn shuffled(keys: &[u32], values: &[u32]) -> (Vec<u32>, Vec<u32>) {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[usize] = if small() { &[200] } else { &[300, 3000, 20_000] };
@@ -163,6 +164,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn tables_of_every_small_number_of_pairs() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, loads) in canonical() {
@@ -180,6 +182,7 @@ fn tables_of_every_small_number_of_pairs() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn loads_beyond_the_greatest_fail_on_both_sides() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(400);
@@ -201,6 +204,7 @@ pub(super) fn crowd(functions: &Functions, count: usize) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn a_crowd_of_one_home_goes_to_the_stash_until_it_is_too_great() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, _) in canonical().into_iter().step_by(if small() { 3 } else { 1 }) {
@@ -226,6 +230,7 @@ fn a_crowd_of_one_home_goes_to_the_stash_until_it_is_too_great() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (slots, load) in [(4, 50), (8, 80), (16, 90)] {
@@ -257,6 +262,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(&Horton::canonical(8), 100, 50);
@@ -277,6 +283,7 @@ fn the_empty_markers_key_is_stored_outside() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn batches_of_queries_of_every_length() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let count = if small() { 300 } else { 700 };
@@ -347,6 +354,7 @@ fn classic_image(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Vec<u32>, 
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn classic_tables_of_both_families_answer_alike() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 300 } else { 5000 };
@@ -387,6 +395,7 @@ fn compare_assigned(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, key
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, loads) in canonical() {

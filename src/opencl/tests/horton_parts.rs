@@ -1,7 +1,7 @@
 //! Compares Horton tables built one partition at a time with those of src/scheme/horton.
 
 use super::horton::{canonical, crowd, expected, pairs, plan};
-use super::{bucket_sizes, duplicates, every_kernel as device, small};
+use super::{bucket_sizes, device, duplicates, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -35,6 +35,7 @@ fn compare(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Resu
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_equal_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     // The last part: of a few buckets, of nearly all, and enough parts for two digits.
@@ -54,6 +55,7 @@ fn images_equal_the_sequential_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn crowded_homes_are_as_in_the_sequential_build() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, _) in canonical().into_iter().step_by(if small() { 3 } else { 1 }) {
@@ -75,6 +77,7 @@ fn crowded_homes_are_as_in_the_sequential_build() -> Result<()> {
 
 /// More pairs with duplicate tags than the list can hold.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn a_part_of_crowded_homes_is_gone_through_again() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 40_000 } else { 150_000 };
@@ -99,6 +102,7 @@ fn a_part_of_crowded_homes_is_gone_through_again() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_least_key_with_duplicates_is_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
@@ -116,6 +120,7 @@ fn the_least_key_with_duplicates_is_reported() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn the_empty_markers_key_is_stored_outside_of_the_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, values) = pairs(5000);
@@ -134,6 +139,7 @@ fn the_empty_markers_key_is_stored_outside_of_the_image() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     // Too many duplicates of one key for its part.

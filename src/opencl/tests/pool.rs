@@ -33,6 +33,7 @@ where
 }
 
 #[test]
+#[ignore = "slow: kernels of every scheme; CI runs it"]
 fn a_second_build_of_the_same_size_allocates_nothing() -> Result<()> {
     second_build_allocates_nothing(Cuckoo::canonical(4))?;
     second_build_allocates_nothing(Bucketized::canonical(8))?;

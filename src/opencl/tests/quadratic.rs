@@ -1,6 +1,6 @@
 //! Compares quadratic tables of the device with the sequential rule: the cuckoo table's kernels with a single function.
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::scheme::cuckoo::CuckooImage as _;
@@ -15,6 +15,7 @@ pub(super) fn plan(pairs: usize, attempt: u32) -> (QuadraticPlan, CuckooPlan) {
 
 /// Attempts fail on the device exactly if they fail by the rule, and the first successful image is that of the rule.
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_and_failures_are_those_of_the_sequential_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for group in [32, 64, 256] {
@@ -50,6 +51,7 @@ fn images_and_failures_are_those_of_the_sequential_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn copies_take_no_slot_and_the_greatest_stays() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (plan, _) = plan(4, 0);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
@@ -149,6 +149,7 @@ fn queries(keys: &[u32]) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_are_the_sequential_ones_word_for_word_and_answer() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
@@ -166,6 +167,7 @@ fn images_are_the_sequential_ones_word_for_word_and_answer() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn neither_groups_nor_batches_matter() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for bits in [0, 3] {
@@ -188,6 +190,7 @@ fn neither_groups_nor_batches_matter() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
@@ -207,6 +210,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
@@ -236,6 +240,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn removed_pairs_leave_tombstones_and_compacting_takes_them_away() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes().into_iter().filter(|scheme| scheme.kind() == Kind::Canonical) {
@@ -271,6 +276,7 @@ fn removed_pairs_leave_tombstones_and_compacting_takes_them_away() -> Result<()>
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn a_class_fills_its_list_and_then_fails() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in [RobinHood::canonical(), RobinHood::canonical().sequence(PaperRandom), RobinHood::classic()] {
@@ -289,6 +295,7 @@ fn a_class_fills_its_list_and_then_fails() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn any_image_can_be_read_and_built_on() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {

@@ -1,12 +1,13 @@
 //! Tests of Robin Hood tables of 64-bit keys or values on the device.
 
-use super::{every_kernel as device, small};
+use super::{device, small};
 use crate::backend::wide_table_tests::{digests_of_robin_hood_tables, tables};
 use crate::backend::wide_tests::{cells, duplicates, every_layout, greatest_of_duplicates, images, structures};
 use crate::error::Result;
 use crate::scheme::{RobinHood, Sequence};
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn slots_of_64_bits_equal_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes = |load: f64| {
@@ -23,6 +24,7 @@ fn slots_of_64_bits_equal_the_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn tables_of_64_bits_are_queried_and_changed() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {
@@ -33,6 +35,7 @@ fn tables_of_64_bits_are_queried_and_changed() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn digests_are_those_written_down_and_structures_the_standard_librarys() -> Result<()> {
     let Some(cl) = device().filter(|_| !small()) else { return Ok(()) };
     digests_of_robin_hood_tables(cl)?;

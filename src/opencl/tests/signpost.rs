@@ -2,7 +2,7 @@
 
 use ocl::core::Program;
 
-use super::{every_kernel as device, small};
+use super::{device, small};
 use crate::Any;
 use crate::backend::erase_tests::Erase;
 use crate::backend::wide_table_tests::tables;
@@ -54,6 +54,7 @@ macro_rules! every_signpost {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_are_those_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] = if small() {
@@ -87,6 +88,7 @@ where
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn parts_are_those_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let cl = cl.with_group(64);
@@ -115,6 +117,7 @@ fn parts_are_those_of_the_rule() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn tables_are_queried_and_changed() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     if small() {

@@ -1,6 +1,6 @@
 //! Compares sorted tables of the device with the sequential functions of src/scheme/sorted.
 
-use super::{every_kernel as device, noise, small};
+use super::{device, noise, small};
 use crate::backend::wide_table_tests::{digests_of_sorted_tables, tables};
 use crate::backend::wide_tests::{every_layout, images, structures};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
@@ -33,6 +33,7 @@ fn sizes() -> &'static [usize] {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn images_and_lookups_equal_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for &len in sizes() {
@@ -64,6 +65,7 @@ fn images_and_lookups_equal_the_reference() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 300 } else { 30_000 };
@@ -83,6 +85,7 @@ fn duplicates_are_counted_exactly_and_too_many_pairs_are_reported() -> Result<()
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn values_are_overwritten_in_place_and_pairs_are_in_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 300 } else { 20_000 };
@@ -105,6 +108,7 @@ fn values_are_overwritten_in_place_and_pairs_are_in_order() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn damaged_images_cause_no_panic() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(500, 400);
@@ -126,6 +130,7 @@ fn damaged_images_cause_no_panic() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn columns_of_64_bits_equal_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] =
@@ -141,6 +146,7 @@ fn columns_of_64_bits_equal_the_reference() -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: kernels for all parameters; CI runs it"]
 fn duplicates_of_64_bit_keys_are_counted_exactly() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let keys: u64 = if small() { 60 } else { 30_000 };

@@ -394,6 +394,7 @@ pub(crate) fn defeating(plan: &FksPlan) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "slow: a search for such keys; CI runs it"]
 fn chosen_keys_defeat_sahus_list_and_are_reported_as_a_crowd() {
     let plan = plan_of(&Fks::classic().family(FksFamily::Sahu), 576, 3);
     let keys = defeating(&plan);

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use koel::backend::{HashBackend, Tier};
-use koel::device::{Any, auto, choose, devices};
+use koel::device::{Any, auto, devices};
 use koel::{Bucketized, Cpu, Cuckoo, Error, HashTable, OpenCl};
 
 const CHILD: &str = "KOEL_TEST_CHILD";
@@ -24,7 +24,7 @@ fn in_child(test: &str, variables: &[(&str, &str)]) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
+#[cfg(feature = "fault-injection")]
 fn a_failed_self_test_of_the_atomics_is_a_typed_refusal() {
     if std::env::var_os(CHILD).is_none() {
         if crate::common::opencl_devices().is_empty() {
@@ -40,7 +40,7 @@ fn a_failed_self_test_of_the_atomics_is_a_typed_refusal() {
     }
     assert!(matches!(OpenCl::nth(0), Err(Error::Unsupported { .. })));
     assert!(OpenCl::best().is_err());
-    assert!(choose("opencl", None).is_err());
+    assert!(koel::device::choose("opencl", None).is_err());
     let choice = auto();
     assert!(matches!(choice.backend, Any::Cpu(_)));
     assert!(choice.why.contains("atomics failed"), "{}", choice.why);

@@ -1,34 +1,37 @@
 //! Tests of the bucketized scheme: loads, tiny tables, duplicates in different buckets, policies of the classic table.
 
-use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Bucketized, Cpu, Duplicates, Error, HashTable, Insertion, LookupMode};
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_canonical_tables_always_build() {
     for slots in [4, 8, 16] {
         in_one_thread(|cpu| tiny_tables(cpu, &Bucketized::canonical(slots), u64::from(sizes(1000, 100, 2))));
-        opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Bucketized::canonical(slots), 1));
+        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Bucketized::canonical(slots), 1));
     }
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_classic_tables_always_build() {
     for (functions, slots) in [(2, 4), (2, 8), (3, 8), (4, 16)] {
         for insertion in Insertion::ALL {
             let scheme = Bucketized::classic(functions, slots).insertion(insertion);
             in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
-            opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+            opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn canonical_tables_reach_ninety_nine_percent_without_a_restart() {
     let n = size(300_000, 500);
-    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
+    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
         for (slots, load_factor) in [(4, 0.97), (8, 0.99), (16, 0.99)] {
             for seed in 0..3 {
                 let load = Workload::new(n, seed);
@@ -61,8 +64,9 @@ fn reads_at_load_nine_tenths() {
 
 /// Enough duplicates of a few keys to fill all of their buckets, and pairs of duplicates that end in different ones.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn duplicates_are_found_wherever_they_end_up() {
-    for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
+    for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
         let load = Workload::new(size(20_000, 300), 6);
         let (mut keys, mut values) = (load.keys(), load.values());
         // In a nearly full table the duplicates of a key are stored in its later buckets too.
@@ -84,11 +88,12 @@ fn duplicates_are_found_wherever_they_end_up() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn classic_tables_build_with_every_policy_and_answer_in_every_mode() {
     let n = size(40_000, 300);
     let load = Workload::new(n, 4);
     let (keys, values) = (load.keys(), load.values());
-    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
+    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
         for (functions, slots, load_factor) in [(2, 8, 0.9), (2, 4, 0.85), (3, 4, 0.93), (4, 16, 0.95)] {
             for insertion in Insertion::ALL {
                 for mode in LookupMode::ALL {

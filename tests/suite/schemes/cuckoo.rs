@@ -1,34 +1,37 @@
 //! Tests of the cuckoo scheme: loads, tiny tables, families, rules of re-insertion, restarts.
 
-use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_canonical_tables_always_build() {
     for functions in 2..=5 {
         in_one_thread(|cpu| tiny_tables(cpu, &Cuckoo::canonical(functions), u64::from(sizes(1000, 100, 3))));
-        opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
+        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
     }
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_classic_tables_always_build_with_the_papers_cures() {
     for rule in [Reinsertion::SkipSameSlot, Reinsertion::RandomFunction] {
         for functions in 2..=5 {
             let scheme = Cuckoo::classic(functions).reinsertion(rule);
             in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 2))));
-            opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+            opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn canonical_tables_reach_their_loads() {
     let n = size(200_000, 500);
-    let devices = [Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes());
+    let devices = [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices());
     for device in devices {
         for (functions, load_factor) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.99)] {
             for seed in 0..4 {
@@ -48,11 +51,12 @@ fn canonical_tables_reach_their_loads() {
 
 /// Space from 1.02 to 4.5 N, every family and every rule; lookups are checked.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn classic_tables_build_in_every_space_with_every_family_and_rule() {
     let n = size(50_000, 300);
     let load = Workload::new(n, 4);
     let (keys, values) = (load.keys(), load.values());
-    let devices: Vec<_> = std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()).collect();
+    let devices: Vec<_> = std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()).collect();
     for device in &devices {
         for (functions, space) in [(2, 2.3), (3, 1.15), (4, 1.25), (4, 1.05), (5, 1.02), (4, 4.5)] {
             for family in HashFamily::ALL {
@@ -72,10 +76,11 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
 
 /// Chains of three swaps are too short for some seeds: restarts occur, and are counted. One swap is too short for all.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     let load = Workload::new(40, 4);
     let (keys, values) = (load.keys(), load.values());
-    for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
+    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
         let restarted = (0..20).any(|seed| {
             let builder = HashTable::builder(Cuckoo::classic(4).chain(3)).seed(seed).slots(64);
             builder.build(&device, &keys, &values).is_ok_and(|table| table.restarts() > 0)
@@ -91,8 +96,9 @@ fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
 /// Tables so full that a batch often needs other constants: rebuilt or not, they equal those of one build, also if the
 /// number of attempts is small and the one build fails.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
-    for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
+    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
         let (mut rebuilt, mut refused) = (0, 0);
         for (functions, slots, n) in [(2, 34, 16), (3, 40, 37)] {
             for seed in 0..u64::from(size(150, 5)) {
@@ -125,8 +131,9 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
 
 /// The sentinel key counts once, however often it occurs, and is reported as a duplicate like any other key.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn the_sentinel_key_takes_no_slot_and_is_handled_like_others() {
-    for device in std::iter::once(one_thread()).chain(opencl_for_schemes()) {
+    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
         let scheme = Cuckoo::classic(4);
         let pair = HashTable::builder(scheme.clone()).slots(1).build(&device, &[1, u32::MAX], &[5, 6]).unwrap();
         assert_eq!(pair.get(&[1, u32::MAX]).unwrap(), [Some(5), Some(6)]);
@@ -146,10 +153,11 @@ fn the_sentinel_key_takes_no_slot_and_is_handled_like_others() {
 
 /// A classic build that cannot succeed ends soon on every device: the first failed chain stops the others.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn hopeless_classic_builds_end_soon() {
     let load = Workload::new(size(20_000, 200), 4);
     let (keys, values) = (load.keys(), load.values());
-    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()) {
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
         let builder = HashTable::builder(Cuckoo::classic(2)).load_factor(1.0).attempts(4);
         let refused = builder.build(&device, &keys, &values);
         assert!(matches!(refused, Err(Error::TooFull { attempts: 4, .. })), "{refused:?}");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{devices_for_schemes, image, in_one_thread, opencl_for_schemes, size};
+use crate::common::{devices, image, in_one_thread, opencl_devices, size};
 use koel::backend::{HashBackend, Kernels, Placed};
 use koel::device::Any;
 use koel::scheme::{CuckooSetPlan, Plan, Request};
@@ -39,10 +39,11 @@ fn tiny_sets(device: &Any, scheme: &CuckooSet) {
 /// Slot by slot, the upper halves of the table with the same parameters and values of 0, at every load, size and seed,
 /// also with tombstones and compacted. Writing values next to the slots therefore results in that table.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn slots_are_the_upper_halves_of_the_cuckoo_table() {
     for functions in 2..=5 {
         let scheme = CuckooSet::canonical(functions);
-        for device in devices_for_schemes() {
+        for device in devices() {
             for n in [0, 1, 20, 1001, size(20_000, 300)] {
                 let keys = Workload::new(n, 3).keys();
                 let zeros = vec![0; keys.len()];
@@ -81,8 +82,9 @@ fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (Cuckoo
 
 /// Keys that occur m times each, in slots for one of each: one of each is kept, and the others are counted.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn duplicate_keys_are_accepted() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             for times in [1, 2, 3, 64] {
                 let distinct = Workload::new(size(3000, 100), 6).keys();
@@ -109,8 +111,9 @@ fn duplicate_keys_are_accepted() {
 
 /// The sentinel key of a classic set is stored once, outside its image.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn the_sentinel_key_is_handled_like_others() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let keys = [u32::MAX, 5, u32::MAX, 0, 5, u32::MAX];
             let (plan, image, placed) = placed(&device, &scheme, 20, &keys);
@@ -130,9 +133,10 @@ fn the_sentinel_key_is_handled_like_others() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn duplicates_of_one_key_are_one_key() {
     let n = size(200_000, 500) as usize;
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             for key in [7, u32::MAX] {
                 let (plan, image, placed) = placed(&device, &scheme, 16, &vec![key; n]);
@@ -145,8 +149,9 @@ fn duplicates_of_one_key_are_one_key() {
 
 /// Sets have no values: any but 0 are rejected, and there is nothing to overwrite.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn values_are_refused() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4)] {
             let builder = HashTable::builder(scheme).duplicates(Duplicates::KeepLast);
             let refused = builder.build(&device, &[1, 2], &[0, 1]);
@@ -162,10 +167,11 @@ fn values_are_refused() {
 
 /// Space from 1.02 to 4.5 N, every family and every rule, with keys that occur twice each.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn classic_sets_build_in_every_space_with_every_family_and_rule() {
     let distinct = Workload::new(size(20_000, 200), 4).keys();
     let keys = [&distinct[..], &distinct[..]].concat();
-    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()) {
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
         for (functions, space) in [(2, 2.3), (3, 1.15), (4, 1.25), (4, 1.05), (5, 1.02), (4, 4.5)] {
             for family in HashFamily::ALL {
                 for rule in Reinsertion::ALL {
@@ -201,8 +207,9 @@ fn half_the_bytes_of_the_table() {
 
 /// One slot, which is half of a word.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_classic_set_of_one_slot() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         let builder = HashTable::builder(CuckooSet::classic(4)).slots(1);
         let set = builder.build(&device, &[9, u32::MAX], &[0, 0]).unwrap();
         assert_eq!((set.contains(&[9, u32::MAX, 8]).unwrap(), image(&set).len()), (vec![true, true, false], 1));

@@ -1,7 +1,7 @@
 //! Tests of the two-level scheme: loads, tiny tables, skewed keys, buckets that are too full or cannot be placed, and
 //! the errors of Sahu's listing, which must not occur.
 
-use crate::common::{devices_for_schemes, size, sizes};
+use crate::common::{devices, size, sizes};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Placing;
@@ -25,8 +25,9 @@ fn holds(table: &HashTable<Any, Fks>, keys: &[u32], values: &[u32], at: &str) {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_tables_always_build() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             for n in 0..=64 {
                 for seed in 0..u64::from(size(20, 1)) {
@@ -45,8 +46,9 @@ fn tiny_tables_always_build() {
 
 /// From one bucket to twenty: no pair is lost at the borders of buckets, and seed numbers are packed correctly.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             for buckets in 1..=u64::from(size(20, 3)) {
                 for per_bucket in [1, 200, 409, 425] {
@@ -64,11 +66,12 @@ fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
 
 /// The poster's and Sahu's 1.42 N and less, at most three reads, and at most 1.41 times the bytes.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tables_reach_the_papers_loads_and_reads() {
     let n = sizes(200_000, 40_000, 1000);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             for load_factor in [0.5, 0.71, 0.74] {
                 let builder = HashTable::builder(scheme.clone()).load_factor(load_factor);
@@ -120,10 +123,11 @@ fn skewed_keys_are_split_as_well_as_random_ones() {
 
 /// The seed numbers in a table are the least under which each bucket's pairs all have a slot.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn seed_numbers_are_the_least_that_work() {
     // Full buckets, of which one in seventy needs a second seed number.
     let buckets: u64 = 6;
-    for device in devices_for_schemes() {
+    for device in devices() {
         let mut beyond_first = 0;
         for seed in 0..u64::from(size(40, 2)) {
             let plan = Fks::canonical().plan(koel::scheme::Request {
@@ -164,13 +168,14 @@ fn first_plan(scheme: &Fks, slots: u64) -> FksPlan {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
     for scheme in schemes() {
         let slots = 20 * u64::from(BUCKET_SLOTS);
         let crowd: Vec<u32> = of_bucket(&first_plan(&scheme, slots).functions(), 7, 513).collect();
         let builder = HashTable::builder(scheme.clone()).slots(slots as usize).seed(3);
         let mut digests = Vec::new();
-        for device in devices_for_schemes() {
+        for device in devices() {
             // As many keys as a bucket can hold are built at once.
             let table = builder.build(&device, &crowd[1..], &crowd[1..]).unwrap();
             assert_eq!(table.restarts(), 0, "{scheme:?}");
@@ -192,11 +197,12 @@ fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
 
 /// A load that no first-level function can reach: every attempt is made, and the fullest bucket is named.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_load_beyond_all_buckets_is_a_typed_error() {
     let n = size(20_000, 2000);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             let refused = HashTable::builder(scheme).load_factor(0.88).build(&device, &keys, &values);
             match refused {
@@ -209,9 +215,10 @@ fn a_load_beyond_all_buckets_is_a_typed_error() {
 
 /// With more than 512 pairs per bucket on average, nothing is tried; duplicates are reported nevertheless.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
     let (slots, room) = (3 * u64::from(BUCKET_SLOTS), 3 * 512);
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             let outside = u32::from(scheme.kind() == Kind::Classic);
             let keys: Vec<u32> = (0..room + outside + 1).collect();
@@ -232,9 +239,10 @@ fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn too_few_rounds_are_a_typed_error() {
     let load = Workload::new(2000, 3);
-    for device in devices_for_schemes() {
+    for device in devices() {
         let builder = HashTable::builder(Fks::classic().iterations(1)).attempts(2);
         let refused = builder.build(&device, &load.keys(), &load.values());
         assert!(matches!(refused, Err(Error::TooFull { attempts: 2, unplaced: 1.., .. })), "{refused:?}");
@@ -243,13 +251,14 @@ fn too_few_rounds_are_a_typed_error() {
 
 /// The listing treated key 0xffff as empty, did not clear slots after a failed seed, and stored one bucket's seed.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn sahus_tables_hold_key_0xffff_and_every_other() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
     let mut keys: Vec<u32> = (0xff00..0x1_0100).chain([0, u32::MAX, u32::MAX - 1, SAHU_PRIME]).collect();
     keys.extend(
         Workload::new(size(30_000, 700), 5).keys().iter().filter(|key| **key > 0x20_0000 && **key < 0xffff_fff0),
     );
-    for device in devices_for_schemes() {
+    for device in devices() {
         let table = HashTable::builder(sahu.clone()).build(&device, &keys, &keys).unwrap();
         holds(&table, &keys, &keys, "with 0xffff");
         assert_eq!(table.get(&[0xffff]).unwrap(), [Some(0xffff)]);
@@ -274,6 +283,7 @@ fn sahus_buckets_are_not_more_than_his_prime() {
 /// For each seed of Sahu's list, four keys that share all of their slots, so no seed can place them. Another attempt
 /// has another list.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
     let functions = first_plan(&sahu, 576).functions();
@@ -288,7 +298,7 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     let mut keys: Vec<u32> = (0..SAHU_SEEDS as u32).flat_map(of_seed).collect();
     keys.sort_unstable();
     keys.dedup();
-    for device in devices_for_schemes() {
+    for device in devices() {
         let builder = HashTable::builder(sahu.clone()).slots(576).seed(3);
         let table = builder.build(&device, &keys, &keys).unwrap();
         assert_eq!(table.restarts(), 1);
@@ -304,10 +314,11 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
 
 /// Every change rebuilds the table, and nothing of the old one remains.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn removing_and_inserting_build_again() {
     let load = Workload::new(3000, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in schemes() {
             let builder = HashTable::builder(scheme.clone()).slots(8 * BUCKET_SLOTS as usize);
             let mut table = builder.build(&device, &keys[..2000], &values[..2000]).unwrap();

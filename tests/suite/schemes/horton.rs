@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
+use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::hash::SplitMix64;
@@ -12,11 +12,12 @@ use koel::workload::Workload;
 use koel::{Cpu, HashTable, Horton};
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_tables_always_build() {
     for slots in [4, 8, 16] {
         for scheme in [Horton::canonical(slots), Horton::classic(slots)] {
             in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
-            opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+            opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
     let jenkins = Horton::classic(8).family(HortonFamily::Jenkins);
@@ -25,9 +26,10 @@ fn tiny_tables_always_build() {
 
 /// All keys are placed at the paper's loads, without a restart, and lookups cost what the paper promises.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn canonical_tables_reach_the_papers_loads_and_costs() {
     let n = size(200_000, 600);
-    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
+    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
         for (slots, load_factor, hit, miss) in
             [(4, 0.90, 1.31, 1.09), (8, 0.90, 1.145, 1.052), (8, 0.95, 1.17, 1.065), (16, 0.96, 1.12, 1.08)]
         {
@@ -98,8 +100,9 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
 
 /// More keys of one bucket than its remap entries can lead away: they go to the stash, and are found.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_crowd_of_one_bucket_is_built_and_found() {
-    for device in [one_thread()].into_iter().chain(opencl_for_schemes()) {
+    for device in [one_thread()].into_iter().chain(opencl_devices()) {
         let scheme = Horton::canonical(8);
         let builder = HashTable::builder(scheme).slots(8 * 200).seed(3);
         let empty = builder.build(&device, &[], &[]).unwrap();
@@ -120,6 +123,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
 /// Sixty keys per home: a crowd, but not too many for a bucket. Whether it is built, and under which constants, must
 /// not depend on the device.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn crowds_are_built_equally_on_every_device() {
     let builder = HashTable::builder(Horton::canonical(8)).slots(1600).seed(3);
     let functions = builder.build(&one_thread(), &[], &[]).unwrap().plan().functions();
@@ -136,7 +140,7 @@ fn crowds_are_built_equally_on_every_device() {
     assert_eq!(crowd.len(), 665);
     let digests: Vec<_> = [one_thread(), Any::Cpu(Cpu::new())]
         .into_iter()
-        .chain(opencl_for_schemes())
+        .chain(opencl_devices())
         .map(|device| builder.build(&device, &crowd, &crowd).unwrap())
         .map(|table| (table.restarts(), table.digest().unwrap()))
         .collect();
@@ -164,12 +168,13 @@ fn every_parameter_that_is_accepted_builds_at_its_default_load() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn every_width_of_remap_entry_builds_and_answers() {
     let load = Workload::new(size(20_000, 200), 4);
     let (keys, values) = (load.keys(), load.values());
     let queries = load.queries(2000, 50);
     let expected: Vec<_> = queries.iter().map(|&query| load.answer(query)).collect();
-    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_for_schemes()) {
+    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
         for (tags, bits) in [(21, 3), (16, 4), (32, 2), (9, 3)] {
             for scheme in [Horton::canonical(8), Horton::classic(8), Horton::classic(8).family(HortonFamily::Jenkins)] {
                 let scheme = scheme.tags(tags).bits(bits);

@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
-use crate::common::{in_one_thread, one_thread, opencl_for_schemes, size, sizes, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::device::Any;
 use koel::scheme::{Plan, Scheme};
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Perfect};
 
 fn devices() -> Vec<Any> {
-    std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()).collect()
+    std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()).collect()
 }
 
 /// The keys of the set cells of a plane, row by row.
@@ -116,15 +116,17 @@ fn strips_lines_and_boards_build_at_the_default_load() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_tables_always_build() {
     for scheme in [Perfect::default(), Perfect::plane(1000), Perfect::volume(2048, 1024)] {
         in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(300, 60, 2))));
-        opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
     }
 }
 
 /// Keys that are congruent modulo both sides, at every attempt: a typed error names them, and nothing is lost.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn keys_that_no_offset_distinguishes_are_named() {
     // In a volume all keys are in one row, far more than M R cells long.
     let line: Vec<u32> = (0..5000).map(|i| 800 * i).collect();

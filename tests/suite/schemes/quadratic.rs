@@ -1,23 +1,25 @@
 //! Tests of the quadratic scheme: one read, load 1 at every size, its limits, and batches.
 
-use crate::common::{devices_for_schemes, in_one_thread, one_thread, opencl_for_schemes, size, tiny_tables};
+use crate::common::{devices, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_tables_always_build() {
     in_one_thread(|cpu| tiny_tables(cpu, &Quadratic, u64::from(size(300, 3))));
-    opencl_for_schemes().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
+    opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
 }
 
 /// The largest possible table, and one pair more.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn it_reaches_its_limit_and_no_further() {
     let n = size(4096, 256);
     let load = Workload::new(n, 3);
     let (keys, values) = (load.keys(), load.values());
-    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_for_schemes()) {
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
         let table = HashTable::builder(Quadratic).build(&device, &keys, &values).unwrap();
         assert_eq!((table.capacity(), table.load_factor()), (n as usize, 1.0));
         let stats = table.stats().unwrap();
@@ -39,10 +41,11 @@ fn it_reaches_its_limit_and_no_further() {
 
 /// At load 0.5 the slots for 3,000 distinct keys are too many, but those for one key are not.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn duplicates_are_found_before_a_size_is_refused() {
     let (keys, values): (Vec<u32>, Vec<u32>) = (vec![7; 3000], (0..3000).collect());
     let distinct = Workload::new(3000, 3).keys();
-    for device in devices_for_schemes() {
+    for device in devices() {
         let builder = HashTable::builder(Quadratic).load_factor(0.5);
         let kept = builder.clone().duplicates(Duplicates::KeepLast).build(&device, &keys, &values).unwrap();
         assert_eq!((kept.len(), kept.get(&[7]).unwrap()), (1, vec![Some(2999)]));
@@ -60,8 +63,9 @@ fn duplicates_are_found_before_a_size_is_refused() {
 
 /// There are more slots than pairs, but a batch is rejected if one build would be.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_full_table_takes_no_further_pair() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         let mut table = HashTable::builder(Quadratic).slots(8).build(&device, &[1, 2, 3, 4], &[0; 4]).unwrap();
         assert_eq!(table.insert(&[5, 6, 7, 8], &[1; 4]).unwrap().added, 4);
         let before = table.digest().unwrap();
@@ -91,8 +95,9 @@ fn restarts_are_as_frequent_as_the_birthday_says() {
 
 /// A tombstone keeps its slot: if its key is added again, the slot is occupied, and the table is rebuilt.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn reinserting_a_removed_key_rebuilds_the_table() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         let build = |keys: &[u32]| HashTable::builder(Quadratic).slots(20).build(&device, keys, keys).unwrap();
         let mut table = build(&[1, 2, 3]);
         table.remove(&[2]).unwrap();

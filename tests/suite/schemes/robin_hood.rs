@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices_for_schemes, in_one_thread, size, sizes};
+use crate::common::{devices, in_one_thread, size, sizes};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::robin_hood::cell::{CANONICAL, PAIRS};
@@ -48,9 +48,10 @@ fn answers(table: &Table, model: &BTreeMap<u32, u32>) {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tables_reach_their_loads() {
     let n = sizes(200_000, 20_000, 500);
-    for (device, seed) in devices_for_schemes().iter().zip(0..) {
+    for (device, seed) in devices().iter().zip(0..) {
         let keys = Workload::new(n, seed).keys();
         for scheme in kinds_and_bits() {
             for sequence in SCATTERED {
@@ -97,6 +98,7 @@ fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
 
 /// The keys of an image: its columns and rows, every second pixel, and a stride equal to the capacity.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn pictures_of_any_width_are_built() {
     let side = sizes(8192, 1024, 256);
     let strip: Vec<u32> = (0..8 * side).map(|i| i % 8 + side * (i / 8)).collect();
@@ -106,7 +108,7 @@ fn pictures_of_any_width_are_built() {
         .collect();
     let rows: Vec<u32> = (0..8 * side).map(|i| i % side + (side << 8) * (i / side)).collect();
     let multiples: Vec<u32> = (0..sizes(20_000, 5000, 500)).map(|i| i * (1 << 15)).collect();
-    for device in devices_for_schemes() {
+    for device in devices() {
         for keys in [&strip, &checkerboard, &rows, &multiples] {
             for scheme in [RobinHood::canonical(), RobinHood::canonical().max_ages(4), RobinHood::classic()] {
                 for load in [0.8, 0.9] {
@@ -134,8 +136,9 @@ fn class_of(plan: &RobinHoodPlan, count: u32) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_class_of_the_first_modulus_is_scattered_by_the_next() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in [RobinHood::canonical(), RobinHood::canonical().max_ages(2), RobinHood::classic()] {
             for sequence in Sequence::ALL {
                 let scheme = scheme.clone().sequence(sequence);
@@ -167,6 +170,7 @@ fn a_class_of_the_first_modulus_is_scattered_by_the_next() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn failures_are_reported_and_nothing_is_lost() {
     let n = sizes(50_000, 6000, 3000);
     let load = Workload::new(n, 1);
@@ -174,7 +178,7 @@ fn failures_are_reported_and_nothing_is_lost() {
     // A prime: as many slots as pairs.
     let slots = (u64::from(n)..).find(|&slots| is_prime(slots as u32)).unwrap();
     let full = Workload::new(slots as u32, 2).keys();
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in kinds_and_bits() {
             let paper = scheme.clone().sequence(Sequence::PaperRandom);
             let refused =
@@ -195,8 +199,9 @@ fn failures_are_reported_and_nothing_is_lost() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn keys_and_values_too_wide_for_a_cell_are_refused() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         let classic = || HashTable::builder(RobinHood::classic()).slots(100);
         let alone = || HashTable::builder(RobinHood::classic().keys_alone()).slots(100);
         let most = (1 << 28) - 1;
@@ -218,6 +223,7 @@ fn keys_and_values_too_wide_for_a_cell_are_refused() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn keys_alone_take_four_bytes() {
     let n = sizes(100_000, 20_000, 600);
     let keys: Vec<u32> = Workload::new(n, 3)
@@ -227,7 +233,7 @@ fn keys_alone_take_four_bytes() {
         .collect::<std::collections::BTreeSet<_>>()
         .into_iter()
         .collect();
-    for device in devices_for_schemes() {
+    for device in devices() {
         for bits in [0, 2, 3, 4] {
             for sequence in SCATTERED {
                 let scheme = RobinHood::classic().keys_alone().max_ages(bits).sequence(sequence);
@@ -275,10 +281,11 @@ fn maximum_ages_are_those_of_equation_1(table: &Table, exact: bool) {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn maximum_ages_are_exact_and_bound_every_lookup() {
     let n = sizes(100_000, 20_000, 500);
     let keys = Workload::new(n, 9).keys();
-    for device in devices_for_schemes() {
+    for device in devices() {
         for scheme in kinds_and_bits() {
             for sequence in SCATTERED {
                 let scheme = scheme.clone().sequence(sequence);
@@ -295,12 +302,13 @@ fn maximum_ages_are_exact_and_bound_every_lookup() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn maximum_ages_follow_batches_removal_and_compaction() {
     let n = size(20_000, 400) as usize;
     let load = Workload::new(n as u32, 9);
     let (keys, values) = (load.keys(), load.values());
     let slots = (n as u64) * 10 / 9;
-    for device in devices_for_schemes() {
+    for device in devices() {
         for bits in [2, 3, 4] {
             let builder = || HashTable::builder(RobinHood::canonical().max_ages(bits)).slots(slots as usize);
             let mut table = builder().build(&device, &keys[..n / 2], &values[..n / 2]).unwrap();
@@ -324,6 +332,7 @@ fn maximum_ages_follow_batches_removal_and_compaction() {
 
 /// The paper's atomic maximum is the canonical rule, so its bytes do not depend on the schedule either.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn classic_tables_are_the_same_on_any_number_of_threads() {
     let load = Workload::new(size(100_000, 500), 4);
     let (mut keys, mut values) = (load.keys(), narrow(&load.values()));
@@ -331,16 +340,17 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
     let digest = |device: &Any, keys: &[u32], values: &[u32]| {
         HashTable::builder(scheme.clone()).build(device, keys, values).unwrap().digest().unwrap()
     };
-    let first = digest(&devices_for_schemes()[0], &keys, &values);
+    let first = digest(&devices()[0], &keys, &values);
     keys.reverse();
     values.reverse();
-    assert!(devices_for_schemes().iter().all(|device| digest(device, &keys, &values) == first));
+    assert!(devices().iter().all(|device| digest(device, &keys, &values) == first));
 }
 
 /// The requested slots are rounded up to a prime, and the bytes do not depend on the requested number.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn slots_requested_below_the_same_prime_give_the_same_bytes() {
-    let device = &devices_for_schemes()[0];
+    let device = &devices()[0];
     let build = |slots: u64| {
         HashTable::builder(RobinHood::canonical()).slots(slots as usize).build(device, &[1, 2], &[3, 4]).unwrap()
     };
@@ -353,12 +363,13 @@ fn slots_requested_below_the_same_prime_give_the_same_bytes() {
 
 /// `1 / density` times the bits of the keys (Section 3.1).
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tables_sized_by_key_density_take_the_bits_they_are_given() {
     let keys: Vec<u32> = (0..size(50_000, 5000)).map(|i| i * 5001 % (1 << 28)).collect();
     for (density, key_bits) in [(1.0 / 1.2, 28), (0.7, 28)] {
         let load = RobinHood::load_for_key_density(density, key_bits, 4).unwrap();
         let builder = HashTable::builder(RobinHood::classic().keys_alone()).load_factor(load.get());
-        let table = builder.build(&devices_for_schemes()[1], &keys, &vec![0; keys.len()]).unwrap();
+        let table = builder.build(&devices()[1], &keys, &vec![0; keys.len()]).unwrap();
         let (bits, of_keys) = (64.0 * table.plan().words() as f64, f64::from(key_bits) * keys.len() as f64);
         assert!((of_keys / bits - density).abs() < 5e-3, "{} for {density}", of_keys / bits);
     }

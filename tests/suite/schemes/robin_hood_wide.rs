@@ -9,7 +9,7 @@ use koel::scheme::RobinHoodOf;
 use koel::table::read_info;
 use koel::{AnyScheme, CompactingTable, Cpu, Error, HashTable, JoinIndex, JoinKind, MultiTable, RobinHood, Sequence};
 
-use crate::common::{devices_for_schemes, open_mapped, size};
+use crate::common::{devices, open_mapped, size};
 
 type Wide = RobinHoodOf<u64, u64>;
 
@@ -27,13 +27,14 @@ fn ball(radius: u32) -> Vec<u64> {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes_everywhere() {
     let keys = ball(size(24, 6));
     let values: Vec<u64> = keys.iter().map(|key| u64::MAX - key).collect();
     for sequence in [Sequence::Coherent, Sequence::Random] {
         let builder = HashTable::builder(RobinHood::canonical().sequence(sequence).of::<u64, u64>()).load_factor(0.99);
         let mut digests = Vec::new();
-        for device in devices_for_schemes() {
+        for device in devices() {
             let table = builder.build(&device, &keys, &values).unwrap();
             table.audit().unwrap();
             assert!(table.load_factor() > 0.9, "{}", table.load_factor());
@@ -48,12 +49,13 @@ fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes
 /// Keys that are congruent modulo the primes of all attempts cannot be built, and the error names them. Those that are
 /// congruent modulo the first prime only are built at the second attempt, on every device.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn crowds_fail_equally_on_every_device_and_are_reported() {
     let scheme = RobinHood::canonical().of::<u64, u64>();
     let [first, second] = [1009u64, 1013];
     let class: Vec<u64> = (0..63).map(|i| (i + 1) * first + 7).collect();
     let values = vec![1; class.len()];
-    for device in devices_for_schemes() {
+    for device in devices() {
         let builder = HashTable::builder(scheme.clone()).slots(1000);
         let table = builder.build(&device, &class, &values).unwrap();
         assert_eq!((table.restarts(), table.slots()), (1, second as usize));
@@ -102,6 +104,7 @@ fn files_are_opened_mapped_and_refused_by_name() {
 /// Batches from a small universe whose keys agree in halves and in their upper 60 bits, compared with a map. In the end
 /// the table equals that of one build of the remaining pairs.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn changes_are_those_of_a_map_and_leave_no_trace() {
     let key = |draw: u64| match draw % 4 {
         0 => (draw / 4 % 40) << 32 | 7,
@@ -109,7 +112,7 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
         2 => u64::MAX - draw / 4 % 40,
         _ => 0x0fed_cba9_8765_4320 | (draw / 4 % 16),
     };
-    for device in devices_for_schemes() {
+    for device in devices() {
         for seed in 0..u64::from(size(6, 1)) {
             let mut state = seed;
             let mut next = || {
@@ -154,10 +157,11 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn structures_use_it_on_every_device() {
     let keys: Vec<u64> = (0..400u64).map(|i| (i % 130) << 40 | 3).collect();
     let rows: Vec<u32> = (0..400).collect();
-    for device in devices_for_schemes() {
+    for device in devices() {
         let scheme = RobinHood::canonical().of::<u64, u32>();
         let compact = CompactingTable::builder(scheme.clone()).build(&device, &keys).unwrap();
         assert_eq!(compact.unique().unwrap(), keys[..130]);
@@ -170,6 +174,7 @@ fn structures_use_it_on_every_device() {
 
 /// Queries on a builder before the table is built.
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn memory_is_reported_and_parameters_are_refused() {
     let builder = |scheme: RobinHood| HashTable::builder(scheme.of::<u64, u64>());
     for refused in [RobinHood::classic(), RobinHood::canonical().max_ages(3)] {
@@ -180,7 +185,7 @@ fn memory_is_reported_and_parameters_are_refused() {
     let estimate = builder(RobinHood::canonical()).memory_estimate(1_000_000).unwrap();
     let image = 16 * 1_111_112 / 64 * 64;
     assert!(estimate.image >= image && estimate.image < image + image / 1000, "{estimate:?}");
-    for device in devices_for_schemes() {
+    for device in devices() {
         let table = builder(RobinHood::canonical()).build(&device, &[1, 2], &[3, 4]).unwrap();
         let stats = table.stats().unwrap();
         assert_eq!((stats.reads_per_hit, stats.bucket_bytes), (1.0, 16));

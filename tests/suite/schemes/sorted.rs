@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices_for_schemes, holds_exactly, image, open_mapped, size};
+use crate::common::{devices, holds_exactly, image, open_mapped, size};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Plan;
@@ -23,8 +23,9 @@ fn ascend(device: &Any, pairs: &BTreeMap<u32, u32>) {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn every_size_ascends_and_fills_its_slots() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         let around = (7..=14).map(|power| 1 << power).flat_map(|n| [n - 1, n, n + 1]);
         for n in (0..=70).chain(around.filter(|&n| n <= size(1 << 14, 128))) {
             let load = Workload::new(n, u64::from(n));
@@ -34,13 +35,14 @@ fn every_size_ascends_and_fills_its_slots() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn extremes_and_crowds_ascend() {
     let n = size(40_000, 300);
     // Runs of neighbours at both ends; all keys but one in a few thousandths of their range; only high or low bits.
     let both_ends = (0..n).flat_map(|i| [(i, !i), (!i, i)]).collect();
     let crowd = (0..n).map(|i| (0x7000_0000 + i, i)).chain([(0, 1), (u32::MAX, 2)]).collect();
     let high = (0..n).map(|i| (i.rotate_right(16), i)).collect();
-    for device in devices_for_schemes() {
+    for device in devices() {
         for pairs in [&both_ends, &crowd, &high] {
             ascend(&device, pairs);
         }
@@ -48,9 +50,10 @@ fn extremes_and_crowds_ascend() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_lookup_reads_as_many_words_whatever_the_key() {
     let n = size(1 << 16, 256);
-    for device in devices_for_schemes() {
+    for device in devices() {
         let load = Workload::new(n, 3);
         let table = HashTable::builder(Sorted).build(&device, &load.keys(), &load.values()).unwrap();
         let stats = table.stats().unwrap();
@@ -62,8 +65,9 @@ fn a_lookup_reads_as_many_words_whatever_the_key() {
 }
 
 #[test]
+#[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn free_slots_are_not_pairs_and_the_seed_has_no_effect() {
-    for device in devices_for_schemes() {
+    for device in devices() {
         let build = |seed| HashTable::builder(Sorted).slots(100).seed(seed).build(&device, &[0, 5], &[0, 6]).unwrap();
         let table = build(1);
         holds_exactly(&table, &BTreeMap::from([(0, 0), (5, 6)]), "with free slots");

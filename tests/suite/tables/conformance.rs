@@ -394,7 +394,7 @@ impl Check for Hashed {
             let (keys, values, model) = workload(scheme, size(100_000, 400));
             let map: HashMap<_, _> = model.into_iter().collect();
             let table = builder(scheme).build(&device, &keys, &values).unwrap();
-            let queries = Workload::new(0, 99).queries(size(200_000, 400) as usize, 0);
+            let queries = Workload::new(0, 99).queries(size(40_000, 400) as usize, 0);
             let answers = table.get(&queries).unwrap();
             let expected: Vec<_> = queries.iter().map(|query| map.get(query).copied()).collect();
             assert_eq!(answers, expected, "{}", label(scheme, &device));

@@ -98,7 +98,7 @@ impl Check for Crowds {
         let limits = scheme.limits();
         // A sample depends only on the keys, so one scheme tests its consequences, and the others only skewed keys.
         let is_sampled = scheme.name() == "cuckoo" && kind == Kind::Canonical;
-        let rows = if is_sampled { rows() } else { sizes(rows(), 20_000, 700) };
+        let rows = if is_sampled { rows() } else { sizes(rows(), 5000, 700) };
         for (what, mut keys) in inputs(rows, most_pairs(scheme) / 2) {
             keys.iter_mut().for_each(|key| *key &= limits.greatest_key());
             let values: Vec<u32> = (0..).take(keys.len()).map(|i| fitting(scheme, i)).collect();

@@ -3,7 +3,8 @@
 //! ```text
 //! pass      each batch -> its units and their numbers; those without text are kept at once
 //! groups    the least number of each distinct text (GroupBy, which spills what exceeds the limit)
-//! kept rows the units are also in a temporary file, and joined with the groups by their texts
+//! kept rows the units are also buffered, or in a temporary file beyond a quarter of the limit, and joined with the
+//!           groups by their texts
 //! ```
 
 use std::borrow::Cow;
@@ -24,7 +25,7 @@ use super::{Dedup, Duplicates, Normalize, Unit};
 use crate::aggregate::Function;
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
-use crate::external::{Batches, GroupBy, Join, Of, Output, Spooled};
+use crate::external::{Batches, GroupBy, Join, Limit, Of, Output, Spooled};
 use crate::group::NullKeys;
 use crate::plain::plain_type;
 
@@ -50,8 +51,11 @@ impl Dedup<'_> {
         with_kept_rows: bool,
     ) -> std::result::Result<Duplicates, E> {
         let units = self.schema_of_units(plain_type(schema.field(at).data_type()));
-        let spooled = with_kept_rows.then(|| Spooled::new(&units, self.limit)).transpose()?;
-        let pass = RefCell::new(Pass { found: Duplicates::default(), spooled });
+        // The units and the groups take up to a quarter of the limit each.
+        let limit = if with_kept_rows { self.limit.part(2) } else { self.limit.clone() };
+        let spooled = |schema| with_kept_rows.then(|| Spooled::buffered(schema, &limit.part(2)));
+        let spooled_units = spooled(&units);
+        let pass = RefCell::new(Pass { found: Duplicates::default(), spooled: spooled_units });
         let batches = table.map(|batch| {
             let mut pass = pass.borrow_mut();
             let batch = self.units(&mut pass.found, &batch?, at, &units)?;
@@ -65,11 +69,11 @@ impl Dedup<'_> {
             aggregates: &least,
             order: IdOrder::FirstSeen,
             nulls: NullKeys::Drop,
-            limit: self.limit,
+            limit: &limit,
             watch: self.watch,
         };
         let groups_schema = group_by.schema(&units)?;
-        let mut groups = with_kept_rows.then(|| Spooled::new(&groups_schema, self.limit)).transpose()?;
+        let mut groups = spooled(&groups_schema);
         let grouped = group_by.run(Batches::new(Arc::clone(&units), batches), |batch| {
             let mut pass = pass.borrow_mut();
             let kept_rows = batch.column(1).as_primitive::<UInt64Type>().values();
@@ -80,7 +84,9 @@ impl Dedup<'_> {
         found.duplicates = found.units - found.kept.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         found.spilled = grouped.spilled;
         if let (Some(units), Some(groups)) = (spooled, groups) {
-            found.kept_rows = Some(self.kept_rows(&found, &units, &groups)?);
+            let (kept_rows, spilled) = self.kept_rows(&found, &units, &groups, &limit)?;
+            found.kept_rows = Some(kept_rows);
+            found.spilled += units.spilled() + groups.spilled() + spilled;
         }
         Ok(found)
     }
@@ -127,8 +133,14 @@ impl Dedup<'_> {
         )?)
     }
 
-    /// For each row, the first with its text.
-    fn kept_rows(&self, found: &Duplicates, units: &Spooled, groups: &Spooled) -> Result<Vec<u32>> {
+    /// For each row, the first with its text; and the number of bytes that were spilled.
+    fn kept_rows(
+        &self,
+        found: &Duplicates,
+        units: &Spooled,
+        groups: &Spooled,
+        limit: &Limit,
+    ) -> Result<(Vec<u32>, u64)> {
         let most = u64::from(u32::MAX) - 1;
         if found.rows > most {
             let what = "rows of a table with clusters (deduplicate it in parts)";
@@ -142,15 +154,15 @@ impl Dedup<'_> {
             how: JoinKind::Inner,
             nulls: NullEquality::NothingEquals,
             columns: &[Output::Left(NUMBER), Output::Right(1)],
-            limit: self.limit,
+            limit,
             watch: self.watch,
         };
-        join.run(units.batches::<Error>(), groups.batches(), |pairs| {
+        let joined = join.run(units.batches::<Error>(), groups.batches(), |pairs| {
             let [rows, first] = [0, 1].map(|column| pairs.column(column).as_primitive::<UInt64Type>().values());
             rows.iter().zip(first).for_each(|(&row, &first)| kept_rows[row as usize] = first as u32);
             Ok(())
         })?;
-        Ok(kept_rows)
+        Ok((kept_rows, joined.spilled))
     }
 }
 

@@ -97,7 +97,7 @@ pub struct Duplicates {
     pub units: u64,
     /// Units that are duplicates of earlier ones.
     pub duplicates: u64,
-    /// Bytes written to temporary files: by the grouping, or of signatures.
+    /// Bytes written to temporary files: by the grouping, of texts, or of signatures.
     pub spilled: u64,
     kept: Vec<u64>,
     kept_rows: Option<Vec<u32>>,
@@ -126,7 +126,8 @@ impl Duplicates {
 
 impl Dedup<'_> {
     /// Finds the duplicates of a table with this schema. `with_kept_rows` also computes [`Duplicates::kept_rows`], for
-    /// documents: of equal ones, their text is then in a temporary file meanwhile.
+    /// documents: of equal ones, their text is kept meanwhile, in a temporary file if it exceeds a quarter of the
+    /// limit.
     ///
     /// Null is not a text: such rows are kept. So are lines and paragraphs without any text.
     ///

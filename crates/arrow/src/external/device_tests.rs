@@ -7,12 +7,13 @@ use koel::{Any, Cpu, IdOrder, JoinKind};
 use rayon::prelude::*;
 
 use super::devices::{Emit, Stop, Work, shared_out};
-use super::tests::{batches, expected, flat, full, keys, table, wanted, whole, with_decimals};
+use super::tests::{batches, expected, flat, keys, table, wanted, whole, with_decimals};
 use super::*;
 use crate::aggregate::{Aggregation, Function, group_by};
 use crate::encode::NullEquality;
 use crate::group::NullKeys;
 use crate::keys::Column;
+use crate::tests::full;
 
 const KINDS: [JoinKind; 6] =
     [JoinKind::Inner, JoinKind::Left, JoinKind::Right, JoinKind::Full, JoinKind::Semi, JoinKind::Anti];
@@ -95,10 +96,17 @@ fn check_joins(
 
 #[test]
 fn joins_on_several_devices_equal_joins_on_one() -> Result<()> {
+    let sides = [&table(1, 1500, 1000, 0), &table(2, 3000, 1000, 0)];
+    check_joins(sides, &several(), &[1 << 40, 60_000], &[(700, 500), (97, 3000), (1500, 97)])?;
+    check_joins(sides, &opencl(), &[1 << 40, 400_000], &[(500, 700)])
+}
+
+#[test]
+#[ignore = "slow: batches of one row, keys that exceed the limit, empty sides; CI runs it"]
+fn joins_on_several_devices_equal_joins_on_one_for_all_tables() -> Result<()> {
     let (limits, several) = ([1 << 40, 1 << 40, 60_000, 400_000], several());
     let sides = [&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0)];
     check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 97)])?;
-    check_joins(sides, &opencl(), &[1 << 40, 400_000], &[(500, 700)])?;
     let limits = [1 << 40, 400_000];
     // Batches of one row, on either side.
     let sides = [&table(18, 300, 200, 0), &table(19, 900, 200, 0)];
@@ -151,25 +159,36 @@ fn check_groups(
     Ok(())
 }
 
-#[test]
-fn groups_on_several_devices_equal_groups_on_one() -> Result<()> {
-    let (limits, several) = ([60_000, 2_000_000], several());
-    check_groups((&with_decimals(&table(12, 5000, 1000, 0)), &[0]), &several, &wanted(), &limits, &[800])?;
-    check_groups((&with_decimals(&table(13, 3000, 40, 9)), &[0, 2]), &several, &wanted(), &limits, &[800])?;
-    // Enough rows to be partitioned in memory.
+/// Some aggregates of some types.
+fn few() -> [Of; 6] {
     let of = |function, column| Of { function, column: Some(column), name: format!("{function:?} {column}") };
-    let few = [
+    [
         Of { function: Function::Count, column: None, name: "rows".into() },
         of(Function::Sum, 4),
         of(Function::Mean, 4),
         of(Function::Min, 1),
         of(Function::First, 3),
         of(Function::DistinctCount, 2),
-    ];
-    let limits = [1 << 40, 3_000_000];
+    ]
+}
+
+#[test]
+fn groups_on_several_devices_equal_groups_on_one() -> Result<()> {
+    let small = with_decimals(&table(12, 2000, 500, 0));
+    check_groups((&small, &[0]), &[cpus(3)], &wanted(), &[60_000, 2_000_000], &[800])?;
+    // Enough rows to be partitioned in memory.
     let with_opencl: Vec<_> = [cpus(2)].into_iter().chain(opencl()).collect();
-    check_groups((&table(14, 70_000, 30_000, 0), &[1]), &with_opencl, &few, &limits, &[10_000])?;
-    check_groups((&table(15, 70_000, 300, 8), &[0, 2]), &several, &few, &limits, &[70_000, 1234])
+    check_groups((&table(14, 70_000, 30_000, 0), &[1]), &with_opencl, &few(), &[1 << 40, 3_000_000], &[10_000])
+}
+
+#[test]
+#[ignore = "slow: more rows, keys of two columns, skewed keys; CI runs it"]
+fn groups_on_several_devices_equal_groups_on_one_for_all_tables() -> Result<()> {
+    let (limits, several) = ([60_000, 2_000_000], several());
+    check_groups((&with_decimals(&table(12, 5000, 1000, 0)), &[0]), &several, &wanted(), &limits, &[800])?;
+    check_groups((&with_decimals(&table(13, 3000, 40, 9)), &[0, 2]), &several, &wanted(), &limits, &[800])?;
+    let limits = [1 << 40, 3_000_000];
+    check_groups((&table(15, 70_000, 300, 8), &[0, 2]), &several, &few(), &limits, &[70_000, 1234])
 }
 
 #[test]

@@ -50,6 +50,12 @@ impl Limit {
         &self.folder
     }
 
+    /// A part of the limit, which is at most half of the memory of this machine: `1 / parts` of it.
+    pub(crate) fn part(&self, parts: u64) -> Limit {
+        let whole = self.of(&[], 0);
+        Limit { bytes: whole.bytes / parts, ..whole }
+    }
+
     /// The same limit, but at most half of the memory of the smallest device and of this machine, for rows with this
     /// number of aggregates.
     pub(super) fn of(&self, devices: &[Any], aggregates: usize) -> Limit {

@@ -18,16 +18,12 @@ use crate::encode::NullEquality;
 use crate::error::Error;
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
+use crate::tests::full;
 
 /// Limits for a part of some 150 rows, for one of thousands, and for all rows.
 pub(super) const LIMITS: [u64; 3] = [60_000, 1_000_000, 1 << 40];
 /// The same, and none: each batch is a part.
 const ALL_LIMITS: [u64; 4] = [1, 60_000, 1_000_000, 1 << 40];
-
-/// Whether all combinations of limits are tested, which takes minutes.
-pub(super) fn full() -> bool {
-    std::env::var_os("KOEL_TEST_FULL").is_some()
-}
 
 pub(super) fn device() -> Any {
     Any::Cpu(Cpu::new())
@@ -173,19 +169,20 @@ fn check_join(left: &RecordBatch, right: &RecordBatch, on: &[(usize, usize)], li
 
 #[test]
 fn joins_under_a_limit_equal_joins_in_memory() -> Result<()> {
-    let none = table(1, 0, 1, 0);
-    for (left, right) in [
-        (table(1, 3000, 2000, 0), table(2, 6000, 2000, 0)),
-        // One left key, which occurs about once on the right side.
-        (table(3, 3000, 6000, 5), table(4, 6000, 6000, 0)),
-        // One right key that does not fit in memory.
-        (table(5, 600, 20_000, 0), table(6, 6000, 6000, 6)),
-        (table(7, 3000, 500, 0), none.clone()),
-        (none, table(8, 6000, 500, 0)),
-    ] {
-        check_join(&left, &right, &[(0, 0)], &LIMITS)?;
-    }
-    check_join(&table(21, 90, 60, 2), &table(22, 200, 60, 2), &[(0, 0)], &ALL_LIMITS)
+    check_join(&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0), &[(0, 0)], &LIMITS)?;
+    check_join(&table(21, 90, 60, 2), &table(22, 200, 60, 2), &[(0, 0)], &ALL_LIMITS)?;
+    // One right key that does not fit in memory.
+    check_join(&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6), &[(0, 0)], &LIMITS[..2])?;
+    check_join(&table(1, 0, 1, 0), &table(8, 6000, 500, 0), &[(0, 0)], &LIMITS[..2])
+}
+
+#[test]
+#[ignore = "slow: skewed keys and empty sides under all limits; CI runs it"]
+fn joins_of_skewed_keys_equal_joins_in_memory() -> Result<()> {
+    // One left key, which occurs about once on the right side.
+    check_join(&table(3, 3000, 6000, 5), &table(4, 6000, 6000, 0), &[(0, 0)], &LIMITS)?;
+    check_join(&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6), &[(0, 0)], &LIMITS)?;
+    check_join(&table(7, 3000, 500, 0), &table(1, 0, 1, 0), &[(0, 0)], &LIMITS)
 }
 
 #[test]
@@ -302,11 +299,18 @@ fn check_groups(table: &RecordBatch, by: &[usize], limits: &[u64]) -> Result<()>
 
 #[test]
 fn groups_under_a_limit_equal_groups_in_memory() -> Result<()> {
-    check_groups(&with_decimals(&table(11, 5000, 1000, 0)), &[0], &LIMITS)?;
-    check_groups(&with_decimals(&table(12, 5000, 4000, 6)), &[1], &LIMITS)?;
-    check_groups(&with_decimals(&table(13, 3000, 40, 9)), &[0, 2], &LIMITS)?;
+    check_groups(&with_decimals(&table(11, 3000, 700, 0)), &[0], &LIMITS)?;
+    check_groups(&with_decimals(&table(13, 1000, 40, 9)), &[0, 2], &LIMITS[..2])?;
     check_groups(&with_decimals(&table(23, 200, 60, 3)), &[0], &ALL_LIMITS)?;
     check_groups(&with_decimals(&table(14, 0, 1, 0)), &[0], &LIMITS)
+}
+
+#[test]
+#[ignore = "slow: more rows, keys of text, skewed keys; CI runs it"]
+fn groups_of_skewed_keys_equal_groups_in_memory() -> Result<()> {
+    check_groups(&with_decimals(&table(11, 5000, 1000, 0)), &[0], &LIMITS)?;
+    check_groups(&with_decimals(&table(12, 5000, 4000, 6)), &[1], &LIMITS)?;
+    check_groups(&with_decimals(&table(13, 3000, 40, 9)), &[0, 2], &LIMITS)
 }
 
 #[test]

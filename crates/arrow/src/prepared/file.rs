@@ -123,6 +123,17 @@ fn gap(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGNED) - bytes
 }
 
+/// Words to read a part of a file into: its length is one that the file states.
+fn zeroed<T: Zeroable + Clone>(words: usize) -> Result<Vec<T>> {
+    let mut zeroed = Vec::new();
+    zeroed.try_reserve_exact(words).map_err(|_| koel::Error::OutOfMemory {
+        device: "this machine".into(),
+        bytes: (words as u64).saturating_mul(size_of::<T>() as u64),
+    })?;
+    zeroed.resize(words, T::zeroed());
+    Ok(zeroed)
+}
+
 impl PreparedJoin {
     /// The digest of the rows, the key columns and the parameters, as in the file. It is the same on every device.
     ///
@@ -282,7 +293,7 @@ impl<'a> Stored<'a> {
             return Err(cut());
         }
         let words = usize::try_from(directory_bytes / 8).map_err(|_| bad("it is too large for this machine"))?;
-        let (mut zeros, mut directory) = ([0; ALIGNED as usize], vec![0_u64; words]);
+        let (mut zeros, mut directory) = ([0; ALIGNED as usize], zeroed::<u64>(words)?);
         let zeros = &mut zeros[..gap(tail.index_bytes) as usize];
         let at = file.seek(SeekFrom::Start(tail.index_at + tail.index_bytes));
         let read = at.and_then(|_| file.read_exact(zeros));
@@ -330,11 +341,7 @@ impl<'a> Stored<'a> {
     /// All before the index.
     fn read(&mut self) -> Result<Buffer> {
         let length = self.here(self.tail.index_at)?;
-        let mut words: Vec<u128> = Vec::new();
-        let count = length / size_of::<u128>();
-        let out_of_memory = |_| koel::Error::OutOfMemory { device: "this machine".into(), bytes: length as u64 };
-        words.try_reserve_exact(count).map_err(out_of_memory)?;
-        words.resize(count, 0);
+        let mut words = zeroed::<u128>(length / size_of::<u128>())?;
         let read = self.file.seek(SeekFrom::Start(0));
         let read = read.and_then(|_| self.file.read_exact(bytemuck::cast_slice_mut(&mut words)));
         read.map_err(|error| self.io(error))?;

@@ -78,19 +78,29 @@ impl Hashed {
 
     /// The words of left keys.
     pub(crate) fn encode(&self, left: &Keys, right: &Keys, index: &SavedIndex) -> Result<Words> {
+        let (mut words, first) = self.first_rows(left, right, index)?;
+        words
+            .par_iter_mut()
+            .zip(&first)
+            .filter(|(_, first)| **first == NO_ROW)
+            .for_each(|(word, _)| *word = self.spare);
+        Ok(Words::Wide(words.into()))
+    }
+
+    /// The hash of each left key, and the first right row with the same key or [`NO_ROW`].
+    pub(crate) fn first_rows(&self, left: &Keys, right: &Keys, index: &SavedIndex) -> Result<(Vec<u64>, Vec<u32>)> {
         let leaves = left_leaves(left, right)?;
-        let mut words = self.parameters.hashing().hashes_of(&leaves, left.len(), 0);
-        let first = index.first_rows(&words)?;
+        let words = self.parameters.hashing().hashes_of(&leaves, left.len(), 0);
+        let mut first = index.first_rows(&words)?;
         let left: Vec<Values> = leaves.iter().map(Values::of).collect();
-        let chunks = words.par_chunks_mut(CHUNK).zip(first.par_chunks(CHUNK)).enumerate();
-        chunks.for_each(|(chunk, (words, first))| {
-            for (row, (word, &first)) in ((chunk * CHUNK) as u32..).zip(words.iter_mut().zip(first)) {
-                if first == NO_ROW || !are_equal(&left, &self.right, row, first, self.parameters.nulls) {
-                    *word = self.spare;
+        first.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, first)| {
+            for (row, first) in ((chunk * CHUNK) as u32..).zip(first) {
+                if *first != NO_ROW && !are_equal(&left, &self.right, row, *first, self.parameters.nulls) {
+                    *first = NO_ROW;
                 }
             }
         });
-        Ok(Words::Wide(words.into()))
+        Ok((words, first))
     }
 }
 

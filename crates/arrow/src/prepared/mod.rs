@@ -19,7 +19,7 @@ pub(crate) mod tests;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use koel::{Any, Digest};
 use rayon::prelude::*;
 
@@ -27,7 +27,7 @@ use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::external::batch_of;
 use crate::external::flat::{flattened, result_type};
-use crate::join::RightKeys;
+use crate::join::{Index, RightKeys};
 use crate::keys::{Column, Keys};
 
 use hashed::Parameters;
@@ -173,6 +173,75 @@ impl PreparedJoin {
     /// The index of the keys, for joins with any number of left keys.
     pub fn index(&self) -> &RightKeys {
         &self.index
+    }
+
+    /// The key columns.
+    pub fn keys(&self) -> &Keys {
+        &self.index.keys
+    }
+
+    /// The device of the index.
+    pub fn device(&self) -> &Any {
+        match &self.index.index {
+            Index::Narrow(index) => index.backend(),
+            Index::Wide(index) => index.backend(),
+        }
+    }
+
+    /// The first row with each of these keys, or [`NO_ROW`](koel::NO_ROW), for semi, anti and mark joins.
+    ///
+    /// # Errors
+    /// As [`RightKeys::join`].
+    pub fn first_rows(&self, left: &Keys) -> Result<Vec<u32>> {
+        self.index.first_rows(left)
+    }
+
+    /// The same rows and keys, with an index on another device. The digest is the same.
+    ///
+    /// Cost: as [`build`](Self::build); the rows are shared.
+    ///
+    /// # Errors
+    /// What koel reports.
+    pub fn on_device(&self, device: &Any) -> Result<Self> {
+        let (hashed, index) = Hashed::build(device, self.keys(), self.parameters)?;
+        Ok(PreparedJoin {
+            schema: Arc::clone(&self.schema),
+            columns: self.columns.clone(),
+            on: self.on.clone(),
+            parameters: hashed.parameters,
+            index: RightKeys::of_hashes(self.keys().clone(), hashed, index),
+            digest: self.digest.clone(),
+        })
+    }
+
+    /// Returns an error if the columns, the key columns or the equality of nulls are not these, for a side that was
+    /// prepared elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::OtherSide`](crate::Error::OtherSide), with the difference.
+    pub fn check(&self, schema: &Schema, on: &[usize], nulls: NullEquality) -> Result<()> {
+        let columns = |schema: &Schema| {
+            let column = |field: &Arc<Field>| format!("{} {}", field.name(), field.data_type());
+            schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
+        };
+        let keys =
+            |on: &[usize]| on.iter().map(|&at| self.schema.field(at).name().as_str()).collect::<Vec<_>>().join(", ");
+        let differ = |what, there: String, wanted: String| Err(Error::OtherSide { what, there, wanted });
+        let (own, wanted) = (columns(&self.schema), columns(schema));
+        if own != wanted {
+            return differ("columns", own, wanted);
+        }
+        if self.on != on {
+            return differ("keys", keys(&self.on), keys(on));
+        }
+        if self.nulls() != nulls {
+            let shown = |nulls| match nulls {
+                NullEquality::NullEquals => "equal".to_owned(),
+                NullEquality::NothingEquals => "not equal".to_owned(),
+            };
+            return differ("nulls", shown(self.nulls()), shown(nulls));
+        }
+        Ok(())
     }
 
     /// The columns, for example to [`take`](Column::take) rows of one of them.

@@ -11,6 +11,7 @@ use koel::JoinKind;
 use super::*;
 use crate::error::Error;
 use crate::join::join;
+use crate::probe::FirstKeys;
 use crate::tests::devices;
 
 /// Compares all joins with those of `join`, before and after the rows were saved.
@@ -30,6 +31,10 @@ pub(crate) fn check(device: &Any, left: &Keys, right: &Keys, nulls: NullEquality
     let digest = prepared.save(file.path()).expect(what);
     let opened = PreparedJoin::open(device, file.path()).expect(what);
     assert_eq!([prepared.digest().expect(what), opened.digest().expect(what)], [digest; 2], "{what}");
+    let first = FirstKeys::new(device, right, nulls).and_then(|keys| keys.find(left)).expect(what);
+    for prepared in [&prepared, &opened] {
+        assert_eq!(prepared.first_rows(left).expect(what), first, "{what}");
+    }
     for how in JoinKind::ALL {
         let expected = join(device, left, right, how, nulls).expect(what);
         for prepared in [&prepared, &opened] {
@@ -93,6 +98,14 @@ fn files_depend_on_the_rows_alone() {
     assert!(files.iter().all(|file| fs::read(file).expect("a file") == first));
     let cpu = &devices()[0];
     let opened = PreparedJoin::open(cpu, &files[0]).expect("opened");
+    for device in devices() {
+        let (left, moved) = (left(5_000), opened.on_device(&device).expect("an index"));
+        let rows = |of: &PreparedJoin| of.index().join(&left, JoinKind::Full).expect("rows");
+        assert_eq!(rows(&moved), rows(&opened));
+        let file = folder.path().join("moved");
+        moved.save(&file).expect("saved");
+        assert!(fs::read(&file).expect("a file") == first);
+    }
     let again = folder.path().join("again");
     opened.save(&again).expect("saved");
     assert!(fs::read(&again).expect("a file") == first);
@@ -220,6 +233,15 @@ fn columns_that_do_not_exist_or_match_are_errors() {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let error = prepared.index().join(&Keys::of_arrays(&[numbers]).expect("keys"), JoinKind::Inner);
     assert!(matches!(error, Err(Error::TypeMismatch { .. })));
+    let check = |schema: &Schema, on: &[usize], nulls| match prepared.check(schema, on, nulls) {
+        Ok(()) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let (own, others) = (NullEquality::NothingEquals, schema.project(&[0, 1]).expect("columns"));
+    assert_eq!(check(&schema, &[1], own), "");
+    assert!(check(&others, &[1], own).contains("other columns: number Int64, text Utf8, view Utf8View"));
+    assert!(check(&schema, &[0], own).contains("other keys: text; the join needs number: prepare it again"));
+    assert!(check(&schema, &[1], NullEquality::NullEquals).contains("other nulls: not equal; the join needs equal"));
     let empty = PreparedJoin::build(device, &schema, vec![], &["text"], PreparedOptions::default()).expect("no rows");
     let file = tempfile::NamedTempFile::new().expect("a file");
     empty.save(file.path()).expect("saved");

@@ -81,6 +81,8 @@ pub(super) struct Rows {
     places: Option<Places>,
     queries: Vec<Number>,
     answers: Vec<Option<Number>>,
+    /// The rows before these.
+    written: u64,
 }
 
 impl Rows {
@@ -101,7 +103,7 @@ impl Rows {
         };
         let schema = Arc::new(Schema::new(fields));
         let sink = Sink::within(memory.unwrap_or(u64::MAX), output.output.as_deref(), &schema)?;
-        Ok(Rows { sink, schema, columns, places, queries: Vec::new(), answers: Vec::new() })
+        Ok(Rows { sink, schema, columns, places, queries: Vec::new(), answers: Vec::new(), written: 0 })
     }
 
     /// Writes a query and its answer, if it has one.
@@ -113,9 +115,10 @@ impl Rows {
 
     fn flush(&mut self) -> Result<()> {
         let [of_queries, of_answers] = self.columns;
-        let mut columns = vec![column(self.queries.iter().copied().map(Some), of_queries, self.schema.field(0))?];
+        let mut columns =
+            vec![self.column(self.queries.iter().copied().map(Some), of_queries, self.schema.field(0))?];
         match &self.places {
-            None => columns.push(column(self.answers.iter().copied(), of_answers, self.schema.field(1))?),
+            None => columns.push(self.column(self.answers.iter().copied(), of_answers, self.schema.field(1))?),
             Some(places) => {
                 let found = self.answers.iter().map(|answer| answer.map(|place| places.at(place)).transpose());
                 let (records, offsets): (Vec<_>, Vec<_>) =
@@ -124,6 +127,7 @@ impl Rows {
                 columns.push(Arc::new(UInt64Array::from(offsets)));
             }
         }
+        self.written += self.queries.len() as u64;
         self.queries.clear();
         self.answers.clear();
         let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
@@ -135,19 +139,33 @@ impl Rows {
         self.flush()?;
         self.sink.finish().map(|_| ())
     }
+
+    /// Numbers as a column of this field.
+    fn column(
+        &self,
+        numbers: impl Iterator<Item = Option<Number>> + Clone,
+        of: Column,
+        field: &Field,
+    ) -> Result<ArrayRef> {
+        if let Shown::Number(kind) = of.shown
+            && let Some((row, number)) = (self.written + 1..)
+                .zip(numbers.clone())
+                .find_map(|(row, number)| number.filter(|&number| !kind.holds(number)).map(|number| (row, number)))
+        {
+            let wide = if number > i64::MAX.into() { Type::U64 } else { Type::I64 };
+            return Err(Failure::Input(format!(
+                "row {row} of the output: the {} {number} does not fit the type of its column, {}: give --keys {}",
+                of.name,
+                kind.name(),
+                wide.name()
+            )));
+        }
+        column(numbers, of, field)
+    }
 }
 
-/// Numbers as a column of this field.
-fn column(numbers: impl Iterator<Item = Option<Number>> + Clone, of: Column, field: &Field) -> Result<ArrayRef> {
-    if let Shown::Number(kind) = of.shown
-        && let Some(number) = numbers.clone().flatten().find(|&number| !kind.holds(number))
-    {
-        return Err(Failure::Input(format!(
-            "the {} {number} does not fit {}, which is the type of the column: give --keys TYPE, one that holds all queries",
-            of.name,
-            kind.name()
-        )));
-    }
+/// Numbers, which fit it, as a column of this field.
+fn column(numbers: impl Iterator<Item = Option<Number>>, of: Column, field: &Field) -> Result<ArrayRef> {
     fn of_type<T: ArrowPrimitiveType>(
         numbers: impl Iterator<Item = Option<Number>>,
         native: impl Fn(Number) -> T::Native,

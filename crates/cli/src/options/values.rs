@@ -64,7 +64,7 @@ const LEAST_MEMORY: u64 = 64 << 20;
 pub fn memory(text: &str) -> std::result::Result<u64, String> {
     match count(text.strip_suffix('B').unwrap_or(text))? {
         bytes if bytes >= LEAST_MEMORY => Ok(bytes),
-        _ => Err(format!("the least memory limit is {} Mi: give that or more", LEAST_MEMORY >> 20)),
+        _ => Err(format!("a memory limit is at least {}Mi", LEAST_MEMORY >> 20)),
     }
 }
 
@@ -190,8 +190,8 @@ fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
     }
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
-        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), these also with .gz or \
-         .zst, .parquet, .arrow, .arrows, .ndjson, or .npy (an array)"
+        ".{extension} is not supported here: give .csv, .txt or none (commas), .tsv or .tab (tabs), .ndjson, these also \
+         with .gz or .zst, .parquet, .arrow, .arrows, or .npy (an array)"
     ))
 }
 

@@ -191,7 +191,7 @@ impl Job<'_> {
         output.summarize(&format!("{} of {all}", text::counted(rows as u64, "group")), || {
             json!({
                 "rows": table.rows(), "groups": rows, "ids": order.name(), "min_count": self.min_count,
-                "device": device.info().id, "aggregates": self.names(),
+                "device": device.info().id, "aggregates": self.names(), "memory": null, "spilled_bytes": 0,
                 "seconds": { "read": read_seconds, "group": start.elapsed().as_secs_f64() },
             })
         })?;

@@ -75,7 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.table == args.keys && args.table.as_os_str() == "-" {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
-    let (table, keys) = (matching(&[&args.table])?, matching(&[&args.keys])?);
+    let outputs = &[args.output.output.as_deref()];
+    let (table, keys) = (matching(&[&args.table], outputs)?, matching(&[&args.keys], outputs)?);
     let paths = [&table[..], &keys].concat();
     args.output.check_tables(&input::paths(&paths), &[])?;
     // Start the requested number of threads before they read the first file.

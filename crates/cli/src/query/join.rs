@@ -52,13 +52,13 @@ pub(crate) struct Options {
     /// Columns of the result [default: all]
     ///
     /// By their names in the result, separated by commas.
-    #[arg(long, value_name = "NAME,..", value_parser = names::names, requires = "on")]
+    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     columns: Option<Vec<List<String>>>,
-    /// Suffix for duplicate column names
+    /// Suffix for duplicate names [default: _right]
     ///
     /// Appended to the name of a right column if a left column has the same name.
-    #[arg(long, value_name = "TEXT", default_value = "_right", requires = "on")]
-    suffix: String,
+    #[arg(long, value_name = "TEXT")]
+    suffix: Option<String>,
     #[command(flatten)]
     pub(super) nulls: Nulls,
     #[command(flatten)]
@@ -108,11 +108,13 @@ impl Options {
 
     /// The name of a right column in the result.
     pub(super) fn name_of_right(&self, name: &str, is_taken: bool) -> String {
-        if is_taken { format!("{name}{}", self.suffix) } else { name.into() }
+        if is_taken { format!("{name}{}", self.suffix.as_deref().unwrap_or("_right")) } else { name.into() }
     }
 
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
+        super::check_unused("--on", "--columns", self.columns.is_some())?;
+        super::check_unused("--on", "--suffix", self.suffix.is_some())?;
         super::check_unused("--on", "--nulls-equal", self.nulls.is_given())
     }
 }
@@ -176,7 +178,7 @@ impl Job<'_> {
         self.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
             json!({
                 "how": self.how.name(), "left_rows": left.rows(), "right_rows": right.rows(), "rows": total,
-                "device": device.info().id,
+                "device": device.info().id, "memory": null, "spilled_bytes": 0,
                 "seconds": { "read": read_seconds, "index": index_seconds, "join": start.elapsed().as_secs_f64() },
             })
         })?;

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, SchemaRef};
 use koel::backend::HashBackend;
 use koel::device::Any;
-use koel_arrow::{Column, Joined, Keys, NullEquality, PreparedJoin, PreparedOptions, check_types, take};
+use koel_arrow::{Column, Error, Joined, Keys, NullEquality, PreparedJoin, PreparedOptions, check_types, take};
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ use crate::progress::Progress;
 use crate::tables::read::stream::Stream;
 use crate::tables::read::{Source, wanted};
 use crate::tables::write::{Sink, is_text};
-use crate::tables::{Table, TableReading};
+use crate::tables::{Table, TableReading, kind_of};
 use crate::text;
 
 /// What `koel build --columns` does.
@@ -83,7 +83,7 @@ impl Build<'_> {
 }
 
 /// Joins the left files of a job with the prepared side in a file.
-pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result<Verdict> {
+pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped: bool) -> Result<Verdict> {
     if job.how.keeps_right() {
         return Err(Failure::Input(format!(
             "--how {} needs the rows of both sides: give the right table in place of --with",
@@ -100,7 +100,7 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result
         check_distinct("--columns", &requested)?;
     }
     let start = Instant::now();
-    let prepared = PreparedJoin::open(&device, with)?;
+    let prepared = if is_mapped { mapped(&device, with)? } else { PreparedJoin::open(&device, with)? };
     let on = left_keys(&prepared, job.on, with)?;
     if job.options.nulls.is_given() && prepared.nulls() == NullEquality::NothingEquals {
         let advice = "give --nulls-equal to `koel build` too, or omit it";
@@ -128,7 +128,8 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result
     let open_seconds = start.elapsed().as_secs_f64();
 
     let start = Instant::now();
-    check_keys(&on, &stream, &prepared)?;
+    check_keys(&on, &stream, &prepared, with)?;
+    let is_untyped: Vec<bool> = on.iter().map(|name| stream.is_untyped(name)).collect();
     let assembly = Assembly::of(&outs, stream.schema(), &prepared)?;
     let keys = on.iter().map(|name| place(stream.schema(), name)).collect::<Result<Vec<_>>>()?;
     let shape = Shape::default();
@@ -141,9 +142,11 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result
         if let Some(progress) = &mut progress {
             progress.say(format!("{} looked up", text::counted(rows, "row")));
         }
-        let keys = Keys::new(
-            on.iter().zip(&keys).map(|(name, &at)| Column::new(name, Arc::clone(left.column(at)))).collect(),
-        )?;
+        let key = |((name, &at), &is_untyped): ((&String, &usize), &bool)| {
+            let nulls = || new_null_array(&DataType::Null, left.num_rows());
+            Column::new(name, if is_untyped { nulls() } else { Arc::clone(left.column(at)) })
+        };
+        let keys = Keys::new(on.iter().zip(&keys).zip(&is_untyped).map(key).collect())?;
         prepared.index().join_pieces(
             &keys,
             job.how,
@@ -169,9 +172,20 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path) -> Result
     Ok(Verdict::Fine)
 }
 
-/// The left key columns, in the order of the prepared ones.
+/// Maps a prepared side.
+#[expect(unsafe_code, reason = "only the user knows who else writes to the file")]
+fn mapped(device: &Any, with: &Path) -> koel_arrow::Result<PreparedJoin> {
+    // SAFETY: the user chose --mapped, whose help says that nothing may write to or truncate the file meanwhile. This
+    // command does not: its output is another file.
+    unsafe { PreparedJoin::open_mapped(device, with) }
+}
+
+/// The left key columns, in the order of the prepared ones; without --on, they have the same names.
 fn left_keys(prepared: &PreparedJoin, on: &[On], with: &Path) -> Result<Vec<String>> {
     let keys: Vec<&str> = prepared.on().iter().map(|&at| prepared.schema().field(at).name().as_str()).collect();
+    if on.is_empty() {
+        return Ok(keys.into_iter().map(String::from).collect());
+    }
     let left_of = |key: &&str| on.iter().find(|on| on.right == *key).map(|on| on.left.clone());
     match keys.iter().map(left_of).collect::<Option<Vec<_>>>() {
         Some(left) if on.len() == keys.len() => Ok(left),
@@ -184,7 +198,7 @@ fn left_keys(prepared: &PreparedJoin, on: &[On], with: &Path) -> Result<Vec<Stri
 }
 
 /// Checks that the types of keys can be equal, before anything is written. Left columns without a type are nulls.
-fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin) -> Result<()> {
+fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin, with: &Path) -> Result<()> {
     let column = |name: &String| {
         let field = left.schema().field(place(left.schema(), name)?);
         let of = if left.is_untyped(name) { &DataType::Null } else { field.data_type() };
@@ -192,7 +206,22 @@ fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin) -> Resu
     };
     let left = Keys::new(on.iter().map(column).collect::<Result<_>>()?)?;
     let right = prepared.on().iter().map(|&at| prepared.columns()[at].clone()).collect();
-    Ok(check_types(&left, &Keys::new(right)?)?)
+    check_types(&left, &Keys::new(right)?).map_err(|error| to_failure(error, with))
+}
+
+/// The error, with what helps on the command line: the left column can be read as another type, or the prepared one.
+fn to_failure(error: Error, with: &Path) -> Failure {
+    let Error::TypeMismatch { left, left_type, right, right_type, .. } = &error else { return error.into() };
+    let types = |column: &str, to| kind_of(to).map(|kind| format!("--types {}={kind}", text::name(column)));
+    let path = text::path(with);
+    let advice = match (types(left, right_type), types(right, left_type)) {
+        (Some(here), Some(there)) => format!("give {here}, or build {path} anew with {there}"),
+        (Some(here), None) => format!("give {here}"),
+        (None, Some(there)) => format!("build {path} anew with {there}"),
+        (None, None) => format!("convert both to one type, and build {path} anew"),
+    };
+    let (left, right) = (text::name(left), text::name(right));
+    Failure::Input(format!("left key `{left}` is {left_type} and key `{right}` of {path} is {right_type}: {advice}"))
 }
 
 /// All columns of the result: the left ones, then the prepared ones without the keys.

@@ -145,6 +145,7 @@ impl Job<'_> {
             json!({
                 "rows": all_rows, "keys": total, "ids": order.name(), "min_count": self.min_count,
                 "device": device.info().id, "inverse": self.inverse.map(|path| path.display().to_string()),
+                "memory": null, "spilled_bytes": 0,
                 "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
             })
         })?;

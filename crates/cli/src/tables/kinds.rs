@@ -76,7 +76,7 @@ impl Kind {
             Kind::Date32 => "date32",
             Kind::Timestamp { is_utc: false } => "timestamp",
             Kind::Timestamp { is_utc: true } => "timestamp_utc",
-            Kind::Decimal(..) => "decimal of these digits",
+            Kind::Decimal(..) => "decimal(p,s) that was given",
             Kind::Utf8 => "utf8",
         }
     }

@@ -248,11 +248,7 @@ const TABLES: &[Case] = &[
         "omit it",
         "koel build pairs.csv -o t.koel --table multi",
     ),
-    (
-        "koel build pairs.csv -o t.koel --memory 10M",
-        "give that or more",
-        "koel build pairs.csv -o t.koel --memory 64Mi",
-    ),
+    ("koel build pairs.csv -o t.koel --memory 10M", "at least 64Mi", "koel build pairs.csv -o t.koel --memory 64Mi"),
     (
         "koel build pairs.csv -o t.koel --table compact --shards 2",
         "omit it",

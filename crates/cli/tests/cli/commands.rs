@@ -349,6 +349,7 @@ fn verify_compares_devices_with_the_reference() {
 }
 
 #[test]
+#[ignore = "slow: every scheme through the command, which tests/suite also tests with 0 to 3 pairs; CI runs it"]
 fn verify_takes_the_smallest_tables() {
     let folder = Folder::new();
     // Tables of 0 to 3 pairs are built on every device in tests/suite.
@@ -386,4 +387,18 @@ fn a_failed_build_leaves_the_old_table() {
     folder.file("t.csv", "1,2\n1,3\n");
     folder.refused("build t.csv -o t.koel --device cpu", "key 1");
     assert!(fs::read(folder.path("t.koel")).unwrap() == before);
+}
+
+/// A case of the documentation of `RobinHood`: at strides that wrap, runs of the coherent sequence may overlap.
+#[test]
+fn multiples_of_a_large_number_need_the_random_sequence() {
+    let folder = Folder::new();
+    let row = |i: u32| format!("{},{i}\n", i.wrapping_mul(0x85eb_ca6b));
+    folder.file("keys.csv", (0..50_000).map(row).collect::<String>());
+    let reads = |sequence: &str| {
+        folder.ok(&format!("build keys.csv --scheme robin_hood --sequence {sequence} -o t.koel --device cpu -q"));
+        folder.json("info t.koel --json")["reads_per_hit"].as_f64().unwrap()
+    };
+    let (coherent, random) = (reads("coherent"), reads("random"));
+    assert!((17.0..17.5).contains(&coherent) && (2.7..2.9).contains(&random), "{coherent} {random}");
 }

@@ -106,6 +106,31 @@ fn clusters_are_the_rows_that_are_kept() {
 }
 
 #[test]
+fn clusters_need_no_temporary_files_without_a_limit() {
+    let folder = Folder::new();
+    let text = |row: usize| format!("{{\"text\":\"{:01000}\"}}\n", row % 20_000);
+    folder.file("a.jsonl", (0..30_000).map(text).collect::<String>());
+    let command = "dedup a.jsonl --on text --clusters first --json -o";
+    let run = |arguments: &str, temporary: &str| {
+        let mut command = folder.command(arguments);
+        let output = command.env("TMPDIR", folder.path(temporary)).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert_eq!(run(&format!("{command} all.csv"), "missing")["spilled_bytes"], 0);
+    let limited = run(&format!("{command} limited.csv --memory 64Mi"), ".");
+    assert!(limited["spilled_bytes"].as_u64() > Some(20_000_000), "{limited}");
+    assert!(fs::read(folder.path("all.csv")).unwrap() == fs::read(folder.path("limited.csv")).unwrap());
+}
+
+#[test]
+fn the_help_has_the_limit_among_the_options() {
+    let help = Folder::new().ok("dedup --help");
+    let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}:\n{help}"));
+    assert!(place("--memory") < place("Near-duplicates:") && !help.contains("Columns:"), "{help}");
+}
+
+#[test]
 fn lines_and_paragraphs_are_removed() {
     let folder = Folder::new();
     let rows = [

@@ -1,4 +1,4 @@
-//! The checkers checked: `koel verify` must exit 1 when an error is planted in one of its sides.
+//! `koel verify` must exit with status 1 if an error is planted on one of its sides: with the feature `fault-injection`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -39,9 +39,7 @@ fn has_opencl(test: &str) -> bool {
     false
 }
 
-/// Without the feature, this is the run of `commands::verify_compares_devices_with_the_reference`.
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn without_a_fault_all_is_well() {
     let output = koel("verify --n 5000", None);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
@@ -83,13 +81,11 @@ fn is_noticed(side: &str) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn faults_of_the_cpu_are_noticed() {
     is_noticed("cpu");
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn faults_of_opencl_are_noticed() {
     if has_opencl("faults_of_opencl_are_noticed") {
         is_noticed("opencl");
@@ -98,7 +94,6 @@ fn faults_of_opencl_are_noticed() {
 
 /// The errors are around the passes, whichever way these go.
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn faults_are_noticed_on_any_route_of_builds() {
     if !has_opencl("faults_are_noticed_on_any_route_of_builds") {
         return;
@@ -152,13 +147,11 @@ fn is_noticed_in_tables(side: &str) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn faults_of_the_cpu_are_noticed_in_what_is_made_of_tables() {
     is_noticed_in_tables("cpu");
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn faults_of_opencl_are_noticed_in_what_is_made_of_tables() {
     if has_opencl("faults_of_opencl_are_noticed_in_what_is_made_of_tables") {
         is_noticed_in_tables("opencl");
@@ -166,7 +159,6 @@ fn faults_of_opencl_are_noticed_in_what_is_made_of_tables() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn devices_with_bad_atomics_are_refused() {
     if !has_opencl("devices_with_bad_atomics_are_refused") {
         return;
@@ -184,7 +176,6 @@ fn devices_with_bad_atomics_are_refused() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn shards_on_a_faulty_device_are_detected() {
     for fault in ["cpu:hash", "cpu:stale", "cpu:drop"] {
         for tables in ["--kind canonical", "--table set,multi"] {

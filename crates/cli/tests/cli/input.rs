@@ -121,7 +121,8 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
         ("join missing.csv missing.csv -o out.xlsx", ".xlsx is not supported"),
     ] {
         folder.refused(arguments, extension);
-        folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), these also with .gz");
+        folder
+            .refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), .ndjson, these also with .gz");
     }
     for (name, extension) in [("out.csv", ".csv"), ("out.PARQUET", ".PARQUET"), ("out.koel.gz", ".gz"), ("g.fa", ".fa")]
     {

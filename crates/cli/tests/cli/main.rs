@@ -14,6 +14,7 @@ mod convert;
 mod dedup;
 mod devices;
 mod duckdb;
+#[cfg(feature = "fault-injection")]
 mod faults;
 mod files;
 #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! NDJSON as input and output, and folders of files as one table.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
@@ -74,6 +74,80 @@ fn a_folder_is_one_table() {
     }
 }
 
+/// As one file whose objects differ.
+#[test]
+fn files_may_have_different_fields() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    let parts = [
+        "{\"a\":1,\"m\":{\"x\":[1]}}\n",
+        "",
+        "{\"b\":\"t\",\"a\":0.5,\"m\":{\"y\":true,\"x\":[null,2.5]}}\n{}\n",
+        "{\"c\":null}\n{\"c\":[{\"z\":1}],\"a\":null}\n",
+    ];
+    for (number, part) in parts.iter().enumerate() {
+        folder.file(&format!("docs/{number}.jsonl"), part);
+    }
+    folder.file("docs/.hidden.jsonl", "not JSON");
+    folder.file("all.jsonl", parts.concat());
+    for (command, memory) in [
+        ("convert INPUT OUTPUT", ""),
+        ("convert INPUT OUTPUT --columns c,a", ""),
+        ("unique INPUT --on a --columns m,c,b,a -o OUTPUT", MEMORY[0]),
+        ("unique INPUT --on a --columns m,c,b,a -o OUTPUT", MEMORY[1]),
+        ("dedup INPUT --on b -o OUTPUT", MEMORY[1]),
+    ] {
+        let run = |input: &str| {
+            let command = command.replace("INPUT", input).replace("OUTPUT", "out.ndjson");
+            folder.ok(&(command + " -q" + memory));
+            std::fs::read_to_string(folder.path("out.ndjson")).unwrap()
+        };
+        let (one, several) = (run("all.jsonl"), run("docs"));
+        assert!(one.lines().count() >= 3 && one == several, "{command}{memory}:\n{one}\n{several}");
+    }
+    folder.file("docs/4.jsonl", "{\"a\":\"text\"}\n");
+    folder.refused("dedup docs --on b", "docs/4.jsonl: column a: text where lines before have numbers");
+}
+
+#[test]
+fn an_output_in_the_folder_that_is_read_is_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    folder.file("docs/a.jsonl", "{\"k\":1}\n");
+    for command in ["dedup docs --on k -o", "unique docs --on k -o", "convert docs", "unique docs --on k --inverse"] {
+        folder.refused(&format!("{command} docs/out.jsonl"), "docs/out.jsonl is in the folder docs");
+        folder.refused(&format!("{command} ./docs/../docs/a.jsonl"), "docs");
+    }
+    assert_eq!(std::fs::read_dir(folder.path("docs")).unwrap().count(), 1);
+}
+
+#[test]
+fn packed_files_have_the_same_lines() {
+    let folder = Folder::new();
+    let lines: String = (0..70_000).map(|i| format!("{{\"i\":{i}}}\n")).collect();
+    folder.file("many.jsonl", &lines);
+    folder.file("none.csv", "i\n");
+    for (input, expected) in [("many.jsonl", lines.as_str()), ("none.csv", "")] {
+        for name in ["out.jsonl.gz", "out.ndjson.zst"] {
+            folder.ok(&format!("convert {input} {name} -q"));
+            let packed = std::fs::File::open(folder.path(name)).unwrap();
+            let mut text = String::new();
+            match name.ends_with("gz") {
+                true => flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut text).unwrap(),
+                false => zstd::Decoder::new(packed).unwrap().read_to_string(&mut text).unwrap(),
+            };
+            assert!(text == expected && packed_len(&folder, name) > 0, "{input} {name}");
+            if !expected.is_empty() {
+                assert_eq!(folder.ok(&format!("unique {name} --on i --counts -o counts.csv")), "");
+            }
+        }
+    }
+}
+
+fn packed_len(folder: &Folder, name: &str) -> u64 {
+    std::fs::metadata(folder.path(name)).unwrap().len()
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn a_pattern_of_parquet_files_is_one_table() {
@@ -96,12 +170,13 @@ fn errors_name_the_line_and_the_column() {
         ("{\"k\": 1}\n{\"k\": 9223372036854775808}\n", "line 2: an integer does not fit in 64 bits"),
         ("{\"k\": 1}\n{\"k\": 100000000000000000000}\n", "line 2: an integer does not fit in 64 bits"),
         ("{\"k\": 9007199254740993}\n{\"k\": 0.5}\n", "line 2: column k: doubles and integers beyond 2^53"),
-        ("", "no object has a field"),
+        ("", "this file has no columns"),
+        ("{}\n", "this file has no columns"),
     ] {
         folder.file("a.ndjson", text);
         folder.refused("unique a.ndjson --on k --device cpu", part);
     }
-    folder.refused("unique a.ndjson --device cpu", "no object has a field");
+    folder.refused("unique a.ndjson --device cpu", "this file has no columns");
 }
 
 /// NDJSON is processed as it is read, CSV once it is in memory.

@@ -3,15 +3,47 @@
 use std::fs;
 
 use crate::folder::{Folder, devices};
+use crate::query;
 
-const PEOPLE: &str = "name,city,age\nAda,Oslo,30\nMax,,41\nEva,Bern,30\nUwe,Oslo,\n";
-const CITIES: &str = "town,country,age\nBern,CH,1\nOslo,NO,2\nRome,IT,3\nOslo,XX,4\n,none,5\n";
-
+/// With a city without a name.
 fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.file("people.csv", PEOPLE);
-    folder.file("cities.csv", CITIES);
+    let folder = query::folder();
+    folder.file("cities.csv", format!("{},none,5\n", query::CITIES));
     folder
+}
+
+#[test]
+fn the_keys_of_the_file_are_those_by_default() {
+    let folder = folder();
+    folder.ok("build cities.csv --key age --columns town -o ages.koel -q");
+    folder.file("ages.csv", "n,age\n1,2\n2,9\n3,5\n4,2\n");
+    assert_eq!(folder.ok("join ages.csv --with ages.koel"), folder.ok("join ages.csv --with ages.koel --on age"));
+    assert_eq!(folder.ok("join ages.csv --with ages.koel --columns n,town"), "n,town\n1,Oslo\n3,\n4,Oslo\n");
+    folder.refused("join people.csv --with ages.koel --columns nothing", "nothing");
+    folder.refused("join cities.csv ages.csv --columns n", "--columns is for tables of named columns");
+    folder.refused("join cities.csv ages.csv --suffix _2", "--suffix is for tables of named columns");
+    // A left side without rows, or without values, has keys of any type.
+    folder.file("header.csv", "age,n\n");
+    folder.file("nulls.csv", "age,n\n,1\n,2\n");
+    for how in ["inner", "left", "semi", "anti"] {
+        let columns = if ["inner", "left"].contains(&how) { "age,n,town\n" } else { "age,n\n" };
+        assert_eq!(folder.ok(&format!("join header.csv --with ages.koel --how {how}")), columns, "{how}");
+    }
+    assert_eq!(folder.ok("join nulls.csv --with ages.koel --how left"), "age,n,town\n,1,\n,2,\n");
+}
+
+#[test]
+fn advice_on_types_of_keys_works() {
+    let folder = folder();
+    folder.ok("build cities.csv --key town --columns country -o cities.koel -q");
+    let part = "left key `age` is Int64 and key `town` of cities.koel is Utf8: give --types age=utf8";
+    folder.refused("join people.csv --with cities.koel --on age=town", part);
+    folder.ok("join people.csv --with cities.koel --on age=town --types age=utf8 -q");
+    folder.ok("build cities.csv --key age --columns country -o ages.koel -q");
+    let part = "build ages.koel anew with --types age=utf8";
+    folder.refused("join people.csv --with ages.koel --on name=age", part);
+    folder.ok("build cities.csv --key age --columns country --types age=utf8 -o ages.koel -q");
+    folder.ok("join people.csv --with ages.koel --on name=age -q");
 }
 
 #[test]
@@ -45,7 +77,9 @@ fn joins_with_a_file_equal_joins_with_the_table() {
                 };
                 let expected = join("cities.csv");
                 assert!(!expected.is_empty(), "{options}");
-                assert_eq!(join("--with cities.koel"), expected, "{options} {nulls} on {device}");
+                for with in ["--with cities.koel", "--with cities.koel --mapped"] {
+                    assert_eq!(join(with), expected, "{with} {options} {nulls} on {device}");
+                }
             }
         }
     }
@@ -90,14 +124,15 @@ fn summaries_have_the_digest_and_mistakes_have_advice() {
     for (arguments, part) in [
         ("join people.csv --with cities.koel --on city", "the keys of cities.koel are town: give --on LEFT=town"),
         ("join people.csv --with cities.koel --on nowhere=town", "nowhere"),
-        ("join people.csv --with cities.koel --on age=town", "left key `age` is Int64 and right key `town` is Utf8"),
         ("join people.csv --with cities.koel --on city=town --how full", "give the right table in place of --with"),
         ("join people.csv --with cities.koel --on city=town --nulls-equal", "nulls are not equal in cities.koel"),
         ("join people.csv --with cities.koel --on city=town --columns nothing", "nothing"),
         ("join people.csv --with damaged.koel --on city=town", "damaged"),
         ("join people.csv --with pairs.koel --on city=town", "not the prepared side of a join"),
         ("join people.csv --with nothing.koel --on city=town", "nothing.koel"),
-        ("join people.csv --with cities.koel", "--on"),
+        ("join people.csv --with cities.koel", "town"),
+        ("join people.csv --with pairs.koel --mapped --on city=town", "not the prepared side of a join"),
+        ("join people.csv cities.csv --mapped --on city=town", "--with"),
         ("join people.csv cities.csv --with cities.koel --on city=town", "--with"),
         ("build cities.csv --columns country -o c.koel", "--key"),
         ("build cities.csv --key town --columns nothing -o c.koel", "nothing"),

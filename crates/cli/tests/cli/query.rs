@@ -5,9 +5,9 @@ use std::fs;
 use crate::folder::{Folder, devices};
 
 const PEOPLE: &str = "name,city,age\nAda,Oslo,30\nMax,,41\nEva,Bern,30\nUwe,Oslo,\n";
-const CITIES: &str = "town,country,age\nBern,CH,1\nOslo,NO,2\nRome,IT,3\nOslo,XX,4\n";
+pub(crate) const CITIES: &str = "town,country,age\nBern,CH,1\nOslo,NO,2\nRome,IT,3\nOslo,XX,4\n";
 
-fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     folder.file("people.csv", PEOPLE);
     folder.file("cities.csv", CITIES);

@@ -346,7 +346,7 @@ fn tables_of_one_type_are_queried_with_others() {
     expected.check_array(&folder, "out.npy", "lookup u.koel q.csv --keys i64");
     folder.refused(
         "lookup u.koel q.csv -o out.npy --device cpu",
-        "the key -1 does not fit u32, which is the type of the column: give --keys TYPE",
+        "row 1 of the output: the key -1 does not fit the type of its column, u32: give --keys i64",
     );
     folder.refused(
         "lookup u.koel q.csv --keys u64 --device cpu -o out.csv",

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! If the pool has too little memory, or there are more rows than koel can number, DataFusion joins instead
-//! (instead.rs). Partitions that are still being read then free their memory too, because a merge needs some.
+//! (sort_merge_fallback.rs). Partitions that are still being read then free their memory too, because a merge needs
+//! some.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,7 @@ use futures::StreamExt;
 use koel_arrow::Column;
 
 use super::bits::Bits;
+use super::cache::Shared;
 use super::index::Index;
 use super::metrics::BuildMetrics;
 use super::spec::Spec;
@@ -44,14 +46,16 @@ pub(super) struct Build {
     probing: AtomicUsize,
     /// Kept until the last partition drops it.
     reservation: MemoryReservation,
+    /// The columns and the index, if others use them too.
+    _shared: Option<Arc<Shared>>,
 }
 
 /// The batches that were read, and their keys.
-struct Collected {
-    batches: Vec<RecordBatch>,
+pub(super) struct Collected {
+    pub(super) batches: Vec<RecordBatch>,
     keys: Vec<Vec<ArrayRef>>,
-    rows: usize,
-    reservation: MemoryReservation,
+    pub(super) rows: usize,
+    pub(super) reservation: MemoryReservation,
 }
 
 /// The part of a build side that was read before koel refused it.
@@ -141,6 +145,34 @@ impl Build {
             found: spec.ends_with_build_rows().then(|| Bits::new(rows)),
             probing: AtomicUsize::new(probes),
             reservation,
+            _shared: None,
+        })
+    }
+
+    /// A build side that others use too; `reservation` is for what this join alone needs.
+    pub(super) fn of_shared(
+        shared: Arc<Shared>,
+        spec: &Spec,
+        probes: usize,
+        reservation: MemoryReservation,
+    ) -> Result<Self> {
+        let (prepared, has_end) = (&shared.prepared, spec.ends_with_build_rows());
+        let rows = prepared.len();
+        if has_end {
+            reservation.grow(Bits::bytes(rows) + if spec.wants_pairs() { 0 } else { rows * size_of::<u32>() });
+        }
+        if let Some(bounds) = &spec.bounds {
+            bounds.say(0, prepared.keys())?;
+        }
+        Ok(Build {
+            columns: prepared.columns().iter().cloned().map(Some).collect(),
+            schema: Arc::clone(&spec.build_schema),
+            rows,
+            index: Index::of_prepared(prepared, spec.wants_pairs(), has_end)?,
+            found: has_end.then(|| Bits::new(rows)),
+            probing: AtomicUsize::new(probes),
+            reservation,
+            _shared: Some(shared),
         })
     }
 
@@ -181,7 +213,7 @@ impl Build {
 
 /// Concatenates a column. Keeps its pieces if there is no memory for both, or if the result would be too long for its
 /// offsets or for the keys of its dictionary.
-fn one_piece(column: Column, reservation: &MemoryReservation) -> Column {
+pub(super) fn one_piece(column: Column, reservation: &MemoryReservation) -> Column {
     let bytes = bytes(&column);
     if column.chunks().len() == 1 || reservation.try_grow(bytes).is_err() {
         return column;
@@ -197,7 +229,7 @@ fn bytes(column: &Column) -> usize {
 }
 
 impl Collected {
-    async fn read(
+    pub(super) async fn read(
         mut input: SendableRecordBatchStream,
         spec: &Spec,
         reservation: MemoryReservation,
@@ -252,7 +284,7 @@ impl Collected {
 
 impl Spec {
     /// The bytes of the index of this number of build rows.
-    fn index_bytes(&self, rows: usize) -> usize {
+    pub(super) fn index_bytes(&self, rows: usize) -> usize {
         let marks = if self.ends_with_build_rows() { Bits::bytes(rows) } else { 0 };
         Index::bytes(rows, self.on_build.len()).saturating_add(marks)
     }

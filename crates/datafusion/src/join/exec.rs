@@ -6,6 +6,7 @@
 //! ```text
 //! CollectLeft    one build side, started by the first partition to run, awaited by all
 //! Partitioned    one for each partition
+//! shared         one for all partitions of a join, and of other joins (sharing.rs): given, or from the session's cache
 //! ```
 
 use std::fmt;
@@ -23,6 +24,7 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -31,16 +33,21 @@ use datafusion::physical_plan::{
 };
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, TryStreamExt, stream};
-use koel_arrow::{can_be_equal, check_key};
+use koel_arrow::{PreparedJoin, can_be_equal, check_key};
 use log::warn;
 
 use super::bounds::Bounds;
 use super::build::{Build, Read};
+use super::cache::KoelBuildCache;
+use super::identity::{identity, key_columns};
 use super::metrics::{BuildMetrics, ProbeMetrics};
-use super::sort_merge_fallback::SortMergeFallback;
+use super::sharing::{Cached, Counts, Sharing};
+use super::sort_merge_fallback::{SortMergeFallback, has_end};
 use super::spec::Spec;
 use super::stream::probed;
 use crate::device::{self, Devices};
+use crate::error::external;
+use crate::in_order::KoelInOrderExec;
 use crate::options::KoelOptions;
 use crate::ordered::NO_ORDER;
 use crate::shown::as_stock;
@@ -68,6 +75,10 @@ pub struct KoelJoinExec {
     options: KoelOptions,
     /// The sources of the columns of the result.
     columns: Vec<ColumnIndex>,
+    /// The build side that the caller has given.
+    given: Option<Arc<PreparedJoin>>,
+    /// The source of a build side that others use too.
+    sharing: OnceLock<Option<Sharing>>,
     /// The build side that all partitions share.
     building: Arc<Mutex<Option<Building>>>,
     /// Whether a partition ran out of memory, while the partitions are running.
@@ -99,6 +110,8 @@ impl KoelJoinExec {
             stock,
             options,
             columns,
+            given: None,
+            sharing: OnceLock::new(),
             building: Arc::default(),
             is_short: Mutex::default(),
             bounds: OnceLock::new(),
@@ -112,6 +125,67 @@ impl KoelJoinExec {
         &self.stock
     }
 
+    /// The same join with a build side that was prepared before. The left child is not executed: the rows must be its
+    /// rows. All partitions, and all joins that get the same `Arc`, share it.
+    ///
+    /// # Errors
+    /// The difference, if its columns, keys or equality of nulls are not those of the join; or the reason why the join
+    /// cannot use it: keys are not columns, or partitions of the result end with build rows.
+    pub fn with_build_side(&self, side: Arc<PreparedJoin>) -> Result<Self> {
+        let Some(on) = key_columns(&self.stock) else {
+            let what = "koel: keys of a prepared build side are columns: project the expressions below the join";
+            return Err(DataFusionError::Plan(what.into()));
+        };
+        if self.stock.mode == PartitionMode::Partitioned && has_end(*self.stock.join_type()) {
+            let how = self.stock.join_type();
+            let what = format!("koel: a prepared build side of a {how} join needs the partition mode CollectLeft");
+            return Err(DataFusionError::Plan(what));
+        }
+        side.check(&self.stock.left.schema(), &on, self.nulls()).map_err(external)?;
+        let join = Self::new(Arc::clone(&self.stock), self.options.clone());
+        Ok(KoelJoinExec { given: Some(side), ..join })
+    }
+
+    /// The source of a build side that all partitions share, and other joins too.
+    fn sharing(&self, context: &TaskContext) -> Option<Sharing> {
+        let made = || {
+            if let Some(given) = &self.given {
+                return Some(Sharing::Given(Arc::clone(given)));
+            }
+            let options = self.options(context);
+            let cache = context.session_config().get_extension::<KoelBuildCache>();
+            let cache = cache.filter(|_| options.build_cache_bytes > 0)?;
+            let input: Arc<dyn ExecutionPlan> =
+                match (self.stock.mode, self.stock.left.downcast_ref::<RepartitionExec>()) {
+                    (PartitionMode::CollectLeft, _) => Arc::clone(&self.stock.left),
+                    // Build rows at the end of a partition must belong to it.
+                    (PartitionMode::Partitioned, Some(exchange)) if !has_end(*self.stock.join_type()) => {
+                        let parts = Arc::clone(exchange.input());
+                        match parts.output_partitioning().partition_count() {
+                            1 => parts,
+                            _ => Arc::new(KoelInOrderExec::new(parts, None)),
+                        }
+                    }
+                    _ => return None,
+                };
+            let folder = Some(&options.build_cache_folder).filter(|folder| !folder.is_empty());
+            Some(Sharing::Cached(Arc::new(Cached {
+                cache,
+                identity: identity(&self.stock, &input)?,
+                limit: options.build_cache_bytes,
+                folder: folder.map(Into::into),
+                on: key_columns(&self.stock)?,
+                input,
+                counts: Counts::new(&self.metrics),
+            })))
+        };
+        self.sharing.get_or_init(made).clone()
+    }
+
+    fn options<'a>(&'a self, context: &'a TaskContext) -> &'a KoelOptions {
+        context.session_config().options().extensions.get::<KoelOptions>().unwrap_or(&self.options)
+    }
+
     fn nulls(&self) -> koel_arrow::NullEquality {
         match self.stock.null_equality() {
             NullEquality::NullEqualsNothing => koel_arrow::NullEquality::NothingEquals,
@@ -120,7 +194,7 @@ impl KoelJoinExec {
     }
 
     /// The dynamic filter in scans of the probe side, if DataFusion put one there and a scan reads it.
-    fn bounds(&self) -> Option<Arc<Bounds>> {
+    fn bounds(&self, builds: usize) -> Option<Arc<Bounds>> {
         let made = || {
             let [filter] = <[_; 1]>::try_from(self.stock.dynamic_expressions_produced()).ok()?;
             let filter = Arc::downcast::<DynamicFilterPhysicalExpr>(filter).ok()?;
@@ -129,7 +203,6 @@ impl KoelJoinExec {
                 return None;
             }
             let schemas = [self.stock.left.schema(), self.stock.right.schema()];
-            let builds = self.stock.left.output_partitioning().partition_count();
             // Without bounds scans read more, but the join is correct.
             Bounds::new(filter, &self.stock.on, schemas, self.nulls(), builds).ok().map(Arc::new)
         };
@@ -138,11 +211,14 @@ impl KoelJoinExec {
 
     fn spec(&self, context: &TaskContext) -> Spec {
         let (on_build, on_probe) = self.stock.on.iter().cloned().unzip();
-        let options = context.session_config().options().extensions.get::<KoelOptions>().unwrap_or(&self.options);
+        let options = self.options(context);
         let mut kept = self.is_short.lock().unwrap_or_else(PoisonError::into_inner);
         let is_short = kept.upgrade().unwrap_or_default();
         *kept = Arc::downgrade(&is_short);
-        let builds = self.stock.left.output_partitioning().partition_count();
+        let builds = match self.sharing(context) {
+            Some(_) => 1,
+            None => self.stock.left.output_partitioning().partition_count(),
+        };
         Spec {
             how: *self.stock.join_type(),
             nulls: self.nulls(),
@@ -155,25 +231,32 @@ impl KoelJoinExec {
             columns: self.columns.clone(),
             batch_size: context.session_config().batch_size().max(1),
             fetch: self.stock.fetch(),
-            bounds: self.bounds(),
+            bounds: self.bounds(builds),
             is_short,
             // As set when the plan was created.
             ordered: self.options.ordered,
             device: options.device.clone(),
             min_rows: options.min_rows,
-            are_many: self.stock.mode == PartitionMode::Partitioned && 2 * builds >= device::threads(),
+            are_many: self.stock.mode == PartitionMode::Partitioned && builds > 1 && 2 * builds >= device::threads(),
         }
     }
 
     /// The build side of a partition, or the shared one.
     fn building(&self, partition: usize, spec: &Arc<Spec>, context: &Arc<TaskContext>) -> Result<Building> {
+        let is_shared = self.stock.mode != PartitionMode::Partitioned || self.sharing(context).is_some();
         let begin = |partition: usize, probes: usize| {
             let name = format!("KoelJoinExec[{partition}]");
             let reservation = MemoryConsumer::new(name).register(context.memory_pool());
-            let input = self.stock.left.execute(partition, Arc::clone(context))?;
             let metrics = BuildMetrics::new(&self.metrics, partition, self.devices.clone());
-            let build = Build::collect(input, Arc::clone(spec), [partition, probes], reservation, metrics);
-            let is_shared = self.stock.mode != PartitionMode::Partitioned;
+            let build = match self.sharing(context) {
+                Some(sharing) => {
+                    sharing.build(Arc::clone(spec), probes, reservation, metrics, Arc::clone(context)).boxed()
+                }
+                None => {
+                    let input = self.stock.left.execute(partition, Arc::clone(context))?;
+                    Build::collect(input, Arc::clone(spec), [partition, probes], reservation, metrics).boxed()
+                }
+            };
             let (stock, of_one) = (Arc::clone(&self.stock), (!is_shared).then_some(partition));
             let (metrics, devices) = (self.metrics.clone(), self.devices.clone());
             let (spec, context) = (Arc::clone(spec), Arc::clone(context));
@@ -196,7 +279,7 @@ impl KoelJoinExec {
             };
             Ok::<_, DataFusionError>(side.map(|side| side.map_err(Arc::new)).boxed().shared())
         };
-        if self.stock.mode == PartitionMode::Partitioned {
+        if !is_shared {
             return begin(partition, 1);
         }
         let mut shared = self.building.lock().unwrap_or_else(PoisonError::into_inner);
@@ -370,7 +453,11 @@ impl KoelJoinExec {
         let Some(join) = stock.downcast_ref::<HashJoinExec>() else {
             return Err(DataFusionError::Internal(format!("koel: a HashJoinExec became a {}", stock.name())));
         };
-        Ok(Arc::new(Self::new(Arc::new(join.builder().build()?), self.options.clone())))
+        let join = Self::new(Arc::new(join.builder().build()?), self.options.clone());
+        Ok(Arc::new(match &self.given {
+            Some(side) => join.with_build_side(Arc::clone(side))?,
+            None => join,
+        }))
     }
 }
 

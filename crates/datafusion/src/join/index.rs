@@ -1,6 +1,7 @@
 //! The index of the build side's keys, on the chosen device or on the CPU.
 //!
 //! ```text
+//! Prepared           both, for a build side that is shared (sharing.rs)
 //! Pairs              a multimap: the build rows of each probe row; for inner and outer joins, and residual filters
 //! FirstOccurrences   a map: the first build row of each probe row's key; for semi, anti, mark joins without a filter
 //! ```
@@ -9,11 +10,11 @@
 //! and the current batch is looked up again. koel returns the same rows in the same order on every device, so a partial
 //! result continues without a difference.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::error::{DataFusionError, Result};
-use koel::{Any, JoinKind, JoinRows};
-use koel_arrow::{FirstKeys, Keys, NullEquality, Probe, RightKeys};
+use koel::{Any, JoinKind, JoinRows, NO_ROW};
+use koel_arrow::{FirstKeys, Keys, NullEquality, PreparedJoin, Probe, RightKeys};
 use log::warn;
 
 use crate::device;
@@ -41,7 +42,15 @@ pub(super) struct Index {
 
 enum Strategy {
     Pairs(RightKeys),
-    FirstOccurrences { keys: FirstKeys, of_row: Vec<u32> },
+    FirstOccurrences {
+        keys: FirstKeys,
+        of_row: Vec<u32>,
+    },
+    /// With the first row of each row's key, if matched rows are marked.
+    Prepared {
+        side: Arc<PreparedJoin>,
+        of_row: Vec<u32>,
+    },
 }
 
 impl Strategy {
@@ -51,6 +60,11 @@ impl Strategy {
         }
         let keys = FirstKeys::new(device, keys, nulls)?;
         Ok(Strategy::FirstOccurrences { of_row: keys.rows()?, keys })
+    }
+
+    fn of_prepared(side: Arc<PreparedJoin>, are_marked: bool) -> koel_arrow::Result<Self> {
+        let of_row = if are_marked { side.first_rows(side.keys())? } else { Vec::new() };
+        Ok(Strategy::Prepared { side, of_row })
     }
 }
 
@@ -67,6 +81,25 @@ impl Index {
             }
             Err(error) => return Err(external(error)),
         };
+        Ok(Index { keys, nulls, pairs, device, cpu, strategy, on_cpu: OnceLock::new() })
+    }
+
+    /// The index of a build side that is shared, for joins of pairs or of first rows.
+    pub(super) fn of_prepared(side: &Arc<PreparedJoin>, pairs: bool, are_marked: bool) -> Result<Self> {
+        let (cpu, are_marked) = (device::cpu(), are_marked && !pairs);
+        let strategy = match Strategy::of_prepared(Arc::clone(side), are_marked) {
+            Err(error) if may_be_mended(side.device(), &error) => {
+                let moved = side.on_device(&cpu);
+                moved.and_then(|moved| Strategy::of_prepared(Arc::new(moved), are_marked))
+            }
+            strategy => strategy,
+        };
+        let strategy = strategy.map_err(external)?;
+        let device = match &strategy {
+            Strategy::Prepared { side, .. } => side.device().clone(),
+            _ => cpu.clone(),
+        };
+        let (keys, nulls) = (side.keys().clone(), side.nulls());
         Ok(Index { keys, nulls, pairs, device, cpu, strategy, on_cpu: OnceLock::new() })
     }
 
@@ -98,6 +131,7 @@ impl Index {
     pub(super) fn probe(&self, keys: &Keys, how: JoinKind, at_once: usize) -> Result<Probe> {
         self.ask(|strategy| match strategy {
             Strategy::Pairs(right) => right.probe(keys, how, at_once),
+            Strategy::Prepared { side, .. } => side.index().probe(keys, how, at_once),
             Strategy::FirstOccurrences { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
@@ -106,6 +140,7 @@ impl Index {
     pub(super) fn piece(&self, probe: &Probe, first: u64, at_once: usize) -> Result<JoinRows> {
         self.ask(|strategy| match strategy {
             Strategy::Pairs(right) => right.piece(probe, first, at_once),
+            Strategy::Prepared { side, .. } => side.index().piece(probe, first, at_once),
             Strategy::FirstOccurrences { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
@@ -114,6 +149,7 @@ impl Index {
     pub(super) fn first_occurrences(&self, keys: &Keys) -> Result<Vec<u32>> {
         self.ask(|strategy| match strategy {
             Strategy::FirstOccurrences { keys: first_occurrences, .. } => first_occurrences.find(keys),
+            Strategy::Prepared { side, .. } => side.first_rows(keys),
             Strategy::Pairs(_) => Err(koel::Error::WrongIndex.into()),
         })
     }
@@ -122,7 +158,10 @@ impl Index {
     pub(super) fn marked_by(&self, row: u32) -> u32 {
         match &self.strategy {
             Strategy::Pairs(_) => row,
-            Strategy::FirstOccurrences { of_row, .. } => of_row.get(row as usize).copied().unwrap_or(row),
+            // A row without a key, and so without a match, has none.
+            Strategy::FirstOccurrences { of_row, .. } | Strategy::Prepared { of_row, .. } => {
+                of_row.get(row as usize).copied().filter(|&first| first != NO_ROW).unwrap_or(row)
+            }
         }
     }
 
@@ -138,7 +177,14 @@ impl Index {
             }
         }
         let made = self.on_cpu.get_or_init(|| {
-            Strategy::of(&self.cpu, &self.keys, self.nulls, self.pairs).map_err(|error| error.to_string())
+            let strategy = match &self.strategy {
+                // With the same hashes, because a probe may have begun.
+                Strategy::Prepared { side, of_row } => side
+                    .on_device(&self.cpu)
+                    .map(|side| Strategy::Prepared { side: Arc::new(side), of_row: of_row.clone() }),
+                _ => Strategy::of(&self.cpu, &self.keys, self.nulls, self.pairs),
+            };
+            strategy.map_err(|error| error.to_string())
         });
         match made {
             Ok(strategy) => question(strategy).map_err(external),
@@ -148,17 +194,16 @@ impl Index {
 }
 
 /// Whether the CPU may succeed after this error: it has other memory and does not use a driver.
-fn may_be_mended(device: &Any, error: &koel_arrow::Error) -> bool {
+pub(super) fn may_be_mended(device: &Any, error: &koel_arrow::Error) -> bool {
     !device::is_cpu(device) && matches!(error, koel_arrow::Error::Koel(_))
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::Arc;
 
-    use datafusion::arrow::array::Int64Array;
-    use koel_arrow::Column;
+    use datafusion::arrow::array::{Int64Array, RecordBatch};
+    use koel_arrow::{Column, PreparedOptions};
 
     use super::*;
 
@@ -202,10 +247,19 @@ mod tests {
             }
         };
         let (build, probe) = (keys((0..3000).map(|i| i * 7919 % 1000)), keys((0..2000).map(|i| i * 31 % 1100)));
-        for pairs in [true, false] {
-            let index =
-                Index::new([device.clone(), device::thread()], build.clone(), NullEquality::NothingEquals, pairs)
-                    .expect("an index");
+        let columns = build.columns().iter().map(|column| Arc::clone(&column.chunks()[0]));
+        let batch = RecordBatch::try_from_iter(columns.map(|column| ("k", column))).expect("a batch");
+        let options = PreparedOptions::default();
+        let side = PreparedJoin::build(&device, &batch.schema(), vec![batch], &["k"], options).expect("prepared");
+        let side = Arc::new(side);
+        for (pairs, is_prepared) in [(true, false), (false, false), (true, true), (false, true)] {
+            let index = match is_prepared {
+                true => Index::of_prepared(&side, pairs, true),
+                false => {
+                    Index::new([device.clone(), device::thread()], build.clone(), NullEquality::NothingEquals, pairs)
+                }
+            }
+            .expect("an index");
             let before = said(&index, &probe);
             assert!(index.is_remote() && before[0].len() >= 2000);
             let begun = pairs.then(|| index.probe(&probe, JoinKind::Full, SOME).expect("a probe"));
@@ -214,6 +268,7 @@ mod tests {
                 (true, _) => Err(lost().into()),
                 (false, Strategy::Pairs(_)) => Ok(true),
                 (false, Strategy::FirstOccurrences { .. }) => Ok(false),
+                (false, Strategy::Prepared { .. }) => Ok(pairs),
             };
             assert_eq!(index.ask(question).expect("the CPU's answer"), pairs);
             assert!(!index.is_remote() && index.device().contains("failed"), "{}", index.device());

@@ -141,7 +141,7 @@ fn probe(join: &HashJoinExec, at: usize, context: &Arc<TaskContext>) -> Source {
 const SPILLED: &str = "KoelJoinExec build side";
 
 /// Whether a join ends with build rows.
-fn has_end(how: JoinType) -> bool {
+pub(super) fn has_end(how: JoinType) -> bool {
     use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
     matches!(how, Left | Full | LeftSemi | LeftAnti | LeftMark)
 }

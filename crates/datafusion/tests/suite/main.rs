@@ -10,6 +10,7 @@ mod joins;
 mod memory;
 mod ordered;
 mod rule;
+mod shared;
 mod streams;
 mod sums;
 mod tpch;

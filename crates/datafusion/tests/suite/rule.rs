@@ -109,7 +109,8 @@ async fn options_are_set_by_sql_and_checked() {
         ("koel.min_rows = 'many'", "give a number of rows"),
         (
             "koel.colour = 'red'",
-            "the options are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.merges, koel.notes",
+            "the options are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.merges, koel.notes, \
+             koel.build_cache_bytes, koel.build_cache_folder",
         ),
     ] {
         let error = match context.sql(&format!("set {set}")).await {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
 use super::array::Dtype;
-use super::dlpack::{self, CUDA, CUDA_MANAGED, FLOAT, INT, UINT};
+use super::dlpack::{self, BFLOAT, CUDA, CUDA_MANAGED, FLOAT, INT, UINT};
 use crate::device::check_on_gpu;
 use crate::error::Result;
 use crate::tables::Type;
@@ -97,6 +97,16 @@ pub(crate) fn column<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Opt
     Ok(Some((one_dimension(array, of)?, owner)))
 }
 
+/// As [`column`], of a column of a tuple, which may have integers of 8 and 16 bits too.
+pub(super) fn part<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(GpuColumn, Bound<'py, PyAny>)>> {
+    let Some((array, owner)) = described(name, given)? else { return Ok(None) };
+    let of = match (array.letter, array.bits) {
+        (letter @ ('i' | 'u'), bits @ (8 | 16)) => Type { bits, is_signed: letter == 'i' },
+        (letter, bits) => of_integers(name, letter, bits)?,
+    };
+    Ok(Some((one_dimension(array, of)?, owner)))
+}
+
 /// As [`column`], of integers or floats; the column of floats has their bits as unsigned integers.
 pub(super) fn numbers<'py>(
     name: &str,
@@ -106,7 +116,10 @@ pub(super) fn numbers<'py>(
     let (of, dtype) = match (array.letter, array.bits) {
         ('f', bits @ (32 | 64)) => (Type { bits, is_signed: false }, Dtype::Floats(bits)),
         ('f', bits) => {
-            let text = format!("{name} has floats of {bits} bits in the memory of a GPU: give float32 or float64");
+            let text = format!(
+                "{name} has floats of {bits} bits in the memory of a GPU: give float32 or float64, such as tensor.float(), \
+                 which holds them exactly"
+            );
             return Err(PyTypeError::new_err(text));
         }
         (letter @ ('i' | 'u'), bits) => {
@@ -223,7 +236,7 @@ fn by_dlpack<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<(Described,
     let letter = match (array.dtype.code, array.dtype.lanes) {
         (INT, 1) => 'i',
         (UINT, 1) => 'u',
-        (FLOAT, 1) => 'f',
+        (FLOAT | BFLOAT, 1) => 'f',
         _ => '?',
     };
     let bytes = i64::from(array.dtype.bits) / 8;

@@ -6,11 +6,10 @@ use koel::group::wide::{aggregate_on, factorize_on, unique_on};
 use koel::opencl::cuda::Cuda;
 use koel::scheme::Key;
 use koel::{Aggregate, Any, DeviceBuffer as _, HashBackend as _, IdOrder, Runs};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::keys::{self, Imported, with_words};
-use super::{Array, GpuColumn, Owned, on_gpu};
+use super::keys::{self, with_words};
+use super::{Array, Keys, on_gpu};
 use crate::error::Result;
 
 /// The columns that `koel.unique` returns in addition to the values.
@@ -21,24 +20,27 @@ pub(crate) struct Options {
     pub(crate) counts: bool,
 }
 
-/// The distinct values, and what the options request.
+/// The distinct values, a column each; and what the options request.
 pub(crate) fn unique(
     py: Python<'_>,
-    (column, _owner): &Owned<'_>,
+    keys: &Keys,
     options: Options,
     order: IdOrder,
     device: &str,
-) -> PyResult<Vec<Array>> {
-    on_gpu(py, device, &[column], |cuda, device| {
-        with_words!(cuda, column, |words, K| distinct::<K>(cuda, device, &words, column, options, order))
-    })
+) -> PyResult<(Vec<Array>, Vec<Array>)> {
+    let columns: Vec<_> = keys.placed().collect();
+    let mut values = on_gpu(py, device, &columns, |cuda, device| {
+        with_words!(cuda, keys, |words, K| distinct::<K>(cuda, device, &words, keys, options, order))
+    })?;
+    let others = values.split_off(columns.len());
+    Ok((values, others))
 }
 
 fn distinct<K: Key>(
     cuda: &Cuda,
     device: &Any,
     words: &AnyBuffer<K>,
-    column: &GpuColumn,
+    keys: &Keys,
     options: Options,
     order: IdOrder,
 ) -> Result<Vec<Array>>
@@ -47,63 +49,56 @@ where
 {
     let Options { index, inverse, counts } = options;
     if !(index || inverse || counts) {
-        return Ok(vec![keys::keys(cuda, &unique_on::<Any, K>(device, words, order)?, column.of)?]);
+        return keys.arrays(cuda, &unique_on::<Any, K>(device, words, order)?);
     }
     let (values, ids) = factorize_on::<Any, K>(device, words, order)?;
-    let mut results = vec![keys::keys(cuda, &values, column.of)?];
+    let mut results = keys.arrays(cuda, &values)?;
     // The first row of a value is the least of its row numbers.
     let rows = if index { device.iota(ids.len())? } else { device.filled(0, 0)? };
     let wanted: Vec<Aggregate> = [(index, Aggregate::Min), (counts, Aggregate::Count)]
         .into_iter()
         .filter_map(|(is, of)| is.then_some(of))
         .collect();
-    let groups = aggregate_on::<Any, u32>(device, &ids, values.len(), &rows, &wanted)?;
-    if index {
-        results.push(keys::rows(cuda, &groups.mins)?);
-    }
-    if inverse {
+    if !wanted.is_empty() {
+        let groups = aggregate_on::<Any, u32>(device, &ids, values.len(), &rows, &wanted)?;
+        results.extend(index.then(|| keys::rows(cuda, &groups.mins)).transpose()?);
+        results.extend(inverse.then(|| keys::rows(cuda, &ids)).transpose()?);
+        results.extend(counts.then(|| keys::rows(cuda, &groups.counts)).transpose()?);
+    } else {
         results.push(keys::rows(cuda, &ids)?);
-    }
-    if counts {
-        results.push(keys::rows(cuda, &groups.counts)?);
     }
     Ok(results)
 }
 
-/// The number of each row's value, and the values.
-pub(crate) fn factorize(
-    py: Python<'_>,
-    (column, _owner): &Owned<'_>,
-    order: IdOrder,
-    device: &str,
-) -> PyResult<Vec<Array>> {
-    on_gpu(py, device, &[column], |cuda, device| {
-        with_words!(cuda, column, |words, K| {
+/// The number of each row's value; and the values, a column each.
+pub(crate) fn factorize(py: Python<'_>, keys: &Keys, order: IdOrder, device: &str) -> PyResult<(Array, Vec<Array>)> {
+    let columns: Vec<_> = keys.placed().collect();
+    let mut values = on_gpu(py, device, &columns, |cuda, device| {
+        with_words!(cuda, keys, |words, K| {
             let (values, ids) = factorize_on::<Any, K>(device, &words, order)?;
-            Ok(vec![keys::rows(cuda, &ids)?, keys::keys(cuda, &values, column.of)?])
+            let mut results = vec![keys::rows(cuda, &ids)?];
+            results.extend(keys.arrays(cuda, &values)?);
+            Ok(results)
         })
-    })
+    })?;
+    Ok((values.remove(0), values))
 }
 
 /// The row of the index with each key; `check` refuses an index whose rows have these first rows.
 pub(crate) fn indexer(
     py: Python<'_>,
-    ((index, _index_owner), (column, _owner)): &(Owned<'_>, Owned<'_>),
+    (index, keys): (&Keys, &Keys),
     device: &str,
     check: impl Fn(&[u32]) -> Result<()> + Send + Sync,
 ) -> PyResult<Array> {
-    if index.of != column.of {
-        let (of, other) = (index.of.name(), column.of.name());
-        return Err(PyTypeError::new_err(format!("index has {of} and keys {other}: give one type on the GPU")));
-    }
-    let mut results = on_gpu(py, device, &[index, column], |cuda, device| {
+    let columns: Vec<_> = index.placed().chain(keys.placed()).collect();
+    let mut results = on_gpu(py, device, &columns, |cuda, device| {
         with_words!(cuda, index, |words, K| {
             let first = FirstRows::<Any, K>::build_on(device, &words)?;
             if first.distinct_len() < first.len() {
                 check(&first.rows()?)?;
             }
-            let queries = Imported::of(cuda, column)?.words::<K>(index.of, 0)?;
-            Ok(vec![keys::rows(cuda, &first.find_on(&queries)?)?])
+            Ok(vec![keys::rows(cuda, &first.find_on(&keys.words::<K>(cuda)?)?)?])
         })
     })?;
     Ok(results.remove(0))

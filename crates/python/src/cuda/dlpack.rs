@@ -15,6 +15,7 @@ pub(super) const CUDA_MANAGED: i32 = 13;
 pub(super) const INT: u8 = 0;
 pub(super) const UINT: u8 = 1;
 pub(super) const FLOAT: u8 = 2;
+pub(super) const BFLOAT: u8 = 4;
 pub(super) const BOOL: u8 = 6;
 
 const NAME: &CStr = c"dltensor";

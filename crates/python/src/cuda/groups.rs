@@ -3,6 +3,7 @@
 //! ```text
 //! one column of values, no NaN      one pass over keys and values (group::wide::group_by_on)
 //! several columns, or a NaN         the group of each row; then a pass for each column, without the rows that are NaN
+//! first, last, nunique              the group of each row; then rows_of_groups.rs
 //! ```
 //!
 //! Values are aggregated as uint64, int64 or float64. Least and greatest values are converted back to the type of their
@@ -15,12 +16,13 @@ use koel::opencl::cuda::{Cuda, doubles_to_floats, floats_to_doubles, has_nan, na
 use koel::scheme::Key;
 use koel::{Aggregate, Any, DeviceBuffer as _, Error, HashBackend as _, IdOrder, Runs};
 use koel_arrow::Function;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
 use super::argument::{GpuColumn, Placed, numbers};
 use super::keys::{self, Imported, opencl_buffer, with_words};
-use super::{Array, Dtype, Owned, mixed, on_gpu};
+use super::rows_of_groups::Rows;
+use super::{Array, Dtype, Keys, mixed, on_gpu};
 use crate::error::{Failure, Result};
 use crate::group_by::{Request, items, request};
 use crate::tables::Type;
@@ -40,75 +42,72 @@ struct Given<'py> {
 /// What results are computed from: a column, or the number of rows.
 type Source<'a> = Option<(&'a GpuColumn, Dtype)>;
 
-/// A result: the number of its source, and the aggregate.
-type Wanted = (usize, Aggregate);
+/// A result: the number of its source, and the function.
+type Wanted = (usize, Function);
 
-/// The keys of the groups, and the results by their names.
+/// Results by their names.
+type Named = Vec<(String, Array)>;
+
+/// The keys of the groups, a column each; and the results.
 pub(crate) fn group_by(
-    (keys, owner): &Owned<'_>,
+    py: Python<'_>,
+    keys: &Keys,
     aggregates: &Bound<'_, PyAny>,
     order: IdOrder,
     device: &str,
-) -> PyResult<(Array, Vec<(String, Array)>)> {
+) -> PyResult<(Vec<Array>, Named)> {
     let (mut columns, mut names, mut wanted): (Vec<Given<'_>>, _, Vec<Wanted>) = (Vec::new(), Vec::new(), Vec::new());
     for (name, what) in items(aggregates)? {
         wanted.push(match request(&name, &what)? {
-            Request::Rows => (0, Aggregate::Count),
+            Request::Rows => (0, Function::Count),
             Request::Of(object, function) => {
-                let aggregate = aggregate(&name, function)?;
                 let place = columns.iter().position(|column| column.object.is(&object)).unwrap_or(columns.len());
                 if place == columns.len() {
                     columns.push(Given::of(&name, object, keys)?);
-                } else if matches!(aggregate, Aggregate::Sum) && !wanted.contains(&(1 + place, Aggregate::Sum)) {
+                } else if function == Function::Sum && !wanted.contains(&(1 + place, Function::Sum)) {
                     // The error of a sum names it.
                     columns[place].column.name = name.clone();
                 }
-                (1 + place, aggregate)
+                (1 + place, function)
             }
         });
         names.push(name);
     }
     let of_columns = columns.iter().map(|given| Some((&given.column, given.of)));
     let sources: Vec<Source<'_>> = std::iter::once(None).chain(of_columns).collect();
-    let mut arrays: Vec<&(dyn Placed + Sync)> = vec![keys];
+    let mut arrays: Vec<&(dyn Placed + Sync)> = keys.placed().collect();
+    let of_keys = arrays.len();
     arrays.extend(columns.iter().map(|given| &given.column as &(dyn Placed + Sync)));
-    let mut found = on_gpu(owner.py(), device, &arrays, |cuda, device| {
+    let mut found = on_gpu(py, device, &arrays, |cuda, device| {
         with_words!(cuda, keys, |words, K| {
-            let grouping = Grouping { cuda, device, of_keys: keys.of, words: &words, order };
+            let grouping = Grouping { cuda, device, keys, words: &words, order };
             match grouping.in_one_pass(&sources, &wanted)? {
                 Some(found) => Ok(found),
                 None => grouping.by_row(&sources, &wanted),
             }
         })
     })?;
-    let results = found.split_off(1);
-    Ok((found.remove(0), names.into_iter().zip(results).collect()))
+    let results = found.split_off(of_keys);
+    Ok((found, names.into_iter().zip(results).collect()))
 }
 
-/// The aggregate of this function.
-fn aggregate(name: &str, function: Function) -> PyResult<Aggregate> {
-    Ok(match function {
-        Function::Count => Aggregate::Count,
-        Function::Sum => Aggregate::Sum,
-        Function::Mean => Aggregate::Mean,
-        Function::Min => Aggregate::Min,
-        Function::Max => Aggregate::Max,
-        other => {
-            let text = format!(
-                "aggregate {name:?} is {:?}: of arrays on a GPU, koel computes sum, min, max, mean, count and size; give \
-                 copies in main memory, such as tensor.cpu()",
-                other.name()
-            );
-            return Err(PyTypeError::new_err(text));
-        }
-    })
+/// The aggregate of a function; `None` of those of rows_of_groups.rs.
+fn aggregate(function: Function) -> Option<Aggregate> {
+    match function {
+        Function::Count => Some(Aggregate::Count),
+        Function::Sum => Some(Aggregate::Sum),
+        Function::Mean => Some(Aggregate::Mean),
+        Function::Min => Some(Aggregate::Min),
+        Function::Max => Some(Aggregate::Max),
+        _ => None,
+    }
 }
 
 impl<'py> Given<'py> {
-    fn of(name: &str, object: Bound<'py, PyAny>, keys: &GpuColumn) -> PyResult<Self> {
-        let Some((column, of, owner)) = numbers(name, &object)? else { return Err(mixed(&keys.name, name)) };
-        if column.len != keys.len {
-            let text = format!("{name} has {} rows and keys {}: give a value for each key", column.len, keys.len);
+    fn of(name: &str, object: Bound<'py, PyAny>, keys: &Keys) -> PyResult<Self> {
+        let Some((column, of, owner)) = numbers(name, &object)? else { return Err(mixed(keys.name(), name)) };
+        if column.len != keys.len() {
+            let text = format!("{name} has {} rows and keys {}: give a value for each key", column.len, keys.len());
             return Err(PyValueError::new_err(text));
         }
         Ok(Given { object, column, of, _owner: owner })
@@ -138,39 +137,58 @@ macro_rules! with_number {
 struct Grouping<'a, K: Key> {
     cuda: &'a Cuda,
     device: &'a Any,
-    of_keys: Type,
+    keys: &'a Keys,
     words: &'a AnyBuffer<K>,
     order: IdOrder,
 }
 
 /// A column as values of 64 bits, and the memory in which they may be.
-struct Loaded<'a> {
-    values: AnyBuffer<u64>,
+pub(super) struct Loaded<'a> {
+    pub(super) values: AnyBuffer<u64>,
     _memory: Option<Imported<'a>>,
+}
+
+impl<'a> Loaded<'a> {
+    pub(super) fn of(cuda: &'a Cuda, column: &'a GpuColumn, of: Dtype) -> Result<Self> {
+        let (memory, device) = (Imported::of(cuda, column)?, cuda.device());
+        let values = match of {
+            _ if of.bytes() == 8 => memory.values()?,
+            Dtype::Integers(Type { is_signed, .. }) => {
+                let (narrow, mut wide) = (memory.values::<u32>()?, device.unwritten(column.len)?);
+                resized(device, opencl_buffer(&narrow)?, is_signed, &mut wide)?;
+                AnyBuffer::OpenCl(wide)
+            }
+            _ => {
+                let (narrow, mut wide) = (memory.values::<u32>()?, device.unwritten(column.len)?);
+                floats_to_doubles(device, opencl_buffer(&narrow)?, &mut wide)?;
+                AnyBuffer::OpenCl(wide)
+            }
+        };
+        Ok(Loaded { values, _memory: Some(memory) })
+    }
 }
 
 impl<K: Key> Grouping<'_, K>
 where
     Any: Runs<K::Rows>,
 {
-    /// The keys of the groups, then the results; `None` if there are several columns, or a value is NaN.
+    /// The keys of the groups, then the results; `None` if there are several columns, a value is NaN, or a function
+    /// needs the group of each row.
     fn in_one_pass(&self, sources: &[Source<'_>], wanted: &[Wanted]) -> Result<Option<Vec<Array>>> {
         let [_, columns @ ..] = sources else { return Ok(None) };
-        if columns.len() > 1 {
-            return Ok(None);
-        }
+        let aggregates: Option<Vec<Aggregate>> = wanted.iter().map(|&(_, function)| aggregate(function)).collect();
+        let Some(aggregates) = aggregates.filter(|_| columns.len() <= 1) else { return Ok(None) };
         let (source, of) = (columns.first().copied().flatten(), columns.first().map_or(UINT64, of_source));
         let loaded = self.load(source)?;
         if self.has_nan(&loaded, of)? {
             return Ok(None);
         }
         // Each row has a value, so the number of values is the number of rows.
-        let aggregates: Vec<Aggregate> = wanted.iter().map(|&(_, aggregate)| aggregate).collect();
         with_number!(of, |V| {
             let groups = group_by_on::<Any, K, V>(self.device, self.words, &loaded.values, &aggregates, self.order);
             let groups = groups.map_err(|error| self.failure(error, source, Ok))?;
-            let mut found = vec![keys::keys(self.cuda, &groups.keys, self.of_keys)?];
-            for &(_, aggregate) in wanted {
+            let mut found = self.keys.arrays(self.cuda, &groups.keys)?;
+            for aggregate in aggregates {
                 found.push(self.result(&groups, of, aggregate)?);
             }
             Ok(Some(found))
@@ -182,17 +200,27 @@ where
         let (distinct, ids) = factorize_on::<Any, K>(self.device, self.words, self.order)?;
         let mut found = Vec::with_capacity(wanted.len());
         for (number, source) in sources.iter().enumerate() {
-            let mut of_this = (0..).zip(wanted).filter(|(_, wanted)| wanted.0 == number).peekable();
-            if of_this.peek().is_some() {
-                let wanted: Vec<(usize, Aggregate)> = of_this.map(|(at, &(_, aggregate))| (at, aggregate)).collect();
+            let (mut aggregates, mut functions) = (Vec::new(), Vec::new());
+            for (at, &(_, function)) in wanted.iter().enumerate().filter(|(_, wanted)| wanted.0 == number) {
+                match aggregate(function) {
+                    Some(aggregate) => aggregates.push((at, aggregate)),
+                    None => functions.push((at, function)),
+                }
+            }
+            if !aggregates.is_empty() {
                 with_number!(of_source(source), |V| {
-                    found.extend(self.of_rows::<V>(*source, &distinct, &ids, &wanted)?);
+                    found.extend(self.of_rows::<V>(*source, &distinct, &ids, &aggregates)?);
                 });
+            }
+            if let (Some(source), false) = (source, functions.is_empty()) {
+                let rows = Rows { cuda: self.cuda, device: self.device, ids: &ids, groups: distinct.len() };
+                found.extend(rows.results(*source, &functions)?);
             }
         }
         found.sort_unstable_by_key(|&(at, _)| at);
-        let keys = keys::keys(self.cuda, &distinct, self.of_keys)?;
-        Ok(std::iter::once(keys).chain(found.into_iter().map(|(_, array)| array)).collect())
+        let mut arrays = self.keys.arrays(self.cuda, &distinct)?;
+        arrays.extend(found.into_iter().map(|(_, array)| array));
+        Ok(arrays)
     }
 
     /// The results of a source, each with its position in the request.
@@ -237,24 +265,10 @@ where
     where
         Self: 'c,
     {
-        let Some((column, of)) = source else {
-            return Ok(Loaded { values: self.device.filled(0, 0)?, _memory: None });
-        };
-        let memory = Imported::of(self.cuda, column)?;
-        let values = match of {
-            _ if of.bytes() == 8 => memory.values()?,
-            Dtype::Integers(Type { is_signed, .. }) => {
-                let (narrow, mut wide) = (memory.values::<u32>()?, self.cuda.device().unwritten(column.len)?);
-                resized(self.cuda.device(), opencl_buffer(&narrow)?, is_signed, &mut wide)?;
-                AnyBuffer::OpenCl(wide)
-            }
-            _ => {
-                let (narrow, mut wide) = (memory.values::<u32>()?, self.cuda.device().unwritten(column.len)?);
-                floats_to_doubles(self.cuda.device(), opencl_buffer(&narrow)?, &mut wide)?;
-                AnyBuffer::OpenCl(wide)
-            }
-        };
-        Ok(Loaded { values, _memory: Some(memory) })
+        match source {
+            Some((column, of)) => Loaded::of(self.cuda, column, of),
+            None => Ok(Loaded { values: self.device.filled(0, 0)?, _memory: None }),
+        }
     }
 
     fn has_nan(&self, loaded: &Loaded<'_>, of: Dtype) -> Result<bool> {
@@ -302,7 +316,7 @@ where
         match word(*key) {
             Ok(word) => {
                 let (name, key, is_signed) =
-                    (&column.name, self.of_keys.shown(word), matches!(of, Dtype::Integers(of) if of.is_signed));
+                    (&column.name, self.keys.shown(word), matches!(of, Dtype::Integers(of) if of.is_signed));
                 let of_sums = if is_signed { "int64" } else { "uint64" };
                 PyOverflowError::new_err(format!(
                     "the sum of {name} for the key {key} does not fit {of_sums}: give float64 if sums may be rounded"

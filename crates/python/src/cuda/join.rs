@@ -4,31 +4,26 @@ use koel::device::AnyBuffer;
 use koel::opencl::cuda::Cuda;
 use koel::scheme::{Key, Scheme};
 use koel::{Any, JoinIndex, JoinKind, Runs};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::keys::{self, Imported, with_words};
-use super::{Array, Owned, on_gpu};
+use super::keys::{self, with_words};
+use super::{Array, Keys, on_gpu};
 use crate::error::Result;
 use crate::join::check_len;
 
 /// The rows of both sides, or of the left one only.
 pub(crate) fn join(
     py: Python<'_>,
-    ((left, _left_owner), (right, _right_owner)): &(Owned<'_>, Owned<'_>),
+    (left, right): (&Keys, &Keys),
     kind: JoinKind,
     device: &str,
 ) -> PyResult<Vec<Array>> {
-    if left.of != right.of {
-        let [left, right] = [left, right].map(|side| format!("{} has {}", side.name, side.of.name()));
-        let text = format!("{left} and {right}: give one type on the GPU");
-        return Err(PyTypeError::new_err(text));
-    }
-    on_gpu(py, device, &[left, right], |cuda, device| {
+    let columns: Vec<_> = left.placed().chain(right.placed()).collect();
+    on_gpu(py, device, &columns, |cuda, device| {
         with_words!(cuda, right, |words, K| {
             let index = JoinIndex::builder(<K as Key>::Rows::default()).build_on(device, &words)?;
             drop(words);
-            joined(cuda, &index, &Imported::of(cuda, left)?.words::<K>(right.of, 0)?, kind)
+            joined(cuda, &index, &left.words::<K>(cuda)?, kind)
         })
     })
 }

@@ -10,7 +10,7 @@ use super::{Array, Dtype, GpuColumn};
 use crate::error::{KoelError, Result};
 use crate::tables::Type;
 
-/// A column in memory that OpenCL shares; its buffers may be used as long as this.
+/// A column in memory that OpenCL shares, in place or a copy; its buffers may be used as long as this.
 pub(crate) struct Imported<'a> {
     cuda: &'a Cuda,
     column: &'a GpuColumn,
@@ -18,7 +18,7 @@ pub(crate) struct Imported<'a> {
 }
 
 impl<'a> Imported<'a> {
-    /// Copies a column on its device. What keeps the column must be alive.
+    /// Copies a column on its device, unless OpenCL shares its memory. What keeps the column must be alive.
     pub(crate) fn of(cuda: &'a Cuda, column: &'a GpuColumn) -> Result<Self> {
         let item = column.of.bytes();
         #[expect(unsafe_code, reason = "an address that the array's owner vouches for")]
@@ -30,6 +30,11 @@ impl<'a> Imported<'a> {
     /// The values as they are.
     pub(crate) fn values<V: Word>(&self) -> Result<AnyBuffer<V>> {
         Ok(AnyBuffer::OpenCl(self.memory.buffer(self.column.len)?))
+    }
+
+    /// The bytes of the values, in words.
+    pub(super) fn bytes(&self) -> Result<Buffer<u32>> {
+        Ok(self.memory.buffer((self.column.len * self.column.of.bytes()).div_ceil(size_of::<u32>()))?)
     }
 
     /// The keys as words of a table with keys of this type; keys that do not fit this type become `absent`.
@@ -83,20 +88,20 @@ pub(super) fn opencl_buffer<T: Word>(buffer: &AnyBuffer<T>) -> Result<&Buffer<T>
     }
 }
 
-/// Runs the body with the words of a column, whose type is `$K`.
+/// Runs the body with the words of keys, whose type is `$K`.
 macro_rules! with_words {
-    ($cuda:expr, $column:expr, |$words:ident, $K:ident| $body:expr) => {
-        match $column.of.bits {
+    ($cuda:expr, $keys:expr, |$words:ident, $K:ident| $body:expr) => {
+        match $keys.bits() {
             32 => {
                 #[allow(dead_code, reason = "not all that is done with words names their type")]
                 type $K = u32;
-                let $words = $crate::cuda::Imported::of($cuda, $column)?.words::<u32>($column.of, 0)?;
+                let $words = $keys.words::<u32>($cuda)?;
                 $body
             }
             _ => {
                 #[allow(dead_code, reason = "not all that is done with words names their type")]
                 type $K = u64;
-                let $words = $crate::cuda::Imported::of($cuda, $column)?.words::<u64>($column.of, 0)?;
+                let $words = $keys.words::<u64>($cuda)?;
                 $body
             }
         }

@@ -5,11 +5,13 @@
 //! array.rs      koel.Array: results that stay on the GPU
 //! keys.rs       keys as words of tables, on the device, and back          isin.rs      koel.isin
 //! columns.rs    unique, factorize, get_indexer                            voxels.rs    voxelize, neighbours
-//! join.rs       join, Index                                               groups.rs    group_by
+//! join.rs       join, Index                                               tuples.rs    keys of several columns
+//! groups.rs     group_by                            rows_of_groups.rs    first, last and nunique in group_by
+//! pool.rs       koel.cuda: memory for PyTorch and CuPy
 //! ```
 //!
-//! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`). It waits for all of
-//! the GPU's CUDA work first. Its results are complete when it returns.
+//! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`), unless they lie in
+//! such memory. It waits for all of the GPU's CUDA work first. Its results are complete when it returns.
 
 mod argument;
 mod array;
@@ -19,6 +21,9 @@ mod groups;
 mod isin;
 mod join;
 mod keys;
+mod pool;
+mod rows_of_groups;
+mod tuples;
 mod voxels;
 
 use koel::Any;
@@ -37,6 +42,8 @@ pub(crate) use groups::group_by;
 pub(crate) use isin::isin;
 pub(crate) use join::{join, joined};
 pub(crate) use keys::{Imported, copied, flags, rows};
+pub(crate) use pool::module;
+pub(crate) use tuples::{Keys, key_pair};
 pub(crate) use voxels::{neighbours, voxelize};
 
 /// The OpenCL device with the memory of some arrays, for `device=` of a call.

@@ -152,13 +152,13 @@ fn key_names(
 }
 
 /// A column of the result, and where it comes from.
-struct Out {
-    name: String,
-    from: From,
+pub(super) struct Out {
+    pub(super) name: String,
+    pub(super) from: From,
 }
 
 /// Columns by their places in the tables.
-enum From {
+pub(super) enum From {
     Left(usize),
     Right(usize),
     /// The key of this number, of whichever side there is.
@@ -251,7 +251,7 @@ impl JoinColumns<'_> {
 }
 
 /// The requested columns, in that order, or all.
-fn chosen(mut outs: Vec<Out>, requested: Option<Vec<String>>) -> Result<Vec<Out>> {
+pub(super) fn chosen(mut outs: Vec<Out>, requested: Option<Vec<String>>) -> Result<Vec<Out>> {
     let is_requested = |out: &&Out| requested.as_ref().is_none_or(|requested| requested.contains(&out.name));
     // A suffix is only added to names of the right table that the left one has too.
     let mut sides = HashMap::new();

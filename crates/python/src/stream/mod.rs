@@ -3,6 +3,7 @@
 //! ```text
 //! table.rs     what callers give: Arrow streams           memory.rs   limits, temporary files
 //! join.rs, groups.rs   the arguments, checked before a row is read
+//! prepared.rs  koel.PreparedJoin: a right table that is indexed once
 //! plan.rs      the same, for koel-arrow                   results.rs  batches of a good size
 //! work.rs      threads that work while their result is read
 //! reader.rs    BatchReader, Batch: what callers get
@@ -12,6 +13,7 @@ mod groups;
 mod join;
 mod memory;
 mod plan;
+mod prepared;
 mod reader;
 mod results;
 mod table;
@@ -28,6 +30,7 @@ use crate::device::Several;
 
 pub(crate) use groups::{group_by_stream, unique_stream};
 pub(crate) use join::join_stream;
+pub(crate) use prepared::PreparedJoin;
 pub(crate) use reader::{Batch, BatchReader};
 pub(crate) use work::end_streams;
 

@@ -22,6 +22,7 @@ use pyo3::types::PyDict;
 use super::work::Outlet;
 use crate::error::{Failure, KoelError, Result};
 use crate::input::is_frame;
+use crate::memory;
 
 /// A table as it came.
 pub(crate) struct Table {
@@ -140,17 +141,32 @@ impl Picked {
 
     /// All rows, until they are wanted no more.
     pub(crate) fn batches(self, outlet: &Outlet) -> Batches<'_, Failure> {
-        let Picked { table: Table { name, mut reader, .. }, columns, schema } = self;
-        let of_table = Arc::clone(&schema);
-        let next = move || -> Option<Result<RecordBatch>> {
+        Batches::new(Arc::clone(&self.schema), self.each(outlet))
+    }
+
+    /// The same, for a loop.
+    pub(crate) fn each(mut self, outlet: &Outlet) -> impl Iterator<Item = Result<RecordBatch>> {
+        std::iter::from_fn(move || {
             if let Err(stopped) = outlet.check() {
                 return Some(Err(stopped));
             }
-            let batch = reader.next()?.map_err(|error| unread(name, error));
-            let batch = batch.and_then(|batch| picked(&columns, &schema, &batch));
+            let batch = self.next()?;
             Some(batch.and_then(|batch| outlet.check_for(&batch).map(|()| batch)))
+        })
+    }
+
+    /// All rows at once. Must be called without the interpreter's lock.
+    pub(crate) fn read(mut self) -> Result<Vec<RecordBatch>> {
+        let next = || {
+            let batch = self.next()?;
+            Some(batch.and_then(|batch| memory::check(4 * memory::bytes(batch.columns())).map(|()| batch)))
         };
-        Batches::new(of_table, std::iter::from_fn(next))
+        std::iter::from_fn(next).collect()
+    }
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let batch = self.table.reader.next()?.map_err(|error| unread(self.table.name, error));
+        Some(batch.and_then(|batch| picked(&self.columns, &self.schema, &batch)))
     }
 }
 

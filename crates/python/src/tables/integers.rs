@@ -110,8 +110,7 @@ impl Type {
     pub(crate) fn shown(self, word: u64) -> String {
         let key = word ^ self.turned(Role::Key);
         match (self.is_signed, self.bits) {
-            (true, 32) => (key as i32).to_string(),
-            (true, _) => (key as i64).to_string(),
+            (true, bits) => (((key << (64 - bits)) as i64) >> (64 - bits)).to_string(),
             _ => key.to_string(),
         }
     }

@@ -105,6 +105,8 @@ def values_of(dtype, rows, with_nan):
 
 
 FUNCTIONS = ["sum", "min", "max", "mean", "count"]
+# These need the group of each row.
+OF_ROWS = ["first", "last", "nunique"]
 
 
 @pytest.mark.parametrize("sort", [False, True])
@@ -122,6 +124,11 @@ def test_groups(dtype, value_dtype, with_nan, sort):
         ({"sum": (given, "sum")}, {"sum": (values, "sum")}),
         ({"size": "size"}, {"size": "size"}),
         (two(given, other), two(values, others)),
+        (
+            {name: (given, name) for name in OF_ROWS} | {"other": (other, "last"), "size": "size"},
+            {name: (values, name) for name in OF_ROWS} | {"other": (others, "last"), "size": "size"},
+        ),
+        (one(given) | {"distinct": (given, "nunique")}, one(values) | {"distinct": (values, "nunique")}),
     ):
         groups, found = koel.group_by(OnGpu(keys), on_gpu, sort=sort)
         expected_groups, expected = koel.group_by(keys, on_host, sort=sort, device="cpu")
@@ -155,6 +162,30 @@ def test_the_other_functions():
         same(got, wanted)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_many_rows_of_few_keys(dtype):
+    # Enough that devices find ascending keys by slots instead of a sort.
+    some = np.unique(keys_of(dtype, 1000, 15))
+    keys = some[np.arange(1 << 21) * 7 % len(some)]
+    same(koel.unique(OnGpu(keys)), np.unique(keys))
+    options = {"return_index": True, "return_inverse": True, "return_counts": True}
+    for got, wanted in zip(koel.unique(OnGpu(keys), **options), np.unique(keys, **options), strict=True):
+        same(got, wanted)
+    groups, found = koel.group_by(OnGpu(keys), {"n": "size"}, sort=True)
+    same(groups, np.unique(keys))
+    same(found["n"], np.unique(keys, return_counts=True)[1])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_inner_joins_with_distinct_keys(dtype):
+    right = np.random.default_rng(1).permutation(np.unique(keys_of(dtype, 3000, 16)))
+    left = np.concatenate([keys_of(dtype, 4003, 17), right[:7]])
+    for got, wanted in zip(koel.join(OnGpu(left), OnGpu(right)), koel.join(left, right, device="cpu"), strict=True):
+        same(got, wanted)
+    none = [len(rows) for rows in koel.join(OnGpu(left[:0]), OnGpu(right))]
+    assert none == [0, 0]
+
+
 def test_what_is_refused():
     keys, values = OnGpu(np.array([5, 5, -7])), np.array([2**62, 2**62, 1])
     for aggregates in ({"x": (OnGpu(values), "sum")}, {"x": (OnGpu(values), "sum"), "y": (OnGpu(values), "max")}):
@@ -163,10 +194,10 @@ def test_what_is_refused():
     with pytest.raises(OverflowError, match="for the key -7 does not fit uint64"):
         koel.group_by(OnGpu(np.array([-7, -7])), {"x": (OnGpu(np.full(2, 2**63, np.uint64)), "sum")})
     for what, error, text in [
-        ((OnGpu(values), "nunique"), TypeError, "sum, min, max, mean, count and size"),
+        ((OnGpu(values), "median"), ValueError, "functions are sum, min, max, mean, count, nunique, first and last"),
         ((OnGpu(values[:2]), "sum"), ValueError, "x has 2 rows and keys 3"),
         ((values, "sum"), TypeError, "keys is in the memory of a GPU .CUDA. and x in main memory"),
-        ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "floats of 16 bits"),
+        ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "floats of 16 bits.*float32 or float64, such as tensor.float"),
         ((OnGpu(values > 1), "sum"), TypeError, "give one of these types"),
         ("sum", ValueError, "give .column"),
     ]:
@@ -183,6 +214,15 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="in parts"):
         same_keys = OnGpu(np.zeros(70_000, np.int64))
         koel.join(same_keys, same_keys)
+
+
+def test_nunique_of_zeros_and_missing_values():
+    keys = OnGpu(np.array([1, 1, 1, 2, 2]))
+    for dtype in ("float32", "float64"):
+        values = OnGpu(np.array([0.0, -0.0, np.nan, np.nan, np.nan], dtype))
+        found = koel.group_by(keys, {name: (values, name) for name in OF_ROWS})[1]
+        assert found["nunique"].numpy().tolist() == [1, 0]
+        assert np.signbit(found["first"].numpy()[0]) == 0 and np.isnan(found["last"].numpy()).all()
 
 
 @pytest.fixture

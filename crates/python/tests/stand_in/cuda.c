@@ -16,12 +16,13 @@ enum { OUT_OF_MEMORY = 2, INVALID = 1, GRANULE = 1 << 16, CL_UUID = 0x106A, FD =
 
 static const unsigned char UUID[16] = "koel's stand-in";
 static size_t limit = SIZE_MAX, used;
-static unsigned failed;
+static unsigned failed, copies;
 
 // Controls for tests.
 void stand_in_limit(size_t bytes) { limit = bytes; }
 size_t stand_in_used(void) { return used; }
 unsigned stand_in_failed(void) { return failed; }
+unsigned stand_in_copies(void) { return copies; }
 
 int cuInit(unsigned flags) {
     const char *result = getenv("STAND_IN_INIT");
@@ -74,7 +75,10 @@ int cuMemExportToShareableHandle(void *descriptor, uint64_t handle, int kind, ui
 }
 #endif
 
-int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) { return memcpy((void *)to, (void *)from, bytes), 0; }
+int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
+    copies++;
+    return memcpy((void *)to, (void *)from, bytes), 0;
+}
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { return memcpy(to, (void *)from, bytes), 0; }
 
 struct Side {
@@ -90,6 +94,7 @@ struct Copy2d {
     size_t width, height;
 };
 int cuMemcpy2D_v2(const struct Copy2d *copy) {
+    copies++;
     for (size_t row = 0; row < copy->height; row++) {
         const uint64_t from = copy->from.device + row * copy->from.pitch, to = copy->to.device + row * copy->to.pitch;
         memcpy((void *)to, (void *)from, copy->width);

@@ -30,7 +30,7 @@ pub(in super::super) fn run(
     let table = &job.table;
     let shape = Shape::of(source, table.output);
     let start = Instant::now();
-    let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
+    let stream = source.stream_of(Some(&wanted_columns(of, table.by)), table.by)?;
     let nulls = stream.schema().fields().len();
     let (by, mut aggregates) = (places(stream.schema(), table.by)?, aggregates(job, stream.schema())?);
     // Text without values determines no type, and a sum without numbers is null.
@@ -72,8 +72,8 @@ pub(in super::super) fn run(
     table.output.summarize(&format!("{} of {all}", text::counted(total, "group")), || {
         json!({
             "rows": found.rows, "groups": total, "ids": table.order.name(), "min_count": job.min_count,
-            "device": options::ids(devices), "aggregates": job.names(), "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
-            "seconds": { "group": start.elapsed().as_secs_f64() },
+            "device": options::ids(devices), "aggregates": job.names(), "memory": job.options.memory.bytes(),
+            "spilled_bytes": found.spilled, "seconds": { "read": null, "group": start.elapsed().as_secs_f64() },
         })
     })?;
     Ok(Verdict::Fine)

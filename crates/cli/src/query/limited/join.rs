@@ -69,7 +69,7 @@ pub(in super::super) fn run(
         json!({
             "how": job.how.name(), "left_rows": rows.left, "right_rows": rows.right, "rows": total,
             "device": options::ids(devices), "memory": job.options.memory.bytes(), "spilled_bytes": rows.spilled,
-            "seconds": { "join": start.elapsed().as_secs_f64() },
+            "seconds": { "read": null, "index": null, "join": start.elapsed().as_secs_f64() },
         })
     })?;
     Ok(Verdict::Fine)

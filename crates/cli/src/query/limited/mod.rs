@@ -31,7 +31,6 @@ use crate::{memory, options};
 
 /// How much memory may be used.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Columns")]
 pub(crate) struct Memory {
     /// Approximate memory limit, e.g. 4G; at least 64Mi
     ///

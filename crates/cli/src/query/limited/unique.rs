@@ -44,7 +44,8 @@ pub(in super::super) fn run(
     let table = &job.table;
     let shape = Shape::of(source, table.output);
     let start = Instant::now();
-    let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new(), limit);
+    let stream = source.stream_of(Some(&wanted_columns(shown, table.by)), table.by)?;
+    let rows = batches(stream, Vec::new(), limit);
     let (by, aggregates) = (places(rows.schema(), table.by)?, aggregates(job, shown, rows.schema())?);
     let field = |name: &String| {
         let field = rows.schema().field(place(rows.schema(), name)?);
@@ -83,7 +84,7 @@ pub(in super::super) fn run(
         }
         Some(path) => {
             let spooled_schema = with_ids(&group_by.schema(rows.schema())?);
-            let mut spooled = Spooled::new(&spooled_schema, limit)?;
+            let mut spooled = Spooled::new(&spooled_schema, limit);
             let mut next = 0;
             let found = group_by.run(rows, |groups| {
                 let ids = UInt64Array::from_iter_values(next..next + groups.num_rows() as u64);
@@ -114,7 +115,7 @@ pub(in super::super) fn run(
             "rows": found.rows, "keys": total, "ids": table.order.name(), "min_count": job.min_count,
             "device": options::ids(devices), "inverse": job.inverse.map(|path| path.display().to_string()),
             "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
-            "seconds": { "unique": start.elapsed().as_secs_f64() },
+            "seconds": { "read": null, "unique": start.elapsed().as_secs_f64() },
         })
     })?;
     Ok(Verdict::Fine)

@@ -6,7 +6,7 @@
 //! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
 //! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
-//! ndjson.rs    objects, one a line
+//! ndjson/      objects, one a line
 //! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
 //! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
 //! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
@@ -74,13 +74,27 @@ enum Form {
 impl Source {
     /// Opens a file; `-` is stdin.
     pub(crate) fn open(path: &Path, options: &TableReading) -> Result<Source> {
+        Source::open_part(path, options)?.with_columns()
+    }
+
+    /// Opens a file of a table of several, which may be NDJSON without any columns.
+    fn open_part(path: &Path, options: &TableReading) -> Result<Source> {
         memory::end_when_short();
         let name = Name::of(path);
         let data = Data::open(path, options.spool).map_err(|error| name.io(&error))?;
         Source::of(name, data, options)
     }
 
-    /// Opens files with the same columns as one table.
+    fn with_columns(self) -> Result<Source> {
+        match &self.form {
+            Form::Ndjson(ndjson) if ndjson.schema().fields().is_empty() => Err(self.name.fail(
+                "this file has no columns, because there is no object with a field: NDJSON has one object per line",
+            )),
+            _ => Ok(self),
+        }
+    }
+
+    /// Opens several files as one table.
     pub(crate) fn open_all(paths: &[PathBuf], options: &TableReading) -> Result<Source> {
         if let [path] = paths {
             return Source::open(path, options);
@@ -93,13 +107,13 @@ impl Source {
     pub(crate) fn of_reader(name: &Name, reader: impl Read, options: &TableReading) -> Result<Source> {
         memory::end_when_short();
         let data = Data::read_once(reader, options.spool).map_err(|error| name.io(&error))?;
-        Source::of(name.clone(), data, options)
+        Source::of(name.clone(), data, options)?.with_columns()
     }
 
     /// A file that was read already.
     pub(crate) fn of_bytes(name: &Name, bytes: Vec<u8>, options: &TableReading) -> Result<Source> {
         memory::end_when_short();
-        Source::of(name.clone(), bytes.into(), options)
+        Source::of(name.clone(), bytes.into(), options)?.with_columns()
     }
 
     fn of(name: Name, data: Data, options: &TableReading) -> Result<Source> {
@@ -202,11 +216,16 @@ impl Source {
     /// Whether reading it as a stream takes no longer than reading it whole: Parquet whose row groups threads read by
     /// themselves, and NDJSON. A stream of CSV is read twice, because types depend on the last row too.
     pub(crate) fn is_fast_stream(&self) -> bool {
+        matches!(self.form, Form::Ndjson(_)) || self.row_groups().is_some_and(|groups| groups > 1)
+    }
+
+    /// The number of row groups, if it is Parquet, in one file or several.
+    fn row_groups(&self) -> Option<usize> {
         match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => parquet.groups() > 1,
-            Form::Ndjson(_) => true,
-            _ => false,
+            Form::Parquet(parquet) => Some(parquet.groups()),
+            Form::Several(several) => several.row_groups(),
+            _ => None,
         }
     }
 
@@ -296,11 +315,16 @@ impl Source {
     /// The columns of these names, or all, batch after batch in the order of rows, never held as a whole: what
     /// [`Source::read`] gives, but for where batches end. Text is gone through here for its types.
     pub(crate) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
+        self.stream_of(columns, &[])
+    }
+
+    /// As [`Source::stream`], but columns of `keys` may be dictionaries where the file has dictionaries.
+    pub(crate) fn stream_of(&self, columns: Option<&[String]>, keys: &[String]) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));
         let (stream, data) = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => (parquet.stream(&self.name, &places)?, parquet.data()),
+            Form::Parquet(parquet) => (parquet.stream(&self.name, &places, &self.places(Some(keys))?)?, parquet.data()),
             Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
             Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
             Form::Ndjson(ndjson) => (ndjson.stream(&self.name, &places)?, ndjson.data()),

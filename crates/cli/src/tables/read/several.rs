@@ -3,7 +3,8 @@
 //!
 //! Columns are matched by name, in the order of the first file. Their types must be equal, with three exceptions: a
 //! column of type null takes the type of the other files, INT96 timestamps have the unit that holds those of all files,
-//! and dictionaries are read as their values. In text, a column has the type that the fields of all files fit.
+//! and dictionaries are read as their values. In text, a column has the type that the fields of all files fit. Files of
+//! NDJSON have the columns and types of all of them, as one file has those of all lines.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,14 @@ use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use koel_arrow::{Column, plain_type};
+use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::text;
 
 use super::super::{Table, TableReading};
 use super::csv::{Csv, Survey};
+use super::ndjson::Ndjson;
 use super::stream::Stream;
 use super::{Form, Source};
 
@@ -29,13 +32,19 @@ pub(super) struct Several(Vec<Source>);
 /// folder means the tables in it.
 ///
 /// # Errors
-/// If a pattern matches no file, or a folder has no tables.
-pub(crate) fn matching(arguments: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
+/// If a pattern matches no file, if a folder has no tables, or if an output would be one of its tables.
+pub(crate) fn matching(arguments: &[impl AsRef<Path>], outputs: &[Option<&Path>]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for argument in arguments {
         let argument = argument.as_ref();
         if argument.is_dir() {
             paths.extend(tables_in(argument)?);
+            if let Some(output) = outputs.iter().flatten().find(|output| is_inside(output, argument)) {
+                let (output, folder) = (text::path(output), text::path(argument));
+                return Err(Failure::Input(format!(
+                    "{output} is in the folder {folder}, whose tables are the input: write to another folder"
+                )));
+            }
             continue;
         }
         let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '[']) && !argument.exists());
@@ -55,7 +64,13 @@ pub(crate) fn matching(arguments: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The files of a folder whose extensions are those of tables, sorted by name.
+/// Whether a file is, or would be created, in a folder.
+fn is_inside(file: &Path, folder: &Path) -> bool {
+    let lands_at = koel::file::lands_at(file);
+    lands_at.is_some_and(|file| folder.canonicalize().is_ok_and(|folder| file.parent() == Some(folder.as_path())))
+}
+
+/// The files of a folder whose extensions are those of tables, sorted by name. Hidden files are not among them.
 fn tables_in(folder: &Path) -> Result<Vec<PathBuf>> {
     const TABLES: [&str; 7] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows", "npy"];
     const TEXTS: [&str; 5] = ["csv", "tsv", "tab", "ndjson", "jsonl"];
@@ -64,7 +79,8 @@ fn tables_in(folder: &Path) -> Result<Vec<PathBuf>> {
         let (last, inner) = (extension(path), extension(&path.with_extension("")));
         let is_packed = matches!(last.as_str(), "gz" | "zst");
         let is_text = TEXTS.contains(&if is_packed { inner } else { last.clone() }.as_str());
-        (is_text || TABLES.contains(&last.as_str())) && path.is_file()
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && (is_text || TABLES.contains(&last.as_str())) && path.is_file()
     };
     let entries = folder.read_dir().and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     let mut paths: Vec<PathBuf> = entries.map_err(|error| Failure::io(folder, &error))?;
@@ -84,7 +100,12 @@ impl Several {
         if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
             return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
         }
-        let sources = paths.iter().map(|path| Source::open(path, options)).collect::<Result<Vec<_>>>()?;
+        let mut sources = paths.iter().map(|path| Source::open_part(path, options)).collect::<Result<Vec<_>>>()?;
+        Ndjson::unite(sources.iter_mut().filter_map(|source| match &mut source.form {
+            Form::Ndjson(ndjson) => Some((&source.name, ndjson)),
+            _ => None,
+        }))?;
+        let sources = sources.into_iter().map(Source::with_columns).collect::<Result<Vec<_>>>()?;
         let Some((first, others)) = sources.split_first() else {
             return Err(Failure::Input("there are no files to read: name one".into()));
         };
@@ -179,13 +200,29 @@ impl Several {
     pub(super) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let stream = self.stream(columns)?;
         let schema = Arc::clone(stream.schema());
-        Ok(Table::of(schema, stream.collect::<Result<Vec<_>>>()?))
+        let parts: Vec<Stream<'_>> = stream.parts().collect();
+        let parts: Vec<Result<Vec<_>>> = parts.into_par_iter().map(|part| part.collect()).collect();
+        let batches = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(Table::of(schema, batches.into_iter().flatten().collect::<Vec<_>>()))
+    }
+
+    /// The number of row groups, if all files are Parquet.
+    pub(super) fn row_groups(&self) -> Option<usize> {
+        self.0.iter().map(Source::row_groups).sum()
     }
 
     pub(super) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
         let wanted = self.wanted(columns);
         let Some(schema) = self.schema(Some(&wanted))? else { return self.stream_of_text(&wanted) };
         let of_all = Arc::clone(&schema);
+        if self.row_groups().is_some() {
+            let of_schema = |source| -> Result<Stream<'_>> {
+                let (schema, to) = (Arc::clone(&schema), Arc::clone(&schema));
+                Ok(Source::stream(source, Some(&wanted))?.converted(schema, move |batch| cast(source, &to, &batch)))
+            };
+            let streams = self.0.iter().map(of_schema).collect::<Result<Vec<_>>>()?;
+            return Ok(Stream::joined(schema, streams));
+        }
         let batches = self.0.iter().flat_map(move |source| {
             let (schema, stream) = (Arc::clone(&of_all), source.stream(Some(&wanted)));
             let (stream, error) = match stream {

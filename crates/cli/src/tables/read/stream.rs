@@ -67,6 +67,18 @@ impl<'a> Stream<'a> {
         Stream::from(schema, Input::Parts(parts.into_iter()))
     }
 
+    /// The rows of these streams, all of this schema, one stream after the other. Their parts are parts of it.
+    pub(super) fn joined(schema: SchemaRef, streams: Vec<Stream<'a>>) -> Stream<'a> {
+        let part = |stream: Stream<'a>| {
+            let bytes = match &stream.input {
+                Input::Parts(parts) => parts.as_slice().iter().map(|part| part.bytes).sum(),
+                Input::Sequence(_) => u64::MAX,
+            };
+            Part { bytes, read: Box::new(move || Box::new(stream)) }
+        };
+        Stream::of_parts(schema, streams.into_iter().flat_map(Stream::parts).map(part).collect())
+    }
+
     fn from(schema: SchemaRef, input: Input<'a>) -> Stream<'a> {
         Stream { schema, input, pieces: Vec::new(), has_failed: false, untyped: Vec::new(), at_end: None }
     }

@@ -53,15 +53,15 @@ impl Blocks {
     }
 
     /// Adds rows, and calls `full` with each block that they fill.
-    pub(super) fn push<E: From<ArrowError>>(
+    pub(super) fn push<E>(
         &mut self,
         batch: &RecordBatch,
-        mut full: impl FnMut(RecordBatch) -> Result<(), E>,
+        mut full: impl FnMut(Block) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut rest = batch.clone();
         while rest.num_rows() > 0 {
             if !self.is_plain && self.waiting.last().is_some_and(|last| !go_together(last, &rest)) {
-                full(self.take()?)?;
+                full(self.take())?;
             }
             let next = rest.slice(0, rest.num_rows().min(self.size.rows - self.rows));
             let mut rows = rows_within(&next, self.size.bytes.saturating_sub(self.bytes));
@@ -73,10 +73,10 @@ impl Blocks {
                 let next = next.slice(0, rows);
                 self.bytes += row_bytes(&next);
                 self.rows += rows;
-                self.waiting.push(if self.is_plain { plain(&self.schema, &next)? } else { next });
+                self.waiting.push(next);
             }
             if ends {
-                full(self.take()?)?;
+                full(self.take())?;
             }
             rest = rest.slice(rows, rest.num_rows() - rows);
         }
@@ -84,25 +84,54 @@ impl Blocks {
     }
 
     /// The last block, if there are rows left.
-    pub(super) fn finish<E: From<ArrowError>>(
-        mut self,
-        mut full: impl FnMut(RecordBatch) -> Result<(), E>,
-    ) -> Result<(), E> {
-        if self.waiting.is_empty() { Ok(()) } else { full(self.take()?) }
+    pub(super) fn finish<E>(mut self, mut full: impl FnMut(Block) -> Result<(), E>) -> Result<(), E> {
+        if self.waiting.is_empty() { Ok(()) } else { full(self.take()) }
     }
 
-    fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        let waiting = std::mem::take(&mut self.waiting);
-        let rows = std::mem::take(&mut self.rows);
-        self.bytes = 0;
-        let block = match &waiting[..] {
+    fn take(&mut self) -> Block {
+        Block {
+            schema: Arc::clone(&self.schema),
+            is_plain: self.is_plain,
+            pieces: std::mem::take(&mut self.waiting),
+            rows: std::mem::take(&mut self.rows),
+            bytes: std::mem::take(&mut self.bytes),
+        }
+    }
+}
+
+/// Rows that are encoded together, as they arrived. Any thread can put them into one batch.
+pub(super) struct Block {
+    schema: SchemaRef,
+    is_plain: bool,
+    pieces: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Block {
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The bytes of the rows, as koel_arrow counts them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rows in one batch.
+    pub(super) fn batch(self) -> Result<RecordBatch, ArrowError> {
+        let Block { schema, is_plain, mut pieces, rows, .. } = self;
+        if is_plain {
+            pieces = pieces.iter().map(|piece| plain(&schema, piece)).collect::<Result<_, _>>()?;
+        }
+        let block = match &pieces[..] {
             [one] => one.clone(),
-            several => concat_batches(&self.schema, several)?,
+            several => concat_batches(&schema, several)?,
         };
-        drop(waiting);
+        drop(pieces);
         let columns = block.columns().iter().map(|column| regular(column, None)).collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+        RecordBatch::try_new_with_options(schema, columns, &options)
     }
 }
 

@@ -1,143 +1,42 @@
-//! CSV and TSV: blocks (blocks.rs) are formatted by all threads and written in their order.
-//!
-//! A null is an empty field. Gzip is packed block by block, each a member of its own, as `bgzip` does; zstd in one
-//! frame, because some programs do not read several.
-
-use std::io::{self, BufWriter, Write};
+//! CSV and TSV. A null is an empty field.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use rayon::prelude::*;
 
-use super::blocks::{Blocks, Size};
-use super::cells::{self, Column};
-use super::{Packing, Unwritten};
+use super::packed::{Output, Packing};
+use super::{Unwritten, cells, lines};
 use crate::text;
 
-/// Rows that a thread formats at a time.
-const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
-/// Bytes that they and their text take, if most fields are numbers of many digits.
-const TAKEN: u64 = 8 << 20;
-
-type Output = Box<dyn Write>;
-
-pub(super) struct Writer {
-    blocks: Blocks,
-    lines: Lines,
-}
-
-struct Lines {
-    output: Packed,
+/// A writer of the names of the columns, and then of rows.
+pub(super) fn writer(
+    output: Output,
+    schema: &SchemaRef,
     delimiter: u8,
-    /// Blocks to be formatted, and how many are at once.
-    waiting: Vec<RecordBatch>,
-    at_once: usize,
-    /// The text of those before, to be used again.
-    buffers: Vec<Vec<u8>>,
+    packing: Packing,
+    memory: u64,
+) -> Result<lines::Writer, Unwritten> {
+    if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
+        return Err(Unwritten::Because(format!(
+            "column {} is of type {}, which cannot be written as CSV: write .parquet or .arrow, or remove the column",
+            text::name(field.name()),
+            field.data_type()
+        )));
+    }
+    let mut names = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        names.extend((i > 0).then_some(delimiter));
+        cells::text(field.name(), delimiter, &mut names);
+    }
+    names.push(b'\n');
+    lines::Writer::new(output, schema, packing, memory, names, move |rows, out| format(rows, delimiter, out))
 }
 
-enum Packed {
-    Plain(BufWriter<Output>),
-    Gzip(BufWriter<Output>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<Output>>),
-}
-
-impl Writer {
-    /// Writes the names of the columns. `memory` bytes may be used; the text is the same whatever they are.
-    pub(super) fn new(
-        output: Output,
-        schema: &SchemaRef,
-        delimiter: u8,
-        packing: Packing,
-        memory: u64,
-    ) -> Result<Writer, Unwritten> {
-        if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
-            return Err(Unwritten::Because(format!(
-                "the column {} is of type {}, which text has no form for: write .parquet or .arrow, or leave the column out",
-                text::name(field.name()),
-                field.data_type()
-            )));
-        }
-        let output = BufWriter::new(output);
-        let output = match packing {
-            Packing::Not => Packed::Plain(output),
-            Packing::Gzip => Packed::Gzip(output),
-            Packing::Zstd => Packed::Zstd(zstd::stream::write::Encoder::new(output, 1)?),
-        };
-        let fitting = usize::try_from(memory / 4 / TAKEN).unwrap_or(usize::MAX);
-        let at_once = fitting.clamp(1, 2 * rayon::current_num_threads());
-        let mut lines = Lines { output, delimiter, waiting: Vec::new(), at_once, buffers: Vec::new() };
-        let mut names = Vec::new();
-        for (i, field) in schema.fields().iter().enumerate() {
-            names.extend((i > 0).then_some(delimiter));
-            cells::text(field.name(), delimiter, &mut names);
-        }
-        names.push(b'\n');
-        if packing == Packing::Gzip {
-            names = gzip(&names)?;
-        }
-        lines.put(&names)?;
-        Ok(Writer { blocks: Blocks::plain(schema, BLOCK), lines })
-    }
-
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        self.blocks.push(batch, |block| self.lines.push(block))
-    }
-
-    pub(super) fn finish(mut self) -> Result<(), Unwritten> {
-        self.blocks.finish(|block| self.lines.push(block))?;
-        self.lines.format()?;
-        let mut output = match self.lines.output {
-            Packed::Plain(output) | Packed::Gzip(output) => output,
-            Packed::Zstd(output) => output.finish()?,
-        };
-        Ok(output.flush()?)
-    }
-}
-
-impl Lines {
-    fn push(&mut self, block: RecordBatch) -> Result<(), Unwritten> {
-        self.waiting.push(block);
-        if self.waiting.len() < self.at_once { Ok(()) } else { self.format() }
-    }
-
-    /// Formats and writes the blocks that wait.
-    fn format(&mut self) -> Result<(), Unwritten> {
-        let (delimiter, is_gzip) = (self.delimiter, matches!(self.output, Packed::Gzip(_)));
-        let mut buffers = std::mem::take(&mut self.buffers);
-        buffers.resize_with(self.waiting.len(), Vec::new);
-        let blocks = std::mem::take(&mut self.waiting);
-        blocks.par_iter().zip(&mut buffers).try_for_each(|(block, buffer)| {
-            let columns = block.columns().iter().map(|array| cells::column(array, delimiter));
-            // Others were refused with the schema.
-            let columns = columns.collect::<Option<Vec<_>>>();
-            let columns =
-                columns.ok_or_else(|| Unwritten::Because("a batch is of another schema than the output".into()))?;
-            buffer.clear();
-            format(&columns, 0..block.num_rows(), delimiter, buffer);
-            if is_gzip {
-                *buffer = gzip(buffer)?;
-            }
-            Ok::<_, Unwritten>(())
-        })?;
-        for buffer in &buffers {
-            self.put(buffer)?;
-        }
-        self.buffers = buffers;
-        Ok(())
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.output {
-            Packed::Plain(output) | Packed::Gzip(output) => output.write_all(bytes),
-            Packed::Zstd(output) => output.write_all(bytes),
-        }
-    }
-}
-
-/// Some rows as text.
-fn format(columns: &[Column<'_>], rows: std::ops::Range<usize>, delimiter: u8, out: &mut Vec<u8>) {
-    for row in rows {
+fn format(rows: &RecordBatch, delimiter: u8, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+    let columns = rows.columns().iter().map(|array| cells::column(array, delimiter));
+    // Others were refused with the schema.
+    let columns = columns.collect::<Option<Vec<_>>>();
+    let columns = columns.ok_or_else(|| Unwritten::Because("a batch is of another schema than the output".into()))?;
+    for row in 0..rows.num_rows() {
         for (i, column) in columns.iter().enumerate() {
             if i > 0 {
                 out.push(delimiter);
@@ -148,12 +47,5 @@ fn format(columns: &[Column<'_>], rows: std::ops::Range<usize>, delimiter: u8, o
         }
         out.push(b'\n');
     }
-}
-
-/// A member of a gzip file.
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let packed = Vec::with_capacity(bytes.len() / 2);
-    let mut encoder = flate2::write::GzEncoder::new(packed, flate2::Compression::default());
-    encoder.write_all(bytes)?;
-    encoder.finish()
+    Ok(())
 }

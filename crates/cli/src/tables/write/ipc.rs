@@ -35,11 +35,11 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        self.blocks.push(batch, |block| Ok(self.form.write(&block)?))
+        self.blocks.push(batch, |block| Ok(self.form.write(&block.batch()?)?))
     }
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
-        self.blocks.finish(|block| Ok::<_, Unwritten>(self.form.write(&block)?))?;
+        self.blocks.finish(|block| Ok::<_, Unwritten>(self.form.write(&block.batch()?)?))?;
         // It writes the end before it hands back the file.
         let mut file = match self.form {
             Form::File(writer) => writer.into_inner()?,

@@ -5,8 +5,11 @@
 //! .arrow, .feather, .ipc        ipc.rs       a file;  .arrows a stream
 //! .npy                          npy.rs       an array, or records
 //! .ndjson, .jsonl               ndjson.rs    an object a line
-//! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in blocks at once; packed with a further .gz or .zst
+//! .csv, .txt, .tsv, .tab        csv.rs       text
 //!
+//! pipeline.rs  tasks on all threads, whose results are written in order
+//! lines.rs     text and NDJSON: blocks are formatted by all threads
+//! packed.rs    both packed, with a further .gz or .zst
 //! blocks.rs    what is encoded at a time: it depends on the rows alone
 //! regular.rs   arrays in one form: they depend on their rows alone
 //! ```
@@ -18,10 +21,13 @@ mod blocks;
 pub(super) mod cells;
 mod csv;
 mod ipc;
+mod lines;
 mod ndjson;
 mod npy;
+mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod pipeline;
 mod regular;
 #[cfg(test)]
 mod tests;
@@ -44,6 +50,7 @@ use crate::failure::{Failure, Result};
 use crate::memory::end_when_short;
 use crate::{out, progress, text};
 pub(crate) use npy::FLAG;
+use packed::Packing;
 
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +59,8 @@ pub(crate) enum Form {
     IpcFile,
     IpcStream,
     Npy,
-    Ndjson,
+    Ndjson { packing: Packing },
     Text { delimiter: u8, packing: Packing },
-}
-
-/// What text is packed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Not,
-    Gzip,
-    Zstd,
 }
 
 /// The format of a name's extension, if it can be written here.
@@ -81,7 +80,7 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         ("arrow" | "feather" | "ipc", Packing::Not) => Some(Form::IpcFile),
         ("arrows", Packing::Not) => Some(Form::IpcStream),
         ("npy", Packing::Not) => Some(Form::Npy),
-        ("ndjson" | "jsonl", Packing::Not) => Some(Form::Ndjson),
+        ("ndjson" | "jsonl", _) => Some(Form::Ndjson { packing }),
         _ => None,
     }
 }
@@ -97,8 +96,8 @@ pub(crate) fn output_file(name: &str) -> std::result::Result<PathBuf, String> {
     match form_of(&path) {
         Some(_) if !name.is_empty() => Ok(path),
         _ => Err(
-            "tables are written as .parquet, .arrow, .arrows, .npy, .ndjson, .csv or .tsv, the last two also with .gz or .zst: \
-                  choose one of these extensions"
+            "tables are written as .parquet, .arrow, .arrows, .npy, .ndjson, .csv or .tsv, the last three also with .gz or \
+             .zst: choose one of these extensions"
                 .into(),
         ),
     }
@@ -122,8 +121,7 @@ enum Writer {
     Parquet(Box<parquet::Writer>),
     Ipc(Box<ipc::Writer>),
     Npy(npy::Writer),
-    Ndjson(ndjson::Writer),
-    Csv(csv::Writer),
+    Lines(lines::Writer),
 }
 
 /// Why something was not written.
@@ -150,10 +148,9 @@ impl Sink {
         // Encoders do not check allocations.
         end_when_short();
         let Some(path) = path else {
-            let stdout = Box::new(io::stdout().lock());
-            let writer =
-                csv::Writer::new(stdout, schema, b',', Packing::Not, memory).map_err(|why| failed(None, why))?;
-            return Ok(Sink { writer: Writer::Csv(writer), target: None, rows: 0 });
+            let stdout = Box::new(io::stdout());
+            let writer = csv::writer(stdout, schema, b',', Packing::Not, memory).map_err(|why| failed(None, why))?;
+            return Ok(Sink { writer: Writer::Lines(writer), target: None, rows: 0 });
         };
         // Others were refused as options.
         let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
@@ -170,8 +167,7 @@ impl Sink {
             Writer::Parquet(writer) => writer.write(batch),
             Writer::Ipc(writer) => writer.write(batch),
             Writer::Npy(writer) => writer.write(batch),
-            Writer::Ndjson(writer) => writer.write(batch),
-            Writer::Csv(writer) => writer.write(batch),
+            Writer::Lines(writer) => writer.write(batch),
         });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
         progress::advance(batch.num_rows() as u64);
@@ -191,8 +187,7 @@ impl Sink {
             Writer::Parquet(writer) => writer.finish(),
             Writer::Ipc(writer) => writer.finish(),
             Writer::Npy(writer) => writer.finish(),
-            Writer::Ndjson(writer) => writer.finish(),
-            Writer::Csv(writer) => writer.finish(),
+            Writer::Lines(writer) => writer.finish(),
         });
         written.map_err(|why| failed(self.target.as_ref(), why))?;
         Ok(Flushed { target: self.target, rows: self.rows })
@@ -228,9 +223,9 @@ impl Writer {
             Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(file, schema)?)),
             Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(file, schema)?)),
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
-            Form::Ndjson => Writer::Ndjson(ndjson::Writer::new(file, schema)),
+            Form::Ndjson { packing } => Writer::Lines(ndjson::writer(Box::new(file), schema, packing, memory)?),
             Form::Text { delimiter, packing } => {
-                Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing, memory)?)
+                Writer::Lines(csv::writer(Box::new(file), schema, delimiter, packing, memory)?)
             }
         })
     }
@@ -251,7 +246,7 @@ pub(crate) fn csv_of_table(table: &Table) -> Result<Vec<u8>> {
     }
     let text = Shared::default();
     let write = || {
-        let mut writer = csv::Writer::new(Box::new(text.clone()), &table.schema, b',', Packing::Not, u64::MAX)?;
+        let mut writer = csv::writer(Box::new(text.clone()), &table.schema, b',', Packing::Not, u64::MAX)?;
         table.batches.iter().try_for_each(|batch| writer.write(batch))?;
         writer.finish()
     };

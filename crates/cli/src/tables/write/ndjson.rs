@@ -1,7 +1,5 @@
 //! NDJSON: an object a line. Nulls have no field, and numbers that are not finite are nulls.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
@@ -9,40 +7,25 @@ use arrow_json::writer::{LineDelimited, NullableEncoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
 use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 
-use super::Unwritten;
-use super::blocks::{Blocks, Size};
 use super::cells::{self, Cells, Column};
+use super::packed::{Output, Packing};
+use super::{Unwritten, lines};
 
-/// Rows that are formatted at a time.
-const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
-
-pub(super) struct Writer {
-    blocks: Blocks,
-    output: BufWriter<File>,
+/// A writer of rows.
+pub(super) fn writer(
+    output: Output,
+    schema: &SchemaRef,
+    packing: Packing,
+    memory: u64,
+) -> Result<lines::Writer, Unwritten> {
+    lines::Writer::new(output, schema, packing, memory, Vec::new(), format)
 }
 
-impl Writer {
-    pub(super) fn new(file: File, schema: &SchemaRef) -> Writer {
-        Writer { blocks: Blocks::plain(schema, BLOCK), output: BufWriter::new(file) }
-    }
-
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        self.blocks.push(batch, |block| put(&mut self.output, &block))
-    }
-
-    pub(super) fn finish(mut self) -> Result<(), Unwritten> {
-        self.blocks.finish(|block| put(&mut self.output, &block))?;
-        Ok(self.output.flush()?)
-    }
-}
-
-fn put(output: &mut BufWriter<File>, block: &RecordBatch) -> Result<(), Unwritten> {
-    // In memory first, as the writer reports errors of files as those of JSON.
+fn format(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let builder = WriterBuilder::new().with_encoder_factory(Arc::new(AsText));
-    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
-    writer.write(block)?;
-    writer.finish()?;
-    Ok(output.write_all(&writer.into_inner())?)
+    let mut writer = builder.build::<_, LineDelimited>(out);
+    writer.write(rows)?;
+    Ok(writer.finish()?)
 }
 
 /// Moments, periods and decimals as in CSV: Arrow has neither zones by name nor years above 9999, and writes a decimal of

@@ -88,11 +88,11 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
-        self.blocks.push(batch, |block| self.rows.write(&block))
+        self.blocks.push(batch, |block| self.rows.write(&block.batch()?))
     }
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
-        self.blocks.finish(|block| self.rows.write(&block))?;
+        self.blocks.finish(|block| self.rows.write(&block.batch()?))?;
         Ok(self.rows.array.finish()?)
     }
 }

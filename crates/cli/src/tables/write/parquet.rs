@@ -1,25 +1,24 @@
-//! Parquet: columns of a row group are encoded at once, of as many groups as keep all threads busy, and written in
-//! their order.
+//! Parquet: the columns of a row group are encoded by all threads, several groups at a time, and written in order by
+//! one thread (pipeline.rs).
 //!
 //! ```text
 //! row group   blocks (blocks.rs) until it has 2^20 rows or 16 MiB, so that one is in memory under any limit
-//! block       what the encoder gets at a time: it decides on pages and dictionaries as each has come
+//! block       the rows that an encoder gets at a time, after each of which it decides on pages and dictionaries
 //! ```
 //!
 //! Packed by zstd at its level 1.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use koel_arrow::external::row_bytes;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::{ParquetError, Result as Encoded};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
@@ -27,7 +26,8 @@ use rayon::prelude::*;
 
 use super::super::ROWS;
 use super::super::read::guarded::guarded;
-use super::blocks::{Blocks, Size};
+use super::blocks::{Block, Blocks, Size};
+use super::pipeline::Pipeline;
 use super::{Unwritten, unknown};
 
 /// Rows that are encoded at a time.
@@ -42,22 +42,34 @@ pub(super) struct Writer {
     groups: Groups,
 }
 
+type Output = SerializedFileWriter<BufWriter<File>>;
+/// The columns of a row group; of nested columns, the chunk of each leaf.
+type Encoded = Vec<Vec<ArrowColumnChunk>>;
+
 struct Groups {
-    writer: SerializedFileWriter<BufWriter<File>>,
-    /// One a column: an encoder takes some 100 KB, so those of a column are made when it is encoded.
-    factories: Vec<ArrowRowGroupWriterFactory>,
-    schema: SchemaRef,
-    /// Row groups that are whole, and the one that is being filled.
-    groups: Vec<Vec<RecordBatch>>,
-    /// Rows and bytes of the last of them.
+    columns: Arc<Columns>,
+    pipeline: Pipeline<Encoded, Output>,
+    /// Whether a row group may be filled while another is encoded.
+    overlap: bool,
+    /// The row group that is being filled, with its rows and bytes.
+    blocks: Vec<Arc<Prepared>>,
     rows: usize,
     bytes: usize,
-    /// Groups that are encoded at once.
-    at_once: usize,
-    /// Columns of these that are encoded at once.
-    encoders: usize,
-    written: usize,
+    /// The number of row groups before it.
+    before: usize,
 }
+
+/// How columns are encoded.
+struct Columns {
+    schema: SchemaRef,
+    /// One for each column: an encoder takes some 100 KB, so those of a column are made when it is encoded.
+    factories: Vec<ArrowRowGroupWriterFactory>,
+    /// Columns of a row group that are encoded at a time.
+    encoders: usize,
+}
+
+/// A block of which a thread makes one batch soon: until then, its pieces keep larger batches in memory.
+struct Prepared(Mutex<(Option<Block>, Result<RecordBatch, String>)>);
 
 impl Writer {
     /// For batches of this schema. `memory` bytes may be used; the file is the same whatever they are.
@@ -79,23 +91,24 @@ impl Writer {
         let factory = |field: &FieldRef| {
             let schema = SchemaRef::new(Schema::new(vec![field.clone()]));
             let alone = SerializedFileWriter::new(std::io::sink(), root_of(&schema)?, properties.clone())?;
-            Encoded::Ok(ArrowRowGroupWriterFactory::new(&alone, schema))
+            Ok::<_, ParquetError>(ArrowRowGroupWriterFactory::new(&alone, schema))
         };
-        let factories = schema.fields().iter().map(factory).collect::<Encoded<Vec<_>>>()?;
+        let factories = schema.fields().iter().map(factory).collect::<Result<Vec<_>, _>>()?;
         let writer = SerializedFileWriter::new(BufWriter::new(file), root_of(schema)?, properties.clone())?;
-        let busy = rayon::current_num_threads().div_ceil(schema.fields().len().max(1));
+        let threads = rayon::current_num_threads();
         // A group takes its bytes once more when it is encoded.
         let fitting = usize::try_from(memory / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
+        // Columns differ in cost: two groups more keep all threads busy while the last columns of one are encoded.
+        let at_once = (threads.div_ceil(schema.fields().len().max(1)) + 2).min(fitting.saturating_sub(1)).max(1);
+        let encoders = (encoders(memory, threads) / at_once).max(1);
         let groups = Groups {
-            writer,
-            factories,
-            schema: schema.clone(),
-            groups: Vec::new(),
+            columns: Arc::new(Columns { schema: schema.clone(), factories, encoders }),
+            pipeline: Pipeline::new(at_once, writer, append)?,
+            overlap: fitting >= 2,
+            blocks: Vec::new(),
             rows: 0,
             bytes: 0,
-            at_once: busy.min(fitting).max(1),
-            encoders: encoders(memory, rayon::current_num_threads()),
-            written: 0,
+            before: 0,
         };
         Ok(Writer { blocks: Blocks::plain(schema, BLOCK), groups })
     }
@@ -106,13 +119,13 @@ impl Writer {
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
         self.blocks.finish(|block| self.groups.push(block))?;
-        self.groups.flush()?;
-        let mut file = self.groups.writer.into_inner()?;
+        self.groups.end_group()?;
+        let mut file = self.groups.pipeline.finish()?.into_inner()?;
         Ok(file.flush()?)
     }
 }
 
-fn root_of(schema: &Schema) -> Encoded<TypePtr> {
+fn root_of(schema: &Schema) -> Result<TypePtr, ParquetError> {
     Ok(ArrowSchemaConverter::new().convert(schema)?.root_schema_ptr())
 }
 
@@ -122,59 +135,81 @@ fn encoders(memory: u64, threads: usize) -> usize {
 }
 
 impl Groups {
-    fn push(&mut self, block: RecordBatch) -> Result<(), Unwritten> {
-        let (rows, bytes) = (block.num_rows(), row_bytes(&block));
-        if self.groups.is_empty() || self.rows + rows > ROWS || self.bytes + bytes > GROUP {
-            if self.groups.len() >= self.at_once {
-                self.flush()?;
-            }
-            self.groups.push(Vec::new());
-            (self.rows, self.bytes) = (0, 0);
+    fn push(&mut self, block: Block) -> Result<(), Unwritten> {
+        let (rows, bytes) = (block.rows(), block.bytes());
+        if self.rows + rows > ROWS || self.bytes + bytes > GROUP {
+            self.end_group()?;
         }
         (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
-        if let Some(group) = self.groups.last_mut() {
-            group.push(block);
-        }
+        let block = Arc::new(Prepared::new(block));
+        self.blocks.push(Arc::clone(&block));
+        rayon::spawn(move || drop(block.batch()));
         Ok(())
     }
 
-    /// Encodes and writes the groups that there are: as many columns at once as keep all threads busy.
-    fn flush(&mut self) -> Result<(), Unwritten> {
-        let groups = std::mem::take(&mut self.groups);
-        let (schema, factories, first) = (&self.schema, &self.factories, self.written);
-        let encode = |(number, place): (usize, usize)| {
-            let mut writers = factories[place].create_column_writers(first + number)?;
-            for block in &groups[number] {
-                let leaves = compute_leaves(schema.field(place), block.column(place))?;
+    /// Has the row group that was filled encoded and written, if it has rows.
+    fn end_group(&mut self) -> Result<(), Unwritten> {
+        let blocks = std::mem::take(&mut self.blocks);
+        (self.rows, self.bytes) = (0, 0);
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let (columns, number) = (Arc::clone(&self.columns), self.before);
+        self.before += 1;
+        self.pipeline.push(move || columns.encoded(number, blocks))?;
+        if self.overlap { Ok(()) } else { self.pipeline.wait(0) }
+    }
+}
+
+impl Columns {
+    /// The columns of a row group. Of several errors, that of the first column.
+    fn encoded(&self, number: usize, blocks: Vec<Arc<Prepared>>) -> Result<Encoded, Unwritten> {
+        let blocks = blocks.into_par_iter().map(|block| block.batch()).collect::<Result<Vec<_>, _>>()?;
+        let encode = |place: usize| {
+            let mut writers = self.factories[place].create_column_writers(number)?;
+            for block in &blocks {
+                let leaves = compute_leaves(self.schema.field(place), block.column(place))?;
                 for (writer, leaf) in writers.iter_mut().zip(&leaves) {
                     writer.write(leaf)?;
                 }
             }
-            writers.into_iter().map(ArrowColumnWriter::close).collect::<Encoded<Vec<ArrowColumnChunk>>>()
+            writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<Vec<_>, ParquetError>>()
         };
-        self.written += groups.len();
-        let columns = schema.fields().len();
-        let tasks: Vec<(usize, usize)> =
-            (0..groups.len()).flat_map(|number| (0..columns).map(move |place| (number, place))).collect();
-        let mut encoded = tasks.chunks(self.encoders).flat_map(|tasks| {
-            // A panic is caught on the thread where it occurs, so that it is not printed.
-            let guarded = |&task: &(usize, usize)| {
-                guarded(|| encode(task).map_err(text)).map_err(|reason| refused(schema.field(task.1), &reason))
-            };
-            let chunks = tasks.par_iter().map(guarded).collect::<Vec<_>>();
-            chunks.into_iter()
+        // A panic is caught on the thread where it occurs, so that it is not printed.
+        let guarded = |&place: &usize| {
+            guarded(|| encode(place).map_err(text)).map_err(|reason| refused(self.schema.field(place), &reason))
+        };
+        let places: Vec<usize> = (0..self.factories.len()).collect();
+        let encoded = places.chunks(self.encoders).flat_map(|some| {
+            let encoded = some.par_iter().map(guarded).collect::<Vec<_>>();
+            encoded.into_iter()
         });
-        for _ in &groups {
-            let mut group = self.writer.next_row_group()?;
-            for chunks in encoded.by_ref().take(columns) {
-                for chunk in chunks? {
-                    chunk.append_to_row_group(&mut group)?;
-                }
-            }
-            group.close()?;
-        }
-        Ok(())
+        encoded.collect()
     }
+}
+
+impl Prepared {
+    fn new(block: Block) -> Prepared {
+        Prepared(Mutex::new((Some(block), Err("its rows cannot be put together".into()))))
+    }
+
+    /// The rows of the block. The first call puts them together.
+    fn batch(&self) -> Result<RecordBatch, Unwritten> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = state.0.take() {
+            state.1 = guarded(|| block.batch().map_err(|error| error.to_string()));
+        }
+        state.1.clone().map_err(|reason| Unwritten::Because(unknown(&reason)))
+    }
+}
+
+fn append(writer: &mut Output, columns: Encoded) -> Result<(), Unwritten> {
+    let mut group = writer.next_row_group()?;
+    for chunk in columns.into_iter().flatten() {
+        chunk.append_to_row_group(&mut group)?;
+    }
+    group.close()?;
+    Ok(())
 }
 
 impl From<ParquetError> for Unwritten {

@@ -3,8 +3,10 @@
 //! ```text
 //! stream.rs    in steps of few rows, as a row group may be all of a file
 //! int96.rs     the unit of old timestamps        footer.rs    encrypted columns
+//! dictionaries.rs    keys as the dictionaries that the file has
 //! ```
 
+mod dictionaries;
 mod footer;
 mod int96;
 mod stream;
@@ -100,11 +102,11 @@ impl Parquet {
 
     /// These columns, as they are read.
     pub(super) fn schema_of(&self, name: &Name, places: &[usize]) -> Result<SchemaRef> {
-        Ok(self.chosen(name, places)?.schema)
+        Ok(self.chosen(name, places, &[])?.schema)
     }
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        let chosen = self.chosen(name, places)?;
+        let chosen = self.chosen(name, places, &[])?;
         let groups: Vec<usize> = self.metadata.metadata().row_groups().iter().map(rows_of).collect();
         let tasks: Vec<_> =
             (0..groups.len()).flat_map(|group| chosen.parts.iter().map(move |part| (group, part))).collect();
@@ -132,12 +134,17 @@ impl Parquet {
         Ok(Table::of(chosen.schema, batches))
     }
 
-    fn chosen(&self, name: &Name, places: &[usize]) -> Result<Chosen> {
+    /// These columns, of which `keys` may be read as dictionaries.
+    fn chosen(&self, name: &Name, places: &[usize], keys: &[usize]) -> Result<Chosen> {
         let mut ascending = places.to_vec();
         ascending.sort_unstable();
         let metadata =
             self.metadata_for(&ascending).map_err(|(place, reason)| self.column_failed(name, None, place, &reason))?;
+        let metadata = self.with_dictionaries(metadata, keys);
         let schema: Schema = metadata.schema().project(places).map_err(|error| failed(name, &error.to_string()))?;
+        let fields = schema.fields().iter().zip(places);
+        let fields = fields.map(|(field, &place)| dictionaries::returned_field(field, self.schema().field(place)));
+        let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
         let order = places.iter().filter_map(|place| ascending.binary_search(place).ok()).collect();
         let parts = ascending.chunks(ascending.len().div_ceil(READERS).max(1)).map(<[usize]>::to_vec).collect();
         Ok(Chosen { metadata, schema: schema.into(), parts, order })
@@ -221,7 +228,9 @@ impl Chosen {
         rows: usize,
     ) -> Result<RecordBatch> {
         let columns: Vec<&ArrayRef> = parts.flat_map(RecordBatch::columns).collect();
-        let arrays: Option<Vec<ArrayRef>> = self.order.iter().map(|&at| columns.get(at).copied().cloned()).collect();
+        let arrays = self.order.iter().zip(self.schema.fields());
+        let arrays = arrays.map(|(&at, field)| Some(dictionaries::returned_array(columns.get(at)?, field)));
+        let arrays: Option<Vec<ArrayRef>> = arrays.collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = arrays.ok_or_else(|| "a column ends too early".to_owned()).and_then(|arrays| {
             RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| error.to_string())

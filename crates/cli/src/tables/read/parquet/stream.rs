@@ -29,8 +29,14 @@ const FIRST: usize = 128;
 const TEXTS: usize = 1 << 14;
 
 impl Parquet {
-    pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
-        let chosen = Arc::new(self.chosen(name, places)?);
+    /// These columns as a stream. Those of `keys` may be dictionaries.
+    pub(in super::super) fn stream<'a>(
+        &'a self,
+        name: &'a Name,
+        places: &[usize],
+        keys: &[usize],
+    ) -> Result<Stream<'a>> {
+        let chosen = Arc::new(self.chosen(name, places, keys)?);
         let schema = chosen.schema.clone();
         let fitting = Arc::new(AtomicUsize::new(FIRST));
         let mut parts = Vec::new();
@@ -56,30 +62,36 @@ impl Parquet {
     }
 
     /// The most rows of a row group that a step may have, and how many fit a batch, as its metadata have it.
-    fn fitting(&self, group: usize, parts: &[Vec<usize>]) -> (usize, usize) {
+    fn fitting(&self, group: usize, chosen: &Chosen) -> (usize, usize) {
         let metadata = self.metadata.metadata().row_group(group);
-        let has_texts = self.wanted(group, parts).any(|column| column.column_type() == Type::BYTE_ARRAY);
-        let bytes = usize::try_from(self.bytes(group, parts)).unwrap_or(usize::MAX);
+        let is_text = |(place, column): (usize, &ColumnChunkMetaData)| {
+            column.column_type() == Type::BYTE_ARRAY
+                && self.schema().field(place).data_type() == chosen.metadata.schema().field(place).data_type()
+        };
+        let has_texts = self.wanted(group, &chosen.parts).any(is_text);
+        let bytes = usize::try_from(self.bytes(group, &chosen.parts)).unwrap_or(usize::MAX);
         (if has_texts { TEXTS } else { stream::ROWS }, stream::rows_of(bytes / rows_of(metadata).max(1)))
     }
 
     /// The bytes of the wanted columns of a row group, as its metadata have it.
     fn bytes(&self, group: usize, parts: &[Vec<usize>]) -> u64 {
-        self.wanted(group, parts).fold(0, |bytes, column| {
+        self.wanted(group, parts).fold(0, |bytes, (_, column)| {
             // Texts of a dictionary are longer than their codes; newer files state their length.
             let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
             bytes.saturating_add(u64::try_from(long).unwrap_or(0))
         })
     }
 
-    /// The metadata of the wanted columns of a row group.
-    fn wanted(&self, group: usize, parts: &[Vec<usize>]) -> impl Iterator<Item = &ColumnChunkMetaData> {
+    /// The metadata of the wanted columns of a row group, each with the place of its column.
+    fn wanted(&self, group: usize, parts: &[Vec<usize>]) -> impl Iterator<Item = (usize, &ColumnChunkMetaData)> {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
         let mut is_wanted = vec![false; self.schema().fields().len()];
         parts.iter().flatten().for_each(|&place| is_wanted[place] = true);
         let columns = metadata.row_group(group).columns().iter().enumerate();
-        columns.filter(move |(leaf, _)| is_wanted[leaves.get_column_root_idx(*leaf)]).map(|(_, column)| column)
+        columns
+            .map(|(leaf, column)| (leaves.get_column_root_idx(leaf), column))
+            .filter(move |&(place, _)| is_wanted[place])
     }
 }
 
@@ -135,7 +147,7 @@ impl Steps<'_> {
     fn step(&mut self, mut count: usize) -> Result<RecordBatch> {
         if self.readers.len() < self.chosen.parts.len() {
             if self.next == 0 {
-                let metadata = || Ok(self.parquet.fitting(self.group, &self.chosen.parts));
+                let metadata = || Ok(self.parquet.fitting(self.group, &self.chosen));
                 let (most, fitting) = guarded(metadata).map_err(|reason| failed(self.name, &reason))?;
                 self.most = most;
                 self.size = self.size.min(most).min(fitting);
