@@ -41,10 +41,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     Info { args, info: &info }.run()
 }
 
-/// Whether a file begins as those do that koel writes.
+/// Whether the file starts with the magic number of koel's files. A pipe, already read, does not.
 fn is_of_koel(path: &Path) -> bool {
     let mut head = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"koel"
+    path.is_file() && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"koel"
 }
 
 struct Info<'a> {

@@ -82,7 +82,7 @@ pub(crate) struct Args {
     ///
     /// Processes share what is loaded. The index is read and checked, as without this option; the rows are not checked
     /// for damage. Nothing may write to the file or truncate it meanwhile; replacing it with a new file is allowed.
-    #[arg(long, requires = "with")]
+    #[arg(long, requires = "with", conflicts_with = "right")]
     mapped: bool,
     /// inner, left, right, full, semi, anti
     ///

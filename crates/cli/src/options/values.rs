@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(memory("300M"), Ok(300_000_000));
         assert_eq!(memory("4GB"), Ok(4_000_000_000));
         assert_eq!(memory("1.5GiB"), Ok(3 << 29));
-        assert!(memory("10M").is_err_and(|error| error.contains("64 Mi")));
+        assert!(memory("10M").is_err_and(|error| error.contains("64Mi")));
         assert!(memory("much").is_err() && memory("B").is_err());
     }
 

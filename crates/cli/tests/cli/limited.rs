@@ -244,7 +244,7 @@ fn what_a_limit_cannot_do_is_refused() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n1,2\n,3\n");
     folder.file("b.csv", "k,w\n,5\n");
-    folder.refused("join a.csv b.csv --on k --memory 1M", "64 Mi");
+    folder.refused("join a.csv b.csv --on k --memory 1M", "64Mi");
     folder.refused("join a.csv b.csv --memory 1G --load 0.5", "--load is no longer needed");
     // Columns without values have the type of the other side, and sums of none are none.
     for arguments in [

@@ -44,7 +44,7 @@ pub(super) struct Writer {
 
 type Output = SerializedFileWriter<BufWriter<File>>;
 /// The columns of a row group; of nested columns, the chunk of each leaf.
-type Encoded = Vec<Vec<ArrowColumnChunk>>;
+type Encoded = Box<dyn Iterator<Item = Result<Vec<ArrowColumnChunk>, Unwritten>> + Send>;
 
 struct Groups {
     columns: Arc<Columns>,
@@ -156,35 +156,51 @@ impl Groups {
         }
         let (columns, number) = (Arc::clone(&self.columns), self.before);
         self.before += 1;
-        self.pipeline.push(move || columns.encoded(number, blocks))?;
-        if self.overlap { Ok(()) } else { self.pipeline.wait(0) }
+        if self.overlap {
+            let all = move || Ok(Box::new(columns.encoded(number, blocks)?.collect::<Vec<_>>().into_iter()) as Encoded);
+            return self.pipeline.push(all);
+        }
+        // A few columns are encoded while the group is written, so that it is not encoded in memory as a whole.
+        self.pipeline.push(move || Ok(Box::new(columns.encoded(number, blocks)?)))?;
+        self.pipeline.wait(0)
     }
 }
 
 impl Columns {
-    /// The columns of a row group. Of several errors, that of the first column.
-    fn encoded(&self, number: usize, blocks: Vec<Arc<Prepared>>) -> Result<Encoded, Unwritten> {
+    /// The columns of a row group, encoded when the iterator is advanced, `encoders` at a time.
+    fn encoded(
+        self: Arc<Self>,
+        number: usize,
+        blocks: Vec<Arc<Prepared>>,
+    ) -> Result<impl Iterator<Item = Result<Vec<ArrowColumnChunk>, Unwritten>>, Unwritten> {
         let blocks = blocks.into_par_iter().map(|block| block.batch()).collect::<Result<Vec<_>, _>>()?;
-        let encode = |place: usize| {
-            let mut writers = self.factories[place].create_column_writers(number)?;
-            for block in &blocks {
-                let leaves = compute_leaves(self.schema.field(place), block.column(place))?;
-                for (writer, leaf) in writers.iter_mut().zip(&leaves) {
-                    writer.write(leaf)?;
-                }
+        let starts = (0..self.factories.len()).step_by(self.encoders);
+        Ok(starts.flat_map(move |start| {
+            let places = start..self.factories.len().min(start + self.encoders);
+            // A panic is caught on the thread where it occurs, so that it is not printed.
+            let encode = |place: usize| {
+                let encoded = guarded(|| self.column(number, place, &blocks).map_err(text));
+                encoded.map_err(|reason| refused(self.schema.field(place), &reason))
+            };
+            places.into_par_iter().map(encode).collect::<Vec<_>>()
+        }))
+    }
+
+    /// The column at `place` in a row group.
+    fn column(
+        &self,
+        number: usize,
+        place: usize,
+        blocks: &[RecordBatch],
+    ) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+        let mut writers = self.factories[place].create_column_writers(number)?;
+        for block in blocks {
+            let leaves = compute_leaves(self.schema.field(place), block.column(place))?;
+            for (writer, leaf) in writers.iter_mut().zip(&leaves) {
+                writer.write(leaf)?;
             }
-            writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<Vec<_>, ParquetError>>()
-        };
-        // A panic is caught on the thread where it occurs, so that it is not printed.
-        let guarded = |&place: &usize| {
-            guarded(|| encode(place).map_err(text)).map_err(|reason| refused(self.schema.field(place), &reason))
-        };
-        let places: Vec<usize> = (0..self.factories.len()).collect();
-        let encoded = places.chunks(self.encoders).flat_map(|some| {
-            let encoded = some.par_iter().map(guarded).collect::<Vec<_>>();
-            encoded.into_iter()
-        });
-        encoded.collect()
+        }
+        writers.into_iter().map(ArrowColumnWriter::close).collect()
     }
 }
 
@@ -205,8 +221,10 @@ impl Prepared {
 
 fn append(writer: &mut Output, columns: Encoded) -> Result<(), Unwritten> {
     let mut group = writer.next_row_group()?;
-    for chunk in columns.into_iter().flatten() {
-        chunk.append_to_row_group(&mut group)?;
+    for column in columns {
+        for chunk in column? {
+            chunk.append_to_row_group(&mut group)?;
+        }
     }
     group.close()?;
     Ok(())
