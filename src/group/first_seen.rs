@@ -17,7 +17,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use super::numbering::{FirstSeen, Numbered};
+use super::numbering::{FirstSeen, Numbered, sorted};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, KeySlots, Relational, Runs, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
@@ -86,14 +86,31 @@ pub(super) fn grouped<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>
 /// The distinct keys in ascending order, and the groups of rows; `None` if a sort of all rows is faster than slots and
 /// a sort of the distinct keys.
 pub(super) fn ascending<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Grouping<B, K>>> {
+    match slots_for_ascending(backend, keys)? {
+        Some(slots) => Grouping::by_slots(backend, keys, slots)?.ascending(backend).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// As [`ascending`], the distinct keys alone.
+pub(super) fn distinct_ascending<B: Runs<K::Rows>, K: Key>(
+    backend: &B,
+    keys: &B::Buffer<K>,
+) -> Result<Option<B::Buffer<K>>> {
+    let Some(slots) = slots_for_ascending(backend, keys)? else { return Ok(None) };
+    let distinct = backend.select(&backend.mark(&slots.first_rows, keys.len())?, true, keys)?;
+    sorted(backend, &distinct).map(Some)
+}
+
+fn slots_for_ascending<B: Runs<K::Rows>, K: Key>(
+    backend: &B,
+    keys: &B::Buffer<K>,
+) -> Result<Option<KeySlots<B::Buffer<u32>>>> {
     if backend.host().is_some() {
         return Ok(None);
     }
     match Strategy::of(backend, keys)? {
-        Strategy::Slots(bits) if (1 << bits) <= keys.len() / ASCENDING_ROWS_PER_SLOT => {
-            let Some(slots) = backend.key_slots(keys, bits)? else { return Ok(None) };
-            Grouping::by_slots(backend, keys, slots)?.ascending(backend).map(Some)
-        }
+        Strategy::Slots(bits) if (1 << bits) <= keys.len() / ASCENDING_ROWS_PER_SLOT => backend.key_slots(keys, bits),
         _ => Ok(None),
     }
 }

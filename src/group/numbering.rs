@@ -3,7 +3,8 @@
 //! ```text
 //! FirstSeen    by slots of keys, a table or a sort (`first_seen.rs`)
 //! Ascending    (sorted, rows) = sort_pairs(keys, 0, 1, ..);   begins = heads(sorted)
-//!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row
+//!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row;
+//!              on a device by slots of keys, if there are many rows per key: then only the distinct keys are sorted
 //! ```
 //!
 //! On the CPU, FirstSeen does not build a canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same
@@ -12,7 +13,7 @@
 //! Neither depends on where a table stores keys, so ids are the same on every device and with every seed.
 
 use super::first_seen::{self, Ids};
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Relational, Runs};
 use crate::error::Result;
 use crate::group::IdOrder;
 use crate::scheme::Key;
@@ -36,9 +37,9 @@ pub(crate) fn distinct_keys<B: Runs<K::Rows>, K: Key>(
             backend.of_host(cpu.first_seen(backend.host_words(keys)?)?)
         }
         IdOrder::FirstSeen => first_seen::distinct(backend, keys),
+        IdOrder::Ascending if let Some(distinct) = first_seen::distinct_ascending(backend, keys)? => Ok(distinct),
         IdOrder::Ascending => {
-            // The values are not needed, and any column of this length can replace them.
-            let (sorted, _) = backend.sort_pairs(keys, keys)?;
+            let sorted = sorted(backend, keys)?;
             let begins = backend.heads(&sorted)?;
             backend.select(&begins, true, &sorted)
         }
@@ -59,6 +60,7 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
             Ok(Numbered { unique: backend.of_host(unique)?, ids: backend.of_host(ids)? })
         }
         IdOrder::FirstSeen => first_seen::numbered(backend, keys),
+        IdOrder::Ascending if let Some(grouping) = first_seen::ascending(backend, keys)? => grouping.numbered(backend),
         IdOrder::Ascending => {
             let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(keys.len())?)?;
             let Numbered { unique, ids } = of_sorted(backend, &sorted)?;
@@ -66,6 +68,15 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
             Ok(Numbered { unique, ids: backend.scatter(&ids, &rows, keys.len())? })
         }
     }
+}
+
+/// The keys in ascending order, without values.
+pub(super) fn sorted<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<B::Buffer<K>> {
+    // A device moves fewer bytes if the values, which are not needed, are short.
+    if backend.host().is_some() {
+        return Ok(backend.sort_pairs(keys, keys)?.0);
+    }
+    Ok(backend.sort_pairs(keys, &backend.unwritten::<u32>(keys.len())?)?.0)
 }
 
 /// As [`numbered`], for a column in which equal keys are adjacent; keeps their order.

@@ -55,7 +55,7 @@ mod tests;
 
 use super::groups::{aggregated_by, check_values, wanted};
 use super::number::Number;
-use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};
+use super::numbering::{Numbered, distinct_keys, numbered, of_sorted, sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, first_seen, here};
 use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
@@ -172,8 +172,7 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
         return aggregated_by::<B, K, V>(backend, grouping, values, aggregates);
     }
     if !wanted(aggregates).values() {
-        // If no values are required, the keys replace them.
-        let (sorted, _) = backend.sort_pairs(keys, keys)?;
+        let sorted = sorted::<B, K>(backend, keys)?;
         let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
         return aggregated(backend, unique, &ids, values, aggregates);
     }

@@ -128,6 +128,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     pub fn join_on(&self, left: &B::Buffer<S::Key>, kind: JoinKind) -> Result<Join<'_, B, S>> {
         Error::check_rows("left rows of a join", left.len())?;
         match kind {
+            JoinKind::Inner if self.keys_len() == self.len() && self.backend().host().is_none() => self.pairs(left),
             // The number of right rows is the position of `NO_ROW`, which follows the right rows.
             JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
                 let missing = kind.keeps_left().then_some(self.len() as u32);
@@ -165,6 +166,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         let backend = self.backend();
         let rows = backend.mark(&self.rows.values_without(numbers)?, self.len())?;
         backend.select(&rows, true, &backend.iota(self.len())?)
+    }
+
+    /// The rows of an inner join whose right keys are distinct: the number of a key is the position of its row.
+    fn pairs(&self, left: &B::Buffer<S::Key>) -> Result<Join<'_, B, S>> {
+        let (backend, (numbers, found)) = (self.backend(), self.rows.numbers(left)?);
+        let numbers = backend.select(&found, true, &numbers)?;
+        let right = backend.gather(self.rows.values_on(), &numbers)?;
+        Ok(Join::pairs(&self.rows, backend.select(&found, true, &backend.iota(left.len())?)?, right))
     }
 
     /// The left rows whose keys are in the index, or are not.

@@ -19,6 +19,8 @@ pub struct Join<'a, B: Runs<S>, S: Scheme<Value = u32>> {
 enum Rows<B: HashBackend> {
     /// Inner and outer joins: the run of each left row, and the right rows that follow.
     Listed { listing: Listing<B>, alone: B::Buffer<u32> },
+    /// Inner joins with distinct right keys, on a device: the rows themselves.
+    Pairs { left: B::Buffer<u32>, right: B::Buffer<u32> },
     /// Semi and anti joins: the left rows themselves.
     Chosen(B::Buffer<u32>),
 }
@@ -42,6 +44,10 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         Join { right, rows: Rows::Listed { listing, alone } }
     }
 
+    pub(super) fn pairs(table: &'a MultiTable<B, S>, left: B::Buffer<u32>, right: B::Buffer<u32>) -> Self {
+        Join { right: table, rows: Rows::Pairs { left, right } }
+    }
+
     pub(super) fn chosen(right: &'a MultiTable<B, S>, rows: B::Buffer<u32>) -> Self {
         Join { right, rows: Rows::Chosen(rows) }
     }
@@ -57,7 +63,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     pub fn len(&self) -> u64 {
         match &self.rows {
             Rows::Listed { listing, alone } => listing.len() + alone.len() as u64,
-            Rows::Chosen(rows) => rows.len() as u64,
+            Rows::Pairs { left: rows, .. } | Rows::Chosen(rows) => rows.len() as u64,
         }
     }
 
@@ -129,6 +135,10 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
                 let left = backend.concat(&runs, &backend.filled(behind.len(), NO_ROW)?)?;
                 Ok(JoinRowsOn { left, right: backend.concat(&values, &behind)? })
             }
+            Rows::Pairs { left, right } => Ok(JoinRowsOn {
+                left: piece_of(backend, left, first, len)?,
+                right: piece_of(backend, right, first, len)?,
+            }),
             Rows::Chosen(rows) => {
                 Ok(JoinRowsOn { left: piece_of(backend, rows, first, len)?, right: backend.filled(0, 0)? })
             }
@@ -142,7 +152,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     /// The number of right row numbers in this number of rows of the result.
     fn right_rows(&self, rows: usize) -> usize {
         match self.rows {
-            Rows::Listed { .. } => rows,
+            Rows::Listed { .. } | Rows::Pairs { .. } => rows,
             Rows::Chosen(_) => 0,
         }
     }
