@@ -72,8 +72,7 @@ pub(crate) fn in_pool<T: Send>(work: impl FnOnce(&Stop) -> Result<T> + Send) -> 
     let mut interrupted = None;
     pool()?.in_place_scope(|scope| {
         scope.spawn(|_| {
-            let done = catch_unwind(AssertUnwindSafe(|| work(&stop)));
-            let done = done.unwrap_or_else(|panic| Err(Failure::Python(panicked(&*panic))));
+            let done = caught(|| work(&stop));
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             is_done.notify_one();
         });
@@ -94,6 +93,11 @@ pub(crate) fn in_pool<T: Send>(work: impl FnOnce(&Stop) -> Result<T> + Send) -> 
         (None, Some(done)) => done,
         (None, None) => Err(KoelError::new_err("koel lost what it worked on; please report it").into()),
     }
+}
+
+/// Runs work on the calling thread. A panic becomes an error.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::Python(panicked(&*panic))))
 }
 
 /// The threads of one process.

@@ -279,7 +279,7 @@ impl Driver {
         Ok(descriptor)
     }
 
-    /// Copies `len` items of `item` bytes that are `stride` bytes apart, next to each other. Waits for the copy.
+    /// Copies `len` items of `item` bytes that are `stride` bytes apart, next to each other. Queues the copy.
     ///
     /// # Safety
     /// Both are memory of the current context's device, and are that long.
@@ -310,8 +310,7 @@ impl Driver {
                 (self.copy_2d)(&columns)
             }
         };
-        self.done("copying an array on the device", len * item, code)?;
-        self.wait()
+        self.done("copying an array on the device", len * item, code)
     }
 
     /// Copies memory of the device to the host.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Cuda::nth(0)            CUDA device 0 and the OpenCL device that is the same GPU, matched by UUID
-//! import(address, ..)  -> Memory    an array that CUDA or a library over it allocated: a copy on the device
+//! import(&[array, ..])  -> Memory    arrays that CUDA or a library over it allocated: copies on the device
 //! lend(bytes)          -> address   memory for another library's allocator, which import() uses in place
 //! allocate(bytes)      -> Memory    memory that both OpenCL and CUDA read and write
 //!   memory.buffer::<u64>(len)       the same memory as a koel buffer: input or output of any call
@@ -23,13 +23,13 @@
 //! ```no_run
 //! # fn demo(address: u64, len: usize, table: &koel::HashTable<koel::OpenCl, koel::scheme::BucketizedOf<u64, u64>>)
 //! # -> koel::Result<()> {
-//! use koel::opencl::cuda::Cuda;
+//! use koel::opencl::cuda::{Cuda, Strided};
 //! let cuda = Cuda::of(table.backend())?;
 //! // SAFETY: `address` is that of `len` u64 in CUDA memory, that no one writes to during the call.
-//! let keys = unsafe { cuda.import(address, len, 8, 8)? };
+//! let keys = unsafe { cuda.import(&[Strided { address, len, item: 8, stride: 8 }])? };
 //! let values = cuda.allocate(len * 8)?;
 //! let mut found = koel::HashBackend::filled(table.backend(), len.div_ceil(32), 0)?;
-//! table.get_on_into(&keys.buffer(len)?, &mut values.buffer(len)?, &mut found)?;
+//! table.get_on_into(&keys[0].buffer(len)?, &mut values.buffer(len)?, &mut found)?;
 //! cuda.publish(&[&values])?;
 //! println!("the values are at {:#x}", values.address());
 //! # Ok(())
@@ -61,7 +61,7 @@ pub use convert::{
     Part, append_column, bits_to_bytes, column_of, doubles_to_floats, floats_to_doubles, has_nan, keys_to_words,
     nan_if_empty, resized, rows_to_integers, without_nan, without_negative_zero,
 };
-pub use memory::Memory;
+pub use memory::{Memory, Strided};
 pub use voxels::{Grid, Matrix, Voxels, neighbours};
 
 /// `CL_DEVICE_UUID_KHR` of the extension `cl_khr_device_uuid`.

@@ -318,6 +318,6 @@ async fn joins_take_a_build_side_and_refuse_another_one() {
         let error = error.expect("it is another side").to_string();
         assert!(error.contains(part), "{error}");
     }
-    let error = join(JoinType::Left, PartitionMode::Partitioned).with_build_side(own).err().expect("it is partitioned");
+    let error = join(JoinType::Left, PartitionMode::Partitioned).with_build_side(own).expect_err("it is partitioned");
     assert!(error.to_string().contains("CollectLeft"), "{error}");
 }

@@ -1,6 +1,8 @@
 //! CUDA arrays as arguments.
 
-use koel::opencl::cuda::Cuda;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use koel::opencl::cuda::{Cuda, Memory, Strided};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +11,7 @@ use pyo3::types::{IntoPyDict, PyDict};
 use super::array::Dtype;
 use super::dlpack::{self, BFLOAT, CUDA, CUDA_MANAGED, FLOAT, INT, UINT};
 use crate::device::check_on_gpu;
-use crate::error::Result;
+use crate::error::{KoelError, Result};
 use crate::tables::Type;
 
 /// A column of integers in CUDA memory.
@@ -17,10 +19,12 @@ pub(crate) struct GpuColumn {
     pub(crate) name: String,
     pub(crate) of: Type,
     pub(crate) len: usize,
-    pub(super) address: u64,
+    address: u64,
     /// Bytes from one item to the next.
-    pub(super) stride: usize,
+    stride: usize,
     ordinal: Option<i32>,
+    /// What OpenCL reads, while a call uses it.
+    imported: Mutex<Option<Arc<Memory>>>,
 }
 
 /// Rows of numbers in CUDA memory, contiguous along one axis at least.
@@ -42,10 +46,12 @@ pub(crate) trait Placed {
     fn name(&self) -> &str;
     /// CUDA's number of its device; `None` of an empty array whose protocol does not have it, which fits every device.
     fn ordinal(&self) -> Result<Option<i32>>;
+    /// The array, if it is a column.
+    fn column(&self) -> Option<&GpuColumn>;
 }
 
 macro_rules! placed {
-    ($($type:ty),*) => {$(
+    ($($type:ty: $column:expr),*) => {$(
         impl Placed for $type {
             fn name(&self) -> &str {
                 &self.name
@@ -58,14 +64,50 @@ macro_rules! placed {
                     None => Ok(Some(Cuda::device_of(self.address)?)),
                 }
             }
+
+            fn column(&self) -> Option<&GpuColumn> {
+                let column: fn(&Self) -> Option<&GpuColumn> = $column;
+                column(self)
+            }
         }
     )*};
 }
-placed!(GpuColumn, GpuMatrix);
+placed!(GpuColumn: |column| Some(column), GpuMatrix: |_| None);
 
 impl GpuColumn {
     fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Imports columns together. What keeps them must be alive until they are released.
+    pub(super) fn import(cuda: &Cuda, columns: &[&GpuColumn]) -> Result<()> {
+        let arrays: Vec<Strided> = columns.iter().map(|column| column.strided()).collect();
+        #[expect(unsafe_code, reason = "addresses that the arrays' owners vouch for")]
+        // SAFETY: the protocol promises that an array is there as long as its owner, whom the caller holds.
+        let memories = unsafe { cuda.import(&arrays)? };
+        for (column, memory) in columns.iter().zip(memories) {
+            *column.imported.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(memory));
+        }
+        Ok(())
+    }
+
+    /// Its memory, which is imported now unless it was.
+    pub(super) fn memory(&self, cuda: &Cuda) -> Result<Arc<Memory>> {
+        let known = || self.imported.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(memory) = known() {
+            return Ok(memory);
+        }
+        GpuColumn::import(cuda, &[self])?;
+        known().ok_or_else(|| KoelError::new_err("koel lost a column; please report it").into())
+    }
+
+    /// Releases what was imported.
+    pub(super) fn release(&self) {
+        *self.imported.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn strided(&self) -> Strided {
+        Strided { address: self.address, len: self.len, item: self.of.bytes(), stride: self.stride }
     }
 }
 
@@ -145,7 +187,7 @@ fn one_dimension(array: Described, of: Type) -> PyResult<GpuColumn> {
     };
     let len = checked_rows(&name, len)?;
     let stride = checked_stride(&name, strides.map(|strides| strides[0]), len, of.bytes())?;
-    Ok(GpuColumn { name, of, len, address, stride, ordinal })
+    Ok(GpuColumn { name, of, len, address, stride, ordinal, imported: Mutex::default() })
 }
 
 /// Rows of floats, or of signed integers, in CUDA memory; `None` of any other argument.

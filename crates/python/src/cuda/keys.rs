@@ -1,5 +1,7 @@
 //! Columns in CUDA memory as buffers of koel, and results.
 
+use std::sync::Arc;
+
 use koel::backend::Word;
 use koel::device::AnyBuffer;
 use koel::opencl::Buffer;
@@ -10,21 +12,17 @@ use super::{Array, Dtype, GpuColumn};
 use crate::error::{KoelError, Result};
 use crate::tables::Type;
 
-/// A column in memory that OpenCL shares, in place or a copy; its buffers may be used as long as this.
+/// A column in memory that OpenCL shares, in place or a copy.
 pub(crate) struct Imported<'a> {
     cuda: &'a Cuda,
     column: &'a GpuColumn,
-    memory: Memory,
+    memory: Arc<Memory>,
 }
 
 impl<'a> Imported<'a> {
-    /// Copies a column on its device, unless OpenCL shares its memory. What keeps the column must be alive.
+    /// A column of a call. What keeps it must be alive.
     pub(crate) fn of(cuda: &'a Cuda, column: &'a GpuColumn) -> Result<Self> {
-        let item = column.of.bytes();
-        #[expect(unsafe_code, reason = "an address that the array's owner vouches for")]
-        // SAFETY: the protocol promises that the array is there as long as its owner, whom the caller holds.
-        let memory = unsafe { cuda.import(column.address, column.len, item, column.stride)? };
-        Ok(Imported { cuda, column, memory })
+        Ok(Imported { cuda, column, memory: column.memory(cuda)? })
     }
 
     /// The values as they are.

@@ -33,7 +33,7 @@ use pyo3::prelude::*;
 
 use crate::device;
 use crate::error::{Failure, Result};
-use crate::run::in_pool;
+use crate::run::caught;
 
 pub(crate) use argument::{GpuColumn, Placed, column};
 pub(crate) use array::{Array, Dtype};
@@ -107,7 +107,8 @@ fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     Ok(cuda)
 }
 
-/// Runs work on the device of its arrays.
+/// Runs work on the device of its arrays, whose columns it imports together. On the calling thread: waking another takes
+/// longer than a small call.
 pub(crate) fn on_device<T: Send>(
     py: Python<'_>,
     requested: &str,
@@ -117,7 +118,8 @@ pub(crate) fn on_device<T: Send>(
     Ok(py.detach(|| {
         let arrays: Vec<&dyn Placed> = arrays.iter().map(|&array| array as &dyn Placed).collect();
         let (cuda, device) = device_of(requested, &arrays)?;
-        in_pool(|_| retried(&cuda, || work(&cuda, &device)))
+        let columns: Vec<&GpuColumn> = arrays.iter().filter_map(|array| array.column()).collect();
+        caught(|| with_imported(&cuda, &columns, || work(&cuda, &device)))
     })?)
 }
 
@@ -131,21 +133,32 @@ pub(crate) fn on_gpu(
     on_device(py, requested, arrays, |cuda, device| published(cuda, work(cuda, device)?))
 }
 
-/// Runs a query of keys on the device of a table, which must have them, and publishes the results. The caller is in the
-/// pool.
+/// Runs a query of keys on the device of a table, which must have them, and publishes the results. The caller does not
+/// hold the interpreter's lock.
 pub(crate) fn queried(
     device: &Any,
     keys: &GpuColumn,
     work: impl Fn(&Cuda) -> Result<Vec<Array>>,
 ) -> Result<Vec<Array>> {
     let cuda = beside(device, keys)?;
-    retried(&cuda, || published(&cuda, work(&cuda)?))
+    with_imported(&cuda, &[keys], || published(&cuda, work(&cuda)?))
 }
 
-/// Runs work. If memory is short, runs it once more after what is kept for later calls was freed.
-fn retried<T>(cuda: &Cuda, work: impl Fn() -> Result<T>) -> Result<T> {
-    match work() {
+/// Imports columns, and runs work that uses them. If memory is short, runs it once more after what is kept for later
+/// calls was freed; then each column is imported when it is first used.
+fn with_imported<T>(cuda: &Cuda, columns: &[&GpuColumn], work: impl Fn() -> Result<T>) -> Result<T> {
+    /// Releases the columns here, where the interpreter's lock is not held, also when the work panics.
+    struct Held<'a>(&'a [&'a GpuColumn]);
+    impl Drop for Held<'_> {
+        fn drop(&mut self) {
+            self.0.iter().for_each(|column| column.release());
+        }
+    }
+    let held = Held(columns);
+    match GpuColumn::import(cuda, columns).and_then(|()| work()) {
         Err(Failure::Koel(koel::Error::OutOfMemory { .. })) => {
+            drop(held);
+            let _held = Held(columns);
             cuda.trim()?;
             work()
         }

@@ -1,7 +1,7 @@
 //! `koel.voxelize` and `koel.neighbours` of CUDA arrays.
 
 use koel::backend::Word;
-use koel::opencl::cuda::{Cuda, Grid, Matrix, Memory, Voxels};
+use koel::opencl::cuda::{Cuda, Grid, Matrix, Memory, Strided, Voxels};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
@@ -96,7 +96,10 @@ fn imported(cuda: &Cuda, matrix: &GpuMatrix) -> Result<Memory> {
     let lines = if len == 0 { 0 } else { lines };
     #[expect(unsafe_code, reason = "an address that the array's owner vouches for")]
     // SAFETY: the protocol promises that the array is there as long as its owner, whom the caller holds.
-    Ok(unsafe { cuda.import(matrix.address, lines, len * item, matrix.stride)? })
+    let mut memories = unsafe {
+        cuda.import(&[Strided { address: matrix.address, len: lines, item: len * item, stride: matrix.stride }])?
+    };
+    Ok(memories.remove(0))
 }
 
 fn of_items<'a, W: Word>(matrix: &GpuMatrix, items: &'a koel::opencl::Buffer<W>) -> Matrix<'a, W> {

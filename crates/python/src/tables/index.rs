@@ -13,6 +13,8 @@ use pyo3::types::PyTuple;
 #[cfg(feature = "opencl")]
 use super::integers::on_gpu;
 use super::integers::{Integers, Role, Type, dtype, integers, queried, words};
+#[cfg(feature = "opencl")]
+use super::with_gpu;
 use super::{check_load, info, to_error, with_device, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, GpuColumn, Imported};
@@ -97,7 +99,7 @@ impl Index {
         }
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            let mut sides = with_device(py, &self.device, |_| self.rows_on_gpu(&keys, JoinKind::Left))?;
+            let mut sides = with_gpu(py, &self.device, || self.rows_on_gpu(&keys, JoinKind::Left))?;
             return Ok(Bound::new(py, sides.remove(1))?.into_any());
         }
         let Integers { column, .. } = integers("keys", keys)?;
@@ -200,7 +202,7 @@ impl Index {
         }
         #[cfg(feature = "opencl")]
         if let Some((left, _owner)) = cuda::column("left", left)? {
-            return join::both_sides(py, with_device(py, &self.device, |_| self.rows_on_gpu(&left, kind))?);
+            return join::both_sides(py, with_gpu(py, &self.device, || self.rows_on_gpu(&left, kind))?);
         }
         let Integers { column, .. } = integers("left", left)?;
         let sides = with_device(py, &self.device, |stop| {

@@ -65,6 +65,8 @@ use pyo3::prelude::*;
 
 use crate::device::check_after_fork;
 use crate::error::{Failure, FileError, KoelError, Result};
+#[cfg(feature = "opencl")]
+use crate::run::caught;
 use crate::run::{Stop, detached, in_pool};
 
 pub(crate) use index::Index;
@@ -97,6 +99,15 @@ impl<T: Send + Sync> Shared<T> {
             let any_width = self.reader()?;
             let any_width: &T = &any_width;
             in_pool(|stop| work(any_width, stop))
+        })?)
+    }
+
+    /// The same on the calling thread, for queries of CUDA arrays: waking a thread of the pool takes longer than a small one.
+    #[cfg(feature = "opencl")]
+    fn read_here<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T) -> Result<R> + Send) -> PyResult<R> {
+        Ok(py.detach(|| {
+            let any_width = self.reader()?;
+            caught(|| work(&any_width))
         })?)
     }
 
@@ -156,6 +167,13 @@ impl<T: Send + Sync> Shared<T> {
 fn with_device<T: Send>(py: Python<'_>, device: &str, work: impl FnOnce(&Stop) -> Result<T> + Send) -> PyResult<T> {
     check_after_fork(device)?;
     detached(py, work)
+}
+
+/// The same on the calling thread, for queries of CUDA arrays.
+#[cfg(feature = "opencl")]
+fn with_gpu<T: Send>(py: Python<'_>, device: &str, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    check_after_fork(device)?;
+    Ok(py.detach(|| caught(work))?)
 }
 
 /// The contents of a file, if they are of the requested kind.

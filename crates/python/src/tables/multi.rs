@@ -12,6 +12,8 @@ use pyo3::types::PyTuple;
 #[cfg(feature = "opencl")]
 use super::integers::on_gpu;
 use super::integers::{Integers, Role, Type, Width as _, dtype, integers, queried, words};
+#[cfg(feature = "opencl")]
+use super::with_gpu;
 use super::{check_load, info, to_error, with_device, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
@@ -72,7 +74,7 @@ impl MultiTable {
     /// The results of a query of keys in CUDA memory.
     #[cfg(feature = "opencl")]
     fn on_gpu(&self, py: Python<'_>, keys: &GpuColumn, of: Query) -> PyResult<Vec<Array>> {
-        with_device(py, &self.device, |_| {
+        with_gpu(py, &self.device, || {
             with_table!(&self.any_width, |table, K, V| {
                 cuda::queried(table.backend(), keys, |cuda| {
                     let queries = on_gpu::<K>(cuda, keys, self.keys, |keys| Ok(table.table().contains(keys)?))?;

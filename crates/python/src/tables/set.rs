@@ -169,7 +169,7 @@ impl Set {
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
-            let mut flags = self.any_width.read(py, |any_width, _| {
+            let mut flags = self.any_width.read_here(py, |any_width| {
                 with_keys!(any_width, |set, K| {
                     cuda::queried(set.backend(), &keys, |cuda| {
                         let queries = on_gpu::<K>(cuda, &keys, self.keys, |keys| Ok(set.contains(keys)?))?;

@@ -59,7 +59,7 @@ pub(crate) struct Table {
 impl Table {
     /// The values of keys in CUDA memory if they are wanted, then for each key whether it is there.
     fn lookup_on_gpu(&self, py: Python<'_>, keys: &GpuColumn, values: bool) -> PyResult<Vec<Array>> {
-        self.any_width.read(py, |any_width, _| {
+        self.any_width.read_here(py, |any_width| {
             with_table!(any_width, |table, K, V| {
                 cuda::queried(table.backend(), keys, |cuda| {
                     let queries = on_gpu::<K>(cuda, keys, self.keys, |keys| Ok(table.contains(keys)?))?;
