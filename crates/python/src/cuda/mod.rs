@@ -107,8 +107,8 @@ fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     Ok(cuda)
 }
 
-/// Runs work on the device of its arrays, whose columns it imports together. On the calling thread: waking another takes
-/// longer than a small call.
+/// Runs work on the device of its arrays, whose columns it imports together. It runs on the calling thread: waking
+/// another one takes longer than a small call.
 pub(crate) fn on_device<T: Send>(
     py: Python<'_>,
     requested: &str,

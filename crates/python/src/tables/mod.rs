@@ -102,7 +102,8 @@ impl<T: Send + Sync> Shared<T> {
         })?)
     }
 
-    /// The same on the calling thread, for queries of CUDA arrays: waking a thread of the pool takes longer than a small one.
+    /// The same on the calling thread, for queries of CUDA arrays: waking a thread of the pool takes longer than a
+    /// small query.
     #[cfg(feature = "opencl")]
     fn read_here<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T) -> Result<R> + Send) -> PyResult<R> {
         Ok(py.detach(|| {

@@ -20,6 +20,8 @@
 mod blocks;
 pub(super) mod cells;
 mod csv;
+#[cfg(feature = "parquet")]
+mod dictionaries;
 mod ipc;
 mod lines;
 mod ndjson;

@@ -6,13 +6,13 @@
 //! block       the rows that an encoder gets at a time, after each of which it decides on pages and dictionaries
 //! ```
 //!
-//! Packed by zstd at its level 1.
+//! Packed by zstd at its level 1; with dictionaries where they pay (dictionaries.rs).
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
@@ -27,6 +27,7 @@ use rayon::prelude::*;
 use super::super::ROWS;
 use super::super::read::guarded::guarded;
 use super::blocks::{Block, Blocks, Size};
+use super::dictionaries::would_outgrow;
 use super::pipeline::Pipeline;
 use super::{Unwritten, unknown};
 
@@ -62,8 +63,9 @@ struct Groups {
 /// How columns are encoded.
 struct Columns {
     schema: SchemaRef,
-    /// One for each column: an encoder takes some 100 KB, so those of a column are made when it is encoded.
-    factories: Vec<ArrowRowGroupWriterFactory>,
+    /// For each column one with dictionaries and one without: an encoder takes some 100 KB, so those of a column are
+    /// made when it is encoded.
+    factories: Vec<[ArrowRowGroupWriterFactory; 2]>,
     /// Columns of a row group that are encoded at a time.
     encoders: usize,
 }
@@ -87,13 +89,15 @@ impl Writer {
             let converted = guarded(|| ArrowSchemaConverter::new().convert(&alone).map(drop).map_err(text));
             converted.map_err(|reason| refused(field, &reason))?;
         }
+        let plain = Arc::new(properties.clone().into_builder().set_dictionary_enabled(false).build());
         let properties = Arc::new(properties);
-        let factory = |field: &FieldRef| {
+        let factory = |field: &FieldRef, properties: &Arc<WriterProperties>| {
             let schema = SchemaRef::new(Schema::new(vec![field.clone()]));
             let alone = SerializedFileWriter::new(std::io::sink(), root_of(&schema)?, properties.clone())?;
             Ok::<_, ParquetError>(ArrowRowGroupWriterFactory::new(&alone, schema))
         };
-        let factories = schema.fields().iter().map(factory).collect::<Result<Vec<_>, _>>()?;
+        let both = |field: &FieldRef| Ok::<_, ParquetError>([factory(field, &properties)?, factory(field, &plain)?]);
+        let factories = schema.fields().iter().map(both).collect::<Result<Vec<_>, _>>()?;
         let writer = SerializedFileWriter::new(BufWriter::new(file), root_of(schema)?, properties.clone())?;
         let threads = rayon::current_num_threads();
         // A group takes its bytes once more when it is encoded.
@@ -193,7 +197,10 @@ impl Columns {
         place: usize,
         blocks: &[RecordBatch],
     ) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
-        let mut writers = self.factories[place].create_column_writers(number)?;
+        let pieces: Vec<&ArrayRef> = blocks.iter().map(|block| block.column(place)).collect();
+        let [with_dictionary, plain] = &self.factories[place];
+        let factory = if would_outgrow(&pieces) { plain } else { with_dictionary };
+        let mut writers = factory.create_column_writers(number)?;
         for block in blocks {
             let leaves = compute_leaves(self.schema.field(place), block.column(place))?;
             for (writer, leaf) in writers.iter_mut().zip(&leaves) {
