@@ -24,6 +24,8 @@ use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Key, Scheme};
 
 /// Below this number of rows, launches cost more than the work, and a table takes the fewest launches.
+const SORT_ROWS: usize = 1 << 19;
+/// Below this number of rows, a sample costs more than the better strategy saves, and a sort is never much slower.
 const LEAST_ROWS: usize = 1 << 21;
 /// The sample has this number of rows per unit of the square root of all rows: about 32 pairs of them are one row
 /// twice.
@@ -123,7 +125,7 @@ impl Strategy {
             return Ok(Strategy::Sort);
         }
         if keys.len() < LEAST_ROWS {
-            return Ok(Strategy::Table);
+            return Ok(if keys.len() < SORT_ROWS { Strategy::Table } else { Strategy::Sort });
         }
         let (all, rows) = (keys.len() as u64, SAMPLE * keys.len().isqrt());
         let mut random = SplitMix64::new(SEED);

@@ -124,8 +124,9 @@ fn the_sample_finds_how_many_rows_a_group_has() -> Result<()> {
         let Strategy::Slots(chosen) = chosen(Some(groups))? else { panic!("{groups} groups need slots") };
         assert!((bits..=bits + 1).contains(&chosen), "{groups} groups: 2^{chosen} slots");
     }
-    let few: Vec<u64> = vec![7; LEAST_ROWS - 1];
     let cpu = Cpu::new();
-    assert_eq!(Strategy::of(&cpu, &cpu.upload(&few)?)?, Strategy::Table);
+    for (rows, expected) in [(SORT_ROWS - 1, Strategy::Table), (LEAST_ROWS - 1, Strategy::Sort)] {
+        assert_eq!(Strategy::of(&cpu, &cpu.upload(&vec![7_u64; rows])?)?, expected);
+    }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! Which columns of a Parquet row group are written without a dictionary.
 //!
 //! Parquet's encoder begins each column of a row group with a dictionary, looks every value up in it, and gives it up
-//! when it has [`LIMIT`] bytes. For columns of mostly distinct values that work is lost, so it is not begun:
+//! when it has [`LIMIT`] bytes. For columns of mostly distinct values that work is lost, and files are larger:
 //!
 //! ```text
 //! sample      every n-th row, about 2^12 of them
-//! distinct    nearly all values of the sample differ from each other
-//! large       rows x (share of sampled rows that differ from the next row) x bytes of a value > LIMIT
+//! distinct    nearly all values of the sample differ from each other, and
+//! no runs     most sampled rows differ from the next row, or enough for a dictionary of more than LIMIT bytes
 //! ```
 //!
-//! The second condition alone holds for sorted columns with runs of equal values too, whose dictionaries are small. The
+//! Without the last condition, sorted columns with runs of equal values would have none, although theirs are small. The
 //! choice depends on the rows of the group alone, so files stay equal for any number of threads.
 
 use std::collections::HashSet;
@@ -26,8 +26,8 @@ const SAMPLE: usize = 1 << 12;
 /// Per cent of the sample that are distinct if the column has at least some 70,000 values, each as often as others.
 const DISTINCT: usize = 97;
 
-/// Whether the column of a row group, in pieces, would outgrow its dictionary.
-pub(super) fn would_outgrow(pieces: &[&ArrayRef]) -> bool {
+/// Whether the column of a row group, in pieces, has too many values for a dictionary.
+pub(super) fn is_distinct(pieces: &[&ArrayRef]) -> bool {
     let rows: usize = pieces.iter().map(|piece| piece.len()).sum();
     // Odd, because runs of equal values often have a power of two as their length.
     let step = (rows / SAMPLE) | 1;
@@ -48,9 +48,9 @@ pub(super) fn would_outgrow(pieces: &[&ArrayRef]) -> bool {
         }
         start = row - piece.len();
     }
-    let is_distinct = distinct.len() * 100 >= sampled * DISTINCT;
     // About `step` rows for each that was sampled.
-    is_distinct && sampled > 0 && changes * step * (bytes / sampled) > LIMIT
+    let has_no_runs = changes * 2 > sampled || changes * step * (bytes / sampled.max(1)) > LIMIT;
+    has_no_runs && distinct.len() * 100 >= sampled * DISTINCT
 }
 
 /// The bytes of an array's values.
@@ -112,8 +112,8 @@ mod tests {
     fn of_numbers(value: fn(usize) -> usize) -> bool {
         let all: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|row| value(row) as i64)));
         let pieces: [ArrayRef; 3] = [all.slice(0, 1000), all.slice(1000, 77_777), all.slice(78_777, ROWS - 78_777)];
-        let found = would_outgrow(&pieces.each_ref());
-        assert_eq!(found, would_outgrow(&[&all]), "whatever the pieces are");
+        let found = is_distinct(&pieces.each_ref());
+        assert_eq!(found, is_distinct(&[&all]), "whatever the pieces are");
         found
     }
 
@@ -132,8 +132,8 @@ mod tests {
         let texts = |rows: usize| -> ArrayRef {
             Arc::new(StringArray::from_iter((0..rows).map(|row| (row % 5 > 0).then(|| format!("{:030}", random(row))))))
         };
-        assert!(would_outgrow(&[&texts(ROWS / 4)]));
-        assert!(!would_outgrow(&[&texts(1000)]), "its dictionary is small");
-        assert!(!would_outgrow(&[]) && !would_outgrow(&[&texts(0)]));
+        assert!(is_distinct(&[&texts(ROWS / 4)]));
+        assert!(is_distinct(&[&texts(1000)]));
+        assert!(!is_distinct(&[]) && !is_distinct(&[&texts(0)]));
     }
 }

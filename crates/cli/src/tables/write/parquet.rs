@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use super::super::ROWS;
 use super::super::read::guarded::guarded;
 use super::blocks::{Block, Blocks, Size};
-use super::dictionaries::would_outgrow;
+use super::dictionaries::is_distinct;
 use super::pipeline::Pipeline;
 use super::{Unwritten, unknown};
 
@@ -199,7 +199,7 @@ impl Columns {
     ) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
         let pieces: Vec<&ArrayRef> = blocks.iter().map(|block| block.column(place)).collect();
         let [with_dictionary, plain] = &self.factories[place];
-        let factory = if would_outgrow(&pieces) { plain } else { with_dictionary };
+        let factory = if is_distinct(&pieces) { plain } else { with_dictionary };
         let mut writers = factory.create_column_writers(number)?;
         for block in blocks {
             let leaves = compute_leaves(self.schema.field(place), block.column(place))?;
