@@ -32,6 +32,12 @@ __kernel GROUP_SIZE void complement(__global uint *words, const ulong len) {
     if (i < len) words[i] = ~words[i];
 }
 
+// Cells of 32 bits become the upper halves of words, whose lower halves are 0.
+__kernel GROUP_SIZE void widen(__global const uint *cells, const ulong len, __global ulong *words) {
+    ulong i = get_global_id(0);
+    if (i < len) words[i] = (ulong)cells[i] << 32;
+}
+
 // ---- Selection and ranks. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
 //
 //   select_count   one group a tile: how many elements it keeps               -> offsets[tile]

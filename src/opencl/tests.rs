@@ -380,6 +380,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     macro_rules! lines {
         ($($layout:ty),*) => {
             $(programs.extend([cl.lines_program::<$layout>()?, cl.sorted_columns::<$layout>()?]);
+            programs.push(cl.lines_tokens_program::<$layout>()?);
             programs.extend([cl.cuckoo_lines::<$layout>(2)?, cl.cuckoo_lines::<$layout>(5)?]);
             for shape in [LookupShape::Alone, LookupShape::Together] {
                 programs.extend([cl.lines_lookup::<$layout>(shape, true)?, cl.lines_lookup::<$layout>(shape, false)?]);

@@ -73,6 +73,15 @@ impl OpenCl {
         launch.over_groups_of(GROUP, len, len)
     }
 
+    /// The words whose upper halves are the first 32-bit cells of a buffer, and whose lower halves are 0.
+    pub(in crate::opencl) fn widened(&self, cells: &Buffer<u64>, words: usize) -> Result<Buffer<u64>> {
+        Error::check_length("the cells", cells.len(), words.div_ceil(2))?;
+        let to = Buffer::allocate(self, words)?;
+        let launch = self.kernel(&self.primitives()?, "widen")?.buffer(cells).value(words as u64).buffer(&to);
+        launch.over_groups_of(GROUP, words, words)?;
+        Ok(to)
+    }
+
     /// The program for columns of this type.
     pub(in crate::opencl) fn columns<T: Word>(&self) -> Result<ocl::core::Program> {
         self.program(COLUMNS, &[("GROUP", GROUP as u32), ("WIDE", 1), ("WORD_BITS", T::BITS)])
