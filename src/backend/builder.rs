@@ -1,4 +1,4 @@
-//! Passes that change images, for devices that cannot run them: the CPU backend runs them on copies in host memory and
+//! Builds and passes that change images, for devices that cannot run them: the CPU backend runs them on copies in host memory and
 //! the results are uploaded. Images have the same bytes on all devices, so they equal those of the full tier. The
 //! device's ledger counts the rows as processed by the host.
 

@@ -35,13 +35,12 @@ impl OpenCl {
         L::Key: DeviceKey,
     {
         let (tally, program, pairs) = (Tally::new(self)?, self.lines_tokens_program::<L>()?, keys.len());
-        let lines = functions.steps.buckets as usize;
-        let cells = lines * L::SLOTS;
+        let cells = functions.steps.buckets as usize * L::SLOTS;
         let tokens: Buffer<u64> = self.filled(cells.div_ceil(2), 0)?;
         let place = self.lines_kernel(&program, functions, "lines_place_tokens", &tokens)?.buffer(keys);
         place.value(pairs as u64).buffer(tally.status()).over(pairs)?;
         let write = self.lines_kernel(&program, functions, "lines_of_tokens", image)?.buffer(keys);
-        write.buffer(values).buffer(&tokens).over(lines)?;
+        write.buffer(values).buffer(&tokens).over(cells)?;
         let copies = self.lines_kernel(&self.lines_program::<L>()?, functions, "lines_copies", image)?;
         copies.buffer(tally.status()).over(cells)?;
         tally.placed_wide(self)
