@@ -120,18 +120,6 @@ static inline part nothing_of(uint group) {
     return none;
 }
 
-// Adds to a sum of 64 bits. By halves, the lower one wraps as often as its carries say, whichever work-item adds them and when.
-static inline void add_to_sum(__global ulong *sum, ulong n) {
-#ifdef KOEL_PARTIAL
-    __global uint *halves = (__global uint *)sum;
-    uint low = (uint)n, before = low ? atomic_add(halves, low) : 0;
-    uint high = (uint)(n >> 32) + (before + low < low);
-    if (high) atomic_add(halves + 1, high);
-#else
-    atom_add(sum, n);
-#endif
-}
-
 static inline void add_to_cells(cells_of_all cells, part p) {
 #if KOEL_WANT_COUNT
     atomic_add(&cells.counts[p.group], p.count);

@@ -6,7 +6,7 @@
 //
 // and, after parts have been placed by bucketized_parts.cl or bucketized_insert.cl, the same for what is left:
 //
-//   bucketized_escapes  bucketized_restore_order  bucketized_recheck
+//   bucketized_escapes  bucketized_restore_order  bucketized_recheck   (not in the partial tier)
 //
 // No work-item waits for another. Words only grow while pairs are placed, so what an old read rules out stays ruled out.
 
@@ -24,11 +24,11 @@
 // The greater of two duplicates stays, and the other is dropped. If mine is not the greater, it does not need its
 // place: a duplicate as great is stored. If the copy was displaced meanwhile, it was by a word that is greater than
 // mine too; then the maximum changes nothing.
-static inline ulong offer(__global ulong *bucket, ulong mine) {
-    ulong words[KOEL_SLOTS];
-    read_bucket(bucket, words);
+static inline rival offer(__global rival *bucket, rival mine) {
+    rival words[KOEL_SLOTS];
+    read_rivals(bucket, words);
     for (;;) {
-        ulong least = words[0], copy = words[0];
+        rival least = words[0], copy = words[0];
         uint at = 0, copy_at = KOEL_SLOTS;
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
@@ -38,11 +38,11 @@ static inline ulong offer(__global ulong *bucket, ulong mine) {
             copy = same_key(words[j], mine) ? words[j] : copy;
         }
         if (copy_at < KOEL_SLOTS) {
-            if (copy < mine) copy = atom_max(&bucket[copy_at], mine);
+            if (copy < mine) copy = RAISE_RIVAL(&bucket[copy_at], mine);
             if (same_key(copy, mine)) return A_COPY;
         } else {
             if (least > mine) return mine;
-            if (atom_cmpxchg(&bucket[at], least, mine) == least) return least;
+            if (EXCHANGE_RIVAL(&bucket[at], least, mine) == least) return least;
         }
         read_again(bucket, words);
     }
@@ -56,18 +56,18 @@ static inline void touch(__global uint *touched, uint bucket) {
 
 // Follows a pair, and all whom it displaces, to the end. The key itself is not needed on the way: home and remainder
 // lead to all buckets. `touched` may be 0.
-INLINED void walk(functions f, __global ulong *image, uint buckets, uint2 home, uint value, uint age,
+INLINED void walk(functions f, __global rival *image, uint buckets, uint2 home, uint value, uint age,
                   __global uint *touched, __local uint *tally) {
     while (age <= KOEL_MAX_AGE) {
         uint bucket = bucket_for(f, turn_of(age), home, buckets);
-        ulong mine = word(age, home.y, value);
-        ulong left = offer(image + first_slot(bucket), mine);
+        rival mine = RIVAL(age, home.y, value);
+        rival left = offer(image + first_slot(bucket), mine);
         if (touched && left != mine) touch(touched, bucket);
         if (left == A_COPY) count_copy(tally, key_of_home(f, home, buckets));
         if (left == A_COPY || left == KOEL_SLOT_EMPTY) return;
         if (left != mine) {
-            age = age_of(upper_of(left));
-            uint remainder = remainder_of(upper_of(left));
+            age = age_of(upper_of_rival(left));
+            uint remainder = remainder_of(upper_of_rival(left));
             home = (uint2)(home_of(f, turn_of(age), bucket, remainder, buckets), remainder);
             value = (uint)left;
         }
@@ -76,7 +76,7 @@ INLINED void walk(functions f, __global ulong *image, uint buckets, uint2 home, 
     count_unplaced(tally);
 }
 
-__kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, __global const uint *keys,
+__kernel GROUP_SIZE void bucketized_place(__global rival *image, TABLE, __global const uint *keys,
                                           __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -167,6 +167,8 @@ __kernel GROUP_SIZE void bucketized_lift(__global ulong *image, TABLE, __global 
 
 // ---- What follows a build or a batch one partition at a time (bucketized_parts.cl, bucketized_insert.cl).
 
+#ifndef KOEL_PARTIAL
+
 // Work-items take escapes in turn, because how many there are is known on the device alone.
 __kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPES, __global uint *touched) {
     functions f = {forth, back};
@@ -228,3 +230,5 @@ __kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, 
     }
     report_tally(tally, status);
 }
+
+#endif

@@ -18,7 +18,7 @@
 // Values are raised to the given ones, so the greatest of duplicates stays. All lengths are 64 bits wide; work-items
 // past the end do nothing, but reach every barrier.
 
-// In the partial tier: lines_assign, lines_decode and lines_lift.
+// In the partial tier: lines_copies, lines_assign, lines_decode and lines_lift; bucketized_wide_tokens.cl builds.
 
 #ifndef KOEL_PARTIAL
 
@@ -172,10 +172,12 @@ __kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
     if (get_global_id(0) < buckets) sort_line(image, get_global_id(0));
 }
 
+#endif
+
 // Work-items that read one line at the same time can miss each other's duplicates; hence this, after the sort. Of k
 // words with one key k - 1 are counted, here or when they were dropped: all but the first of its first line, which
 // stays. The others become tombstones, which lookups pass: a gap would end them too early. A word may be removed while
-// others compare with it, except the one that stays, which all others see.
+// others compare with it, except the one that stays, which all others see. In the partial tier they are only counted.
 __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -198,12 +200,16 @@ __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __g
             }
             if (copy) {
                 count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+#ifndef KOEL_PARTIAL
                 SWAP_WORD(mine, LINE_TOMBSTONE);
+#endif
             }
         }
     }
     report_tally(tally, status);
 }
+
+#ifndef KOEL_PARTIAL
 
 // ---- Values.
 

@@ -211,7 +211,8 @@ static inline uint key_in(functions f, uint slot, uint slots, cell there) {
     return unmix(join(slot, remainder_of(upper_in(there)), slots), keys_of(f, turn));
 }
 
-#ifndef KOEL_PARTIAL
+// In the partial tier, tables of pairs are placed as sets are: upper halves alone (src/opencl/cuckoo/mod.rs).
+#if !defined(KOEL_PARTIAL) || KEYS_ALONE
 __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};

@@ -1,6 +1,6 @@
 // What no scheme owns: sequences, ranks in a bitmap and the counts by which is selected, and the limits of random access.
 //
-// KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
+// KOEL_GROUP, the work-items of a group, is a power of two, 64 at least. All lengths are 64 bits wide, and the global size is a
 // multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
 
@@ -30,6 +30,12 @@ __kernel GROUP_SIZE void fill(__global uint *to, const ulong len, const uint4 fo
 __kernel GROUP_SIZE void complement(__global uint *words, const ulong len) {
     ulong i = get_global_id(0);
     if (i < len) words[i] = ~words[i];
+}
+
+// Cells of 32 bits become the upper halves of words, whose lower halves are 0.
+__kernel GROUP_SIZE void upper_halves(__global const uint *cells, const ulong len, __global ulong *words) {
+    ulong i = get_global_id(0);
+    if (i < len) words[i] = (ulong)cells[i] << 32;
 }
 
 // ---- Selection and ranks. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.

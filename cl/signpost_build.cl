@@ -77,7 +77,7 @@ __kernel GROUP_SIZE void signpost_leavers(__global uint *tags, POST_TABLE, GROUP
         }
         before = tag;
     }
-    atom_add(&status[KOEL_ESCAPED], (ulong)stashed);
+    add_to_sum(&status[KOEL_ESCAPED], stashed);
 }
 
 // Follows a token, and all whom it displaces, to the end.
@@ -89,7 +89,7 @@ static inline void follow(post_table t, GROUPS, __global const uint *tags, __glo
         uint2 offer = offer_of(its_tags, tokens_of(starts[home + 1] - starts[home], its_tags), token, position);
         if (offer.x == NO_OFFER) {
             set_entry(entries, home, nth_bit(its_tags, token), KOEL_SIGNPOST_STASH);
-            atom_add(&status[KOEL_ESCAPED], 1UL);
+            add_to_sum(&status[KOEL_ESCAPED], 1);
             return;
         }
         uint to = guest_bucket(t, home, offer.x, offer.y), natives = starts[to + 1] - starts[to];
@@ -209,7 +209,7 @@ __kernel GROUP_SIZE void signpost_lines(__global word_type *words, POST_TABLE, G
         if (over) surplus--;
         if (over || (least && entry == KOEL_SIGNPOST_STASH)) {
             // Room for all who were counted.
-            ulong at = atom_add(&status[KOEL_MOVED], 1UL);
+            ulong at = next_of(&status[KOEL_MOVED]);
             stash_keys[at] = key_of_posted_home(t, home);
             if (KOEL_VALUE_BITS) stash_values[at] = values[row];
         } else if ((!least || entry == 0) && slot > 0) {

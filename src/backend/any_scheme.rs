@@ -17,6 +17,16 @@ macro_rules! passes_of_enum {
                     $($plan_name::$variant(plan) => Passes::<$scheme>::build(self, plan, keys, values),)*
                 }
             }
+            fn partial_build(
+                &self,
+                plan: &$any_plan,
+                keys: &B::Buffer<<$any as Scheme>::Key>,
+                values: &B::Buffer<<$any as Scheme>::Value>,
+            ) -> Result<Option<(B::Buffer<u64>, PlacedOf<$any>)>> {
+                match plan {
+                    $($plan_name::$variant(plan) => Passes::<$scheme>::partial_build(self, plan, keys, values),)*
+                }
+            }
             fn extended(
                 &self,
                 plan: &$any_plan,

@@ -32,7 +32,8 @@ pub enum Tier {
     /// All passes.
     #[default]
     Full,
-    /// Lookups, sorts, scans, gathers and 32-bit sums; the CPU builds and changes tables, and adds up 64-bit values.
+    /// Lookups, sorts, scans, gathers, 32-bit sums, and builds of canonical cuckoo, bucketized and signpost tables. The
+    /// CPU builds other tables, changes all of them, and adds up 64-bit values.
     Partial {
         /// What the device lacks.
         reason: String,

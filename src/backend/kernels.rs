@@ -1,5 +1,5 @@
 //! The passes over tables, with the checks before each, for all backends and schemes. Devices that cannot change tables
-//! have a CPU that does (`builder.rs`).
+//! have a CPU that does (`builder.rs`), unless they can build tables of the scheme in another way.
 
 use super::builder::Builder;
 use super::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, bitmap_words};
@@ -131,7 +131,14 @@ where
         check_pairs(keys, values)?;
         match Builder::of(self) {
             None => Passes::build(self, plan, keys, values),
-            Some(builder) => builder.build::<S>(plan, keys, values),
+            Some(builder) => match Passes::partial_build(self, plan, keys, values) {
+                Ok(Some(built)) => Ok(built),
+                // The device has no space for what the build needs besides the image.
+                Ok(None) | Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => {
+                    builder.build::<S>(plan, keys, values)
+                }
+                Err(error) => Err(error),
+            },
         }
     }
 

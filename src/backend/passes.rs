@@ -18,6 +18,17 @@ pub trait Passes<S: Scheme>: HashBackend {
         filled_and_placed::<S, Self>(self, plan, keys, values)
     }
 
+    /// The same on a device without 64-bit atomics ([`HashBackend::builder`]). `None` if the CPU has to build the
+    /// image; then duplicates and the memory of the device do not matter.
+    fn partial_build(
+        &self,
+        _plan: &S::Plan,
+        _keys: &Self::Buffer<S::Key>,
+        _values: &Self::Buffer<S::Value>,
+    ) -> Result<Option<(Self::Buffer<u64>, PlacedOf<S>)>> {
+        Ok(None)
+    }
+
     /// See [`Kernels::extended`](super::Kernels::extended).
     fn extended(
         &self,

@@ -292,6 +292,17 @@ macro_rules! passes_of_any {
                     Ok((side::wrap(image), placed))
                 })
             }
+            fn partial_build(
+                &self,
+                plan: &<$scheme as Scheme>::Plan,
+                keys: &AnyBuffer<<$scheme as Scheme>::Key>,
+                values: &AnyBuffer<<$scheme as Scheme>::Value>,
+            ) -> Result<Option<(AnyBuffer<u64>, PlacedOf<$scheme>)>> {
+                on_device!(self, |device, side| {
+                    let built = Passes::<$scheme>::partial_build(device, plan, side::of(keys)?, side::of(values)?)?;
+                    Ok(built.map(|(image, placed)| (side::wrap(image), placed)))
+                })
+            }
             fn extended(
                 &self,
                 plan: &<$scheme as Scheme>::Plan,

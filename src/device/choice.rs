@@ -42,7 +42,7 @@ pub fn auto() -> Choice {
             format!("OpenCL has {} alone, the same processors", device.info())
         }
         Ok(device) => match device.info().tier.reason() {
-            Some(reason) => format!("{} builds no tables: {reason}", device.info()),
+            Some(reason) => format!("{} is of the partial tier: {reason}", device.info()),
             None => {
                 let why = format!("{}: the best OpenCL device", device.info());
                 return Choice { backend: Any::OpenCl(device), why };

@@ -1,5 +1,5 @@
 //! The OpenCL backend: any device with OpenCL 1.2, GPU or CPU. For devices without 64-bit atomics, which are of the
-//! partial [`Tier`], the CPU backend builds and changes tables.
+//! partial [`Tier`], the CPU backend changes tables, and builds those of some schemes (`Passes::partial_build`).
 //!
 //! ```text
 //! runtime/       devices, memory, programs, commands, clocks

@@ -81,12 +81,12 @@ impl OpenCl {
     /// The same device with groups of this many work-items, and with slots only if `KOEL_STAGING` requests them.
     pub(in crate::opencl) fn with_group(&self, group: usize) -> OpenCl {
         let staged = tuning().staging().expect("a variable that is understood").unwrap_or(false);
-        OpenCl(Arc::new(self.anew(staged, Sizes { group, ..Sizes::default() })))
+        OpenCl(Arc::new(self.anew(staged, Sizes { group, ..self.0.sizes })))
     }
 
     /// The same device with slots of this many bytes, which all transfers use that fill half of one.
     fn with_slots(&self, bytes: usize) -> OpenCl {
-        let sizes = Sizes { slot: bytes, shortest: bytes / 2, ..Sizes::default() };
+        let sizes = Sizes { slot: bytes, shortest: bytes / 2, ..self.0.sizes };
         OpenCl(Arc::new(self.anew(true, sizes)))
     }
 }
@@ -380,6 +380,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     macro_rules! lines {
         ($($layout:ty),*) => {
             $(programs.extend([cl.lines_program::<$layout>()?, cl.sorted_columns::<$layout>()?]);
+            programs.push(cl.lines_tokens_program::<$layout>()?);
             programs.extend([cl.cuckoo_lines::<$layout>(2)?, cl.cuckoo_lines::<$layout>(5)?]);
             for shape in [LookupShape::Alone, LookupShape::Together] {
                 programs.extend([cl.lines_lookup::<$layout>(shape, true)?, cl.lines_lookup::<$layout>(shape, false)?]);

@@ -5,11 +5,12 @@
 //! KOEL_LOOKUP_SHAPE   alone, together, runs  how work-items of OpenCL share lookups (shape.rs)
 //! KOEL_STAGING        on, off                whether long transfers of OpenCL use pinned memory
 //! KOEL_OPENCL_TIER    partial                OpenCL devices are used as if they had no 64-bit atomics
+//! KOEL_OPENCL_GROUP   64, 128                OpenCL devices are used as if work-groups had at most as many work-items
 //! KOEL_CPU_LANES      compiled               use only the instructions that koel was compiled for
 //! KOEL_UNNAMED_FILES  off                    files have a name while they are written
 //! ```
 //!
-//! All are read once, when the first is needed. An invalid value of one of the first four is an error of the
+//! All are read once, when the first is needed. An invalid value of one of the first five is an error of the
 //! operations that need the choice, and of no others. The last two accept one word, and any other value has no effect.
 //! docs/variables.md describes the defaults. The library reads no other variables, except for injected faults in tests
 //! (`fault.rs`).
@@ -35,6 +36,8 @@ use crate::error::{Error, Result};
 const STAGING: &str = "KOEL_STAGING";
 #[cfg(feature = "opencl")]
 const TIER: &str = "KOEL_OPENCL_TIER";
+#[cfg(feature = "opencl")]
+const GROUP: &str = "KOEL_OPENCL_GROUP";
 const CPU_LANES: &str = "KOEL_CPU_LANES";
 #[cfg(target_os = "linux")]
 const UNNAMED_FILES: &str = "KOEL_UNNAMED_FILES";
@@ -48,6 +51,8 @@ pub(crate) struct Tuning {
     staging: Said<bool>,
     #[cfg(feature = "opencl")]
     partial_tier: Said<()>,
+    #[cfg(feature = "opencl")]
+    work_group: Said<usize>,
     compiled_lanes: bool,
     #[cfg(target_os = "linux")]
     named_files: bool,
@@ -73,6 +78,8 @@ impl Tuning {
             staging: Said::of(&value_of, STAGING, &[("on", true), ("off", false)], "use on or off"),
             #[cfg(feature = "opencl")]
             partial_tier: Said::of(&value_of, TIER, &[("partial", ())], "use partial, or unset it"),
+            #[cfg(feature = "opencl")]
+            work_group: Said::of(&value_of, GROUP, &[("64", 64), ("128", 128)], "use 64 or 128, or unset it"),
             compiled_lanes: is(CPU_LANES, "compiled"),
             #[cfg(target_os = "linux")]
             named_files: is(UNNAMED_FILES, "off"),
@@ -82,7 +89,7 @@ impl Tuning {
     /// How builds place pairs, for schemes that support both routes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable has any other value; also for the next three.
+    /// [`Error::InvalidParameter`] if the variable has any other value; also for the next four.
     pub(crate) fn build_route(&self) -> Result<Option<BuildRoute>> {
         self.build_route.choice()
     }
@@ -103,6 +110,12 @@ impl Tuning {
     #[cfg(feature = "opencl")]
     pub(crate) fn partial_tier(&self) -> Result<bool> {
         Ok(self.partial_tier.choice()?.is_some())
+    }
+
+    /// The maximum number of work-items of a group.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn work_group(&self) -> Result<Option<usize>> {
+        self.work_group.choice()
     }
 
     /// Whether the CPU's loops use only the instructions that koel was compiled for.
@@ -197,6 +210,8 @@ mod tests {
         refuses(with(STAGING, "1").staging(), STAGING, "1", &["on", "off"]);
         assert!(with(TIER, "partial").partial_tier()? && !none.partial_tier()?);
         refuses(with(TIER, "full").partial_tier(), TIER, "full", &["partial"]);
+        assert_eq!((with(GROUP, "64").work_group()?, none.work_group()?), (Some(64), None));
+        refuses(with(GROUP, "32").work_group(), GROUP, "32", &["64", "128"]);
         Ok(())
     }
 
@@ -222,11 +237,12 @@ mod tests {
         };
         let routes = BuildRoute::ALL.map(BuildRoute::name);
         let shapes = LookupShape::ALL.map(LookupShape::name);
-        let all: [(&str, &[&str]); 6] = [
+        let all: [(&str, &[&str]); 7] = [
             (BuildRoute::VARIABLE, &routes),
             (LookupShape::VARIABLE, &shapes),
             (STAGING, &["on", "off"]),
             (TIER, &["partial"]),
+            (GROUP, &["64", "128"]),
             (CPU_LANES, &["compiled"]),
             (UNNAMED_FILES, &["off"]),
         ];

@@ -12,7 +12,8 @@ use super::text::{self, Align, Table};
 /// List the devices of this machine
 #[derive(clap::Args)]
 #[command(after_help = "The first column is the value for --device.\n\
-                  For devices of the partial tier, the CPU builds the tables.\n\
+                  Devices of the partial tier build canonical cuckoo, bucketized and signpost tables;\n\
+                  the CPU builds other tables for them, and changes all.\n\
                   KOEL_OPENCL names another OpenCL library, or `off`.")]
 pub struct Args {
     /// Print JSON in place of the table

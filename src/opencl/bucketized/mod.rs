@@ -123,6 +123,36 @@ impl Passes<Bucketized> for OpenCl {
         }
     }
 
+    /// Canonical tables: upper halves are placed alone, because they decide; then the values are assigned. Two kernels
+    /// in addition to those of [`place`](Passes::place), and half of the image's memory.
+    fn partial_build(
+        &self,
+        plan: &BucketizedPlan,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Option<(Buffer<u64>, Placed)>> {
+        if plan.kind() == Kind::Classic {
+            return Ok(None);
+        }
+        let (tally, program, words) = (Tally::new(self)?, self.bucketized_build(plan)?, plan.word_count()?);
+        let uppers: Buffer<u64> = self.filled(words.div_ceil(2), 0)?;
+        let place = self.bucketized_kernel(&program, plan, "bucketized_place", &uppers)?.buffer(keys).buffer(values);
+        place.value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
+        let mut image = self.widened(&uppers, words)?;
+        drop(uppers);
+        self.bucketized_kernel(&program, plan, "bucketized_sort", &image)?.over(words)?;
+        let duplicates = self.bucketized_kernel(&program, plan, "bucketized_copies", &image)?;
+        duplicates.buffer(tally.status()).over(words)?;
+        let placed = tally.placed(self, plan.outside())?;
+        if placed.duplicates > 0 {
+            return Ok(None);
+        }
+        if placed.unplaced == 0 {
+            Passes::<Bucketized>::assign(self, plan, &mut image, keys, values)?;
+        }
+        Ok(Some((image, placed)))
+    }
+
     fn extended(
         &self,
         plan: &BucketizedPlan,

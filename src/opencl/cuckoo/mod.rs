@@ -7,7 +7,7 @@ use super::passes::tally::Tally;
 use super::runtime::launch::Launch;
 use super::runtime::program::CUCKOO;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, Passes, Placed, Removed};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend as _, Passes, Placed, Removed};
 use crate::error::Result;
 use crate::scheme::cuckoo::{Cell, CuckooImage};
 use crate::scheme::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
@@ -84,6 +84,37 @@ fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
 }
 
 impl<S: CuckooImage> Passes<S> for OpenCl {
+    /// Canonical tables: upper halves are placed as those of a set, because they decide; then the values are assigned.
+    /// Two kernels in addition, and half of the image's memory.
+    fn partial_build(
+        &self,
+        plan: &S::Plan,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Option<(Buffer<u64>, Placed)>> {
+        if plan.kind() == Kind::Classic {
+            return Ok(None);
+        }
+        let (tally, cuckoo) = (Tally::new(self)?, S::cuckoo_plan(plan));
+        let cells: Buffer<u64> = self.filled(slots::<S>(plan).div_ceil(2), 0)?;
+        let program = self.cuckoo::<u32>(&cuckoo, self.slot_lookup_shape()?)?;
+        let place = self.kernel(&program, "cuckoo_place")?.buffer(&cells).value(cuckoo.slot_count());
+        let place = place.mixers(&cuckoo.functions().keys).value(cuckoo.chain()).buffer(keys).buffer(values);
+        place.value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
+        let placed = tally.placed(self, plan.outside())?;
+        if S::Cell::KEYS_ALONE {
+            return Ok(Some((cells, placed)));
+        }
+        if placed.duplicates > 0 {
+            return Ok(None);
+        }
+        let mut image = self.widened(&cells, plan.word_count()?)?;
+        if placed.unplaced == 0 {
+            Passes::<S>::assign(self, plan, &mut image, keys, values)?;
+        }
+        Ok(Some((image, placed)))
+    }
+
     /// One kernel (classic: two), one fill of 48 bytes and one read of them.
     fn place(
         &self,

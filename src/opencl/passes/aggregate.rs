@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::primitives::GROUP;
 use crate::backend::numbers::bits_of;
 use crate::backend::{
     Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, bitmap_words,
@@ -46,7 +45,7 @@ impl OpenCl {
                 ("VALUE_BITS", if wide.is_some() { u64::BITS } else { u32::BITS }),
                 ("NUMBERS", wide.map_or(0, Numbers::code)),
                 ("ENTRIES", if wide.is_some() { WIDE_ENTRIES } else { ENTRIES } as u32),
-                ("GROUP", GROUP as u32),
+                ("GROUP", self.pass_group() as u32),
                 ("EACH", ROWS_EACH as u32),
             ],
         )
@@ -75,7 +74,7 @@ impl OpenCl {
         let launch = self.kernel(&self.accumulate_program(None, wanted)?, "accumulate")?.buffer(ids).buffer(values);
         let launch = launch.value(len as u64).value(groups as u32).buffer(&all.counts).buffer(&all.sums);
         let launch = launch.buffer(&all.least).buffer(&all.greatest);
-        launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
+        launch.over_groups_of(self.pass_group(), len.div_ceil(ROWS_EACH), len)?;
         Ok(all)
     }
 
@@ -114,7 +113,7 @@ impl OpenCl {
         if doubles {
             let step = len.div_ceil(SAMPLE).max(1);
             let launch = self.kernel(&program, "sample")?.stage("accumulate").buffer(values).value(len as u64);
-            launch.value(step as u64).buffer(&about).over_groups_of(GROUP, len.div_ceil(step), 0)?;
+            launch.value(step as u64).buffer(&about).over_groups_of(self.pass_group(), len.div_ceil(step), 0)?;
         }
         let launch = self.kernel(&program, "accumulate")?.buffer(ids).buffer(values).value(len as u64);
         let launch = launch.value(groups as u32).buffer(&all.counts).buffer(&all.sums);
@@ -122,7 +121,7 @@ impl OpenCl {
         if doubles {
             launch = launch.buffer(&about).buffer(&left);
         }
-        launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
+        launch.over_groups_of(self.pass_group(), len.div_ceil(ROWS_EACH), len)?;
         if !wanted.values() {
             return Ok(all);
         }
@@ -140,14 +139,14 @@ impl OpenCl {
         let launch = self.kernel(&program, "settle")?.stage("accumulate").value(groups as u64).buffer(&all.sums);
         let launch = launch.buffer(&highs).buffer(&all.counts).buffer(&all.means);
         let launch = launch.buffer(&all.least).buffer(&all.greatest).buffer(&overflow);
-        launch.buffer(&about).value(u32::from(wanted.mean)).over_groups_of(GROUP, groups, 0)?;
+        launch.buffer(&about).value(u32::from(wanted.mean)).over_groups_of(self.pass_group(), groups, 0)?;
         if let Some(Exact { groups, sums, means }) = exact {
             let groups = self.upload(&groups)?;
             for (found, to) in [(sums, &all.sums), (means, &all.means)] {
                 if !to.is_empty() {
                     let launch = self.kernel(&program, "put")?.stage("accumulate").buffer(&self.upload(&found)?);
                     let launch = launch.buffer(&groups).value(groups.len() as u64).buffer(to);
-                    launch.over_groups_of(GROUP, groups.len(), 0)?;
+                    launch.over_groups_of(self.pass_group(), groups.len(), 0)?;
                 }
             }
         }

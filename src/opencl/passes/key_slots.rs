@@ -1,6 +1,5 @@
 //! The host side of cl/key_slots.cl.
 
-use super::primitives::GROUP;
 use crate::backend::{DeviceBuffer, HashBackend, KeySlots};
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::KEY_SLOTS;
@@ -14,7 +13,7 @@ const BITS: std::ops::RangeInclusive<u32> = 1..=31;
 
 impl OpenCl {
     pub(in crate::opencl) fn key_slots_program<K: Key>(&self) -> Result<ocl::core::Program> {
-        self.program(KEY_SLOTS, &[("GROUP", GROUP as u32), ("KEY_BITS", K::BITS), ("PROBES", PROBES)])
+        self.program(KEY_SLOTS, &[("GROUP", self.pass_group() as u32), ("KEY_BITS", K::BITS), ("PROBES", PROBES)])
     }
 
     pub(super) fn run_key_slots<K: Key>(&self, keys: &Buffer<K>, bits: u32) -> Result<Option<KeySlots<Buffer<u32>>>> {
@@ -29,7 +28,7 @@ impl OpenCl {
         let (of_rows, failed) = (Buffer::allocate(self, len)?, self.filled(1, 0u32)?);
         let launch = self.kernel(&self.key_slots_program::<K>()?, "key_slots")?.buffer(keys).value(len as u64);
         let launch = launch.buffer(&table).value(bits).buffer(&first_rows).buffer(&of_rows).buffer(&failed);
-        launch.over_groups_of(GROUP, len, len)?;
+        launch.over_groups_of(self.pass_group(), len, len)?;
         let mut has_failed = [0];
         self.read(&failed, 0, &mut has_failed)?;
         Ok((has_failed[0] == 0).then_some(KeySlots { first_rows, of_rows }))

@@ -156,15 +156,11 @@ impl OpenCl {
 
     /// The maximum number of work-items of a group, and bytes of local memory; 0 if the driver does not report them.
     fn group_limits(&self) -> (u64, u64) {
-        let items = match core::get_device_info(self.0.device, Info::MaxWorkGroupSize) {
-            Ok(InfoResult::MaxWorkGroupSize(items)) => items as u64,
-            _ => 0,
-        };
         let bytes = match core::get_device_info(self.0.device, Info::LocalMemSize) {
             Ok(InfoResult::LocalMemSize(bytes)) => bytes,
             _ => 0,
         };
-        (items, bytes)
+        (self.0.sizes.most as u64, bytes)
     }
 }
 

@@ -8,10 +8,6 @@ use crate::error::{Error, Result};
 use crate::opencl::runtime::program::{COLUMNS, PRIMITIVES};
 use crate::opencl::{Buffer, OpenCl};
 
-/// Work-items of a group: large groups have large tiles, so that the work per tile is rare.
-pub(in crate::opencl) const GROUP: usize = 256;
-/// Elements of one tile of a selection, or of ranks: a word of the bitmap per work-item.
-pub(in crate::opencl) const TILE: usize = 32 * GROUP;
 /// Words that one work-item of a reduction reads.
 pub(super) const READS_EACH: usize = 8;
 
@@ -40,14 +36,24 @@ impl Kept<'_> {
         let selected = Buffer::allocate(device, total)?;
         let launch = device.kernel(&device.columns::<T>()?, "select_move")?.buffer(bits).value(len as u64).value(flip);
         let launch = launch.buffer(offsets).buffer(column).buffer(&selected);
-        launch.over_groups_of(GROUP, bitmap_words(len), len)?;
+        launch.over_groups_of(device.pass_group(), bitmap_words(len), len)?;
         Ok(selected)
     }
 }
 
 impl OpenCl {
+    /// Work-items of a group of passes that no scheme owns: a power of two, 64 at least.
+    pub(in crate::opencl) fn pass_group(&self) -> usize {
+        self.0.sizes.passes
+    }
+
+    /// Elements of one tile of a selection, or of ranks: a word of the bitmap per work-item.
+    pub(in crate::opencl) fn select_tile(&self) -> usize {
+        32 * self.pass_group()
+    }
+
     pub(in crate::opencl) fn primitives(&self) -> Result<ocl::core::Program> {
-        self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("WIDE", 1)])
+        self.program(PRIMITIVES, &[("GROUP", self.pass_group() as u32), ("WIDE", 1)])
     }
 
     /// Fills a buffer by a kernel of this many work-items, rather than by the driver's command.
@@ -57,32 +63,41 @@ impl OpenCl {
         let len = buffer.len() * words.len();
         let launch = self.kernel(&self.primitives()?, "fill")?.buffer(buffer);
         let launch = launch.value(len as u64).value(Uint4::from(four));
-        launch.over_groups_of(GROUP, len.div_ceil(4).min(fillers), buffer.len())
+        launch.over_groups_of(self.pass_group(), len.div_ceil(4).min(fillers), buffer.len())
     }
 
     pub(in crate::opencl) fn run_iota(&self, len: usize) -> Result<Buffer<u32>> {
         let to = Buffer::allocate(self, len)?;
         let launch = self.kernel(&self.primitives()?, "iota")?.buffer(&to).value(len as u64);
-        launch.over_groups_of(GROUP, len.div_ceil(4), len)?;
+        launch.over_groups_of(self.pass_group(), len.div_ceil(4), len)?;
         Ok(to)
     }
 
     pub(in crate::opencl) fn run_complement(&self, words: &mut Buffer<u32>) -> Result<()> {
         let len = words.len();
         let launch = self.kernel(&self.primitives()?, "complement")?.buffer(words).value(len as u64);
-        launch.over_groups_of(GROUP, len, len)
+        launch.over_groups_of(self.pass_group(), len, len)
+    }
+
+    /// The words whose upper halves are the first 32-bit cells of a buffer, and whose lower halves are 0.
+    pub(in crate::opencl) fn widened(&self, cells: &Buffer<u64>, words: usize) -> Result<Buffer<u64>> {
+        Error::check_length("the cells", cells.len(), words.div_ceil(2))?;
+        let to = Buffer::allocate(self, words)?;
+        let launch = self.kernel(&self.primitives()?, "upper_halves")?.buffer(cells).value(words as u64).buffer(&to);
+        launch.over_groups_of(self.pass_group(), words, words)?;
+        Ok(to)
     }
 
     /// The program for columns of this type.
     pub(in crate::opencl) fn columns<T: Word>(&self) -> Result<ocl::core::Program> {
-        self.program(COLUMNS, &[("GROUP", GROUP as u32), ("WIDE", 1), ("WORD_BITS", T::BITS)])
+        self.program(COLUMNS, &[("GROUP", self.pass_group() as u32), ("WIDE", 1), ("WORD_BITS", T::BITS)])
     }
 
     pub(in crate::opencl) fn run_gather<T: Word>(&self, from: &Buffer<T>, index: &Buffer<u32>) -> Result<Buffer<T>> {
         let len = index.len();
         let to = Buffer::allocate(self, len)?;
         let launch = self.kernel(&self.columns::<T>()?, "gather")?.buffer(from).value(from.len() as u64);
-        launch.buffer(index).buffer(&to).value(len as u64).over_groups_of(GROUP, len, len)?;
+        launch.buffer(index).buffer(&to).value(len as u64).over_groups_of(self.pass_group(), len, len)?;
         Ok(to)
     }
 
@@ -91,10 +106,10 @@ impl OpenCl {
         let items = len.div_ceil(READS_EACH);
         // In the partial tier, the groups have no atomic of 64 bits for one result.
         let is_split = self.0.builder.is_some() && T::BITS == u64::BITS;
-        let results = if is_split { items.div_ceil(GROUP).max(1) } else { 1 };
+        let results = if is_split { items.div_ceil(self.pass_group()).max(1) } else { 1 };
         let result: Buffer<T> = self.filled(results, T::zeroed())?;
         let launch = self.kernel(&self.columns::<T>()?, "greatest")?.buffer(words).value(len as u64).buffer(&result);
-        launch.over_groups_of(GROUP, items, len)?;
+        launch.over_groups_of(self.pass_group(), items, len)?;
         if results > 1 {
             return self.run_greatest(&result);
         }
@@ -118,17 +133,17 @@ impl OpenCl {
         let offsets = self.tile_offsets(bits, len, 0, "ranks")?;
         let ranks = Buffer::allocate(self, len)?;
         let launch = self.kernel(&self.primitives()?, "ranks")?.buffer(bits).value(len as u64).buffer(&offsets);
-        launch.buffer(&ranks).over_groups_of(GROUP, bitmap_words(len), len)?;
+        launch.buffer(&ranks).over_groups_of(self.pass_group(), bitmap_words(len), len)?;
         Ok(ranks)
     }
 
     /// For each tile the number of ones before it among the first `len` bits, after the flip, followed by the total.
     fn tile_offsets(&self, bits: &Buffer<u32>, len: usize, flip: u32, stage: &'static str) -> Result<Buffer<u64>> {
         // A count for each tile, followed by a 0, which becomes the total.
-        let offsets: Buffer<u64> = self.filled(len.div_ceil(TILE) + 1, 0)?;
+        let offsets: Buffer<u64> = self.filled(len.div_ceil(self.select_tile()) + 1, 0)?;
         let count = self.kernel(&self.primitives()?, "select_count")?.stage(stage).buffer(bits);
         let count = count.value(len as u64).value(flip).buffer(&offsets);
-        count.over_groups_of(GROUP, bitmap_words(len), len)?;
+        count.over_groups_of(self.pass_group(), bitmap_words(len), len)?;
         Scan::of(self, offsets.len())?.run(&offsets)?;
         Ok(offsets)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::primitives::{GROUP, READS_EACH};
+use super::primitives::READS_EACH;
 use crate::backend::{DeviceBuffer, HashBackend, Probe, StageTime, Word};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
@@ -37,7 +37,7 @@ impl Probe for OpenCl {
         self.check_atomics()?;
         let Some(places) = places(words.len()) else { return Ok(()) };
         let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
-        launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
+        launch.value(writes as u64).over_groups_of(self.pass_group(), writes, writes)
     }
 
     fn strided_updates<T: Word>(&self, words: &mut Buffer<T>, stride: u32, atomic: bool) -> Result<()> {
@@ -53,7 +53,7 @@ impl Probe for OpenCl {
             }
         };
         let launch = self.kernel(&self.primitives()?, name)?.buffer(words).value(len as u64).value(stride);
-        launch.over_groups_of(GROUP, len, len)
+        launch.over_groups_of(self.pass_group(), len, len)
     }
 }
 
@@ -77,7 +77,7 @@ impl OpenCl {
         let Some(places) = places else { return Ok(0) };
         let (result, items): (Buffer<u64>, usize) = (self.filled(1, 0)?, items.min(MOST_READERS));
         let launch = self.kernel(&self.primitives()?, kernel)?.buffer(words).value(places);
-        launch.value(reads as u64).buffer(&result).over_groups_of(GROUP, items, reads)?;
+        launch.value(reads as u64).buffer(&result).over_groups_of(self.pass_group(), items, reads)?;
         let mut xor = [0];
         self.read(&result, 0, &mut xor)?;
         Ok(xor[0])

@@ -4,7 +4,6 @@
 
 use ocl::prm::Ulong4;
 
-use super::primitives::GROUP;
 use super::scan::Scan;
 use crate::backend::{
     Accumulated, DeviceBuffer, Expanded, HashBackend, KeySlots, Numbers, Relational, Spans, Wanted, WideAccumulated,
@@ -18,15 +17,18 @@ use crate::scheme::shard::ShardOf;
 
 /// Elements of one work-item in the expansion of a list.
 const EXPANDS_EACH: usize = 8;
-/// Elements of one group in it.
-pub(in crate::opencl) const EXPAND_TILE: usize = GROUP * EXPANDS_EACH;
 
 /// The maximum number of runs and groups: their numbers have 32 bits, and one number means none.
 const MOST: u64 = u32::MAX as u64;
 
 impl OpenCl {
     pub(in crate::opencl) fn relational(&self) -> Result<ocl::core::Program> {
-        self.program(RELATIONAL, &[("GROUP", GROUP as u32), ("EACH", EXPANDS_EACH as u32)])
+        self.program(RELATIONAL, &[("GROUP", self.pass_group() as u32), ("EACH", EXPANDS_EACH as u32)])
+    }
+
+    /// Elements of one group in the expansion of a list.
+    pub(in crate::opencl) fn expand_tile(&self) -> usize {
+        self.pass_group() * EXPANDS_EACH
     }
 
     /// The ends of runs that the kernel of this name marks.
@@ -34,7 +36,7 @@ impl OpenCl {
         let len = column.len();
         let bits = Buffer::allocate(self, bitmap_words(len))?;
         let launch = self.kernel(&self.columns::<T>()?, name)?.buffer(column).value(len as u64);
-        launch.buffer(&bits).over_groups_of(GROUP, bitmap_words(len) * size_of::<u32>(), len)?;
+        launch.buffer(&bits).over_groups_of(self.pass_group(), bitmap_words(len) * size_of::<u32>(), len)?;
         Ok(bits)
     }
 }
@@ -43,7 +45,7 @@ impl Relational for OpenCl {
     fn mark(&self, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
         let bits = self.filled(bitmap_words(len), 0)?;
         let launch = self.kernel(&self.relational()?, "mark")?.buffer(places).value(places.len() as u64);
-        launch.buffer(&bits).value(len as u64).over_groups_of(GROUP, places.len(), places.len())?;
+        launch.buffer(&bits).value(len as u64).over_groups_of(self.pass_group(), places.len(), places.len())?;
         Ok(bits)
     }
 
@@ -64,7 +66,7 @@ impl Relational for OpenCl {
         let shards = Buffer::allocate(self, len)?;
         let launch = self.kernel(&self.columns::<K>()?, "shards")?.buffer(keys).value(len as u64);
         let launch = launch.value(Ulong4::from(mixer)).value(which.shards as u32);
-        launch.buffer(&shards).over_groups_of(GROUP, len, len)?;
+        launch.buffer(&shards).over_groups_of(self.pass_group(), len, len)?;
         Ok(shards)
     }
 
@@ -77,7 +79,7 @@ impl Relational for OpenCl {
         Error::check_length("the places", places.len(), count)?;
         let to = self.filled(len, T::zeroed())?;
         let launch = self.kernel(&self.columns::<T>()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
-        launch.buffer(&to).value(len as u64).over_groups_of(GROUP, count, count)?;
+        launch.buffer(&to).value(len as u64).over_groups_of(self.pass_group(), count, count)?;
         Ok(to)
     }
 
@@ -98,7 +100,7 @@ impl Relational for OpenCl {
         let launch = self.kernel(&self.relational()?, "spans")?.buffer(starts).value(starts.len() as u64);
         let launch = launch.buffer(ids).buffer(found).value(missing.unwrap_or(0)).value(u32::from(missing.is_some()));
         let launch = launch.value(len as u64).buffer(&spans.starts).buffer(&spans.counts);
-        launch.over_groups_of(GROUP, len, len)?;
+        launch.over_groups_of(self.pass_group(), len, len)?;
         Ok(spans)
     }
 
@@ -107,7 +109,7 @@ impl Relational for OpenCl {
         let len = counts.len();
         let offsets = Buffer::allocate(self, len + 1)?;
         let launch = self.kernel(&self.relational()?, "widen")?.stage("offsets").buffer(counts).value(len as u64);
-        launch.buffer(&offsets).over_groups_of(GROUP, len + 1, len)?;
+        launch.buffer(&offsets).over_groups_of(self.pass_group(), len + 1, len)?;
         Scan::of(self, len + 1)?.in_stage("offsets").run(&offsets)?;
         Ok(offsets)
     }
@@ -126,15 +128,15 @@ impl Relational for OpenCl {
             return Ok(Expanded { runs: self.filled(len, 0)?, places: self.filled(len, 0)? });
         }
         let program = self.relational()?;
-        let borders = Buffer::<u32>::allocate(self, len.div_ceil(EXPAND_TILE) + 1)?;
+        let borders = Buffer::<u32>::allocate(self, len.div_ceil(self.expand_tile()) + 1)?;
         let launch = self.kernel(&program, "expand_borders")?.stage("expand").buffer(offsets).value(runs as u32);
         let launch = launch.value(first).value(len as u64).buffer(&borders).value(borders.len() as u64);
-        launch.over_groups_of(GROUP, borders.len(), 0)?;
+        launch.over_groups_of(self.pass_group(), borders.len(), 0)?;
         let expanded = Expanded { runs: Buffer::allocate(self, len)?, places: Buffer::allocate(self, len)? };
         let launch = self.kernel(&program, "expand")?.buffer(offsets).value(runs as u32).buffer(starts);
         let launch = launch.value(first).value(len as u64).buffer(&borders);
         let launch = launch.buffer(&expanded.runs).buffer(&expanded.places);
-        launch.over_groups_of(GROUP, len.div_ceil(EXPANDS_EACH), len)?;
+        launch.over_groups_of(self.pass_group(), len.div_ceil(EXPANDS_EACH), len)?;
         Ok(expanded)
     }
 
@@ -173,7 +175,7 @@ impl Relational for OpenCl {
         Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
         let words = Buffer::allocate(self, len)?;
         let launch = self.kernel(&self.relational()?, "interleave")?.buffer(cells).buffer(lower).value(len as u64);
-        launch.buffer(bits).value(empty).buffer(&words).over_groups_of(GROUP, len, len)?;
+        launch.buffer(bits).value(empty).buffer(&words).over_groups_of(self.pass_group(), len, len)?;
         Ok(words)
     }
 }

@@ -33,7 +33,12 @@ impl OpenCl {
     }
 
     /// The route that was set, or else by parts on a GPU if that is `worth_it`.
+    ///
+    /// In the partial tier, tables are built directly: parts need 64-bit atomics.
     fn route_if(&self, worth_it: bool) -> Result<BuildRoute> {
+        if self.0.builder.is_some() {
+            return Ok(BuildRoute::Direct);
+        }
         if let Some(route) = *lock(&self.0.route) {
             return Ok(route);
         }

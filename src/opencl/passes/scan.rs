@@ -7,7 +7,6 @@
 //!
 //! With a 0 after the last count, the total is stored there.
 
-use super::primitives::GROUP;
 use crate::backend::{DeviceBuffer, Word};
 use crate::error::{Error, Result};
 use crate::opencl::runtime::launch::Launch;
@@ -16,8 +15,6 @@ use crate::opencl::{Buffer, OpenCl};
 
 /// Counts of one work-item.
 const EACH: usize = 8;
-/// Counts of one group.
-const TILE: usize = GROUP * EACH;
 
 /// Prefix sums of `len` counts. Sums that do not fit a `T` wrap.
 pub(in crate::opencl) struct Scan<'a, T: Word> {
@@ -30,13 +27,13 @@ pub(in crate::opencl) struct Scan<'a, T: Word> {
 }
 
 impl<'a, T: Word> Scan<'a, T> {
-    /// For this many counts; takes 1/2048 of their memory.
+    /// For this many counts; takes 1/2048 of their memory (1/512 with the smallest groups).
     pub(in crate::opencl) fn of(device: &'a OpenCl, len: usize) -> Result<Scan<'a, T>> {
-        let mut sums = Vec::new();
-        let mut tiles = len.div_ceil(TILE);
+        let (mut sums, tile) = (Vec::new(), device.pass_group() * EACH);
+        let mut tiles = len.div_ceil(tile);
         while tiles > 1 {
             sums.push(Buffer::allocate(device, tiles)?);
-            tiles = tiles.div_ceil(TILE);
+            tiles = tiles.div_ceil(tile);
         }
         Ok(Scan { device, len, stage: None, sums })
     }
@@ -49,16 +46,17 @@ impl<'a, T: Word> Scan<'a, T> {
     /// Replaces each count by the sum of those before it: one kernel for 2048 counts, three for 2^22, five for 2^33.
     pub(in crate::opencl) fn run(&self, counts: &Buffer<T>) -> Result<()> {
         Error::check_length("the counts", counts.len(), self.len)?;
+        let group = self.device.pass_group();
         let mut levels: Vec<&Buffer<T>> = vec![counts];
         for sums in &self.sums {
             let counts = levels[levels.len() - 1];
-            self.kernel("scan_sums", counts)?.buffer(sums).over_groups_of(GROUP, items(counts), counts.len())?;
+            self.kernel("scan_sums", counts)?.buffer(sums).over_groups_of(group, items(counts), counts.len())?;
             levels.push(sums);
         }
         // From the last level, which is one tile.
         for (level, counts) in levels.iter().enumerate().rev() {
             let before = levels.get(level + 1).unwrap_or(counts);
-            self.kernel("scan_tiles", counts)?.buffer(before).over_groups_of(GROUP, items(counts), counts.len())?;
+            self.kernel("scan_tiles", counts)?.buffer(before).over_groups_of(group, items(counts), counts.len())?;
         }
         Ok(())
     }
@@ -82,6 +80,6 @@ fn items<T: Word>(counts: &Buffer<T>) -> usize {
 impl OpenCl {
     /// The program for counts of 32 or 64 bits.
     pub(in crate::opencl) fn scan_program(&self, wide: bool) -> Result<ocl::core::Program> {
-        self.program(SCAN, &[("GROUP", GROUP as u32), ("EACH", EACH as u32), ("WIDE", wide.into())])
+        self.program(SCAN, &[("GROUP", self.pass_group() as u32), ("EACH", EACH as u32), ("WIDE", wide.into())])
     }
 }

@@ -49,8 +49,8 @@ impl OpenCl {
     pub(in crate::opencl) fn lookup_group(&self, shape: LookupShape) -> usize {
         match shape {
             LookupShape::Alone => self.0.sizes.group,
-            // Not every device supports more than 256.
-            LookupShape::Together => (2 * self.0.sizes.group).min(256),
+            // Not every device supports more.
+            LookupShape::Together => (2 * self.0.sizes.group).min(self.pass_group()),
             // Nothing is shared.
             LookupShape::Runs => 1,
         }

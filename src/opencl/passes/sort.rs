@@ -1,16 +1,14 @@
 //! The host side of cl/sort.cl and cl/sort_alone.cl.
 
-use super::primitives::GROUP;
 use super::scan::Scan;
 use crate::backend::{DeviceBuffer, DeviceKind, HashBackend, Word};
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::{SORT, SORT_ALONE};
+use crate::opencl::runtime::sizes::MOST_PASS_GROUP;
 use crate::opencl::{Buffer, OpenCl};
 
 /// Pairs of one work-item, as the words of cl/sort.cl require.
 const EACH: usize = 16;
-/// Pairs of one tile.
-const TILE: usize = GROUP * EACH;
 /// Bits of a digit, and its values.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
@@ -25,7 +23,8 @@ const COUNTS_EACH: usize = 8;
 const LOOKS_EACH: usize = 16;
 
 // The constants that `sorted::counts_bytes` assumes.
-const _: () = assert!(TILE == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MOST_CHUNKS_ALONE <= MOST_CHUNKS);
+const _: () =
+    assert!(MOST_PASS_GROUP * EACH == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MOST_CHUNKS_ALONE <= MOST_CHUNKS);
 
 /// The maximum number of pairs: their positions are 32-bit numbers.
 const MOST_PAIRS: u64 = u32::MAX as u64;
@@ -83,10 +82,15 @@ impl OpenCl {
             }
             Strategy::Together => {
                 let each = [("EACH", EACH as u32), ("COUNTS_EACH", COUNTS_EACH as u32)];
-                parameters.extend([("GROUP", GROUP as u32), ("WIDE", 0)].into_iter().chain(each));
+                parameters.extend([("GROUP", self.pass_group() as u32), ("WIDE", 0)].into_iter().chain(each));
                 self.program(SORT, &parameters)
             }
         }
+    }
+
+    /// Pairs of one tile.
+    fn sort_tile(&self) -> usize {
+        self.pass_group() * EACH
     }
 
     /// One read of some words. Then, unless keys are ascending, a count, a scan and a scatter for each of at most four
@@ -118,7 +122,7 @@ impl OpenCl {
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
-        let passes = Passes::of(self, strategy, chunks_of(len, most_chunks), len, shifts.len())?;
+        let passes = Passes::of(self, strategy, chunks_of(len, self.sort_tile(), most_chunks), len, shifts.len())?;
         let capacity = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
         // The output of the last pass, and that of the next one.
         let (mut sorted, mut spare) = (None, None);
@@ -140,7 +144,7 @@ impl OpenCl {
         let result: Buffer<u32> = self.filled(5, 0)?;
         let program = self.sort_program::<K, V>(Strategy::Together)?;
         let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64);
-        launch.buffer(&result).over_groups_of(GROUP, len.div_ceil(LOOKS_EACH), len)?;
+        launch.buffer(&result).over_groups_of(self.pass_group(), len.div_ceil(LOOKS_EACH), len)?;
         let mut found = [0; 5];
         self.read(&result, 0, &mut found)?;
         let [ones, zeros, falls, high_ones, high_zeros] = found;
@@ -181,16 +185,17 @@ impl<'a> Passes<'a> {
         to: &Columns<K, V>,
     ) -> Result<()> {
         let (device, len, each) = (self.device, self.len as u32, self.each as u32);
+        let group = device.pass_group();
         let program = device.sort_program::<K, V>(self.strategy)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(each).value(pass).value(shift);
         let count = count.buffer(&self.befores).buffer(&self.counts).buffer(&self.totals);
-        count.over_groups_of(GROUP, GROUP * self.chunks, self.len)?;
+        count.over_groups_of(group, group * self.chunks, self.len)?;
         let start = device.kernel(&program, "sort_starts")?.buffer(&self.counts).value(self.chunks as u32).value(pass);
         let start = start.buffer(&self.totals).buffer(&self.starts);
-        start.over_groups_of(GROUP, self.counts.len().div_ceil(COUNTS_EACH), self.counts.len())?;
+        start.over_groups_of(group, self.counts.len().div_ceil(COUNTS_EACH), self.counts.len())?;
         let scatter = device.kernel(&program, "sort_scatter")?.buffer(keys).buffer(values).value(len).value(each);
         let scatter = scatter.value(shift).buffer(&self.befores).buffer(&self.starts).buffer(&to.0).buffer(&to.1);
-        scatter.over_groups_of(GROUP, GROUP * self.tiles, self.len)
+        scatter.over_groups_of(group, group * self.tiles, self.len)
     }
 
     /// The same pass with one work-item per chunk.
@@ -200,7 +205,8 @@ impl<'a> Passes<'a> {
         (keys, values): (&Buffer<K>, &Buffer<V>),
         to: &Columns<K, V>,
     ) -> Result<()> {
-        let (device, len, chunk) = (self.device, self.len as u64, (self.each * TILE) as u64);
+        let device = self.device;
+        let (len, chunk) = (self.len as u64, (self.each * device.sort_tile()) as u64);
         let program = device.sort_program::<K, V>(self.strategy)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(chunk).value(shift);
         count.buffer(&self.counts).over_groups_of(1, self.chunks, self.len)?;
@@ -212,8 +218,8 @@ impl<'a> Passes<'a> {
 }
 
 /// The number of tiles of this many pairs, and how many of them each of at most `most` chunks has.
-fn chunks_of(pairs: usize, most: usize) -> (usize, usize) {
-    let tiles = pairs.div_ceil(TILE);
+fn chunks_of(pairs: usize, tile: usize, most: usize) -> (usize, usize) {
+    let tiles = pairs.div_ceil(tile);
     (tiles, tiles.div_ceil(most).max(1))
 }
 
@@ -236,14 +242,18 @@ mod tests {
 
     #[test]
     fn chunks_hold_all_tiles_and_are_no_more_than_allowed() {
+        const TILE: usize = 4096;
         for most in [MOST_CHUNKS, MOST_CHUNKS_ALONE] {
             for pairs in [1, TILE, TILE + 1, 1 << 20, TILE * most, TILE * most + 1, 100_000_007, u32::MAX as usize] {
-                let (tiles, each) = chunks_of(pairs, most);
+                let (tiles, each) = chunks_of(pairs, TILE, most);
                 assert!(tiles * TILE >= pairs && (tiles - 1) * TILE < pairs, "{pairs}");
                 assert!((1..=most).contains(&tiles.div_ceil(each)), "{pairs}");
             }
         }
-        assert_eq!((chunks_of(1 << 20, MOST_CHUNKS), chunks_of(1 << 26, MOST_CHUNKS)), ((256, 1), (16_384, 16)));
+        assert_eq!(
+            (chunks_of(1 << 20, TILE, MOST_CHUNKS), chunks_of(1 << 26, TILE, MOST_CHUNKS)),
+            ((256, 1), (16_384, 16))
+        );
     }
 
     #[test]

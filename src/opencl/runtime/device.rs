@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A device without 64-bit atomics is of the partial tier ([`Tier`]): it answers lookups, sorts and scans, and the CPU
-//! builds its tables.
+//! changes its tables and builds those of some schemes.
 //!
 //! An empty list is not cached, and neither is a reason to refuse a device: a driver that failed once may succeed
 //! later.
@@ -24,10 +24,9 @@ use ocl::flags::DeviceType;
 use ocl::{Context, Device, Platform, Queue};
 
 use super::selftest::unsupported;
-use super::sizes::Sizes;
+use super::sizes::{GROUP, Sizes};
 use crate::backend::{DeviceInfo, DeviceKind, Listed, Tier};
 use crate::error::{Error, Result};
-use crate::opencl::passes::primitives;
 use crate::opencl::{Inner, OpenCl, START_UP, describe, lock};
 use crate::tuning::tuning;
 
@@ -147,7 +146,9 @@ impl OpenCl {
         let staged = tuning().staging()?.unwrap_or(has_own_memory);
         // An invalid value is an error, which the list of devices cannot report.
         tuning().partial_tier()?;
-        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staged, Sizes::default()))))
+        tuning().work_group()?;
+        let sizes = Sizes::of(largest_group(&device).unwrap_or(0));
+        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staged, sizes))))
     }
 }
 
@@ -310,10 +311,16 @@ fn ruled_out(device: &Device) -> Option<String> {
         Ok(_) => {}
         Err(error) => return Some(format!("its version cannot be read: {}", describe(&error.into()))),
     }
-    match device.max_wg_size() {
-        Ok(most) if most < primitives::GROUP => Some(format!("its work-groups end at {most}; 256 are needed")),
+    match largest_group(device) {
+        Some(most) if most < GROUP => Some(format!("its work-groups end at {most}; {GROUP} are needed")),
         _ => None,
     }
+}
+
+/// The maximum number of work-items of a group, also that of the environment; `None` if the driver does not report it.
+fn largest_group(device: &Device) -> Option<usize> {
+    let forced = tuning().work_group().ok().flatten().unwrap_or(usize::MAX);
+    device.max_wg_size().ok().map(|most| most.min(forced))
 }
 
 #[cfg(test)]

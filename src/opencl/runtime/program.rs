@@ -119,6 +119,8 @@ pub(in crate::opencl) const BUCKETIZED_WIDE: Source = source!(
     LINES_OF_PAIRS,
     LINES_IN_PARTS
 );
+pub(in crate::opencl) const BUCKETIZED_WIDE_TOKENS: Source =
+    source!("bucketized_wide_tokens.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS);
 pub(in crate::opencl) const BUCKETIZED_WIDE_PARTITION: Source = source!(
     "bucketized_wide_partition.cl",
     FUNCTIONS,

@@ -13,6 +13,7 @@ use ocl::prm::Ulong4;
 
 use crate::backend::{BufferOf, DecodedOf, DeviceBuffer, HashBackend, Passes, Placed, PlacedOf, Word, bitmap_words};
 use crate::error::{Error, Result};
+use crate::opencl::bucketized::wide::tokens::MOST_TOKENS;
 use crate::opencl::bucketized::wide::{DeviceKey, line_parameters};
 use crate::opencl::runtime::launch::Launch;
 use crate::opencl::runtime::program::{SIGNPOST, SIGNPOST_LOOKUP};
@@ -111,6 +112,20 @@ where
         values: &BufferOf<Self, ValueOf<K, V>>,
     ) -> Result<(Buffer<u64>, PlacedOf<SignpostOf<K, V>>)> {
         self.build_signposts(plan, keys, values)
+    }
+
+    /// The same: rows are sorted, and 32-bit words compete.
+    fn partial_build(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        keys: &BufferOf<Self, KeyOf<K, V>>,
+        values: &BufferOf<Self, ValueOf<K, V>>,
+    ) -> Result<Option<(Buffer<u64>, PlacedOf<SignpostOf<K, V>>)>> {
+        if keys.len() > MOST_TOKENS {
+            return Ok(None);
+        }
+        let (image, placed) = self.build_signposts(plan, keys, values)?;
+        Ok((placed.duplicates == 0).then_some((image, placed)))
     }
 
     /// A new image depends on all pairs at once, and so does its length: an existing image has the stash of other

@@ -52,7 +52,7 @@ fn more_bytes_than_can_be_counted_are_refused() -> Result<()> {
     }
     too_large(cl.pinned::<u32>((1 << 62) + 1).map(drop));
     // A device that does not report the maximum size of a buffer.
-    let mut unknown = cl.anew(false, Sizes::default());
+    let mut unknown = cl.anew(false, cl.0.sizes);
     unknown.info.largest_buffer = None;
     let unknown = OpenCl(std::sync::Arc::new(unknown));
     too_large(unknown.unwritten::<u64>((1 << 61) + 1).map(drop));

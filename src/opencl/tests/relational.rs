@@ -7,8 +7,6 @@ use crate::backend::{
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::opencl::passes::aggregate::{ENTRIES, ROWS_EACH, WIDE_ENTRIES};
-use crate::opencl::passes::primitives::{GROUP, TILE};
-use crate::opencl::passes::relational::EXPAND_TILE;
 
 /// Lengths around the borders of words, groups and a tile.
 fn round(tile: usize) -> Vec<usize> {
@@ -20,28 +18,28 @@ fn round(tile: usize) -> Vec<usize> {
 #[test]
 fn bitmaps_agree_with_plain_loops() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::bitmaps(cl, &round(TILE))
+    reference::bitmaps(cl, &round(cl.select_tile()))
 }
 
 #[test]
 fn distinct_keys_have_distinct_slots() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::key_slots(cl, &round(GROUP))
+    reference::key_slots(cl, &round(cl.pass_group()))
 }
 
 #[test]
 fn shards_equal_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::shards(cl, &round(TILE))
+    reference::shards(cl, &round(cl.select_tile()))
 }
 
 #[test]
 fn runs_agree_with_plain_loops() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::spans(cl, &round(TILE))?;
+    reference::spans(cl, &round(cl.select_tile()))?;
     // Several tiles of one run.
-    let heaviest = if small() { 2 * EXPAND_TILE as u32 + 11 } else { 20_011 };
-    reference::lists(cl, &round(EXPAND_TILE), heaviest)
+    let heaviest = if small() { 2 * cl.expand_tile() as u32 + 11 } else { 20_011 };
+    reference::lists(cl, &round(cl.expand_tile()), heaviest)
 }
 
 #[test]
@@ -53,14 +51,14 @@ fn lists_may_exceed_memory() -> Result<()> {
 #[test]
 fn aggregates_agree_with_plain_loops() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::aggregates(cl, &round(GROUP * ROWS_EACH))
+    reference::aggregates(cl, &round(cl.pass_group() * ROWS_EACH))
 }
 
 #[test]
 #[ignore = "slow: kernels for values of 64 bits, and all lengths; CI runs it"]
 fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    let tile = GROUP * ROWS_EACH;
+    let tile = cl.pass_group() * ROWS_EACH;
     let sizes = if small() { vec![300] } else { vec![0, 1, 33, 1000, tile - 1, tile + 1, 3 * tile + 5] };
     wide::wide(cl, &sizes)
 }
@@ -68,7 +66,7 @@ fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
 #[test]
 fn values_are_scattered_to_their_places() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::moves(cl, &round(TILE))
+    reference::moves(cl, &round(cl.select_tile()))
 }
 
 #[test]

@@ -4,9 +4,11 @@
 //! place      offers words; sorts lines; searches for duplicates
 //! values     copies an old image's values to the new positions of their keys; writes the batch's values
 //! parts.rs   builds one partition at a time, if applicable
+//! tokens.rs  builds without 64-bit atomics
 //! ```
 
 pub(in crate::opencl) mod parts;
+pub(in crate::opencl) mod tokens;
 
 use ocl::core::Program;
 use ocl::prm::Ulong4;
@@ -108,7 +110,7 @@ impl OpenCl {
         Ok(launch.mixers(&[narrow, second, third]).value(Ulong4::from(wide)))
     }
 
-    /// Adds pairs to an image that contains the pairs of `old`.
+    /// Adds pairs to an image that contains the pairs of `old`. In the partial tier there must be none.
     pub(in crate::opencl) fn add_to_lines<L: Layout>(
         &self,
         functions: LineFunctions<L::Key>,
@@ -120,6 +122,9 @@ impl OpenCl {
     where
         L::Key: DeviceKey,
     {
+        if self.builder().is_some() {
+            return self.lines_by_tokens::<L>(functions, image, keys, values);
+        }
         let (tally, program, pairs) = (Tally::new(self)?, self.lines_program::<L>()?, keys.len());
         let kernel = |name| self.lines_kernel(&program, functions, name, image);
         let lines = functions.steps.buckets as usize;
@@ -176,6 +181,20 @@ where
         let image = self.filled(plan.word_count()?, 0)?;
         let placed = self.add_to_lines::<(K, V)>(plan.functions(), &image, None, keys, values)?;
         Ok((image, placed))
+    }
+
+    fn partial_build(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
+        values: &BufferOf<Self, <(K, V) as Layout>::Value>,
+    ) -> Result<Option<(Buffer<u64>, PlacedOf<BucketizedOf<K, V>>)>> {
+        if keys.len() > tokens::MOST_TOKENS {
+            return Ok(None);
+        }
+        let image = self.filled(plan.word_count()?, 0)?;
+        let placed = self.lines_by_tokens::<(K, V)>(plan.functions(), &image, keys, values)?;
+        Ok((placed.duplicates == 0).then_some((image, placed)))
     }
 
     fn extended(
