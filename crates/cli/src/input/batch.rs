@@ -59,9 +59,7 @@ impl<'a> Batch<'a> {
         };
         // Earlier whole numbers would be read as the bits of doubles.
         if named.values == Some(Type::F64) && before.values != Some(Type::F64) {
-            return Err(file.fail(
-                "its values are floats, and those of the files before it are not: give --values f64, or these files first",
-            ));
+            return Err(file.fail("its values are floats, and those of the files before it are not: give --values f64"));
         }
         let differ = |before: Option<Type>, now: Option<Type>| before.zip(now).filter(|(before, now)| before != now);
         let keys = differ(before.keys, named.keys).map(|types| ("keys", types));

@@ -1,0 +1,261 @@
+"""Errors that give advice, and the call that follows it."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import koel
+
+K = np.array([1, 2, 1])
+V = np.array([1, 2, 3])
+POINTS = np.array([[0.5, 0.5, 0.5, 1.0]])
+PLACES = np.array([[0, 0, 0], [1, 1, 1]], np.int32)
+TABLE = pa.table({"k": [1, 2], "v": [3, 4]})
+TWINS = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["k", "x", "x"])
+STRUCTS = pa.array([{"a": 1}, None])
+MASKED = np.ma.masked_array([1, 2], [False, True])
+KEYS = koel.Table(np.array([1, 2], np.uint32), np.array([3, 4], np.uint32))
+INDEX = koel.Index(np.array([1, 2, 1]))
+BATCHES = koel.unique_stream(TABLE, "k")
+
+
+class Sequence:
+    """What is neither an array nor a column."""
+
+
+def rest(of, name):
+    """A struct without its nulls."""
+    return pa.array([one[name] if one else None for one in of.to_pylist()])
+
+
+#: A call that fails, a part of its message, and a call that follows the advice.
+CASES = [
+    # Columns.
+    (lambda: koel.unique(np.ones((2, 2))), "ravel()", lambda: koel.unique(np.ones((2, 2)).ravel())),
+    (lambda: koel.unique(K.astype(">i8")), "newbyteorder", lambda: koel.unique(K.astype(K.dtype.newbyteorder("=")))),
+    (lambda: koel.unique(MASKED), "filled", lambda: koel.unique(MASKED.filled(0))),
+    (lambda: koel.unique(MASKED), "an Arrow column", lambda: koel.unique(pa.array([1, None]))),
+    (
+        lambda: koel.unique(np.array([1], "m8[ps]")),
+        'astype("timedelta64[ns]")',
+        lambda: koel.unique(np.array([1], "m8[ps]").astype("timedelta64[ns]")),
+    ),
+    (lambda: koel.unique(()), "at least one column", lambda: koel.unique((K,))),
+    (
+        lambda: koel.unique((pd.DataFrame({"k": K}),)),
+        "one of its columns",
+        lambda: koel.unique((pd.DataFrame({"k": K})["k"],)),
+    ),
+    (lambda: koel.unique((TABLE,)), "one of its columns", lambda: koel.unique((TABLE["k"],))),
+    (lambda: koel.unique(STRUCTS), "tuple of columns", lambda: koel.unique((rest(STRUCTS, "a"),))),
+    (lambda: koel.unique(Sequence()), "give an array, a list or an Arrow column", lambda: koel.unique([1])),
+    (lambda: koel.unique("abc"), "give an array, a list or an Arrow column", lambda: koel.unique(["abc"])),
+    (lambda: koel.unique({1, 2}), "give", lambda: koel.unique([1, 2])),
+    (lambda: koel.unique(["a", 1]), "give values of one type", lambda: koel.unique(["a", "1"])),
+    (lambda: koel.unique([0.5, 2**53 + 1]), "integers only, or text", lambda: koel.unique(["0.5", str(2**53 + 1)])),
+    (lambda: koel.unique([2**64, 1]), "give", lambda: koel.unique([str(2**64), "1"])),
+    (
+        lambda: koel.unique([2**64, 1]),
+        "decimals in a pyarrow array",
+        lambda: koel.unique(pa.array([2**64, 1], pa.decimal128(30))),
+    ),
+    (lambda: koel.unique(["\ud800"]), "replace it", lambda: koel.unique(["\ufffd"])),
+    (lambda: koel.unique([[1], [2]]), "tuple of columns", lambda: koel.unique(([1, 2],))),
+    (lambda: koel.unique(pa.array([[1], None])), "cast it", lambda: koel.unique(pa.array(["[1]", None]))),
+    # Joins, and tables.
+    (lambda: koel.join(K, K, "cross"), '"inner", "left"', lambda: koel.join(K, K, "left")),
+    (lambda: koel.join((K, V), (K,)), "equally many on both sides", lambda: koel.join((K, V), (K, V))),
+    (lambda: koel.join(K, ["a"]), "cast `left` to Utf8", lambda: koel.join(K.astype(str), ["a"])),
+    (lambda: koel.get_indexer(K, [1]), "unique with koel.unique", lambda: koel.get_indexer(koel.unique(K), [1])),
+    (lambda: koel.get_indexer(K, [1]), "use koel.join", lambda: koel.join([1], K)),
+    (lambda: koel.unique(K, device="gpu7"), "auto, cpu, opencl", lambda: koel.unique(K, device="cpu")),
+    (lambda: koel.get_indexer(INDEX, K), "use its join", lambda: INDEX.join(K)),
+    (lambda: INDEX.join(K, "right"), 'use "outer"', lambda: INDEX.join(K, "outer")),
+    (lambda: INDEX.join(K, "right"), "koel.join", lambda: koel.join(K, K, "right")),
+    (
+        lambda: koel.Table(K, V, load_factor=2.0),
+        "above 0 and up to 1",
+        lambda: koel.Table(np.array([1, 2]), np.array([3, 4]), load_factor=0.5),
+    ),
+    (lambda: koel.Table(K, V), 'duplicates="first"', lambda: koel.Table(K, V, duplicates="first")),
+    (lambda: koel.Table(K, V), "remove the duplicates", lambda: koel.Table(np.unique(K), V[:2])),
+    (
+        lambda: koel.Table(K, V, duplicates="all"),
+        '"error", "first" or "last"',
+        lambda: koel.Table(K, V, duplicates="last"),
+    ),
+    (lambda: koel.Table(np.array([0.5]), V[:1]), "as int64", lambda: koel.Table(np.array([0.5]).view("i8"), V[:1])),
+    (lambda: koel.Table(["a"], V[:1]), "koel.factorize", lambda: koel.Table(koel.factorize(["a"])[0], V[:1])),
+    (lambda: koel.Table(pa.array([1, None]), V[:2]), "drop or fill", lambda: koel.Table(pa.array([1]), V[:1])),
+    (
+        lambda: koel.Set(K.astype("u4")) | koel.Set(K.astype("u8")),
+        "of one dtype",
+        lambda: koel.Set(K.astype("u4")) | koel.Set(K.astype("u4")),
+    ),
+    # Groups.
+    (lambda: koel.group_by(K, {"n": "count"}), '(column, "sum") or "size"', lambda: koel.group_by(K, {"n": "size"})),
+    (lambda: koel.group_by(K, {"n": (V, "median")}), "functions are sum", lambda: koel.group_by(K, {"n": (V, "mean")})),
+    (lambda: koel.group_by(K, {"n": ("v", "sum")}), "give the column", lambda: koel.group_by(K, {"n": (V, "sum")})),
+    (
+        lambda: koel.group_by(K, {"n": ("v", "sum")}),
+        "koel.group_by_stream",
+        lambda: koel.group_by_stream(TABLE, "k", {"n": ("v", "sum")}),
+    ),
+    (lambda: koel.group_by(K, [("v", "sum")]), "give a dict", lambda: koel.group_by(K, {"n": (V, "sum")})),
+    (
+        lambda: koel.group_by(K, {"n": (["a", "b", "c"], "sum")}),
+        "cast it to Int64",
+        lambda: koel.group_by(K, {"n": ([1, 2, 3], "sum")}),
+    ),
+    (
+        lambda: koel.group_by([1, 1], {"n": ([2**62, 2**62], "sum")}),
+        "Float64 if sums may be rounded",
+        lambda: koel.group_by([1, 1], {"n": ([2.0**62, 2.0**62], "sum")}),
+    ),
+    # Streams.
+    (
+        lambda: koel.join_stream(TWINS, TABLE, "k"),
+        "columns=[..]",
+        lambda: koel.join_stream(TWINS, TABLE, "k", columns=["k", "v"]),
+    ),
+    (
+        lambda: koel.join_stream(TWINS, TABLE, "k"),
+        "rename one of them",
+        lambda: koel.join_stream(TWINS.rename_columns(["k", "x", "y"]), TABLE, "k"),
+    ),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, "k", suffix=""),
+        "give another suffix",
+        lambda: koel.join_stream(TABLE, TABLE, "k", suffix="_2"),
+    ),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, left_on=["k", "v"], right_on=["k"]),
+        "as many of both",
+        lambda: koel.join_stream(TABLE, TABLE, left_on=["k", "v"], right_on=["k", "v"]),
+    ),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, "k", columns=["k", "k"]),
+        "name each once",
+        lambda: koel.join_stream(TABLE, TABLE, "k", columns=["k"]),
+    ),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, 1),
+        "the name of a column, or a list of names",
+        lambda: koel.join_stream(TABLE, TABLE, ["k"]),
+    ),
+    (lambda: koel.join_stream(TABLE, TABLE, []), "give one at least", lambda: koel.join_stream(TABLE, TABLE, ["k"])),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="much"),
+        '"16GiB"',
+        lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="16GiB"),
+    ),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit=1),
+        "give 1Mi or more",
+        lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="1Mi"),
+    ),
+    (
+        lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="1Mi", temp_dir=__file__),
+        "pass a folder",
+        lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="1Mi", temp_dir=os.path.dirname(__file__)),
+    ),
+    (
+        lambda: koel.join_stream(K, TABLE, "k"),
+        "give a table",
+        lambda: koel.join_stream(pd.DataFrame({"k": K}), TABLE, "k"),
+    ),
+    (
+        lambda: koel.join_stream(pa.array(K), TABLE, "k"),
+        "give a table with named columns",
+        lambda: koel.join_stream(pl.DataFrame({"k": K}), TABLE, "k"),
+    ),
+    (
+        lambda: koel.group_by_stream(TABLE, "k", {"k": ("v", "sum")}),
+        "another name",
+        lambda: koel.group_by_stream(TABLE, "k", {"s": ("v", "sum")}),
+    ),
+    (
+        lambda: koel.group_by_stream(TABLE, "k", {"n": "sum"}),
+        '("column", "sum") or "size"',
+        lambda: koel.group_by_stream(TABLE, "k", {"n": ("v", "sum")}),
+    ),
+    (lambda: koel.unique_stream(pa.table({})), "give one at least", lambda: koel.unique_stream(TABLE)),
+    (lambda: koel.unique_stream(TABLE, ["k", "k"]), "name each once", lambda: koel.unique_stream(TABLE, ["k"])),
+    (lambda: np.asarray(BATCHES), "to_pandas()", lambda: koel.unique_stream(TABLE, "k").to_pandas()),
+    # Results.
+    (
+        lambda: next(koel.unique_stream(TWINS))["x"],
+        "use to_pyarrow()",
+        lambda: next(koel.unique_stream(TWINS)).to_pyarrow()[1],
+    ),
+    (
+        lambda: np.array(koel.unique(pa.array(["a"])), copy=False),
+        "leave out copy=False",
+        lambda: np.array(koel.unique(pa.array(["a"]))),
+    ),
+    (
+        lambda: koel.unique(pa.array([1, 2]))[::2],
+        "column.to_pyarrow().take(..)",
+        lambda: koel.unique(pa.array([1, 2])).to_pyarrow().take([0]),
+    ),
+    # K-mers, duplicates and voxels.
+    (lambda: koel.kmers(5, 3), "as str or bytes", lambda: koel.kmers("ACGT", 3)),
+    (lambda: koel.kmers("reads.fa", 3), "pathlib.Path(..)", lambda: koel.kmers("ACGT", 3)),
+    (lambda: koel.kmers("ACGT", 40), "use 1 to 32", lambda: koel.kmers("ACGT", 3)),
+    (lambda: koel.dedup(["a"], by="word"), '"document", "paragraph" or "line"', lambda: koel.dedup(["a"], by="line")),
+    (lambda: koel.dedup(TABLE), "name its column of text by on", lambda: koel.dedup(pa.table({"t": ["a"]}), on="t")),
+    (lambda: koel.dedup(["a"], normalize=5), "give a name or a sequence", lambda: koel.dedup(["a"], normalize="case")),
+    (
+        lambda: koel.dedup(["a"], normalize=["accents"]),
+        "give some of nfc",
+        lambda: koel.dedup(["a"], normalize=["nfc"]),
+    ),
+    (lambda: koel.dedup([1]), "cast it to Utf8", lambda: koel.dedup(["1"])),
+    (lambda: koel.voxelize(POINTS, 0, 10, 10), "lengths above 0", lambda: koel.voxelize(POINTS, 1, 10, 10)),
+    (
+        lambda: koel.voxelize([0.5], 1, 10, 10),
+        "N by C numbers",
+        lambda: koel.voxelize(np.asarray([[0.5, 0.5, 0.5]], np.float32), 1, 10, 10),
+    ),
+    (lambda: koel.voxelize(POINTS * 1e9, 1, 10, 10), "larger voxels", lambda: koel.voxelize(POINTS * 1e9, 1e6, 10, 10)),
+    (
+        lambda: koel.voxelize(POINTS * 1e9, 1, 10, 10),
+        "give a range",
+        lambda: koel.voxelize(POINTS * 1e9, 1, 10, 10, range=(0, 0, 0, 9, 9, 9)),
+    ),
+    (
+        lambda: koel.voxelize(POINTS, 1e-9, 10, 10, range=(0, 0, 0, 9, 9, 9)),
+        "cells",
+        lambda: koel.voxelize(POINTS, 1, 10, 10, range=(0, 0, 0, 9, 9, 9)),
+    ),
+    (lambda: koel.neighbours(PLACES, 2), "an odd number up to 15", lambda: koel.neighbours(PLACES, 3)),
+    (
+        lambda: koel.neighbours([1, 2], 3),
+        "M by 3 integers",
+        lambda: koel.neighbours(np.asarray([[1, 2, 3]], np.int32), 3),
+    ),
+    (lambda: koel.neighbours(PLACES[[0, 0]], 3), "pass each place once", lambda: koel.neighbours(PLACES, 3)),
+]
+
+
+@pytest.mark.parametrize(("fails", "says", "follows"), CASES, ids=range(len(CASES)))
+def test_advice_works(fails, says, follows):
+    with pytest.raises((koel.KoelError, TypeError, ValueError, OverflowError, OSError, KeyError)) as error:
+        fails()
+    assert says in str(error.value)
+    found = follows()
+    # Streams compute as they are read.
+    if isinstance(found, koel.BatchReader):
+        assert list(found)
+
+
+def test_a_reader_is_read_once():
+    reader = koel.unique_stream(TABLE, "k")
+    assert list(reader)
+    with pytest.raises(ValueError, match="call the function again"):
+        pa.table(reader)
+    assert pa.table(koel.unique_stream(TABLE, "k")).num_rows == 2
