@@ -45,7 +45,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 ///
 /// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow columns (of polars, pyarrow,
 /// DuckDB, pandas) and tuples of columns. The same call gives the same result on every device, thread count and run.
-#[pymodule]
+// It does not need the interpreter's lock: classes are frozen, lists are copied before they are read, and what calls
+// share has locks of its own.
+#[pymodule(gil_used = false)]
 fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! functions {
         ($($function:path),* $(,)?) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* };

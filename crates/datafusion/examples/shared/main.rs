@@ -6,14 +6,16 @@
 //! ```
 //!
 //! HOW is `stock`; `rebuild`, koel without a cache; `cache`, koel with one; or `folder`, with files too: a second process
-//! maps them. Each run prints its times and the peak memory of the process.
+//! maps them. Each run prints its times, the peak memory of the process and the source of the cached build sides.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use koel_datafusion::{KoelOptions, WithKoel};
 
@@ -86,12 +88,17 @@ async fn run(folder: &Path, how: &str) -> Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map_or("not known", str::trim);
     let [first, second] = [0, 1].map(|round: usize| all[round].1.as_secs_f64());
-    println!("{how}: {first:.2} s, then {second:.2} s, at most {peak}\n{}", all[0].0);
+    let [built, cache, file] = [0, 1, 2].map(|at: usize| all.iter().map(|joins| joins.2[at]).sum::<usize>());
+    println!("{how}: {first:.2} s, then {second:.2} s, at most {peak}");
+    println!("build sides: {built} built for the cache, {file} from files, {cache} from the cache\n{}", all[0].0);
     if all[0].0 == all[1].0 { Ok(()) } else { Err(usage("results differ")) }
 }
 
-/// The results of all joins, which run at the same time, and how long they took.
-async fn joins(context: &SessionContext) -> Result<(String, Duration)> {
+/// What EXPLAIN ANALYZE calls the sources of cached build sides.
+const SOURCES: [&str; 3] = ["build_cache_misses", "build_cache_hits", "build_file_hits"];
+
+/// The results of all joins, which run at the same time, how long they took, and the numbers of [`SOURCES`].
+async fn joins(context: &SessionContext) -> Result<(String, Duration, [usize; 3])> {
     let began = Instant::now();
     let join = |join: usize| {
         let context = context.clone();
@@ -100,19 +107,31 @@ async fn joins(context: &SessionContext) -> Result<(String, Duration)> {
                 "select count(*) as n, sum(o.total) as total, sum(i.price) as price, max(o.customer) as customer \
                  from orders as o right join items{join} as i on o.id = i.id"
             );
-            context.sql(&sql).await?.collect().await
+            let frame = context.sql(&sql).await?;
+            let task = Arc::new(frame.task_ctx());
+            let plan = frame.create_physical_plan().await?;
+            let batches = collect(Arc::clone(&plan), task).await?;
+            Ok::<_, DataFusionError>((batches, SOURCES.map(|name| metric(plan.as_ref(), name))))
         })
     };
     let tasks: Vec<_> = (0..JOINS).map(join).collect();
-    let mut batches = Vec::new();
+    let (mut batches, mut sources) = (Vec::new(), [0; 3]);
     for task in tasks {
-        batches.extend(task.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??);
+        let (of_join, found) = task.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
+        batches.extend(of_join);
+        sources = std::array::from_fn(|at| sources[at] + found[at]);
     }
-    Ok((pretty_format_batches(&batches)?.to_string(), began.elapsed()))
+    Ok((pretty_format_batches(&batches)?.to_string(), began.elapsed(), sources))
+}
+
+/// The sum of a metric of all operators of a plan.
+fn metric(plan: &dyn ExecutionPlan, name: &str) -> usize {
+    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name)).map_or(0, |value| value.as_usize());
+    own + plan.children().into_iter().map(|child| metric(child.as_ref(), name)).sum::<usize>()
 }
 
 fn number(text: &str) -> Result<usize> {
-    text.replace(',', "").parse().map_err(|_| usage(&format!("{text} is no number")))
+    text.replace(',', "").parse().map_err(|_| usage(&format!("{text} is not a number")))
 }
 
 fn usage(what: &str) -> DataFusionError {
