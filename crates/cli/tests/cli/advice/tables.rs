@@ -202,9 +202,9 @@ pub(super) const TABLES: &[Case] = &[
         "koel build objects.ndjson --key a -o t.koel",
     ),
     (
-        "koel build pairs.csv -o t.koel --memory 64Mi --shards 1 --capacity 2^27",
-        "give --shards 32",
-        "koel build pairs.csv -o t.koel --memory 64Mi --shards 32 --capacity 2^27",
+        "koel build pairs.csv -o t.koel --memory 64Mi --shards 1 --capacity 2^23",
+        "give --shards 2",
+        "koel build pairs.csv -o t.koel --memory 64Mi --shards 2 --capacity 2^23",
     ),
     (
         "koel lookup kmers.koel g.fa --places pairs.csv",
