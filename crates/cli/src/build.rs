@@ -419,7 +419,7 @@ impl Build<'_> {
         }
         let enough = shards.saturating_mul(bytes.div_ceil(memory)).next_power_of_two();
         Err(Failure::Input(format!(
-            "--memory: {} of {shards} take about {} while they are built: give --shards {enough}, or more memory",
+            "--memory: building {} of {shards} at a time takes about {}: give --shards {enough}, or more memory",
             text::counted(self.devices.len() as u64, "shard"),
             text::bytes(bytes),
         )))

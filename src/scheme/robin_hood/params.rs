@@ -47,9 +47,9 @@ impl Sequence {
 /// stride, as long as the keys do not wrap around 2^32. If they do, their runs may overlap: of 3,000 random odd strides
 /// (90,000 keys, load 0.9, the placing rule simulated on 2026-11-22) a hit took 2.7 reads on average, more than 8 at
 /// one stride in 26, and 36 at the worst one; 4 could not be built in the first attempt. [`Sequence::Random`] hashes
-/// the keys first: use it for keys that wrap, such as multiples of 0x85ebca6b. The sequence is not chosen by a sample
-/// of the keys, because a table that grows must have the same bytes as one built from all of its keys at once, and a
-/// sample of the first keys may differ from one of all keys.
+/// the keys first: use it for strides whose keys wrap. The sequence is not chosen by a sample of the keys, because a
+/// table that grows must have the same bytes as one built from all of its keys at once, and a sample of the first keys
+/// may differ from one of all keys.
 ///
 /// ```
 /// use koel::scheme::{RobinHood, robin_hood::Sequence};
