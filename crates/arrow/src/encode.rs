@@ -37,7 +37,7 @@ const NONE: u64 = u64::MAX;
 /// Words are below it. After them there is one for each side's rows whose keys equal no other, and [`NONE`].
 const MOST: u64 = u64::MAX - 2;
 /// The number of rows that a task processes.
-pub(crate) const CHUNK: usize = 1 << 15;
+pub(crate) const CHUNK: usize = 1 << 16;
 
 /// Whether nulls are equal to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

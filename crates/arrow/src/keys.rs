@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_empty_array};
 use arrow_schema::{ArrowError, DataType, Schema};
-use arrow_select::concat::concat;
 use koel::Error as KoelError;
 
+use crate::concat::concat;
 use crate::error::{Error, Result, named};
 use crate::plain::{check_dictionaries, plain, plain_type};
 use crate::take::{Starts, ends, take_chunks};
@@ -139,8 +139,7 @@ impl Column {
             [one] => Arc::clone(one),
             [] => new_empty_array(&self.data_type),
             several => {
-                let whole = || concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>());
-                let whole = check_dictionaries(several).and_then(|()| whole()).and_then(within_offsets);
+                let whole = check_dictionaries(several).and_then(|()| concat(several)).and_then(within_offsets);
                 whole.map_err(|error| self.refused(error))?
             }
         };

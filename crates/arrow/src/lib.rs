@@ -53,7 +53,8 @@
 //! prepared/               the right side of joins, which can be saved, mapped and shared
 //! external/               joins and groups under a memory limit
 //! dedup/                  duplicate texts, equal or similar
-//! sizes.rs                the memory of rows;  take.rs: gathers rows of columns
+//! sizes.rs                the memory of rows
+//! take.rs, concat.rs      rows of columns that are gathered, and arrays that are concatenated, by all threads
 //! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
 //! wide.rs                 results that exceed their types: text of more than 2 GiB
 //! written.rs              vectors that are written by all threads
@@ -66,6 +67,7 @@ mod aggregate;
 #[cfg(test)]
 mod aggregate_tests;
 mod canonical;
+mod concat;
 pub mod dedup;
 #[cfg(test)]
 mod edge_tests;

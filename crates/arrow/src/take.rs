@@ -10,9 +10,16 @@ use arrow_array::{
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{ArrowError, DataType};
-use arrow_select::concat::concat;
+use rayon::prelude::*;
+
+use crate::concat::concat;
 
 type Result<T> = std::result::Result<T, ArrowError>;
+
+/// The least number of rows for which threads share the work.
+const LARGE: usize = 1 << 18;
+/// The rows that a thread gathers at a time.
+const PART: usize = 1 << 16;
 
 /// The rows of an array with these numbers; null if a number is null. Arrow's `take` returns too few rows of
 /// `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them; this function returns all.
@@ -21,6 +28,11 @@ type Result<T> = std::result::Result<T, ArrowError>;
 /// [`ArrowError`] if a number is too large, or if the values are longer than their type can address.
 pub fn take(array: &dyn Array, rows: &dyn Array) -> Result<ArrayRef> {
     if !may_have_no_bytes(array.data_type()) {
+        if rows.len() >= LARGE && is_shared(array.data_type()) {
+            let part = |start| arrow_select::take::take(array, &rows.slice(start, PART.min(rows.len() - start)), None);
+            let parts = (0..rows.len()).into_par_iter().step_by(PART).map(part).collect::<Result<Vec<_>>>()?;
+            return concat(&parts);
+        }
         return arrow_select::take::take(array, rows, None);
     }
     // Row numbers of any type as numbers of one type.
@@ -28,6 +40,12 @@ pub fn take(array: &dyn Array, rows: &dyn Array) -> Result<ArrayRef> {
     let rows = arrow_select::take::take(&all, rows, None)?;
     let places = rows.as_primitive::<UInt64Type>().iter().map(|row| row.map(|row| (0, row as usize)));
     gathered(&[array], places)
+}
+
+/// Whether rows of a type are gathered by several threads.
+fn is_shared(data_type: &DataType) -> bool {
+    data_type.is_primitive()
+        || matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
 }
 
 /// The rows of a batch with these numbers.
@@ -144,7 +162,7 @@ fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result
     }
     match &slices[..] {
         [one] => Ok(Arc::clone(one)),
-        several => concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>()),
+        several => concat(several),
     }
 }
 
@@ -162,7 +180,7 @@ fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<
         }
         (start, rest) = (end, behind);
     }
-    concat(&taken.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+    concat(&taken)
 }
 
 /// Where each piece of a column begins.
@@ -259,7 +277,7 @@ pub(crate) mod tests {
                 vec![None],
             ] {
                 let expected: Vec<ArrayRef> = rows.iter().map(row).collect();
-                let expected = concat(&expected.iter().map(AsRef::as_ref).collect::<Vec<_>>()).expect("one type");
+                let expected = concat(&expected).expect("one type");
                 assert_eq!(expected.len(), rows.len());
                 let numbers = UInt32Array::from(rows);
                 assert_eq!(&take(&array, &numbers).expect("rows"), &expected, "{}", array.data_type());

@@ -12,8 +12,8 @@ use super::text::{self, Align, Table};
 /// List the devices of this machine
 #[derive(clap::Args)]
 #[command(after_help = "The first column is the value for --device.\n\
-                  Devices of the partial tier build canonical cuckoo, bucketized and signpost tables;\n\
-                  the CPU builds other tables for them, and changes all.\n\
+                  Devices of the partial tier build canonical cuckoo, bucketized and signpost\n\
+                  tables; the CPU builds other tables for them, and changes all tables.\n\
                   KOEL_OPENCL names another OpenCL library, or `off`.")]
 pub struct Args {
     /// Print JSON in place of the table

@@ -25,17 +25,20 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
-use koel::{IdOrder, SumStates};
+use koel::{Any, Cpu, IdOrder, SumStates};
+use rayon::prelude::*;
 
 use super::group::Of;
 use super::grouping::Grouping;
 use super::{Batches, Morsel, batch_of};
 use crate::aggregate::{Aggregation, DIGITS, Function, aggregated, decimal_mean, scale};
+use crate::encode::CHUNK;
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NO_GROUP, factorize};
 use crate::keys::{Column, Keys};
 use crate::take::take;
 use crate::values::{Numbers, Values};
+use crate::written::{mapped, written};
 
 /// The most digits of decimals whose sum of 2^63 rows fits 38 digits.
 const EXACT_DIGITS: u8 = 19;
@@ -43,6 +46,8 @@ const EXACT_DIGITS: u8 = 19;
 /// The plan of a grouping by the groups of morsels.
 pub(super) struct Plan<'a> {
     grouping: Grouping<'a>,
+    /// The thread that runs a morsel.
+    alone: Any,
     /// The columns of partial rows: those of the key, then states.
     schema: SchemaRef,
     states: Vec<State>,
@@ -109,6 +114,7 @@ impl<'a> Plan<'a> {
     pub(super) fn of(grouping: Grouping<'a>, table: &Schema) -> Option<Plan<'a>> {
         let mut plan = Plan {
             grouping,
+            alone: Any::Cpu(Cpu::of_caller()),
             schema: Arc::new(Schema::empty()),
             states: Vec::new(),
             merge: Vec::new(),
@@ -207,8 +213,17 @@ impl<'a> Plan<'a> {
     }
 
     fn factorized(&self, keys: &[Column]) -> Result<Factorized> {
-        let Grouping { device, nulls, .. } = self.grouping;
-        factorize(device, &Keys::new(keys.to_vec())?, IdOrder::FirstSeen, nulls)
+        let keys = Keys::new(keys.to_vec())?;
+        factorize(self.device(keys.len()), &keys, IdOrder::FirstSeen, self.grouping.nulls)
+    }
+
+    /// The device for a batch. A small one is grouped by its thread alone: one that waits for others to finish their
+    /// parts would begin another morsel, and the results of this one, for which the caller waits, would be late.
+    fn device(&self, rows: usize) -> &Any {
+        match self.grouping.device {
+            Any::Cpu(_) if rows <= CHUNK => &self.alone,
+            device => device,
+        }
     }
 
     /// The partial rows of a batch, whose first row is at this position.
@@ -247,7 +262,7 @@ impl<'a> Plan<'a> {
                 }
                 _ => {
                     let merge = Aggregation::new(of.function, column);
-                    aggregated(self.grouping.device, groups, &merge, None, Column::take)?
+                    aggregated(self.device(groups.codes.len()), groups, &merge, None, Column::take)?
                 }
             });
         }
@@ -298,20 +313,30 @@ impl<'a> Plan<'a> {
                     Error::Overflow { column: name.clone(), row: self.counts.row(place.unwrap_or(0)), sum: of.clone() }
                 };
                 // The value under a null is unspecified.
-                let sum = |group: usize| if sums.is_null(group) { 0 } else { sums.value(group) };
-                let all = 0..groups.num_rows();
-                if *of == DataType::Int64 {
-                    let sum = |group| i64::try_from(sum(group)).map_err(|_| too_large(group));
-                    Arc::new(Int64Array::new(all.map(sum).collect::<Result<Vec<_>>>()?.into(), sums.nulls().cloned()))
-                } else {
-                    let sum = |group| u64::try_from(sum(group)).map_err(|_| too_large(group));
-                    Arc::new(UInt64Array::new(all.map(sum).collect::<Result<Vec<_>>>()?.into(), sums.nulls().cloned()))
+                let is_too_large = |group: &usize| {
+                    let fits = |sum: i128| match of {
+                        DataType::Int64 => i64::try_from(sum).is_ok(),
+                        _ => u64::try_from(sum).is_ok(),
+                    };
+                    sums.is_valid(*group) && !fits(sums.value(*group))
+                };
+                if let Some(group) = (0..groups.num_rows()).into_par_iter().find_first(is_too_large) {
+                    return Err(too_large(group));
+                }
+                let nulls = sums.nulls().cloned();
+                match of {
+                    DataType::Int64 => Arc::new(Int64Array::new(mapped(sums.values(), |sum| sum as i64).into(), nulls)),
+                    _ => Arc::new(UInt64Array::new(mapped(sums.values(), |sum| sum as u64).into(), nulls)),
                 }
             }
             Output::Mean { sum, count, scale } => {
                 let (sums, counts) = (sums(*sum), groups.column(*count).as_primitive::<Int64Type>());
-                let mean = |(sum, &count): (Option<i128>, &i64)| sum.map(|sum| decimal_mean(sum, *scale, count));
-                Arc::new(sums.iter().zip(counts.values()).map(mean).collect::<Float64Array>())
+                let means = written(sums.len(), |start, to| {
+                    for (to, group) in to.iter_mut().zip(start..) {
+                        *to = decimal_mean(sums.value(group), *scale, counts.value(group));
+                    }
+                });
+                Arc::new(Float64Array::new(means.into(), sums.nulls().cloned()))
             }
         })
     }

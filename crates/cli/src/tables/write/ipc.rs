@@ -1,6 +1,5 @@
 //! Arrow IPC, not packed: blocks (blocks.rs) are on the disk as they are in memory, and readers may map the file.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use arrow_array::RecordBatch;
@@ -8,6 +7,7 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::blocks::{Blocks, Size};
+use super::write_back::WriteBack;
 use super::{Unwritten, unknown};
 
 /// A batch of the file.
@@ -19,17 +19,17 @@ pub(super) struct Writer {
 }
 
 enum Form {
-    File(FileWriter<BufWriter<File>>),
-    Stream(StreamWriter<BufWriter<File>>),
+    File(FileWriter<BufWriter<WriteBack>>),
+    Stream(StreamWriter<BufWriter<WriteBack>>),
 }
 
 impl Writer {
-    pub(super) fn file(file: File, schema: &SchemaRef) -> Result<Writer, Unwritten> {
+    pub(super) fn file(file: WriteBack, schema: &SchemaRef) -> Result<Writer, Unwritten> {
         let form = Form::File(FileWriter::try_new(BufWriter::new(file), schema)?);
         Ok(Writer { blocks: Blocks::new(schema, BLOCK), form })
     }
 
-    pub(super) fn stream(file: File, schema: &SchemaRef) -> Result<Writer, Unwritten> {
+    pub(super) fn stream(file: WriteBack, schema: &SchemaRef) -> Result<Writer, Unwritten> {
         let form = Form::Stream(StreamWriter::try_new(BufWriter::new(file), schema)?);
         Ok(Writer { blocks: Blocks::new(schema, BLOCK), form })
     }

@@ -12,6 +12,7 @@
 //! packed.rs    both packed, with a further .gz or .zst
 //! blocks.rs    what is encoded at a time: it depends on the rows alone
 //! regular.rs   arrays in one form: they depend on their rows alone
+//! write_back.rs  files that reach the disk while the command runs
 //! ```
 //!
 //! A file appears under its name when it is whole: until then, and for good where something fails, what was there
@@ -35,6 +36,7 @@ mod regular;
 mod tests;
 #[cfg(test)]
 mod type_tests;
+mod write_back;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -53,6 +55,7 @@ use crate::memory::end_when_short;
 use crate::{out, progress, text};
 pub(crate) use npy::FLAG;
 use packed::Packing;
+use write_back::WriteBack;
 
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,18 +219,20 @@ impl Writer {
     fn new(form: Form, file: File, schema: &SchemaRef, memory: u64) -> std::result::Result<Writer, Unwritten> {
         Ok(match form {
             #[cfg(feature = "parquet")]
-            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(file, schema, memory)?)),
+            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(WriteBack::new(file), schema, memory)?)),
             #[cfg(not(feature = "parquet"))]
             Form::Parquet => {
                 let advice = "build it with `--features parquet`";
                 return Err(Unwritten::Because(format!("this koel was built without Parquet: {advice}")));
             }
-            Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(file, schema)?)),
-            Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(file, schema)?)),
+            Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(WriteBack::new(file), schema)?)),
+            Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(WriteBack::new(file), schema)?)),
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
-            Form::Ndjson { packing } => Writer::Lines(ndjson::writer(Box::new(file), schema, packing, memory)?),
+            Form::Ndjson { packing } => {
+                Writer::Lines(ndjson::writer(Box::new(WriteBack::new(file)), schema, packing, memory)?)
+            }
             Form::Text { delimiter, packing } => {
-                Writer::Lines(csv::writer(Box::new(file), schema, delimiter, packing, memory)?)
+                Writer::Lines(csv::writer(Box::new(WriteBack::new(file)), schema, delimiter, packing, memory)?)
             }
         })
     }

@@ -8,7 +8,6 @@
 //!
 //! Packed by zstd at its level 1; with dictionaries where they pay (dictionaries.rs).
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +28,7 @@ use super::super::read::guarded::guarded;
 use super::blocks::{Block, Blocks, Size};
 use super::dictionaries::is_distinct;
 use super::pipeline::Pipeline;
+use super::write_back::WriteBack;
 use super::{Unwritten, unknown};
 
 /// Rows that are encoded at a time.
@@ -43,7 +43,7 @@ pub(super) struct Writer {
     groups: Groups,
 }
 
-type Output = SerializedFileWriter<BufWriter<File>>;
+type Output = SerializedFileWriter<BufWriter<WriteBack>>;
 /// The columns of a row group; of nested columns, the chunk of each leaf.
 type Encoded = Box<dyn Iterator<Item = Result<Vec<ArrowColumnChunk>, Unwritten>> + Send>;
 
@@ -75,7 +75,7 @@ struct Prepared(Mutex<(Option<Block>, Result<RecordBatch, String>)>);
 
 impl Writer {
     /// For batches of this schema. `memory` bytes may be used; the file is the same whatever they are.
-    pub(super) fn new(file: File, schema: &SchemaRef, memory: u64) -> Result<Writer, Unwritten> {
+    pub(super) fn new(file: WriteBack, schema: &SchemaRef, memory: u64) -> Result<Writer, Unwritten> {
         let level = ZstdLevel::try_new(1)?;
         let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
         // So that readers know types that Parquet has no name for.
