@@ -6,14 +6,14 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// The bytes after which the system is to write them.
+/// The bytes that are begun at a time.
 const BYTES: u64 = 8 << 20;
 
 /// A file that is written from its beginning.
 pub(super) struct WriteBack {
     file: File,
     written: u64,
-    /// The bytes that the system was told to write.
+    /// The bytes that the system has begun to write to the disk.
     begun: u64,
 }
 
