@@ -102,8 +102,10 @@ impl Writer {
         let threads = rayon::current_num_threads();
         // A group takes its bytes once more when it is encoded.
         let fitting = usize::try_from(memory / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
-        // Columns differ in cost: two groups more keep all threads busy while the last columns of one are encoded.
-        let at_once = (threads.div_ceil(schema.fields().len().max(1)) + 2).min(fitting.saturating_sub(1)).max(1);
+        // Columns differ in cost, so a group of many keeps about four threads busy on average, until its longest text is
+        // encoded; two groups more are for the last columns of others.
+        let at_once = threads.div_ceil(schema.fields().len().clamp(1, 4)) + 2;
+        let at_once = at_once.min(fitting.saturating_sub(1)).max(1);
         let encoders = (encoders(memory, threads) / at_once).max(1);
         let groups = Groups {
             columns: Arc::new(Columns { schema: schema.clone(), factories, encoders }),
