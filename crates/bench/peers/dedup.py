@@ -122,7 +122,10 @@ def datatrove(folder):
         ]
         start = time.perf_counter()
         for steps, count in stages:
-            LocalPipelineExecutor(pipeline=steps, tasks=count, workers=workers, skip_completed=False).run()
+            logs = f"{work}/logs"
+            LocalPipelineExecutor(
+                pipeline=steps, tasks=count, workers=workers, logging_dir=logs, skip_completed=False
+            ).run()
         seconds = time.perf_counter() - start
         kept = sorted(text for name in glob.glob(f"{work}/out/*.jsonl") for text in texts_of(name))
         shutil.rmtree(work)
