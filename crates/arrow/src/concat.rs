@@ -76,11 +76,12 @@ fn bytes<T: ByteArrayType>(pieces: &[ArrayRef]) -> Result<ArrayRef> {
             *to = T::Offset::usize_as(starts[at] + offset.as_usize() - offsets[0].as_usize());
         }
     });
-    let (offsets, values) = (OffsetBuffer::new(offsets.into()), copied(values));
     // SAFETY: the offsets ascend from 0 to the number of bytes, and those between two of them are a value of a piece,
     // which is valid for this type.
-    #[expect(unsafe_code, reason = "one thread would check all text again")]
-    let whole = unsafe { GenericByteArray::<T>::new_unchecked(offsets, values, nulls(pieces)) };
+    #[expect(unsafe_code, reason = "one thread would check all offsets and texts again")]
+    let whole = unsafe {
+        GenericByteArray::<T>::new_unchecked(OffsetBuffer::new_unchecked(offsets.into()), copied(values), nulls(pieces))
+    };
     Ok(Arc::new(whole))
 }
 

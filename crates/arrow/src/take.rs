@@ -26,13 +26,10 @@ const PART: usize = 1 << 16;
 ///
 /// # Errors
 /// [`ArrowError`] if a number is too large, or if the values are longer than their type can address.
+//
+// One thread, because callers may hold locks: a thread that waits for others may run another task, which needs them.
 pub fn take(array: &dyn Array, rows: &dyn Array) -> Result<ArrayRef> {
     if !may_have_no_bytes(array.data_type()) {
-        if rows.len() >= LARGE && is_shared(array.data_type()) {
-            let part = |start| arrow_select::take::take(array, &rows.slice(start, PART.min(rows.len() - start)), None);
-            let parts = (0..rows.len()).into_par_iter().step_by(PART).map(part).collect::<Result<Vec<_>>>()?;
-            return concat(&parts);
-        }
         return arrow_select::take::take(array, rows, None);
     }
     // Row numbers of any type as numbers of one type.
@@ -42,10 +39,14 @@ pub fn take(array: &dyn Array, rows: &dyn Array) -> Result<ArrayRef> {
     gathered(&[array], places)
 }
 
-/// Whether rows of a type are gathered by several threads.
-fn is_shared(data_type: &DataType) -> bool {
-    data_type.is_primitive()
-        || matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
+/// As [`take`], where all threads gather many numbers.
+fn take_shared(array: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef> {
+    if rows.len() < LARGE || !array.data_type().is_primitive() {
+        return take(array, rows);
+    }
+    let part = |start| take(array, &rows.slice(start, PART.min(rows.len() - start)));
+    let parts = (0..rows.len()).into_par_iter().step_by(PART).map(part).collect::<Result<Vec<_>>>()?;
+    concat(&parts)
 }
 
 /// The rows of a batch with these numbers.
@@ -99,9 +100,9 @@ pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt
     }
     if let [one] = chunks {
         return match start {
-            0 => take(one, rows),
+            0 => take_shared(one, rows),
             // The value under a null is unspecified.
-            start => take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start))),
+            start => take_shared(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start))),
         };
     }
     // Ascending rows, such as the left ones of a join, are a run in each piece. The runs of numbers are copied once

@@ -4,8 +4,8 @@
 //! The library returns an error if an allocation fails. Arrow, which stores tables of named columns, does not check
 //! allocations. So commands on such tables end at once, even if the library would have returned an error.
 //!
-//! Large allocations may have huge pages, without a limit on memory: writing new pages of 4 KiB for the first time took
-//! a fifth of a join on 16 cores. Where memory is limited, pages that are only partly used would count.
+//! Huge pages are requested for large allocations, because writing to new pages of 4 KiB took a fifth of a join on 16
+//! cores; not for tables with a limit on memory, which pages that are used in part could exceed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,14 +68,14 @@ fn advised(memory: *mut u8, bytes: usize) -> *mut u8 {
 #[cold]
 #[expect(unsafe_code, reason = "a call of the system")]
 fn request_huge_pages(memory: *mut u8, bytes: usize) {
-    /// The size of a huge page on most processors.
-    const HUGE: usize = 2 << 20;
-    let start = (memory as usize).next_multiple_of(HUGE);
-    let end = (memory as usize + bytes) / HUGE * HUGE;
-    if start < end {
-        // SAFETY: whole pages within an allocation, whose contents this does not change. A failure has no consequences.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
-    }
+    /// With larger pages, the system may reject the request.
+    const PAGE: usize = 4 << 10;
+    // From the beginning of the mapping to its end: if a part of it had other properties, the system could not extend it
+    // in `realloc`, which would copy it.
+    let start = memory as usize / PAGE * PAGE;
+    let bytes = memory as usize + bytes - start;
+    // SAFETY: pages of an allocation, whose contents this does not change. A failure has no consequences.
+    unsafe { libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
 }
 
 #[cfg(not(target_os = "linux"))]

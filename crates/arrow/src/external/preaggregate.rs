@@ -46,7 +46,7 @@ const EXACT_DIGITS: u8 = 19;
 /// The plan of a grouping by the groups of morsels.
 pub(super) struct Plan<'a> {
     grouping: Grouping<'a>,
-    /// The thread that runs a morsel.
+    /// The CPU, without other threads than the one that runs a morsel.
     alone: Any,
     /// The columns of partial rows: those of the key, then states.
     schema: SchemaRef,
@@ -217,8 +217,8 @@ impl<'a> Plan<'a> {
         factorize(self.device(keys.len()), &keys, IdOrder::FirstSeen, self.grouping.nulls)
     }
 
-    /// The device for a batch. A small one is grouped by its thread alone: one that waits for others to finish their
-    /// parts would begin another morsel, and the results of this one, for which the caller waits, would be late.
+    /// The device for a batch. The passes over a small one stay on its thread: if it waited for others to finish their
+    /// parts, it would begin another morsel, and the results of this one, for which the caller waits, would be late.
     fn device(&self, rows: usize) -> &Any {
         match self.grouping.device {
             Any::Cpu(_) if rows <= CHUNK => &self.alone,
@@ -312,12 +312,12 @@ impl<'a> Plan<'a> {
                     let place = place.map(|at| groups.column(at).as_primitive::<UInt64Type>().value(group));
                     Error::Overflow { column: name.clone(), row: self.counts.row(place.unwrap_or(0)), sum: of.clone() }
                 };
-                // The value under a null is unspecified.
                 let is_too_large = |group: &usize| {
                     let fits = |sum: i128| match of {
                         DataType::Int64 => i64::try_from(sum).is_ok(),
                         _ => u64::try_from(sum).is_ok(),
                     };
+                    // The value under a null is unspecified.
                     sums.is_valid(*group) && !fits(sums.value(*group))
                 };
                 if let Some(group) = (0..groups.num_rows()).into_par_iter().find_first(is_too_large) {

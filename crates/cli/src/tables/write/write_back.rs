@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// The bytes that are begun at a time.
+/// Write-back starts after this many bytes.
 const BYTES: u64 = 8 << 20;
 
 /// A file that is written from its beginning.
