@@ -287,4 +287,14 @@ pub(crate) mod tests {
             }
         }
     }
+
+    #[test]
+    fn many_numbers_are_those_that_arrow_takes() {
+        let values: ArrayRef = Arc::new(UInt32Array::from_iter((0..1000).map(|row| (row % 9 > 0).then_some(row * 7))));
+        let rows = (0..LARGE as u32 + 5).map(|row| (row % 11 > 0).then_some(row.wrapping_mul(0x9e37_79b9) % 1000));
+        let rows = UInt32Array::from_iter(rows);
+        let expected = arrow_select::take::take(&values, &rows, None).expect("rows");
+        let found = take_chunks(values.data_type(), &[Arc::clone(&values)], &rows).expect("rows");
+        assert_eq!(&found, &expected);
+    }
 }

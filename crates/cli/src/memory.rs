@@ -4,8 +4,8 @@
 //! The library returns an error if an allocation fails. Arrow, which stores tables of named columns, does not check
 //! allocations. So commands on such tables end at once, even if the library would have returned an error.
 //!
-//! Huge pages are requested for large allocations, because writing to new pages of 4 KiB took a fifth of a join on 16
-//! cores; not for tables with a limit on memory, which pages that are used in part could exceed.
+//! Huge pages are requested for large allocations, because the first write to pages of 4 KiB took a fifth of a join on
+//! 16 cores. Tables with a memory limit have none, because partly used pages could exceed it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
