@@ -348,7 +348,7 @@ impl Build<'_> {
     {
         let (options, devices, rule) = (&self.args.options, self.devices, self.args.duplicates.unwrap_or_default());
         let (key_type, value_type) = (self.types.key_type, self.value_type());
-        let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<S::Value>()?);
+        let (keys, values) = (keys.into_keys::<S::Key>(), values.into_values::<S::Value>());
         let built = if let Some(shards) = self.args.shards {
             let builder = options.apply(Sharded::builder(scheme, shards)).duplicates(rule);
             let builder = builder.key_type(key_type).value_type(value_type);
@@ -385,9 +385,9 @@ impl Build<'_> {
         self.check_memory(&builder)?;
         let start = Instant::now();
         let mut build = builder.spilled(std::env::temp_dir())?;
-        for block in rows.blocks()? {
+        for block in rows.blocks() {
             let (keys, values) = block?;
-            build.push(&keys.into_keys::<S::Key>()?, &values.into_values::<S::Value>()?)?;
+            build.push(&keys.into_keys::<S::Key>(), &values.into_values::<S::Value>())?;
         }
         let mut about: Option<About> = None;
         let progress = self.progress.as_ref();
@@ -441,7 +441,7 @@ impl Build<'_> {
         S::Key: Word,
     {
         let (options, devices, key_type) = (&self.args.options, self.devices, self.types.key_type);
-        let keys = keys.into_keys::<S::Key>()?;
+        let keys = keys.into_keys::<S::Key>();
         if let Some(shards) = self.args.shards {
             let builder = options.apply(ShardedSet::builder(scheme, shards)).key_type(key_type);
             return self.finish(|| builder.build(devices, &keys));
@@ -451,7 +451,7 @@ impl Build<'_> {
     }
 
     fn compact_of_set(&mut self, scheme: CuckooSet, keys: Numbers) -> Result<Verdict> {
-        let (device, keys) = (&self.devices[0], keys.into_keys()?);
+        let (device, keys) = (&self.devices[0], keys.into_keys());
         let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
         self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, &keys)?))
     }
@@ -461,7 +461,7 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (args, device, keys) = (self.args, &self.devices[0], keys.into_keys::<S::Key>()?);
+        let (args, device, keys) = (self.args, &self.devices[0], keys.into_keys::<S::Key>());
         let builder = args.options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
         let builder = builder.key_type(self.types.key_type);
         self.finish(|| builder.build(device, &keys))
@@ -479,7 +479,7 @@ impl Build<'_> {
     {
         let (options, devices) = (&self.args.options, self.devices);
         let (key_type, value_type) = (self.types.key_type, self.value_type());
-        let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<V>()?);
+        let (keys, values) = (keys.into_keys::<S::Key>(), values.into_values::<V>());
         if let Some(shards) = self.args.shards {
             let builder = options.apply(ShardedMulti::builder(scheme, shards)).key_type(key_type).values::<V>();
             return self.finish(|| builder.value_type(value_type).build(devices, &keys, &values));

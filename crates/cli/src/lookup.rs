@@ -18,7 +18,7 @@ use koel::{
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Named, Places, ReadOptions, Sink, Want};
-use super::number::{Number, Type, Word};
+use super::number::{Type, Word, Words};
 use super::options::{self, Threads};
 use super::output::RowOptions;
 use super::progress::Progress;
@@ -384,8 +384,8 @@ impl<K: Word> Sink for Answers<'_, K> {
         Ok(())
     }
 
-    fn append(&mut self, keys: &[Number], _: &[Number]) -> Result<()> {
-        keys.iter().try_for_each(|&key| self.queries.push(key))?;
+    fn append(&mut self, keys: Words, _: Words) -> Result<()> {
+        keys.iter().try_for_each(|key| self.queries.push(key))?;
         if self.queries.len() >= self.args.chunk() { self.flush() } else { Ok(()) }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Batch, Input, Name, Pairs, ReadOptions, Sink, Want};
+use super::{Feed, Input, Name, Pairs, ReadOptions, Sink, Want};
 use crate::failure::{Failure, Result};
 use crate::number::{Numbers, Type};
 use crate::{out, progress};
@@ -83,26 +83,18 @@ impl<'a> Inputs<'a> {
     /// The same; the line of progress may say which file is read.
     fn into_sink(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink, says_which: bool) -> Result<()> {
         let (shown, k) = (self.shown(), options.k());
-        let mut batch = Batch::new(sink);
+        let mut feed = Feed::new(sink);
         let mut notes = Vec::new();
-        let mut read = Ok(());
         for input in self.0 {
             let name = input.name.shown();
             if says_which {
                 progress::say(format!("reading {name}"));
             }
-            match input.watched().rows(options, want, &mut batch) {
-                Ok(skipped) => notes.extend(skipped.map(|skipped| format!("{name}: {skipped}"))),
-                Err(failure) => {
-                    read = Err(failure);
-                    break;
-                }
-            }
+            let skipped = input.watched().rows(options, want, &mut feed)?;
+            notes.extend(skipped.map(|skipped| format!("{name}: {skipped}")));
             progress::watched_to_the_end();
         }
-        // Rows in front of an error are handed over as well.
-        batch.flush().and(read)?;
-        if let Some(reason) = batch.no_key(k) {
+        if let Some(reason) = feed.no_key(k) {
             // What was skipped is the reason, mostly.
             notes.insert(0, format!("{shown}: {reason}"));
             return Err(Failure::Input(notes.join("; ")));

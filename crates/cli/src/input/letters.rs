@@ -15,13 +15,13 @@ use crate::number::Number;
 pub(super) const MOST_NARROW: u32 = 16;
 
 /// Whether a field is meant as letters: nothing but A, C, G, T, U and N.
-pub(super) fn are_letters(field: &[u8]) -> bool {
+pub(crate) fn are_letters(field: &[u8]) -> bool {
     !field.is_empty() && field.iter().all(|&letter| Base::of(letter).is_some() || letter.eq_ignore_ascii_case(&b'N'))
 }
 
 /// Whether a field is meant as `k` letters, be they legal ones or not. A number is none, and a word of another length may
 /// be a name.
-pub(super) fn are_meant(field: &[u8], k: u32) -> bool {
+pub(crate) fn are_meant(field: &[u8], k: u32) -> bool {
     are_letters(field) || (field.len() == k as usize && field.iter().all(u8::is_ascii_alphabetic))
 }
 
@@ -29,7 +29,7 @@ pub(super) fn are_meant(field: &[u8], k: u32) -> bool {
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn kmer(letters: &[u8], k: u32) -> std::result::Result<u64, String> {
+pub(crate) fn kmer(letters: &[u8], k: u32) -> std::result::Result<u64, String> {
     debug_assert!((1..=MOST).contains(&k));
     if letters.len() != k as usize {
         return Err(format!("has {} letters, and the k-mers of the table have {k}", letters.len()));
@@ -44,7 +44,7 @@ pub(super) fn kmer(letters: &[u8], k: u32) -> std::result::Result<u64, String> {
 ///
 /// # Errors
 /// Why not, and what to do.
-pub(super) fn check(key: Number, key_type: KeyType) -> std::result::Result<(), String> {
+pub(crate) fn check(key: Number, key_type: KeyType) -> std::result::Result<(), String> {
     let (KeyType::Kmers { k } | KeyType::CanonicalKmers { k }) = key_type else { return Ok(()) };
     let Some(bits) = u64::try_from(key).ok().filter(|&bits| of_kmer(bits.into(), k).is_some()) else {
         return Err(format!("{key} is not a k-mer of {k} letters: give --kmer K for those of K letters"));

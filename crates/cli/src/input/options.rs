@@ -146,7 +146,7 @@ impl ReadOptions {
     }
 
     /// Letters that make a key of text, if any do.
-    pub(super) fn k_of_text(&self) -> Option<u32> {
+    pub(crate) fn k_of_text(&self) -> Option<u32> {
         self.kmer.filter(|_| self.letters)
     }
 

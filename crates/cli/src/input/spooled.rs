@@ -1,30 +1,26 @@
 //! Rows in a temporary file until their types are known, which for text is after the last row.
-//!
-//! Each row is two words of 64 bits, which hold all numbers exactly. The file has no name, so it is removed however the
-//! command ends.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use koel_arrow::external::{self, Limit};
 
 use super::{Inputs, Named, ReadOptions, Sink, Want, note_types};
 use crate::failure::Result;
-use crate::number::{Number, Numbers, Span, Type};
+use crate::number::{Numbers, Span, Type, Words};
 
-/// Rows of a block.
-const ROWS: usize = 1 << 18;
-
-/// The bytes of a row.
-const BYTES: usize = 16;
-
-/// Rows of all inputs.
+/// Rows of all inputs: keys and values are words of 64 bits, which hold all numbers.
 pub(crate) struct Spooled {
-    file: BufWriter<File>,
+    file: external::Spooled,
     columns: [Column; 2],
     rows: u64,
 }
 
 /// What is known of a column.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Column {
     named: Option<Type>,
     span: Span,
@@ -38,13 +34,12 @@ impl Column {
 
 impl Spooled {
     pub(crate) fn read(inputs: Inputs<'_>, options: &ReadOptions, want: Want) -> Result<Spooled> {
-        let file = tempfile::tempfile().map_err(spill)?;
-        let columns = [Column { named: None, span: Span::EMPTY }; 2];
-        let mut rows = Spooled { file: BufWriter::with_capacity(1 << 20, file), columns, rows: 0 };
+        let schema = Schema::new(["key", "value"].map(|name| Field::new(name, DataType::UInt64, false)).to_vec());
+        let file = external::Spooled::new(&Arc::new(schema), &Limit::new(u64::MAX));
+        let mut rows = Spooled { file, columns: [Column::default(); 2], rows: 0 };
         let shown = inputs.shown();
         let options = ReadOptions { spool: true, ..options.clone() };
         inputs.read(&options, want, &mut rows)?;
-        rows.file.flush().map_err(spill)?;
         note_types(&shown, rows.columns.map(|column| column.named.is_none().then(|| column.kind())));
         Ok(rows)
     }
@@ -54,7 +49,7 @@ impl Spooled {
         (self.columns[0].kind(), self.columns[1].kind())
     }
 
-    /// The least and the greatest key.
+    /// A span of all types that hold the keys.
     pub(crate) fn span_of_keys(&self) -> Span {
         self.columns[0].span
     }
@@ -64,31 +59,14 @@ impl Spooled {
     }
 
     /// Keys and values of all rows, in blocks.
-    pub(crate) fn blocks(&self) -> Result<impl Iterator<Item = Result<(Numbers, Numbers)>>> {
-        let (kinds, mut left) = (self.types(), self.rows);
-        let mut file = self.file.get_ref();
-        file.rewind().map_err(spill)?;
-        let mut file = BufReader::with_capacity(1 << 20, file);
-        let mut bytes = vec![0; BYTES * ROWS];
-        Ok(std::iter::from_fn(move || {
-            let rows = left.min(ROWS as u64) as usize;
-            left -= rows as u64;
-            (rows > 0).then(|| {
-                let bytes = &mut bytes[..BYTES * rows];
-                file.read_exact(bytes).map_err(spill)?;
-                Ok((column(bytes, 0, kinds.0)?, column(bytes, 1, kinds.1)?))
-            })
-        }))
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<(Numbers, Numbers)>> {
+        let kinds = self.types();
+        self.file.read().map(move |batch| {
+            let batch = batch?;
+            let column = |at| batch.column(at).as_primitive::<UInt64Type>().values().to_vec();
+            Ok((Numbers::of(column(0), kinds.0), Numbers::of(column(1), kinds.1)))
+        })
     }
-}
-
-/// The column of this number, of rows as they are in the file.
-fn column(bytes: &[u8], at: usize, kind: Type) -> Result<Numbers> {
-    let mut column = Numbers::default();
-    column.begin(Some(kind));
-    let words = bytes.as_chunks().0.iter().skip(at).step_by(2);
-    column.append(&words.map(|&word| kind.number(u64::from_le_bytes(word))).collect::<Vec<Number>>())?;
-    Ok(column)
 }
 
 impl Sink for Spooled {
@@ -97,18 +75,12 @@ impl Sink for Spooled {
         Ok(())
     }
 
-    fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()> {
-        self.columns[0].span = self.columns[0].span.and(Span::of(keys));
-        self.columns[1].span = self.columns[1].span.and(Span::of(values));
-        for (&key, &value) in keys.iter().zip(values) {
-            let row = u128::from(key as u64) | u128::from(value as u64) << 64;
-            self.file.write_all(&row.to_le_bytes()).map_err(spill)?;
-        }
+    fn append(&mut self, keys: Words, values: Words) -> Result<()> {
+        self.columns[0].span = self.columns[0].span.and(keys.span());
+        self.columns[1].span = self.columns[1].span.and(values.span());
         self.rows += keys.len() as u64;
-        Ok(())
+        let column = |words: Words| Arc::new(UInt64Array::from(words.into_vec())) as ArrayRef;
+        let batch = RecordBatch::try_from_iter([("key", column(keys)), ("value", column(values))]);
+        Ok(self.file.push(&batch.map_err(koel_arrow::Error::from)?)?)
     }
-}
-
-fn spill(source: std::io::Error) -> koel::Error {
-    koel::Error::Spill { folder: std::env::temp_dir(), source }
 }

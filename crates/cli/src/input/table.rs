@@ -11,23 +11,22 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, RecordBatch, make_array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 use koel_arrow::Column;
 
-use super::{Batch, Name, Named, ReadOptions, Want};
+use super::{Feed, Name, Named, ReadOptions, Want};
 use crate::failure::{Failure, Result};
-use crate::number::{Number, Type};
+use crate::number::{Number, Type, Words};
 use crate::options::names;
 use crate::tables::TableReading;
 use crate::tables::read::{Source, wanted};
 use crate::text;
 
-/// Rows whose numbers are in memory at a time: few, so that they stay in a cache.
-const PIECE: usize = 1 << 12;
-
 /// Reads the columns that `options` name into a sink.
-pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, sink: &mut Batch<'_>) -> Result<()> {
+pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, feed: &mut Feed<'_>) -> Result<()> {
     let name = source.name();
     let (keys, value) = columns(source, options, want)?;
     let mut wanted = keys.clone();
@@ -52,48 +51,107 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, sink: &mu
         None => Some(Type::U32),
         Some(at) => names.value(at, options)?,
     };
-    sink.begin(name, Named::of(options, Named { keys: key_type, values: value_type, kmers: None }))?;
-    let mut row = 0_u64;
+    feed.begin(name, Named::of(options, Named { keys: key_type, values: value_type, kmers: None }))?;
+    let columns =
+        Columns { names: &names, at_value, halves: keys.len() == 2, are_doubles: value_type == Some(Type::F64) };
+    let mut row = 0;
     for batch in batches {
         let batch = batch?;
-        let plain = |column: &ArrayRef| Ok(Column::new("", column.clone()).plain()?.chunks()[0].clone());
-        let columns = batch.columns().iter().map(plain).collect::<koel_arrow::Result<Vec<ArrayRef>>>()?;
-        let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
-        let mut numbers: Vec<Vec<Number>> = Vec::new();
-        for i in 0..batch.num_rows() {
-            if i % PIECE == 0 {
-                let length = PIECE.min(batch.num_rows() - i);
-                numbers = columns.iter().map(|column| numbers_of(&column.slice(i, length))).collect();
-            }
-            let number = |column: &Vec<Number>| column[i % PIECE];
-            if let Some(null) = nulls.iter().position(|nulls| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i))) {
-                if !options.skip_nulls {
-                    let column = schema.field(null).name();
-                    let advice = "drop rows with nulls by --skip-nulls";
-                    return Err(name.fail(format!("row {row}, column {column}: a null is not a number: {advice}")));
-                }
-                sink.rows += 1;
-                row += 1;
-                continue;
-            }
-            let bad = |what: &str, why: String| name.fail(format!("row {row}, the {what}: {why}"));
-            let key = match keys.len() {
-                1 => number(&numbers[0]),
-                _ => Number::from(u64::from(number(&numbers[0]) as u32) << 32 | u64::from(number(&numbers[1]) as u32)),
-            };
-            let key = sink.admit_key(key).map_err(|why| bad("key", why))?;
-            let value = match at_value {
-                // `begin` has seen to it that values are doubles then.
-                Some(at) if value_type == Some(Type::F64) => number(&numbers[at]),
-                Some(at) => sink.admit_value(number(&numbers[at])).map_err(|why| bad("value", why))?,
-                None if want == Want::Pairs => sink.row_number().map_err(|why| bad("number", why))?,
-                None => 0,
-            };
-            sink.push(key, value)?;
-            row += 1;
-        }
+        columns.read(&batch, row, options, want, feed)?;
+        row += batch.num_rows();
     }
     Ok(())
+}
+
+/// Which columns are what.
+struct Columns<'a> {
+    names: &'a Names<'a>,
+    at_value: Option<usize>,
+    /// Whether the key is in two columns.
+    halves: bool,
+    are_doubles: bool,
+}
+
+impl Columns<'_> {
+    /// Reads a batch that begins with the row of this number, up to the first row that is wrong.
+    fn read(
+        &self,
+        batch: &RecordBatch,
+        first: usize,
+        options: &ReadOptions,
+        want: Want,
+        feed: &mut Feed<'_>,
+    ) -> Result<()> {
+        let Names { file, schema, .. } = self.names;
+        let there = batch
+            .columns()
+            .iter()
+            .fold(None, |all, column| NullBuffer::union(all.as_ref(), column.logical_nulls().as_ref()));
+        let there = there.filter(|there| there.null_count() > 0);
+        let null = there
+            .as_ref()
+            .filter(|_| !options.skip_nulls)
+            .and_then(|there| (0..there.len()).find(|&row| there.is_null(row)));
+        if let Some(row) = null {
+            self.read(&batch.slice(0, row), first, options, want, feed)?;
+            let is_null = |column: &ArrayRef| column.logical_nulls().is_some_and(|nulls| nulls.is_null(row));
+            let column = batch.columns().iter().position(is_null).map_or("", |at| schema.field(at).name());
+            let advice = "drop rows with nulls by --skip-nulls";
+            return Err(file.fail(format!("row {}, column {column}: a null is not a number: {advice}", first + row)));
+        }
+        let values = match self.at_value {
+            Some(_) => Words::default(),
+            None => feed.missing_values(batch.num_rows(), want).map_err(|reason| file.fail(reason))?,
+        };
+        let (batch, rows, values) = match &there {
+            None => (batch.clone(), None, values),
+            Some(there) => {
+                let kept = filter_record_batch(batch, &BooleanArray::new(there.inner().clone(), None));
+                let values = values.iter().zip(there.iter()).filter_map(|(value, is_there)| is_there.then_some(value));
+                (
+                    kept.map_err(koel_arrow::Error::from)?,
+                    Some(there.valid_indices().collect::<Vec<_>>()),
+                    values.collect(),
+                )
+            }
+        };
+        feed.skip(there.map_or(0, |there| there.null_count()));
+        let numbers = batch.columns().iter().map(numbers_of).collect::<Result<Vec<_>>>()?;
+        let half = |of: Number| u64::from(of as u32);
+        let keys: Words = match self.halves {
+            false => numbers[0].clone(),
+            true => numbers[0]
+                .iter()
+                .zip(numbers[1].iter())
+                .map(|(upper, lower)| (half(upper) << 32 | half(lower)).into())
+                .collect(),
+        };
+        let values = match self.at_value {
+            None => values,
+            // Integers are converted to doubles if the type of a column is f64.
+            Some(at) if feed.has_doubles() && !self.are_doubles => {
+                numbers[at].iter().map(|number| Type::F64.of_whole(number)).collect()
+            }
+            Some(at) => numbers[at].clone(),
+        };
+        if feed.admit_all(&keys, &values) {
+            return feed.push(keys, values);
+        }
+        let of_value = if self.at_value.is_some() { "value" } else { "number" };
+        let wrong = keys.iter().zip(values.iter()).enumerate().find_map(|(i, (key, value))| {
+            let admitted = feed.admit_key(key).map_err(|why| ("key", why));
+            let why = admitted.and_then(|()| feed.admit_value(value).map_err(|why| (of_value, why))).err()?;
+            Some((i, why))
+        });
+        let Some((i, (what, why))) = wrong else { return feed.push(keys, values) };
+        let first_rows = |mut words: Words| {
+            words.truncate(i);
+            words
+        };
+        feed.push(first_rows(keys), first_rows(values))?;
+        let row = first + rows.map_or(i, |rows| rows[i]);
+        Err(file.fail(format!("row {row}, the {what}: {why}")))
+    }
 }
 
 /// The names of the columns of the key, and of the value if one is requested and there.
@@ -188,41 +246,37 @@ fn type_of(data_type: &DataType) -> Option<Type> {
     })
 }
 
-/// The numbers of a column, of a type that has some; what stands under a null is any.
-fn numbers_of(array: &ArrayRef) -> Vec<Number> {
-    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Vec<Number> {
-        array
-            .as_primitive_opt::<T>()
-            .map_or(Vec::new(), |array| array.values().iter().map(|&value| number(value)).collect())
+/// The numbers of a column of a type that has some.
+fn numbers_of(array: &ArrayRef) -> Result<Words> {
+    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Words {
+        array.as_primitive::<T>().values().iter().map(|&value| number(value)).collect()
     }
+    use DataType::*;
+    let plain = Column::new("", Arc::clone(array)).plain()?;
+    let array = &plain.chunks()[0];
+    let whole = match array.data_type() {
+        Date32 | Time32(_) => Some(Int32),
+        Date64 | Time64(_) | Timestamp(..) | Duration(_) => Some(Int64),
+        _ => None,
+    };
+    let data = |whole| array.to_data().into_builder().data_type(whole).build();
+    let array =
+        &whole.map_or(Ok(Arc::clone(array)), |whole| data(whole).map(make_array)).map_err(koel_arrow::Error::from)?;
     let double = |value: f64| Number::from(value.to_bits());
-    match array.data_type() {
-        DataType::Boolean => array.as_boolean().values().iter().map(Number::from).collect(),
-        DataType::Int8 => of::<Int8Type>(array, Number::from),
-        DataType::Int16 => of::<Int16Type>(array, Number::from),
-        DataType::Int32 => of::<Int32Type>(array, Number::from),
-        DataType::Int64 => of::<Int64Type>(array, Number::from),
-        DataType::UInt8 => of::<UInt8Type>(array, Number::from),
-        DataType::UInt16 => of::<UInt16Type>(array, Number::from),
-        DataType::UInt32 => of::<UInt32Type>(array, Number::from),
-        DataType::UInt64 => of::<UInt64Type>(array, Number::from),
-        DataType::Date32 => of::<Date32Type>(array, Number::from),
-        DataType::Date64 => of::<Date64Type>(array, Number::from),
-        DataType::Time32(TimeUnit::Second) => of::<Time32SecondType>(array, Number::from),
-        DataType::Time32(_) => of::<Time32MillisecondType>(array, Number::from),
-        DataType::Time64(TimeUnit::Microsecond) => of::<Time64MicrosecondType>(array, Number::from),
-        DataType::Time64(_) => of::<Time64NanosecondType>(array, Number::from),
-        DataType::Timestamp(TimeUnit::Second, _) => of::<TimestampSecondType>(array, Number::from),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => of::<TimestampMillisecondType>(array, Number::from),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => of::<TimestampMicrosecondType>(array, Number::from),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => of::<TimestampNanosecondType>(array, Number::from),
-        DataType::Duration(TimeUnit::Second) => of::<DurationSecondType>(array, Number::from),
-        DataType::Duration(TimeUnit::Millisecond) => of::<DurationMillisecondType>(array, Number::from),
-        DataType::Duration(TimeUnit::Microsecond) => of::<DurationMicrosecondType>(array, Number::from),
-        DataType::Duration(TimeUnit::Nanosecond) => of::<DurationNanosecondType>(array, Number::from),
-        DataType::Float16 => of::<Float16Type>(array, |value| double(value.to_f64())),
-        DataType::Float32 => of::<Float32Type>(array, |value| double(value.into())),
-        DataType::Float64 => of::<Float64Type>(array, double),
-        _ => Vec::new(),
-    }
+    Ok(match array.data_type() {
+        Boolean => array.as_boolean().values().iter().map(Number::from).collect(),
+        Int8 => of::<Int8Type>(array, Number::from),
+        Int16 => of::<Int16Type>(array, Number::from),
+        Int32 => of::<Int32Type>(array, Number::from),
+        Int64 => of::<Int64Type>(array, Number::from),
+        UInt8 => of::<UInt8Type>(array, Number::from),
+        UInt16 => of::<UInt16Type>(array, Number::from),
+        UInt32 => of::<UInt32Type>(array, Number::from),
+        UInt64 => of::<UInt64Type>(array, Number::from),
+        Float16 => of::<Float16Type>(array, |value| double(value.to_f64())),
+        Float32 => of::<Float32Type>(array, |value| double(value.into())),
+        Float64 => of::<Float64Type>(array, double),
+        // `Names` has refused others.
+        _ => Words::default(),
+    })
 }

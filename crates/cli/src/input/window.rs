@@ -13,13 +13,16 @@
 use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
 use koel::layout::sequences::Sequences;
 
-use super::{Batch, Name, Named, OtherLetters, ReadOptions, Want};
+use super::{Feed, Name, Named, OtherLetters, ReadOptions, Want};
 use crate::failure::{Failure, Result};
-use crate::number::Type;
+use crate::number::{Type, Words};
 
 /// The last K letters, and where their keys go.
 pub(super) struct Windows<'a, 's> {
-    sink: &'a mut Batch<'s>,
+    feed: &'a mut Feed<'s>,
+    /// Rows that are not passed on yet.
+    keys: Words,
+    values: Words,
     file: &'a Name,
     window: Window,
     want: Want,
@@ -29,13 +32,18 @@ pub(super) struct Windows<'a, 's> {
     skipped: [u64; 256],
 }
 
+/// The most rows that are kept.
+const ROWS: usize = 1 << 16;
+
 impl<'a, 's> Windows<'a, 's> {
-    /// Windows of a file, whose places follow those that the sink has.
-    pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, sink: &'a mut Batch<'s>) -> Result<Self> {
-        sink.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32), kmers: None })?;
+    /// Windows of a file, whose places follow those of the files before it.
+    pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, feed: &'a mut Feed<'s>) -> Result<Self> {
+        feed.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32), kmers: None })?;
         let strands = if options.canonical_kmers { Strands::Both } else { Strands::Given };
         Ok(Windows {
-            sink,
+            feed,
+            keys: Words::with_capacity(ROWS),
+            values: Words::with_capacity(ROWS),
             file,
             window: Window::new(options.k(), strands)?,
             want,
@@ -43,6 +51,12 @@ impl<'a, 's> Windows<'a, 's> {
             records: 0,
             skipped: [0; 256],
         })
+    }
+
+    /// Passes on the rows that are kept.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        let rows = || Words::with_capacity(ROWS);
+        self.feed.push(std::mem::replace(&mut self.keys, rows()), std::mem::replace(&mut self.values, rows()))
     }
 
     /// A sentence on what was skipped.
@@ -62,13 +76,13 @@ impl Sequences for Windows<'_, '_> {
     fn record(&mut self) -> Result<()> {
         self.window.clear();
         self.records += 1;
-        self.sink.records += 1;
+        self.feed.records += 1;
         Ok(())
     }
 
     #[inline]
     fn letter(&mut self, letter: u8, line: u64) -> Result<()> {
-        self.sink.letters += 1;
+        self.feed.letters += 1;
         let Some(base) = Base::of(letter) else {
             check(letter, self.others).map_err(|reason| self.file.at(line, reason))?;
             self.skipped[usize::from(letter.to_ascii_uppercase())] += 1;
@@ -76,11 +90,13 @@ impl Sequences for Windows<'_, '_> {
             return Ok(());
         };
         let key = self.window.push(base);
-        self.sink.longest = self.sink.longest.max(self.window.letters());
+        self.feed.longest = self.feed.longest.max(self.window.letters());
         let Some(key) = key else { return Ok(()) };
-        let place = self.sink.letters - u64::from(self.window.k());
+        let place = self.feed.letters - u64::from(self.window.k());
         let value = value(place, self.want).map_err(|reason| self.file.at(line, reason))?;
-        self.sink.push(key.into(), value.into())
+        self.keys.push(key);
+        self.values.push(value.into());
+        if self.keys.len() == ROWS { self.flush() } else { Ok(()) }
     }
 }
 

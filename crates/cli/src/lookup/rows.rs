@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, Re
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::failure::{Failure, Result};
-use crate::input::{Places, letters_column};
+use crate::input::{Places, letters};
 use crate::number::{Number, Type};
 use crate::output::RowOptions;
 use crate::tables::read::rows::type_of;
@@ -173,7 +173,7 @@ fn column(numbers: impl Iterator<Item = Option<Number>>, of: Column, field: &Fie
         numbers.map(|number| number.map(&native)).collect()
     }
     Ok(match (of.shown, field.data_type()) {
-        (Shown::Letters(k), data_type) => letters_column(numbers, k, data_type)?,
+        (Shown::Letters(k), data_type) => letters::column(numbers, k, data_type)?,
         (_, DataType::Boolean) => Arc::new(numbers.map(|n| n.map(|n| n != 0)).collect::<BooleanArray>()),
         (_, DataType::UInt8) => Arc::new(of_type::<UInt8Type>(numbers, |number| number as u8)),
         (_, DataType::UInt32) => Arc::new(of_type::<UInt32Type>(numbers, |number| number as u32)),

@@ -1,175 +1,237 @@
-//! Columns of numbers in memory, each as narrow as its numbers are.
+//! Columns of numbers in memory.
 //!
-//! Text says what its numbers are only at its end, and may be a pipe, which is read once. So a column begins with words
-//! of 32 bits, and the first number that does not fit makes it one of 64: it is copied once, and nothing is read again.
+//! Text shows the type of its numbers only at its end, and may be a pipe, which is read once. So a column is a list of
+//! arrays, each of the narrowest type for its own numbers. They are concatenated when the type of all is known.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
+use arrow_schema::DataType;
 
 use koel::scheme::{Key, Value};
 
 use super::{Number, Span, Type};
 use crate::failure::Result;
 
-/// A column of numbers.
-#[derive(Debug)]
-pub struct Numbers {
-    words: Words,
-    kind: Type,
-    /// Whether its type is what the user or the file says.
-    is_named: bool,
-    span: Span,
+/// Numbers of some rows of a column, or the bits of doubles, as readers return them.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    /// In two's complement: the span shows whether the highest bit is a sign.
+    words: Vec<u64>,
+    /// The least negative number, or 0.
+    least: i64,
+    /// The greatest number, or 0.
+    greatest: u64,
 }
 
-/// Numbers in two's complement.
-#[derive(Debug)]
-enum Words {
-    Narrow(Vec<u32>),
-    Wide(Vec<u64>),
+impl Words {
+    pub(crate) fn with_capacity(rows: usize) -> Words {
+        Words { words: Vec::with_capacity(rows), ..Words::default() }
+    }
+
+    pub(crate) fn zeros(rows: usize) -> Words {
+        Words { words: vec![0; rows], ..Words::default() }
+    }
+
+    /// A number from 0, or the bits of a double.
+    #[inline]
+    pub(crate) fn push(&mut self, number: u64) {
+        self.words.push(number);
+        self.greatest = self.greatest.max(number);
+    }
+
+    #[inline]
+    pub(crate) fn push_negative(&mut self, number: i64) {
+        self.words.push(number as u64);
+        self.least = self.least.min(number);
+    }
+
+    pub(crate) fn push_number(&mut self, number: Number) {
+        if number < 0 { self.push_negative(number as i64) } else { self.push(number as u64) }
+    }
+
+    /// Keeps the first rows only.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.words.truncate(rows);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// A span of all types that hold the numbers.
+    pub(crate) fn span(&self) -> Span {
+        match self.words[..] {
+            [] => Span::EMPTY,
+            _ => Span { least: self.least.into(), greatest: self.greatest.into() },
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Number> {
+        let kind = if self.least < 0 { Type::I64 } else { Type::U64 };
+        self.words.iter().map(move |&word| kind.number(word))
+    }
+
+    /// The words as they are.
+    pub(crate) fn into_vec(self) -> Vec<u64> {
+        self.words
+    }
+}
+
+impl FromIterator<Number> for Words {
+    fn from_iter<I: IntoIterator<Item = Number>>(numbers: I) -> Words {
+        let numbers = numbers.into_iter();
+        let mut words = Words::with_capacity(numbers.size_hint().0);
+        numbers.for_each(|number| words.push_number(number));
+        words
+    }
 }
 
 /// What a table's columns hold: `u32` or `u64`.
-pub trait Word: Key + Value {
-    /// The words of a column whose type has as many bits.
-    fn of(column: Numbers) -> Result<Vec<Self>>;
-}
+pub trait Word: Key + Value {}
 
-impl Word for u32 {
-    fn of(column: Numbers) -> Result<Vec<u32>> {
-        match column.words {
-            Words::Narrow(words) => Ok(words),
-            Words::Wide(words) => mapped(&words, |word| word as u32),
-        }
-    }
-}
+impl Word for u32 {}
+impl Word for u64 {}
 
-impl Word for u64 {
-    fn of(column: Numbers) -> Result<Vec<u64>> {
-        match column.words {
-            Words::Narrow(words) => mapped(&words, |word| column.kind.number(word.into()) as u64),
-            Words::Wide(words) => Ok(words),
-        }
-    }
-}
-
-impl Default for Numbers {
-    fn default() -> Numbers {
-        Numbers { words: Words::Narrow(Vec::new()), kind: Type::U32, is_named: false, span: Span::EMPTY }
-    }
+/// A column of numbers.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    arrays: Vec<ArrayRef>,
+    rows: usize,
+    /// The type that the user or the file names.
+    named: Option<Type>,
+    span: Span,
 }
 
 impl Numbers {
-    /// The type of an empty column, where the user or the file says it.
-    pub fn begin(&mut self, named: Option<Type>) {
-        if let Some(kind) = named {
-            (self.kind, self.is_named) = (kind, true);
-            self.words = if kind.bits() == u32::BITS { Words::Narrow(Vec::new()) } else { Words::Wide(Vec::new()) };
-        }
+    /// An empty column of a type; without one, it has the narrowest for its numbers.
+    pub fn new(named: Option<Type>) -> Numbers {
+        Numbers { named, ..Numbers::default() }
     }
 
-    /// Appends numbers, all of which some type holds together with those that are there; or says that memory is not
-    /// enough.
-    pub fn append(&mut self, numbers: &[Number]) -> Result<()> {
-        self.span = self.span.and(Span::of(numbers));
-        if !self.is_named {
-            self.widen(self.span.narrowest().unwrap_or(Type::I64))?;
-        }
-        match &mut self.words {
-            Words::Narrow(words) => append(words, numbers, |number| number as u32),
-            Words::Wide(words) => append(words, numbers, |number| number as u64),
-        }
+    /// A column of these words, which are of this type.
+    pub(crate) fn of(words: Vec<u64>, kind: Type) -> Numbers {
+        let rows = words.len();
+        Numbers { arrays: vec![array(words, kind)], rows, ..Numbers::new(Some(kind)) }
     }
 
-    /// The words of another type, which holds all numbers of this one.
-    fn widen(&mut self, kind: Type) -> Result<()> {
-        if let (Words::Narrow(words), u64::BITS) = (&self.words, kind.bits()) {
-            let old = self.kind;
-            self.words = Words::Wide(mapped(words, |word| old.number(word.into()) as u64)?);
-        }
-        self.kind = kind;
-        Ok(())
+    /// Appends numbers, all of which some type holds together with those that are there.
+    pub(crate) fn append(&mut self, words: Words) {
+        let span = words.span();
+        self.span = self.span.and(span);
+        self.rows += words.len();
+        let kind = self.named.or(span.narrowest()).unwrap_or(Type::I64);
+        self.arrays.push(array(words.into_vec(), kind));
     }
 
     /// Rows.
     pub fn len(&self) -> usize {
-        match &self.words {
-            Words::Narrow(words) => words.len(),
-            Words::Wide(words) => words.len(),
-        }
+        self.rows
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.rows == 0
     }
 
-    /// What the numbers are.
+    /// The type of the numbers.
     pub fn kind(&self) -> Type {
-        self.kind
+        self.named.or(self.span.narrowest()).unwrap_or(Type::I64)
     }
 
-    /// Whether its type is what the user or the file says, and not what the numbers asked for.
+    /// Whether the user or the file names the type.
     pub fn is_named(&self) -> bool {
-        self.is_named
+        self.named.is_some()
     }
 
-    /// The least and the greatest.
+    /// A span of all types that hold the numbers.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// The number of a row that there is; 0 of others.
-    pub fn number(&self, row: usize) -> Number {
-        let word = match &self.words {
-            Words::Narrow(words) => words.get(row).copied().map(u64::from),
-            Words::Wide(words) => words.get(row).copied(),
-        };
-        word.map_or(0, |word| self.kind.number(word))
-    }
-
     /// All numbers.
     pub fn iter(&self) -> impl Iterator<Item = Number> {
-        (0..self.len()).map(|row| self.number(row))
+        self.arrays.iter().flat_map(|array| {
+            let mut words: Vec<u64> = Vec::with_capacity(array.len());
+            let kind = extend(&mut words, array, 0);
+            words.into_iter().map(move |word| kind.number(word))
+        })
     }
 
-    /// The same numbers as another type, which holds them.
-    pub fn into_kind(mut self, kind: Type) -> Result<Numbers> {
-        debug_assert!(self.span.fits(kind));
-        self.words = match kind.bits() {
-            u32::BITS => Words::Narrow(<u32 as Word>::of(Numbers { words: self.words, ..self })?),
-            _ => Words::Wide(<u64 as Word>::of(Numbers { words: self.words, ..self })?),
-        };
-        self.kind = kind;
-        Ok(self)
+    /// The numbers as an array of a type that holds them.
+    pub(crate) fn into_array(self, kind: Type) -> ArrayRef {
+        match kind.bits() {
+            u32::BITS => narrow(self.into_words(0), kind),
+            _ => wide(self.into_words(0), kind),
+        }
     }
 
-    /// The numbers as words of a table's values.
-    pub fn into_values<V: Word>(self) -> Result<Vec<V>> {
-        V::of(self)
+    /// The numbers as values of a table.
+    pub fn into_values<V: Word>(self) -> Vec<V> {
+        self.into_words(0)
     }
 
     /// The numbers as keys of a table.
-    pub fn into_keys<K: Word>(self) -> Result<Vec<K>> {
-        let turned = self.kind.turned();
-        let mut keys = K::of(self)?;
-        if turned != 0 {
-            keys.iter_mut().for_each(|key| *key = K::low((*key).into() ^ turned));
+    pub fn into_keys<K: Word>(self) -> Vec<K> {
+        let turned = self.kind().turned();
+        self.into_words(turned)
+    }
+
+    /// Words that differ from the numbers in the bits of `turned`.
+    fn into_words<W: Word>(self, turned: u64) -> Vec<W> {
+        let mut words = Vec::with_capacity(self.rows);
+        // Each array is dropped when it is copied, so that all are in memory once.
+        for array in self.arrays {
+            extend(&mut words, &array, turned);
         }
-        Ok(keys)
+        words
     }
 }
 
-/// Appends to a column, or says that memory is not enough for it.
-fn append<T>(words: &mut Vec<T>, numbers: &[Number], word: impl Fn(Number) -> T) -> Result<()> {
-    reserve(words, numbers.len())?;
-    words.extend(numbers.iter().map(|&number| word(number)));
-    Ok(())
+/// Appends the numbers of an array as words, and returns their type.
+fn extend<W: Word>(words: &mut Vec<W>, array: &ArrayRef, turned: u64) -> Type {
+    fn of<T: ArrowPrimitiveType, W: Word>(
+        words: &mut Vec<W>,
+        array: &ArrayRef,
+        turned: u64,
+        word: impl Fn(T::Native) -> u64,
+    ) {
+        words.extend(array.as_primitive::<T>().values().iter().map(|&number| W::low(word(number) ^ turned)));
+    }
+    match array.data_type() {
+        DataType::UInt32 => (of::<UInt32Type, W>(words, array, turned, u64::from), Type::U32).1,
+        DataType::Int32 => (of::<Int32Type, W>(words, array, turned, |number| number as u64), Type::I32).1,
+        DataType::Int64 => (of::<Int64Type, W>(words, array, turned, |number| number as u64), Type::I64).1,
+        DataType::Float64 => (of::<Float64Type, W>(words, array, turned, f64::to_bits), Type::F64).1,
+        _ => (of::<UInt64Type, W>(words, array, turned, |number| number), Type::U64).1,
+    }
 }
 
-fn mapped<T: Copy, U>(words: &[T], word: impl Fn(T) -> U) -> Result<Vec<U>> {
-    let mut column = Vec::new();
-    reserve(&mut column, words.len())?;
-    column.extend(words.iter().map(|&old| word(old)));
-    Ok(column)
+/// Words as an array of a type that holds their numbers.
+fn array(words: Vec<u64>, kind: Type) -> ArrayRef {
+    match kind.bits() {
+        u32::BITS => narrow(words.into_iter().map(|word| word as u32).collect(), kind),
+        _ => wide(words, kind),
+    }
 }
 
-/// Room for so many more, or an error that says that memory is not enough.
+fn narrow(words: Vec<u32>, kind: Type) -> ArrayRef {
+    match kind {
+        Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(words))),
+        _ => Arc::new(UInt32Array::from(words)),
+    }
+}
+
+fn wide(words: Vec<u64>, kind: Type) -> ArrayRef {
+    match kind {
+        Type::I64 => Arc::new(Int64Array::from(bytemuck::cast_vec::<u64, i64>(words))),
+        Type::F64 => Arc::new(Float64Array::from(bytemuck::cast_vec::<u64, f64>(words))),
+        _ => Arc::new(UInt64Array::from(words)),
+    }
+}
+
+/// Reserves memory for further words, or returns an error that says that there is not enough.
 pub(crate) fn reserve<T>(words: &mut Vec<T>, more: usize) -> Result<()> {
     let bytes = (size_of::<T>() * words.len().max(more)) as u64;
     words.try_reserve(more).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
@@ -181,14 +243,13 @@ mod tests {
     use super::*;
 
     fn column(named: Option<Type>, batches: &[&[Number]]) -> Numbers {
-        let mut column = Numbers::default();
-        column.begin(named);
-        batches.iter().for_each(|batch| column.append(batch).unwrap_or_else(|failure| panic!("{failure}")));
+        let mut column = Numbers::new(named);
+        batches.iter().for_each(|batch| column.append(batch.iter().copied().collect()));
         column
     }
 
     #[test]
-    fn columns_widen_where_a_number_needs_it() {
+    fn columns_are_as_wide_as_a_number_needs() {
         let most = Number::from(u64::MAX);
         for (batches, kind) in [
             (&[&[][..]][..], Type::U32),
@@ -199,21 +260,23 @@ mod tests {
             (&[&[7, 4_294_967_295], &[most], &[3]], Type::U64),
             (&[&[4_294_967_296], &[-3]], Type::I64),
         ] {
-            let column = column(None, batches);
+            let of = || column(None, batches);
             let numbers: Vec<Number> = batches.concat();
-            assert_eq!((column.kind(), column.len(), column.is_named()), (kind, numbers.len(), false), "{batches:?}");
-            assert!(column.iter().eq(numbers.iter().copied()), "{batches:?}");
+            assert_eq!((of().kind(), of().len(), of().is_named()), (kind, numbers.len(), false), "{batches:?}");
+            assert!(of().iter().eq(numbers.iter().copied()), "{batches:?}");
+            let mut words = Vec::new();
+            assert_eq!(extend::<u64>(&mut words, &of().into_array(kind), 0), kind);
+            assert!(words.into_iter().map(|word| kind.number(word)).eq(numbers.iter().copied()), "{batches:?}");
             let keys: Vec<u64> = match kind.bits() {
-                u32::BITS => column.into_keys::<u32>().map(|keys| keys.into_iter().map(u64::from).collect()),
-                _ => column.into_keys::<u64>(),
-            }
-            .unwrap_or_else(|failure| panic!("{failure}"));
+                u32::BITS => of().into_keys::<u32>().into_iter().map(u64::from).collect(),
+                _ => of().into_keys::<u64>(),
+            };
             assert!(keys.iter().map(|&key| kind.of_key(key)).eq(numbers), "{batches:?}");
         }
     }
 
     #[test]
-    fn types_that_are_named_stay_until_they_are_changed() {
+    fn named_types_are_kept() {
         for kind in Type::ALL {
             let numbers = [kind.span().least, 5, kind.span().greatest];
             let column = column(Some(kind), &[&[], &numbers]);
@@ -223,9 +286,9 @@ mod tests {
             [(Type::I64, Type::U32), (Type::U32, Type::I64), (Type::I32, Type::I64), (Type::I64, Type::I32)]
         {
             let least = if from.is_signed() && to.is_signed() { -9 } else { 0 };
-            let changed =
-                column(Some(from), &[&[least, 5]]).into_kind(to).unwrap_or_else(|failure| panic!("{failure}"));
-            assert!(changed.kind() == to && changed.iter().eq([least, 5]), "{from:?} {to:?}");
+            let mut words = Vec::new();
+            let found = extend::<u64>(&mut words, &column(Some(from), &[&[least, 5]]).into_array(to), 0);
+            assert!(found == to && words.into_iter().map(|word| to.number(word)).eq([least, 5]), "{from:?} {to:?}");
         }
     }
 }

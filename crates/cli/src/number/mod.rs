@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use koel::{KeyType, ValueType};
 
 pub(crate) use columns::reserve;
-pub use columns::{Numbers, Word};
+pub use columns::{Numbers, Word, Words};
 
 /// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that one type holds the
 /// numbers of all columns.
@@ -141,13 +141,15 @@ pub struct Span {
     pub greatest: Number,
 }
 
+impl Default for Span {
+    fn default() -> Span {
+        Span::EMPTY
+    }
+}
+
 impl Span {
     /// Of no numbers: it adds nothing to another, and fits every type.
     pub const EMPTY: Span = Span { least: Number::MAX, greatest: Number::MIN };
-
-    pub fn of(numbers: &[Number]) -> Span {
-        numbers.iter().fold(Span::EMPTY, |span, &number| span.with(number))
-    }
 
     pub fn with(self, number: Number) -> Span {
         Span { least: self.least.min(number), greatest: self.greatest.max(number) }
@@ -255,7 +257,8 @@ mod tests {
             (&[18_446_744_073_709_551_616], None),
             (&[-9_223_372_036_854_775_809], None),
         ] {
-            assert_eq!(Span::of(numbers).narrowest(), expected, "{numbers:?}");
+            let span = numbers.iter().fold(Span::EMPTY, |span, &number| span.with(number));
+            assert_eq!(span.narrowest(), expected, "{numbers:?}");
             let mut admitted = Admitted::new(None);
             assert_eq!(numbers.iter().all(|&number| admitted.admit(number).is_ok()), expected.is_some(), "{numbers:?}");
         }

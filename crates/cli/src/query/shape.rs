@@ -16,7 +16,7 @@ use koel::JoinKind;
 
 use super::columns::{batch, schema_of};
 use crate::failure::Result;
-use crate::input::letters_column;
+use crate::input::letters;
 use crate::number::{Number, Type};
 use crate::output::RowOptions;
 use crate::tables::read::Source;
@@ -102,10 +102,10 @@ impl Shape {
                 Arc::new(column.as_primitive::<Int64Type>().unary::<_, UInt64Type>(|count| count as u64))
             }
             to => match column.as_primitive_opt::<UInt32Type>() {
-                Some(keys) => letters_column(keys.iter().map(|key| key.map(Number::from)), k, to)?,
+                Some(keys) => letters::column(keys.iter().map(|key| key.map(Number::from)), k, to)?,
                 None => {
                     let keys = column.as_primitive::<UInt64Type>();
-                    letters_column(keys.iter().map(|key| key.map(Number::from)), k, to)?
+                    letters::column(keys.iter().map(|key| key.map(Number::from)), k, to)?
                 }
             },
         })

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::failure::Result;
@@ -99,9 +99,7 @@ impl Unnamed {
         let fields = [Field::new(KEY, type_of(keys), false)].into_iter().chain(values);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let data = match numbers {
-            Read::Memory(pairs) => {
-                Data::Memory(batch(&schema, &name, (pairs.keys.into_kind(keys)?, pairs.values), payload, 0)?)
-            }
+            Read::Memory(pairs) => Data::Memory(batch(&schema, &name, (keys, payload), (pairs.keys, pairs.values), 0)?),
             Read::File(rows) => Data::File { rows, keys, payload },
         };
         Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }), types: Typed::default() })
@@ -142,14 +140,14 @@ impl Rows {
         Ok(match &self.data {
             Data::Memory(rows) => Stream::of(schema, std::iter::once_with(move || project(rows))),
             Data::File { rows, keys: kind, payload } => {
-                let (blocks, mut next) = (rows.blocks()?, 0);
+                let (blocks, mut next) = (rows.blocks(), 0);
                 Stream::of(
                     schema,
                     blocks.map(move |block| {
                         let (keys, values) = block?;
                         let (first, rows) = (next, keys.len() as u64);
                         next += rows;
-                        project(&batch(&self.schema, name, (keys.into_kind(*kind)?, values), *payload, first)?)
+                        project(&batch(&self.schema, name, (*kind, *payload), (keys, values), first)?)
                     }),
                 )
             }
@@ -161,15 +159,16 @@ impl Rows {
 fn batch(
     schema: &SchemaRef,
     name: &Name,
+    types: (Type, Payload),
     (keys, values): (Numbers, Numbers),
-    payload: Payload,
     first: u64,
 ) -> Result<RecordBatch> {
     let numbers = first..first + keys.len() as u64;
-    let mut columns = vec![column(keys)?];
-    match payload {
+    let kind = values.kind();
+    let mut columns = vec![keys.into_array(types.0)];
+    match types.1 {
         Payload::Nothing => {}
-        Payload::Values => columns.push(column(values)?),
+        Payload::Values => columns.push(values.into_array(kind)),
         // Row numbers are of 64 bits only if 32 do not suffice.
         Payload::RowNumbers => columns.push(match schema.field(1).data_type() {
             DataType::UInt32 => Arc::new(UInt32Array::from_iter_values(numbers.map(|row| row as u32))),
@@ -188,15 +187,4 @@ pub(crate) fn type_of(kind: Type) -> DataType {
         Type::I64 => DataType::Int64,
         Type::F64 => DataType::Float64,
     }
-}
-
-/// Numbers as an array.
-fn column(numbers: Numbers) -> Result<ArrayRef> {
-    Ok(match numbers.kind() {
-        Type::U32 => Arc::new(UInt32Array::from(numbers.into_values::<u32>()?)),
-        Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(numbers.into_values()?))),
-        Type::U64 => Arc::new(UInt64Array::from(numbers.into_values::<u64>()?)),
-        Type::I64 => Arc::new(Int64Array::from(bytemuck::cast_vec::<u64, i64>(numbers.into_values()?))),
-        Type::F64 => Arc::new(Float64Array::from(bytemuck::cast_vec::<u64, f64>(numbers.into_values()?))),
-    })
 }

@@ -13,6 +13,7 @@ use super::super::super::doubles;
 use super::super::super::kinds::{Kind, Seen};
 use super::super::super::moments::{MICROS_A_DAY, Moment, date, moment};
 use super::fields::Field;
+use crate::number::Words;
 
 /// What becomes of a column's fields.
 pub(super) enum Cells {
@@ -30,6 +31,8 @@ pub(super) enum Cells {
     Decimal(Numbers<Decimal128Type>, u8, i8),
     Bool(BooleanBufferBuilder, NullBufferBuilder),
     Utf8(Texts),
+    /// Numbers that [`numbers`](super::piece::numbers) returns; whether plain integers may skip its function.
+    Words(Words, bool),
 }
 
 /// Numbers, 0 where there is none.
@@ -109,7 +112,7 @@ impl Cells {
         let text = field.text();
         let text = &text[..];
         match self {
-            Cells::Skipped | Cells::Classes => {}
+            Cells::Skipped | Cells::Classes | Cells::Words(..) => {}
             Cells::Int32(numbers) => numbers.maybe(read(is_null, || number(text))?),
             Cells::Int64(numbers) => numbers.maybe(read(is_null, || number(text))?),
             Cells::UInt32(numbers) => numbers.maybe(read(is_null, || number(text))?),
@@ -171,7 +174,7 @@ impl Cells {
     /// The array; `None` for a skipped column. `Err` if texts are not UTF-8.
     pub(super) fn finish(self) -> Result<Option<ArrayRef>, ()> {
         Ok(Some(match self {
-            Cells::Skipped | Cells::Classes => return Ok(None),
+            Cells::Skipped | Cells::Classes | Cells::Words(..) => return Ok(None),
             Cells::Int32(numbers) => Arc::new(numbers.finish()),
             Cells::Int64(numbers) => Arc::new(numbers.finish()),
             Cells::UInt32(numbers) => Arc::new(numbers.finish()),

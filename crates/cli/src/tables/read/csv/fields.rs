@@ -6,12 +6,12 @@ use super::COLUMNS;
 
 /// How fields are written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dialect<'a> {
-    pub(crate) delimiter: u8,
+pub(super) struct Dialect<'a> {
+    pub(super) delimiter: u8,
     /// Whether a field may be in quotes; otherwise quotes are text like any other.
-    pub(crate) has_quotes: bool,
+    pub(super) has_quotes: bool,
     /// What fields without quotes contain that are null, besides nothing.
-    pub(crate) nulls: &'a [String],
+    pub(super) nulls: &'a [String],
 }
 
 impl Dialect<'_> {
@@ -31,7 +31,7 @@ impl Dialect<'_> {
 
 /// What stands between two separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field<'a> {
+pub(super) struct Field<'a> {
     /// Its bytes, without the quotes around them.
     pub(super) bytes: &'a [u8],
     pub(super) is_quoted: bool,
@@ -45,7 +45,7 @@ impl<'a> Field<'a> {
     }
 
     /// What it says.
-    pub(crate) fn text(self) -> Cow<'a, [u8]> {
+    pub(super) fn text(self) -> Cow<'a, [u8]> {
         if !self.has_quotes {
             return Cow::Borrowed(self.bytes);
         }
@@ -74,7 +74,7 @@ pub(super) fn shown(field: Field<'_>) -> String {
 
 /// What ended a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(super) enum End {
     Field,
     Row,
 }
@@ -84,7 +84,7 @@ pub(crate) enum End {
 /// # Errors
 /// What is wrong with it.
 #[inline]
-pub(crate) fn field<'a>(
+pub(super) fn field<'a>(
     text: &'a [u8],
     start: usize,
     dialect: Dialect<'_>,
@@ -188,7 +188,7 @@ pub(super) const TOO_MANY: &str = "this row has more than 65536 fields, the most
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(crate) fn row<'a>(
+pub(super) fn row<'a>(
     text: &'a [u8],
     start: usize,
     dialect: Dialect<'_>,

@@ -4,6 +4,7 @@
 //! text.rs     the text, range by range               cut.rs      ranges of whole rows, also with quotes
 //! piece.rs    a piece: arrays of its columns, of types that fit it
 //! column.rs   fields on their way to an array        fields.rs   where fields end
+//! pairs/      rows `key,value` without names
 //! stream.rs   types first, then pieces in their order, a few at once
 //! typed.rs    columns of other formats as the types of --types
 //! ```
@@ -14,7 +15,8 @@
 
 mod column;
 mod cut;
-pub(crate) mod fields;
+mod fields;
+pub(crate) mod pairs;
 mod piece;
 mod stream;
 #[cfg(test)]

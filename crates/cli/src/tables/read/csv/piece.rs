@@ -7,7 +7,7 @@ use super::super::super::kinds::{Kind, Seen};
 use super::column::{Cells, Refusal};
 use super::fields::{self, Dialect, End, Field};
 use super::{LONGEST, TOO_LONG};
-use crate::number::digits;
+use crate::number::{Number, Words, digits};
 
 /// Rows that types are guessed from.
 const GUESSED_FROM: usize = 64;
@@ -24,7 +24,14 @@ pub(super) enum Want {
     Named(Kind),
     /// Values of a type that they are known to fit.
     Known(Kind),
+    /// What [`numbers`] makes of its fields; plain integers are themselves if `is_plain`.
+    Number {
+        is_plain: bool,
+    },
 }
+
+/// Returns the number of a field, without surrounding spaces, or what is wrong with it. Its column comes first.
+pub(super) type Parse<'a> = dyn FnMut(usize, &[u8]) -> Result<Number, String> + 'a;
 
 /// What a piece holds.
 pub(super) struct Piece {
@@ -57,7 +64,8 @@ pub(super) fn read(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<
 
 fn attempt(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<Piece, Fault> {
     let mut pass = Pass::new(text, dialect, wants);
-    let rows = pass.run()?;
+    pass.run()?;
+    let rows = pass.rows;
     let mut seen = pass.seen.clone();
     let late = pass.columns.iter().map(|column| matches!(column.cells, Cells::Classes)).collect::<Vec<_>>();
     for (seen, column) in seen.iter_mut().zip(&pass.columns) {
@@ -76,6 +84,27 @@ fn attempt(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<Piece, F
     Ok(Piece { rows, arrays, seen })
 }
 
+/// The numbers of all columns that are [`Want::Number`], up to the first row with a fault.
+pub(super) fn numbers(
+    text: &[u8],
+    dialect: Dialect<'_>,
+    wants: &[Want],
+    parse: &mut Parse<'_>,
+) -> (Vec<Words>, Option<Fault>) {
+    let mut pass = Pass::new(text, dialect, wants);
+    pass.parse = Some(parse);
+    let fault = pass.run().err();
+    let rows = pass.rows;
+    let words = pass.columns.into_iter().filter_map(|column| match column.cells {
+        Cells::Words(mut words, _) => {
+            words.truncate(rows);
+            Some(words)
+        }
+        _ => None,
+    });
+    (words.collect(), fault)
+}
+
 struct Pass<'a> {
     text: &'a [u8],
     dialect: Dialect<'a>,
@@ -83,6 +112,10 @@ struct Pass<'a> {
     seen: Vec<Seen>,
     /// Whether invalid UTF-8 is reported at its line, not when the column is finished.
     is_careful: bool,
+    /// Whole rows so far.
+    rows: usize,
+    /// Of rows of numbers.
+    parse: Option<&'a mut Parse<'a>>,
 }
 
 struct Column {
@@ -101,6 +134,7 @@ impl<'a> Pass<'a> {
             let (kind, cells) = match want {
                 Want::Nothing => (Kind::Utf8, Cells::Skipped),
                 Want::Named(kind) | Want::Known(kind) => (kind, Cells::of(kind, rows)),
+                Want::Number { is_plain } => (Kind::Int64, Cells::Words(Words::with_capacity(rows), is_plain)),
                 Want::Fitting => {
                     seen[i] = guessed[i];
                     match guessed[i].kind() {
@@ -114,16 +148,17 @@ impl<'a> Pass<'a> {
             };
             Column { cells, want, kind }
         });
-        Pass { text, dialect, columns: columns.collect(), seen, is_careful: false }
+        Pass { text, dialect, columns: columns.collect(), seen, is_careful: false, rows: 0, parse: None }
     }
 
-    /// Reads all rows; how many they are.
-    fn run(&mut self) -> Result<usize, Fault> {
+    /// Reads all rows.
+    fn run(&mut self) -> Result<(), Fault> {
         let (text, dialect, width) = (self.text, self.dialect, self.columns.len());
-        let (mut at, mut rows) = (0, 0);
-        while at < text.len() {
+        let skips_empty = width > 1 || self.parse.is_some();
+        let mut at = 0;
+        'rows: while at < text.len() {
             // A column alone is null there.
-            if width > 1 && matches!(&text[at..], [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r']) {
+            if skips_empty && matches!(&text[at..], [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r']) {
                 at += if text[at] == b'\r' { 2 } else { 1 };
                 continue;
             }
@@ -137,26 +172,35 @@ impl<'a> Pass<'a> {
                     let found = fields::field(text, start, dialect);
                     let (field, stops, next) = found.map_err(|what| Fault {
                         at: start,
-                        column: Some(i),
-                        what: fields::with_quote_advice(what),
+                        // Of a number it is not the value that is wrong.
+                        column: self.parse.is_none().then_some(i),
+                        what: self.with_quote_advice(what),
                     })?;
-                    self.push(i, field, start)?;
                     (end, at) = (stops, next);
+                    // No row of numbers is blank.
+                    if self.parse.is_some() && (i, end) == (0, End::Row) && field.text().trim_ascii().is_empty() {
+                        continue 'rows;
+                    }
+                    self.push(i, field, start).map_err(|fault| self.first_fault(row, fault))?;
                 }
                 if (end == End::Row) != (i + 1 == width) {
                     return Err(self.ragged(row));
                 }
             }
-            rows += 1;
             if at - row > LONGEST {
                 return Err(Fault { at: row, column: None, what: TOO_LONG.into() });
             }
+            self.rows += 1;
         }
-        Ok(rows)
+        Ok(())
     }
 
     fn push(&mut self, i: usize, field: Field<'_>, at: usize) -> Result<(), Fault> {
         let column = &mut self.columns[i];
+        if let (Cells::Words(words, _), Some(parse)) = (&mut column.cells, &mut self.parse) {
+            let number = parse(i, field.text().trim_ascii());
+            return number.map(|number| words.push_number(number)).map_err(|what| Fault { at, column: Some(i), what });
+        }
         if self.is_careful
             && (column.want == Want::Fitting || column.kind == Kind::Utf8 && column.want != Want::Nothing)
             && std::str::from_utf8(&field.text()).is_err()
@@ -192,10 +236,22 @@ impl<'a> Pass<'a> {
         })
     }
 
+    /// What is wrong with a row of numbers whose fields may be too few or too many, so that one is not what it seems.
+    fn first_fault(&self, row: usize, fault: Fault) -> Fault {
+        let fields = fields::row(self.text, row, self.dialect);
+        let is_whole = fields.is_ok_and(|(fields, _)| fields.len() == self.columns.len());
+        if is_whole || self.parse.is_none() { fault } else { self.ragged(row) }
+    }
+
     /// That a row has more or fewer fields than there are columns.
     fn ragged(&self, row: usize) -> Fault {
         let width = self.columns.len();
         match fields::row(self.text, row, self.dialect) {
+            Ok((fields, _)) if self.parse.is_some() => {
+                let advice = "every row must have as many columns as the first";
+                let what = format!("there are {} columns and not {width}: {advice}", fields.len());
+                Fault { at: row, column: None, what }
+            }
             Ok((fields, _)) => {
                 let what = format!(
                     "{} where there {} {width}: correct the line, or give --delimiter if it is another",
@@ -205,8 +261,13 @@ impl<'a> Pass<'a> {
                 Fault { at: row, column: None, what }
             }
             Err((_, what @ fields::TOO_MANY)) => Fault { at: row, column: None, what: what.into() },
-            Err((at, what)) => Fault { at, column: None, what: fields::with_quote_advice(what) },
+            Err((at, what)) => Fault { at, column: None, what: self.with_quote_advice(what) },
         }
+    }
+
+    /// Rows of numbers do not take the option --quote.
+    fn with_quote_advice(&self, reason: &str) -> String {
+        if self.parse.is_some() { reason.into() } else { fields::with_quote_advice(reason) }
     }
 
     fn finish(self) -> Result<Vec<Option<ArrayRef>>, Fault> {
@@ -243,6 +304,11 @@ impl Column {
             Cells::UInt32(numbers) => {
                 (number, end, next) = whole(text, at, delimiter)?;
                 numbers.push(u32::try_from(number).ok()?);
+            }
+            Cells::Words(words, true) => {
+                let is_negative = text.get(at) == Some(&b'-');
+                (number, end, next) = whole(text, at + usize::from(is_negative), delimiter)?;
+                if is_negative { words.push_negative(0i64.checked_sub_unsigned(number)?) } else { words.push(number) }
             }
             _ => return None,
         }

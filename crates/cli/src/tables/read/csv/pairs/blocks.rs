@@ -4,9 +4,9 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::{BYTE_ORDER_MARK, HEAD};
+use super::super::super::HEAD;
+use super::super::{BYTE_ORDER_MARK, LONGEST};
 use crate::cut::whole_rows;
-use crate::tables::read::csv::LONGEST;
 
 /// Bytes of a piece, which one thread parses.
 const PIECE: usize = 256 << 10;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use super::super::tests::{pairs, read_with, zipped};
-use super::super::{Header, Input, Pairs, ReadOptions, Want};
+use crate::input::tests::{pairs, read_with, zipped};
+use crate::input::{Header, Input, Pairs, ReadOptions, Want};
 use crate::number::{Number, Type};
 
 #[test]

@@ -1,0 +1,155 @@
+//! Rows between a reader and a sink, and what continues from file to file: the numbers of rows and of letters.
+
+use super::{Name, Named, Want, letters};
+use crate::failure::Result;
+use crate::number::{Admitted, Number, Numbers, Type, Words};
+
+/// Receives keys and values. Readers are compiled once for all sinks.
+pub trait Sink {
+    /// The types that are known; called once, before the first rows.
+    fn begin(&mut self, _named: Named) -> Result<()> {
+        Ok(())
+    }
+    /// Further rows: as many keys as values.
+    fn append(&mut self, keys: Words, values: Words) -> Result<()>;
+}
+
+/// Checks rows and passes them to a sink, of one file after the other.
+pub(crate) struct Feed<'a> {
+    /// The types that are known since the first file.
+    named: Option<Named>,
+    /// Which keys and which values are accepted.
+    admitted: [Admitted; 2],
+    /// Rows of numbers so far.
+    pub(super) rows: u64,
+    /// Letters and records of sequences so far, and the most letters in a row, up to those of a key.
+    pub(super) letters: u64,
+    pub(super) records: u64,
+    pub(super) longest: u32,
+    sink: &'a mut dyn Sink,
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink) -> Feed<'a> {
+        let admitted = [Admitted::new(None); 2];
+        Feed { named: None, admitted, rows: 0, letters: 0, records: 0, longest: 0, sink }
+    }
+
+    /// The types of a file, before its first row. Those of the first file are those of all.
+    pub(crate) fn begin(&mut self, file: &Name, named: Named) -> Result<()> {
+        let Some(before) = self.named else {
+            self.named = Some(named);
+            self.admitted = [named.keys, named.values].map(Admitted::new);
+            return self.sink.begin(named);
+        };
+        // Earlier whole numbers would be read as the bits of doubles.
+        if named.values == Some(Type::F64) && before.values != Some(Type::F64) {
+            return Err(file.fail("its values are floats, and those of the files before it are not: give --values f64"));
+        }
+        let differ = |before: Option<Type>, now: Option<Type>| before.zip(now).filter(|(before, now)| before != now);
+        let keys = differ(before.keys, named.keys).map(|types| ("keys", types));
+        match keys.or_else(|| differ(before.values, named.values).map(|types| ("values", types))) {
+            None => Ok(()),
+            Some((what, (before, now))) => Err(file.fail(format!(
+                "its {what} are {}, and those of the files before it {}: give --{what} TYPE, one that holds both",
+                now.name(),
+                before.name()
+            ))),
+        }
+    }
+
+    /// Whether values are doubles, which are passed as their bits.
+    pub(crate) fn has_doubles(&self) -> bool {
+        self.named.is_some_and(|named| named.values == Some(Type::F64))
+    }
+
+    /// Returns the reason if no type holds this key and those that were admitted before.
+    pub(crate) fn admit_key(&mut self, key: Number) -> std::result::Result<(), String> {
+        if let Some(key_type) = self.named.and_then(|named| named.kmers) {
+            letters::check(key, key_type)?;
+        }
+        self.admitted[0].admit(key)
+    }
+
+    /// The same for a value.
+    pub(crate) fn admit_value(&mut self, value: Number) -> std::result::Result<(), String> {
+        self.admitted[1].admit(value)
+    }
+
+    /// Admits all of these numbers, or none. Returns whether types hold them.
+    pub(crate) fn admit_all(&mut self, keys: &Words, values: &Words) -> bool {
+        let kmers = self.named.and_then(|named| named.kmers);
+        let mut admitted = self.admitted;
+        let fit = admitted[0].admit_span(keys.span())
+            && admitted[1].admit_span(values.span())
+            && kmers.is_none_or(|kmers| keys.iter().all(|key| letters::check(key, kmers).is_ok()));
+        if fit {
+            self.admitted = admitted;
+        }
+        fit
+    }
+
+    /// Values of the next rows that have none: their numbers where values are wanted, and otherwise 0.
+    pub(crate) fn missing_values(&self, rows: usize, want: Want) -> std::result::Result<Words, &'static str> {
+        let last = self.rows + rows as u64;
+        let kind = self.named.and_then(|named| named.values).unwrap_or(Type::U64);
+        match want {
+            Want::Keys => Ok(Words::zeros(rows)),
+            Want::Pairs if last > 1 << u32::BITS => Err("there are more than 4294967296 rows"),
+            Want::Pairs => Ok((self.rows..last).map(|row| kind.of_whole(row.into())).collect()),
+        }
+    }
+
+    /// Counts rows that are dropped.
+    pub(super) fn skip(&mut self, rows: usize) {
+        self.rows += rows as u64;
+    }
+
+    /// Passes on rows whose numbers were admitted.
+    pub(crate) fn push(&mut self, keys: Words, values: Words) -> Result<()> {
+        debug_assert_eq!(keys.len(), values.len());
+        self.rows += keys.len() as u64;
+        if keys.len() == 0 { Ok(()) } else { self.sink.append(keys, values) }
+    }
+
+    /// The reason why there are no keys, if there are records but no window of `k` letters.
+    pub(super) fn no_key(&self, k: u32) -> Option<String> {
+        let longest = self.longest;
+        (self.records > 0 && longest < k).then(|| {
+            format!("no key: the longest run of A, C, G, T and U has {longest} letters, and a key has {k} (--kmer)")
+        })
+    }
+}
+
+/// Keys and values in memory.
+#[derive(Default)]
+pub struct Pairs {
+    pub keys: Numbers,
+    pub values: Numbers,
+}
+
+impl Sink for Pairs {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        (self.keys, self.values) = (Numbers::new(named.keys), Numbers::new(named.values));
+        Ok(())
+    }
+
+    fn append(&mut self, keys: Words, values: Words) -> Result<()> {
+        self.keys.append(keys);
+        self.values.append(values);
+        Ok(())
+    }
+}
+
+/// Keys alone.
+impl Sink for Numbers {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        *self = Numbers::new(named.keys);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: Words, _: Words) -> Result<()> {
+        self.append(keys);
+        Ok(())
+    }
+}
