@@ -12,11 +12,11 @@ pub(crate) type Read = Option<Vec<(Number, Number)>>;
 /// What the command reads from a file of that name with these bytes.
 pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) -> Read {
     memory::limited(|| {
-        let mut pairs = Pairs::default();
+        let mut pairs = Pairs::new(want, false);
         let input = Input::of(bytes, name.as_ref()).ok()?;
         options.check(&[&input]).ok()?;
         input.scan(options, want, &mut pairs).ok()?;
-        Some(pairs.keys.iter().zip(pairs.values.iter()).collect())
+        pairs.numbers().ok()
     })
 }
 

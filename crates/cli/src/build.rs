@@ -15,8 +15,8 @@ use koel::{
 use koel_arrow::NullEquality;
 
 use super::failure::{self, Failure, Result, Verdict};
-use super::input::{self, Inputs, Pairs, ReadOptions, Spooled, Want};
-use super::number::{Numbers, Type, Word};
+use super::input::{self, Inputs, Pairs, ReadOptions, Want};
+use super::number::{Type, Word};
 use super::options::names::{self, List};
 use super::options::{self, SomeDevices, TableOptions, ValuesOption};
 use super::progress::Progress;
@@ -238,22 +238,16 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("reading {}", inputs.shown()));
     let kmers = (inputs.has_sequences() || counts_kmers).then(|| reading.key_type_of_kmers());
     let want = if args.has_values() { Want::Pairs } else { Want::Keys };
-    let rows = match args.memory {
-        None => Rows::Held(inputs.columns(&reading, want)?),
-        Some(_) => Rows::Spooled(Spooled::read(inputs, &reading, want)?),
-    };
+    let rows = inputs.pairs(&reading, want, args.memory.is_some())?;
     let (keys, values) = rows.types();
     let numbers = if keys.is_signed() { KeyType::Signed } else { KeyType::Numbers };
     let types = Types { key_type: kmers.unwrap_or(numbers), keys, values: args.has_values().then_some(values) };
     let read_seconds = start.elapsed().as_secs_f64();
-    let count = rows.len();
+    let count = rows.rows();
     progress.say(format!("building a table of {}", text::counted(count, "row")));
     let mut job =
         Build { args, devices: &devices, types, rows: count, read_seconds, to_stdout, progress: Some(progress) };
-    match rows {
-        Rows::Held(Pairs { keys, values }) => job.run(keys, values),
-        Rows::Spooled(rows) => job.run_spooled(rows),
-    }
+    if args.memory.is_some() { job.run_spooled(&rows) } else { job.run(rows) }
 }
 
 /// Builds the right side of joins.
@@ -280,29 +274,6 @@ fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
     .run()
 }
 
-/// The rows of all inputs.
-enum Rows {
-    Held(Pairs),
-    Spooled(Spooled),
-}
-
-impl Rows {
-    /// The types of keys and of values.
-    fn types(&self) -> (Type, Type) {
-        match self {
-            Rows::Held(pairs) => (pairs.keys.kind(), pairs.values.kind()),
-            Rows::Spooled(rows) => rows.types(),
-        }
-    }
-
-    fn len(&self) -> u64 {
-        match self {
-            Rows::Held(pairs) => pairs.keys.len() as u64,
-            Rows::Spooled(rows) => rows.len(),
-        }
-    }
-}
-
 struct Build<'a> {
     args: &'a Args,
     /// One, but for a table in shards.
@@ -317,30 +288,30 @@ struct Build<'a> {
 
 impl Build<'_> {
     /// Chooses the scheme's type by the contents and the widths of the columns.
-    fn run(&mut self, keys: Numbers, values: Numbers) -> Result<Verdict> {
+    fn run(&mut self, rows: Pairs) -> Result<Verdict> {
         let (options, contents) = (&self.args.options, self.args.table);
         let values_bits = self.types.values.map_or(0, Type::bits);
-        match (contents, keys.kind().bits(), values_bits) {
-            (Contents::Map, 32, 32) => self.map(options.scheme(contents)?, keys, values),
-            (Contents::Map, 64, 64) => self.map(options.wide()?.of::<u64, u64>(), keys, values),
-            (Contents::Map, 64, _) => self.map(options.wide()?.of::<u64, u32>(), keys, values),
-            (Contents::Map, ..) => self.map(options.wide()?.of::<u32, u64>(), keys, values),
-            (Contents::Set, 32, _) => self.set(options.scheme(contents)?, keys),
-            (Contents::Set, ..) => self.set(options.wide()?.of::<u64, ()>(), keys),
+        match (contents, self.types.keys.bits(), values_bits) {
+            (Contents::Map, 32, 32) => self.map(options.scheme(contents)?, rows),
+            (Contents::Map, 64, 64) => self.map(options.wide()?.of::<u64, u64>(), rows),
+            (Contents::Map, 64, _) => self.map(options.wide()?.of::<u64, u32>(), rows),
+            (Contents::Map, ..) => self.map(options.wide()?.of::<u32, u64>(), rows),
+            (Contents::Set, 32, _) => self.set(options.scheme(contents)?, rows),
+            (Contents::Set, ..) => self.set(options.wide()?.of::<u64, ()>(), rows),
             (Contents::Compact, 32, _) => match options.scheme(contents)? {
-                AnyScheme::CuckooSet(scheme) => self.compact_of_set(scheme, keys),
-                scheme => self.compact(scheme, keys),
+                AnyScheme::CuckooSet(scheme) => self.compact_of_set(scheme, rows),
+                scheme => self.compact(scheme, rows),
             },
-            (Contents::Compact, ..) => self.compact(options.wide_numbers()?.of::<u64, u32>(), keys),
-            (Contents::Multi, 32, 32) => self.multi::<_, u32>(options.scheme(contents)?, keys, values),
-            (Contents::Multi, 32, _) => self.multi::<_, u64>(options.scheme(contents)?, keys, values),
-            (Contents::Multi, _, 32) => self.multi::<_, u32>(options.wide_numbers()?.of::<u64, u32>(), keys, values),
-            (Contents::Multi, ..) => self.multi::<_, u64>(options.wide_numbers()?.of::<u64, u32>(), keys, values),
+            (Contents::Compact, ..) => self.compact(options.wide_numbers()?.of::<u64, u32>(), rows),
+            (Contents::Multi, 32, 32) => self.multi::<_, u32>(options.scheme(contents)?, rows),
+            (Contents::Multi, 32, _) => self.multi::<_, u64>(options.scheme(contents)?, rows),
+            (Contents::Multi, _, 32) => self.multi::<_, u32>(options.wide_numbers()?.of::<u64, u32>(), rows),
+            (Contents::Multi, ..) => self.multi::<_, u64>(options.wide_numbers()?.of::<u64, u32>(), rows),
             (other, ..) => Err(unknown(other)),
         }
     }
 
-    fn map<S: Described>(&mut self, scheme: S, keys: Numbers, values: Numbers) -> Result<Verdict>
+    fn map<S: Described>(&mut self, scheme: S, rows: Pairs) -> Result<Verdict>
     where
         Any: Runs<S>,
         S::Key: Word,
@@ -348,7 +319,7 @@ impl Build<'_> {
     {
         let (options, devices, rule) = (&self.args.options, self.devices, self.args.duplicates.unwrap_or_default());
         let (key_type, value_type) = (self.types.key_type, self.value_type());
-        let (keys, values) = (keys.into_keys::<S::Key>(), values.into_values::<S::Value>());
+        let (keys, values) = rows.into_words::<S::Key, S::Value>()?;
         let built = if let Some(shards) = self.args.shards {
             let builder = options.apply(Sharded::builder(scheme, shards)).duplicates(rule);
             let builder = builder.key_type(key_type).value_type(value_type);
@@ -362,7 +333,7 @@ impl Build<'_> {
     }
 
     /// Rows that are not in memory, shard by shard.
-    fn run_spooled(&mut self, rows: Spooled) -> Result<Verdict> {
+    fn run_spooled(&mut self, rows: &Pairs) -> Result<Verdict> {
         let options = &self.args.options;
         match (self.types.keys.bits(), self.types.values.map_or(0, Type::bits)) {
             (32, 32) => self.spilled(options.scheme(Contents::Map)?, rows),
@@ -372,7 +343,7 @@ impl Build<'_> {
         }
     }
 
-    fn spilled<S: Described>(&mut self, scheme: S, rows: Spooled) -> Result<Verdict>
+    fn spilled<S: Described>(&mut self, scheme: S, rows: &Pairs) -> Result<Verdict>
     where
         Any: Runs<S>,
         S::Key: Word,
@@ -385,9 +356,9 @@ impl Build<'_> {
         self.check_memory(&builder)?;
         let start = Instant::now();
         let mut build = builder.spilled(std::env::temp_dir())?;
-        for block in rows.blocks() {
-            let (keys, values) = block?;
-            build.push(&keys.into_keys::<S::Key>(), &values.into_values::<S::Value>())?;
+        for words in rows.words::<S::Key, S::Value>() {
+            let (keys, values) = words?;
+            build.push(&keys, &values)?;
         }
         let mut about: Option<About> = None;
         let progress = self.progress.as_ref();
@@ -435,13 +406,13 @@ impl Build<'_> {
         }
     }
 
-    fn set<S: Described>(&mut self, scheme: S, keys: Numbers) -> Result<Verdict>
+    fn set<S: Described>(&mut self, scheme: S, rows: Pairs) -> Result<Verdict>
     where
         Any: Runs<S>,
         S::Key: Word,
     {
         let (options, devices, key_type) = (&self.args.options, self.devices, self.types.key_type);
-        let keys = keys.into_keys::<S::Key>();
+        let (keys, _) = rows.into_words::<S::Key, u32>()?;
         if let Some(shards) = self.args.shards {
             let builder = options.apply(ShardedSet::builder(scheme, shards)).key_type(key_type);
             return self.finish(|| builder.build(devices, &keys));
@@ -450,36 +421,31 @@ impl Build<'_> {
         self.finish(|| builder.build(&devices[0], &keys))
     }
 
-    fn compact_of_set(&mut self, scheme: CuckooSet, keys: Numbers) -> Result<Verdict> {
-        let (device, keys) = (&self.devices[0], keys.into_keys());
+    fn compact_of_set(&mut self, scheme: CuckooSet, rows: Pairs) -> Result<Verdict> {
+        let (device, (keys, _)) = (&self.devices[0], rows.into_words::<u32, u32>()?);
         let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
         self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, &keys)?))
     }
 
-    fn compact<S: Described + Scheme<Value = u32>>(&mut self, scheme: S, keys: Numbers) -> Result<Verdict>
+    fn compact<S: Described + Scheme<Value = u32>>(&mut self, scheme: S, rows: Pairs) -> Result<Verdict>
     where
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (args, device, keys) = (self.args, &self.devices[0], keys.into_keys::<S::Key>());
+        let (args, device, (keys, _)) = (self.args, &self.devices[0], rows.into_words::<S::Key, u32>()?);
         let builder = args.options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
         let builder = builder.key_type(self.types.key_type);
         self.finish(|| builder.build(device, &keys))
     }
 
-    fn multi<S: Described + Scheme<Value = u32>, V: Word>(
-        &mut self,
-        scheme: S,
-        keys: Numbers,
-        values: Numbers,
-    ) -> Result<Verdict>
+    fn multi<S: Described + Scheme<Value = u32>, V: Word>(&mut self, scheme: S, rows: Pairs) -> Result<Verdict>
     where
         Any: Runs<S>,
         S::Key: Word,
     {
         let (options, devices) = (&self.args.options, self.devices);
         let (key_type, value_type) = (self.types.key_type, self.value_type());
-        let (keys, values) = (keys.into_keys::<S::Key>(), values.into_values::<V>());
+        let (keys, values) = rows.into_words::<S::Key, V>()?;
         if let Some(shards) = self.args.shards {
             let builder = options.apply(ShardedMulti::builder(scheme, shards)).key_type(key_type).values::<V>();
             return self.finish(|| builder.value_type(value_type).build(devices, &keys, &values));

@@ -2,7 +2,7 @@
 
 use super::{Name, Named, Want, letters};
 use crate::failure::Result;
-use crate::number::{Admitted, Number, Numbers, Type, Words};
+use crate::number::{Admitted, Number, Type, Words};
 
 /// Receives keys and values. Readers are compiled once for all sinks.
 pub trait Sink {
@@ -100,11 +100,6 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Counts rows that are dropped.
-    pub(super) fn skip(&mut self, rows: usize) {
-        self.rows += rows as u64;
-    }
-
     /// Passes on rows whose numbers were admitted.
     pub(crate) fn push(&mut self, keys: Words, values: Words) -> Result<()> {
         debug_assert_eq!(keys.len(), values.len());
@@ -118,38 +113,5 @@ impl<'a> Feed<'a> {
         (self.records > 0 && longest < k).then(|| {
             format!("no key: the longest run of A, C, G, T and U has {longest} letters, and a key has {k} (--kmer)")
         })
-    }
-}
-
-/// Keys and values in memory.
-#[derive(Default)]
-pub struct Pairs {
-    pub keys: Numbers,
-    pub values: Numbers,
-}
-
-impl Sink for Pairs {
-    fn begin(&mut self, named: Named) -> Result<()> {
-        (self.keys, self.values) = (Numbers::new(named.keys), Numbers::new(named.values));
-        Ok(())
-    }
-
-    fn append(&mut self, keys: Words, values: Words) -> Result<()> {
-        self.keys.append(keys);
-        self.values.append(values);
-        Ok(())
-    }
-}
-
-/// Keys alone.
-impl Sink for Numbers {
-    fn begin(&mut self, named: Named) -> Result<()> {
-        *self = Numbers::new(named.keys);
-        Ok(())
-    }
-
-    fn append(&mut self, keys: Words, _: Words) -> Result<()> {
-        self.append(keys);
-        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Feed, Input, Name, Pairs, ReadOptions, Sink, Want};
 use crate::failure::{Failure, Result};
-use crate::number::{Numbers, Type};
+use crate::number::Type;
 use crate::{out, progress};
 
 /// Files whose formats are known, in their order: at least one.
@@ -62,16 +62,13 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Reads them into columns. Reports their types on stderr if text needs types other than u32.
-    pub fn columns(self, options: &ReadOptions, want: Want) -> Result<Pairs> {
+    /// Reads them into memory, or into a temporary file. Reports their types on stderr if text needs types other than u32.
+    pub fn pairs(self, options: &ReadOptions, want: Want, is_in_file: bool) -> Result<Pairs> {
         let shown = self.shown();
-        let mut pairs = Pairs::default();
-        match want {
-            Want::Keys => self.into_sink(options, want, &mut pairs.keys, true)?,
-            Want::Pairs => self.into_sink(options, want, &mut pairs, true)?,
-        }
-        let found = |column: &Numbers| (!column.is_named()).then_some(column.kind());
-        note_types(&shown, [found(&pairs.keys), found(&pairs.values)]);
+        let mut pairs = Pairs::new(want, is_in_file);
+        let options = ReadOptions { spool: is_in_file, ..options.clone() };
+        self.into_sink(&options, want, &mut pairs, true)?;
+        note_types(&shown, pairs.found_types());
         Ok(pairs)
     }
 
@@ -111,7 +108,7 @@ impl<'a> From<Input<'a>> for Inputs<'a> {
 }
 
 /// Says on stderr of which types keys and values are, where the numbers alone say it and it is not u32.
-pub fn note_types(shown: &str, found: [Option<Type>; 2]) {
+fn note_types(shown: &str, found: [Option<Type>; 2]) {
     let said = ["keys", "values"].into_iter().zip(found);
     let said = said.filter_map(|(what, kind)| kind.filter(|&kind| kind != Type::U32).map(|kind| (what, kind.name())));
     let said: Vec<_> = said.map(|(what, kind)| format!("{what} are {kind}")).collect();

@@ -18,8 +18,8 @@ mod npy_tests;
 mod options;
 #[cfg(test)]
 mod packed_tests;
+mod pairs;
 mod places;
-mod spooled;
 mod table;
 mod window;
 
@@ -34,7 +34,7 @@ use super::failure::{Failure, Result};
 use super::number::Type;
 use super::tables::TableReading;
 use super::tables::read::Source;
-use super::tables::read::csv::pairs;
+use super::tables::read::csv;
 use super::tables::read::packed::Packing;
 use super::{memory, progress, text};
 use crate::progress::Position;
@@ -42,11 +42,11 @@ use format::Format;
 use window::Windows;
 
 pub(crate) use feed::Feed;
-pub use feed::{Pairs, Sink};
-pub use inputs::{Inputs, note_types, paths};
+pub use feed::Sink;
+pub use inputs::{Inputs, paths};
 pub use options::{Header, OtherLetters, ReadOptions};
+pub use pairs::Pairs;
 pub use places::Places;
-pub(crate) use spooled::Spooled;
 
 /// The number of bytes that are examined to detect the format.
 const HEAD: usize = 64 << 10;
@@ -157,11 +157,6 @@ impl<'a> Input<'a> {
         self.format.has_sequences()
     }
 
-    /// Reads it into columns.
-    pub fn columns(self, options: &ReadOptions, want: Want) -> Result<Pairs> {
-        Inputs::from(self).columns(options, want)
-    }
-
     /// Reads it into a sink, in its order. A sentence says what of it was skipped.
     pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<Option<String>> {
         let mut feed = Feed::new(sink);
@@ -187,7 +182,7 @@ impl<'a> Input<'a> {
             // They are read above.
             Format::Table | Format::Npy => Ok(None),
             Format::Text { delimiter } => {
-                pairs::read(self.reader, &self.name, delimiter, options, want, feed).map(|()| None)
+                csv::pairs::read(self.reader, &self.name, delimiter, options, want, feed).map(|()| None)
             }
             Format::Fasta | Format::Fastq => {
                 let Input { name, format, reader, .. } = self;
@@ -290,7 +285,7 @@ pub(crate) mod tests {
 
     /// The rows of some columns.
     pub(crate) fn zipped(pairs: &Pairs) -> Vec<(Number, Number)> {
-        pairs.keys.iter().zip(pairs.values.iter()).collect()
+        pairs.numbers().unwrap_or_else(|failure| panic!("{failure}"))
     }
 
     /// Reads them under some options; what was skipped.

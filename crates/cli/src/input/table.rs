@@ -10,9 +10,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, RecordBatch, make_array};
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use koel_arrow::Column;
@@ -41,19 +42,17 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, feed: &mu
         (table.schema, Box::new(table.batches.into_iter().map(Ok)))
     };
     let at_value = value.and_then(|value| wanted.iter().position(|wanted| *wanted == value));
-    let names = Names { file: name, schema: &schema, is_text: source.is_text() };
+    let columns = Columns { file: name, schema: &schema, is_text: source.is_text(), keys: keys.len(), at_value };
     let key_type = match keys.len() {
-        1 => names.whole(0)?,
-        2 => names.halves()?,
+        1 => columns.whole(0)?,
+        2 => columns.halves()?,
         _ => return Err(Failure::Input("--key takes one column, or two of 32 bits".into())),
     };
     let value_type = match at_value {
         None => Some(Type::U32),
-        Some(at) => names.value(at, options)?,
+        Some(at) => columns.value(at, options)?,
     };
     feed.begin(name, Named::of(options, Named { keys: key_type, values: value_type, kmers: None }))?;
-    let columns =
-        Columns { names: &names, at_value, halves: keys.len() == 2, are_doubles: value_type == Some(Type::F64) };
     let mut row = 0;
     for batch in batches {
         let batch = batch?;
@@ -61,97 +60,6 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, feed: &mu
         row += batch.num_rows();
     }
     Ok(())
-}
-
-/// Which columns are what.
-struct Columns<'a> {
-    names: &'a Names<'a>,
-    at_value: Option<usize>,
-    /// Whether the key is in two columns.
-    halves: bool,
-    are_doubles: bool,
-}
-
-impl Columns<'_> {
-    /// Reads a batch that begins with the row of this number, up to the first row that is wrong.
-    fn read(
-        &self,
-        batch: &RecordBatch,
-        first: usize,
-        options: &ReadOptions,
-        want: Want,
-        feed: &mut Feed<'_>,
-    ) -> Result<()> {
-        let Names { file, schema, .. } = self.names;
-        let there = batch
-            .columns()
-            .iter()
-            .fold(None, |all, column| NullBuffer::union(all.as_ref(), column.logical_nulls().as_ref()));
-        let there = there.filter(|there| there.null_count() > 0);
-        let null = there
-            .as_ref()
-            .filter(|_| !options.skip_nulls)
-            .and_then(|there| (0..there.len()).find(|&row| there.is_null(row)));
-        if let Some(row) = null {
-            self.read(&batch.slice(0, row), first, options, want, feed)?;
-            let is_null = |column: &ArrayRef| column.logical_nulls().is_some_and(|nulls| nulls.is_null(row));
-            let column = batch.columns().iter().position(is_null).map_or("", |at| schema.field(at).name());
-            let advice = "drop rows with nulls by --skip-nulls";
-            return Err(file.fail(format!("row {}, column {column}: a null is not a number: {advice}", first + row)));
-        }
-        let values = match self.at_value {
-            Some(_) => Words::default(),
-            None => feed.missing_values(batch.num_rows(), want).map_err(|reason| file.fail(reason))?,
-        };
-        let (batch, rows, values) = match &there {
-            None => (batch.clone(), None, values),
-            Some(there) => {
-                let kept = filter_record_batch(batch, &BooleanArray::new(there.inner().clone(), None));
-                let values = values.iter().zip(there.iter()).filter_map(|(value, is_there)| is_there.then_some(value));
-                (
-                    kept.map_err(koel_arrow::Error::from)?,
-                    Some(there.valid_indices().collect::<Vec<_>>()),
-                    values.collect(),
-                )
-            }
-        };
-        feed.skip(there.map_or(0, |there| there.null_count()));
-        let numbers = batch.columns().iter().map(numbers_of).collect::<Result<Vec<_>>>()?;
-        let half = |of: Number| u64::from(of as u32);
-        let keys: Words = match self.halves {
-            false => numbers[0].clone(),
-            true => numbers[0]
-                .iter()
-                .zip(numbers[1].iter())
-                .map(|(upper, lower)| (half(upper) << 32 | half(lower)).into())
-                .collect(),
-        };
-        let values = match self.at_value {
-            None => values,
-            // Integers are converted to doubles if the type of a column is f64.
-            Some(at) if feed.has_doubles() && !self.are_doubles => {
-                numbers[at].iter().map(|number| Type::F64.of_whole(number)).collect()
-            }
-            Some(at) => numbers[at].clone(),
-        };
-        if feed.admit_all(&keys, &values) {
-            return feed.push(keys, values);
-        }
-        let of_value = if self.at_value.is_some() { "value" } else { "number" };
-        let wrong = keys.iter().zip(values.iter()).enumerate().find_map(|(i, (key, value))| {
-            let admitted = feed.admit_key(key).map_err(|why| ("key", why));
-            let why = admitted.and_then(|()| feed.admit_value(value).map_err(|why| (of_value, why))).err()?;
-            Some((i, why))
-        });
-        let Some((i, (what, why))) = wrong else { return feed.push(keys, values) };
-        let first_rows = |mut words: Words| {
-            words.truncate(i);
-            words
-        };
-        feed.push(first_rows(keys), first_rows(values))?;
-        let row = first + rows.map_or(i, |rows| rows[i]);
-        Err(file.fail(format!("row {row}, the {what}: {why}")))
-    }
 }
 
 /// The names of the columns of the key, and of the value if one is requested and there.
@@ -179,14 +87,80 @@ fn columns(source: &Source, options: &ReadOptions, want: Want) -> Result<(Vec<St
     }
 }
 
-/// Columns, and what is said of them.
-struct Names<'a> {
+/// Columns of the key, and of the value if there is one.
+struct Columns<'a> {
     file: &'a Name,
     schema: &'a SchemaRef,
     is_text: bool,
+    /// How many of the first columns are the key.
+    keys: usize,
+    at_value: Option<usize>,
 }
 
-impl Names<'_> {
+impl Columns<'_> {
+    /// Reads a batch that begins with the row of this number, up to the first row that is wrong.
+    fn read(
+        &self,
+        batch: &RecordBatch,
+        first: usize,
+        options: &ReadOptions,
+        want: Want,
+        feed: &mut Feed<'_>,
+    ) -> Result<()> {
+        let union = |all: Option<NullBuffer>, column: &ArrayRef| {
+            NullBuffer::union(all.as_ref(), column.logical_nulls().as_ref())
+        };
+        let there = batch.columns().iter().fold(None, union).filter(|there| there.null_count() > 0);
+        if let Some(there) = there.as_ref().filter(|_| !options.skip_nulls) {
+            let row = (0..there.len()).take_while(|&row| there.is_valid(row)).count();
+            self.read(&batch.slice(0, row), first, options, want, feed)?;
+            let is_null = |column: &ArrayRef| column.logical_nulls().is_some_and(|nulls| nulls.is_null(row));
+            let column = batch.columns().iter().position(is_null).map_or("", |at| self.schema.field(at).name());
+            let advice = "drop rows with nulls by --skip-nulls";
+            return Err(self
+                .file
+                .fail(format!("row {}, column {column}: a null is not a number: {advice}", first + row)));
+        }
+        // The numbers of rows are those of the file, whatever is dropped.
+        let missing = feed.missing_values(batch.num_rows(), want).map_err(|reason| self.file.fail(reason))?;
+        let rows: Vec<usize> = there.iter().flat_map(NullBuffer::valid_indices).collect();
+        let (batch, missing) = match &there {
+            None => (batch.clone(), missing),
+            Some(there) => {
+                feed.rows += there.null_count() as u64;
+                let kept = filter_record_batch(batch, &BooleanArray::new(there.inner().clone(), None));
+                let missing = missing.iter().zip(there.iter()).filter(|(_, is_there)| *is_there);
+                (kept.map_err(koel_arrow::Error::from)?, missing.map(|(number, _)| number).collect())
+            }
+        };
+        let numbers = batch.columns().iter().map(numbers_of).collect::<Result<Vec<_>>>()?;
+        let half = |of: Number| u64::from(of as u32);
+        let keys: Words = match &numbers[..self.keys] {
+            [upper, lower] => upper.iter().zip(lower.iter()).map(|(u, l)| (half(u) << 32 | half(l)).into()).collect(),
+            _ => numbers[0].clone(),
+        };
+        let (values, of_value) = match self.at_value {
+            None => (missing, "number"),
+            // Integers are converted to doubles if the type of the values is f64.
+            Some(at) if feed.has_doubles() && !is_float(batch.column(at).data_type()) => {
+                (numbers[at].iter().map(|number| Type::F64.of_whole(number)).collect(), "value")
+            }
+            Some(at) => (numbers[at].clone(), "value"),
+        };
+        if feed.admit_all(&keys, &values) {
+            return feed.push(keys, values);
+        }
+        let wrong = keys.iter().zip(values.iter()).enumerate().find_map(|(i, (key, value))| {
+            let admitted = feed.admit_key(key).map_err(|why| ("key", why));
+            let admitted = admitted.and_then(|()| feed.admit_value(value).map_err(|why| (of_value, why)));
+            Some((i, admitted.err()?))
+        });
+        let Some((i, (what, why))) = wrong else { return feed.push(keys, values) };
+        feed.push(keys.truncated(i), values.truncated(i))?;
+        let row = first + rows.get(i).unwrap_or(&i);
+        Err(self.file.fail(format!("row {row}, the {what}: {why}")))
+    }
+
     fn refused(&self, at: usize, advice: &str) -> Failure {
         let field = self.schema.field(at);
         self.file.fail(format!("column {} is of type {}: {advice}", field.name(), field.data_type()))
@@ -246,37 +220,23 @@ fn type_of(data_type: &DataType) -> Option<Type> {
     })
 }
 
+fn is_float(data_type: &DataType) -> bool {
+    type_of(data_type) == Some(Type::F64)
+}
+
 /// The numbers of a column of a type that has some.
-fn numbers_of(array: &ArrayRef) -> Result<Words> {
-    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Words {
-        array.as_primitive::<T>().values().iter().map(|&value| number(value)).collect()
-    }
-    use DataType::*;
-    let plain = Column::new("", Arc::clone(array)).plain()?;
+fn numbers_of(column: &ArrayRef) -> Result<Words> {
+    let plain = Column::new("", Arc::clone(column)).plain()?;
     let array = &plain.chunks()[0];
-    let whole = match array.data_type() {
-        Date32 | Time32(_) => Some(Int32),
-        Date64 | Time64(_) | Timestamp(..) | Duration(_) => Some(Int64),
-        _ => None,
+    let to = match type_of(array.data_type()) {
+        Some(Type::U32 | Type::U64) => DataType::UInt64,
+        Some(Type::I32 | Type::I64) => DataType::Int64,
+        _ => DataType::Float64,
     };
-    let data = |whole| array.to_data().into_builder().data_type(whole).build();
-    let array =
-        &whole.map_or(Ok(Arc::clone(array)), |whole| data(whole).map(make_array)).map_err(koel_arrow::Error::from)?;
-    let double = |value: f64| Number::from(value.to_bits());
-    Ok(match array.data_type() {
-        Boolean => array.as_boolean().values().iter().map(Number::from).collect(),
-        Int8 => of::<Int8Type>(array, Number::from),
-        Int16 => of::<Int16Type>(array, Number::from),
-        Int32 => of::<Int32Type>(array, Number::from),
-        Int64 => of::<Int64Type>(array, Number::from),
-        UInt8 => of::<UInt8Type>(array, Number::from),
-        UInt16 => of::<UInt16Type>(array, Number::from),
-        UInt32 => of::<UInt32Type>(array, Number::from),
-        UInt64 => of::<UInt64Type>(array, Number::from),
-        Float16 => of::<Float16Type>(array, |value| double(value.to_f64())),
-        Float32 => of::<Float32Type>(array, |value| double(value.into())),
-        Float64 => of::<Float64Type>(array, double),
-        // `Names` has refused others.
-        _ => Words::default(),
+    let array = cast(array, &to).map_err(koel_arrow::Error::from)?;
+    Ok(match to {
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().values().iter().map(|&word| word.into()).collect(),
+        DataType::Int64 => array.as_primitive::<Int64Type>().values().iter().map(|&word| word.into()).collect(),
+        _ => array.as_primitive::<Float64Type>().values().iter().map(|double| double.to_bits().into()).collect(),
     })
 }

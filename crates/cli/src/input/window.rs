@@ -138,7 +138,7 @@ mod tests {
         let options = ReadOptions { kmer: Some(k), other_letters: Some(others), ..ReadOptions::default() };
         let mut pairs = Pairs::default();
         let said = read_with("x.fa", text.as_bytes(), &options, &mut pairs)?;
-        Ok((said, pairs.keys.len()))
+        Ok((said, pairs.rows() as usize))
     }
 
     #[test]

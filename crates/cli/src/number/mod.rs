@@ -2,22 +2,22 @@
 //!
 //! ```text
 //! number    as a file has it, from -2^63 to 2^64 - 1
-//! word      as memory has it, in two's complement: 32 bits or 64           columns.rs
+//! word      as memory has it, in two's complement: 32 bits or 64           words.rs
 //! key       as a table has it: the word, of a type with a sign with its top bit turned over, so that keys ascend as their
 //!           numbers do
 //! double    its bits as those of a u64: only values can be doubles, and whole numbers become doubles only by --values f64
 //! digits    as text has them                                                digits.rs
 //! ```
 
-mod columns;
 pub(crate) mod digits;
+pub(crate) mod words;
 
 use clap::ValueEnum;
 
 use koel::{KeyType, ValueType};
 
-pub(crate) use columns::reserve;
-pub use columns::{Numbers, Word, Words};
+pub(crate) use words::reserve;
+pub use words::{Word, Words};
 
 /// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that one type holds the
 /// numbers of all columns.

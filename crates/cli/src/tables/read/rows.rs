@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::failure::Result;
-use crate::input::{Inputs, Name, Pairs, ReadOptions, Spooled, Want};
-use crate::memory;
-use crate::number::{Numbers, Span, Type};
+use crate::input::{Inputs, Name, Pairs, ReadOptions, Want};
+use crate::number::{Number, Span, Type, Words};
 
 use super::super::Table;
 use super::csv::typed::Typed;
@@ -42,67 +41,43 @@ pub(crate) struct Unnamed {
     name: Name,
     letters: Option<u32>,
     payload: Payload,
-    numbers: Read,
-}
-
-enum Read {
-    Memory(Pairs),
-    File(Spooled),
+    pairs: Pairs,
 }
 
 pub(super) struct Rows {
     schema: SchemaRef,
-    data: Data,
+    pairs: Pairs,
+    keys: Type,
+    payload: Payload,
     letters: Option<u32>,
-}
-
-enum Data {
-    Memory(RecordBatch),
-    File { rows: Spooled, keys: Type, payload: Payload },
 }
 
 /// Reads all rows, into a temporary file if `is_spooled`.
 pub(crate) fn read(inputs: Inputs<'_>, options: &ReadOptions, payload: Payload, is_spooled: bool) -> Result<Unnamed> {
     let (name, letters) = (inputs.name().clone(), inputs.letters(options));
     let want = if payload == Payload::Values { Want::Pairs } else { Want::Keys };
-    let numbers = match is_spooled {
-        true => Read::File(Spooled::read(inputs, options, want)?),
-        false => Read::Memory(inputs.columns(options, want)?),
-    };
-    Ok(Unnamed { name, letters, payload, numbers })
+    Ok(Unnamed { name, letters, payload, pairs: inputs.pairs(options, want, is_spooled)? })
 }
 
 impl Unnamed {
-    /// The type of the keys, and the least and the greatest key.
+    /// The type of the keys, and a span of all types that hold them.
     pub(crate) fn keys(&self) -> (Type, Span) {
-        match &self.numbers {
-            Read::Memory(Pairs { keys, .. }) => (keys.kind(), keys.span()),
-            Read::File(rows) => (rows.types().0, rows.span_of_keys()),
-        }
+        (self.pairs.types().0, self.pairs.span_of_keys())
     }
 
     /// The columns `key`, of numbers of a type that holds all keys, and `value`, what accompanies them.
-    pub(crate) fn into_source(self, keys: Type, value: &str) -> Result<Source> {
-        // From here on, Arrow stores the rows.
-        memory::end_when_short();
-        let Unnamed { name, letters, payload, numbers } = self;
-        let (rows, values) = match &numbers {
-            Read::Memory(Pairs { keys, values }) => (keys.len() as u64, values.kind()),
-            Read::File(rows) => (rows.len(), rows.types().1),
-        };
+    pub(crate) fn into_source(self, keys: Type, value: &str) -> Source {
+        let Unnamed { name, letters, payload, pairs } = self;
         let values = match payload {
             Payload::Nothing => None,
-            Payload::Values => Some(values),
-            Payload::RowNumbers => Some(Type::of_count(rows)),
+            Payload::Values => Some(pairs.types().1),
+            // Row numbers are of 64 bits only if 32 do not suffice.
+            Payload::RowNumbers => Some(Type::of_count(pairs.rows())),
         };
         let values = values.map(|values| Field::new(value, type_of(values), false));
         let fields = [Field::new(KEY, type_of(keys), false)].into_iter().chain(values);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let data = match numbers {
-            Read::Memory(pairs) => Data::Memory(batch(&schema, &name, (keys, payload), (pairs.keys, pairs.values), 0)?),
-            Read::File(rows) => Data::File { rows, keys, payload },
-        };
-        Ok(Source { name, form: Form::Rows(Rows { schema, data, letters }), types: Typed::default() })
+        Source { name, form: Form::Rows(Rows { schema, pairs, keys, payload, letters }), types: Typed::default() }
     }
 }
 
@@ -112,10 +87,7 @@ impl Rows {
     }
 
     pub(super) fn count(&self) -> u64 {
-        match &self.data {
-            Data::Memory(rows) => rows.num_rows() as u64,
-            Data::File { rows, .. } => rows.len(),
-        }
+        self.pairs.rows()
     }
 
     /// The letters of a key, if keys are k-mers of sequences.
@@ -123,59 +95,34 @@ impl Rows {
         self.letters
     }
 
+    /// All rows in one piece, so that `unique` takes the keys without a copy.
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        if let Data::Memory(rows) = &self.data {
-            let rows = rows.project(places).map_err(|error| name.fail(error))?;
-            // In one piece, so that `unique` takes the keys without a copy.
-            return Ok(Table { schema: rows.schema(), rows: rows.num_rows(), batches: vec![rows] });
-        }
-        let stream = self.stream(name, places)?;
-        Ok(Table::of(Arc::clone(stream.schema()), stream.collect::<Result<Vec<_>>>()?))
+        let rows = self.batch(name, self.pairs.whole_arrays(self.keys)?, 0, places)?;
+        Ok(Table { schema: rows.schema(), rows: rows.num_rows(), batches: vec![rows] })
     }
 
     pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
         let places = places.to_vec();
         let schema = Arc::new(self.schema.project(&places).map_err(|error| name.fail(error))?);
-        let project = move |batch: &RecordBatch| batch.project(&places).map_err(|error| name.fail(error));
-        Ok(match &self.data {
-            Data::Memory(rows) => Stream::of(schema, std::iter::once_with(move || project(rows))),
-            Data::File { rows, keys: kind, payload } => {
-                let (blocks, mut next) = (rows.blocks(), 0);
-                Stream::of(
-                    schema,
-                    blocks.map(move |block| {
-                        let (keys, values) = block?;
-                        let (first, rows) = (next, keys.len() as u64);
-                        next += rows;
-                        project(&batch(&self.schema, name, (*kind, *payload), (keys, values), first)?)
-                    }),
-                )
-            }
-        })
+        let mut next = 0;
+        let batches = self.pairs.arrays(self.keys).map(move |arrays| {
+            let batch = self.batch(name, arrays?, next, &places)?;
+            next += batch.num_rows() as u64;
+            Ok(batch)
+        });
+        Ok(Stream::of(schema, batches))
     }
-}
 
-/// Rows of this schema; the number of the first one is `first`.
-fn batch(
-    schema: &SchemaRef,
-    name: &Name,
-    types: (Type, Payload),
-    (keys, values): (Numbers, Numbers),
-    first: u64,
-) -> Result<RecordBatch> {
-    let numbers = first..first + keys.len() as u64;
-    let kind = values.kind();
-    let mut columns = vec![keys.into_array(types.0)];
-    match types.1 {
-        Payload::Nothing => {}
-        Payload::Values => columns.push(values.into_array(kind)),
-        // Row numbers are of 64 bits only if 32 do not suffice.
-        Payload::RowNumbers => columns.push(match schema.field(1).data_type() {
-            DataType::UInt32 => Arc::new(UInt32Array::from_iter_values(numbers.map(|row| row as u32))),
-            _ => Arc::new(UInt64Array::from_iter_values(numbers)),
-        }),
+    /// The columns at these places of some rows; the number of the first one is `first`.
+    fn batch(&self, name: &Name, mut columns: Vec<ArrayRef>, first: u64, places: &[usize]) -> Result<RecordBatch> {
+        if self.payload == Payload::RowNumbers {
+            let numbers = first..first + columns[0].len() as u64;
+            let numbers: Words = numbers.map(Number::from).collect();
+            columns.push(numbers.into_array(Type::of_count(self.count())));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).and_then(|batch| batch.project(places));
+        batch.map_err(|error| name.fail(error))
     }
-    RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| name.fail(error))
 }
 
 /// Arrow's type for numbers of this type.

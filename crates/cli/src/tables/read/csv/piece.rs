@@ -96,10 +96,7 @@ pub(super) fn numbers(
     let fault = pass.run().err();
     let rows = pass.rows;
     let words = pass.columns.into_iter().filter_map(|column| match column.cells {
-        Cells::Words(mut words, _) => {
-            words.truncate(rows);
-            Some(words)
-        }
+        Cells::Words(words, _) => Some(words.truncated(rows)),
         _ => None,
     });
     (words.collect(), fault)
