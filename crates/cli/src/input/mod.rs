@@ -1,13 +1,16 @@
 //! Reads keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables. The format is detected by the first
 //! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip or zstd.
 //!
-//! Text and sequences are streamed: in memory are a buffer of 64 KiB, of text a block of 1 MiB per thread (`blocks.rs`)
-//! with its numbers, up to eight times as much, and the numbers that the caller keeps. `.npy` and named columns are
-//! read by `tables::read` (`table.rs`). Readers check each number against its column's type, or against those before
-//! it, because they know its row.
+//! Sequences are read here, and everything else by `tables::read`: named columns and `.npy` as columns of a table
+//! (`table.rs`), and text without named columns by `csv::pairs`. Text and sequences are streamed, so that they may be pipes
+//! of any length.
 //!
-//! Rows `key,value` of text have a reader of their own (`columns/`), because `koel build` is faster with it: of 4
-//! million rows, 0.38 s of CPU time and 113 MB, and 0.44 s and 152 MB if --key and --value name the same columns.
+//! ```text
+//! feed.rs     checks rows on their way to a sink: a number must fit the type of its column, and readers know its row
+//! pairs.rs    the sink of most commands: all rows, in memory or in a temporary file
+//! window.rs   k-mers of sequences                places.rs   the sequences in which they are
+//! inputs.rs   several files as one               letters.rs  k-mers as text
+//! ```
 
 mod feed;
 mod format;
@@ -55,7 +58,7 @@ const HEAD: usize = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What the caller wants of a file.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Keys with values.
     Pairs,

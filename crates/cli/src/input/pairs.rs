@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{Field, Schema};
 use koel_arrow::external::{Limit, Spooled};
 
 use super::{Named, Sink, Want};
@@ -20,7 +20,8 @@ pub struct Pairs {
     stored: Spooled,
     is_in_file: bool,
     columns: [Column; 2],
-    has_values: bool,
+    /// Without values, only keys are stored.
+    want: Want,
     rows: u64,
 }
 
@@ -40,13 +41,10 @@ impl Column {
 impl Pairs {
     /// No rows yet.
     pub fn new(want: Want, is_in_file: bool) -> Pairs {
-        let has_values = want == Want::Pairs;
-        let names = ["key", "value"].into_iter().take(1 + usize::from(has_values));
-        let schema =
-            Arc::new(Schema::new(names.map(|name| Field::new(name, DataType::UInt64, false)).collect::<Vec<_>>()));
-        let limit = Limit::new(u64::MAX);
+        // Batches have schemas of their own.
+        let (schema, limit) = (Arc::new(Schema::empty()), Limit::new(u64::MAX));
         let stored = if is_in_file { Spooled::new(&schema, &limit) } else { Spooled::buffered(&schema, &limit) };
-        Pairs { stored, is_in_file, columns: [Column::default(); 2], has_values, rows: 0 }
+        Pairs { stored, is_in_file, columns: [Column::default(); 2], want, rows: 0 }
     }
 
     /// The types of keys and of values.
@@ -71,7 +69,7 @@ impl Pairs {
     /// All rows as words of a table; without values if there are none.
     pub fn into_words<K: Word, V: Word>(self) -> Result<(Vec<K>, Vec<V>)> {
         let (turned, rows) = (self.types().0.turned(), self.rows as usize);
-        let mut words = (Vec::with_capacity(rows), Vec::with_capacity(if self.has_values { rows } else { 0 }));
+        let mut words = (Vec::with_capacity(rows), Vec::with_capacity((self.width() - 1) * rows));
         for batch in self.stored.into_batches() {
             append(&mut words, &batch?, turned);
         }
@@ -92,21 +90,37 @@ impl Pairs {
     pub(crate) fn arrays(&self, keys: Type) -> impl Iterator<Item = Result<Vec<ArrayRef>>> {
         let kinds = [keys, self.types().1];
         self.stored.read().map(move |batch| {
-            let columns = batch?;
-            Ok(columns
-                .columns()
-                .iter()
-                .zip(kinds)
-                .map(|(column, kind)| concatenated([column].into_iter(), kind))
-                .collect())
+            let batch = batch?;
+            let columns = batch.columns().iter().zip(kinds);
+            Ok(columns.map(|(column, kind)| concatenated(vec![Arc::clone(column)], kind)).collect())
         })
     }
 
-    /// The same of all rows at once.
-    pub(crate) fn whole_arrays(&self, keys: Type) -> Result<Vec<ArrayRef>> {
-        let batches = self.stored.read().collect::<koel_arrow::Result<Vec<_>>>()?;
-        let kinds = [keys, self.types().1].into_iter().take(1 + usize::from(self.has_values)).enumerate();
-        Ok(kinds.map(|(at, kind)| concatenated(batches.iter().map(|batch| batch.column(at)), kind)).collect())
+    /// The same rows, in one batch if they are in memory.
+    pub(crate) fn in_one(mut self, keys: Type) -> Result<Pairs> {
+        if self.is_in_file {
+            return Ok(self);
+        }
+        let mut columns = vec![Vec::new(); self.width()];
+        let kinds = [keys, self.types().1];
+        let stored = Pairs::new(self.want, false).stored;
+        for batch in std::mem::replace(&mut self.stored, stored).into_batches() {
+            columns.iter_mut().zip(batch?.columns()).for_each(|(arrays, column)| arrays.push(Arc::clone(column)));
+        }
+        let arrays = columns.into_iter().zip(kinds).map(|(arrays, kind)| concatenated(arrays, kind));
+        self.store(arrays.collect())?;
+        Ok(self)
+    }
+
+    /// Columns that are stored.
+    fn width(&self) -> usize {
+        if self.want == Want::Pairs { 2 } else { 1 }
+    }
+
+    fn store(&mut self, arrays: Vec<ArrayRef>) -> Result<()> {
+        let fields: Vec<_> = arrays.iter().map(|array| Field::new("", array.data_type().clone(), false)).collect();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+        Ok(self.stored.push(&batch.map_err(koel_arrow::Error::from)?)?)
     }
 
     /// All rows. Values are 0 where there are none.
@@ -143,17 +157,15 @@ impl Sink for Pairs {
 
     fn append(&mut self, keys: Words, values: Words) -> Result<()> {
         self.rows += keys.len() as u64;
-        let (mut arrays, mut fields) = (Vec::new(), Vec::new());
-        for (words, column) in [keys, values].into_iter().zip(&mut self.columns).take(1 + usize::from(self.has_values))
-        {
+        let mut arrays = Vec::new();
+        let (width, is_in_file) = (self.width(), self.is_in_file);
+        for (words, column) in [keys, values].into_iter().zip(&mut self.columns).take(width) {
             column.span = column.span.and(words.span());
             // All batches of a file have one schema.
-            let kind = if self.is_in_file { Type::U64 } else { Column { span: words.span(), ..*column }.kind() };
+            let kind = if is_in_file { Type::U64 } else { Column { span: words.span(), ..*column }.kind() };
             arrays.push(words.into_array(kind));
         }
-        fields.extend(arrays.iter().map(|array| Field::new("", array.data_type().clone(), false)));
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
-        Ok(self.stored.push(&batch.map_err(koel_arrow::Error::from)?)?)
+        self.store(arrays)
     }
 }
 
@@ -214,10 +226,11 @@ mod tests {
         {
             let least = if from.is_signed() && to.is_signed() { -9 } else { 0 };
             let pairs = pairs(Some(from), false, &[&[least], &[5]]);
-            let array = pairs.whole_arrays(to).map(|mut arrays| arrays.swap_remove(0));
-            let array = array.unwrap_or_else(|failure| panic!("{failure}"));
+            let arrays = pairs.in_one(to).and_then(|pairs| pairs.arrays(to).collect::<Result<Vec<_>>>());
+            let arrays = arrays.unwrap_or_else(|failure| panic!("{failure}")).concat();
+            assert_eq!((arrays.len(), arrays[0].data_type()), (1, &to.data_type()));
             let mut words: Vec<u64> = Vec::new();
-            extend(&mut words, &array, 0);
+            extend(&mut words, &arrays[0], 0);
             assert!(words.into_iter().map(|word| to.number(word)).eq([least, 5]), "{from:?} {to:?}");
         }
     }

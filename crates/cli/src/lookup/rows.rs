@@ -16,7 +16,6 @@ use crate::failure::{Failure, Result};
 use crate::input::{Places, letters};
 use crate::number::{Number, Type};
 use crate::output::RowOptions;
-use crate::tables::read::rows::type_of;
 use crate::tables::write::{FLAG, Form, Sink, form_of, is_text};
 
 /// Rows of a batch.
@@ -58,7 +57,7 @@ impl Column {
         let path = output.output.as_deref();
         let is_npy = path.and_then(form_of) == Some(Form::Npy);
         let data_type = match self.shown {
-            Shown::Number(kind) => type_of(kind),
+            Shown::Number(kind) => kind.data_type(),
             Shown::AnyNumber => DataType::Decimal128(20, 0),
             Shown::Letters(k) if is_npy => DataType::FixedSizeBinary(k as i32),
             Shown::Letters(_) => DataType::Utf8,

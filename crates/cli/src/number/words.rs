@@ -96,14 +96,18 @@ pub trait Word: Key + Value {}
 impl Word for u32 {}
 impl Word for u64 {}
 
-/// The numbers of arrays as one array of a type that holds them all.
-pub(crate) fn concatenated<'a>(arrays: impl Iterator<Item = &'a ArrayRef> + Clone, kind: Type) -> ArrayRef {
-    fn words<'a, W: Word>(arrays: impl Iterator<Item = &'a ArrayRef> + Clone) -> Vec<W> {
-        let mut words = Vec::with_capacity(arrays.clone().map(|array| array.len()).sum());
-        arrays.for_each(|array| extend(&mut words, array, 0));
+/// The numbers of arrays as one array of a type that holds them all. Each array is dropped when it is copied.
+pub(crate) fn concatenated(arrays: Vec<ArrayRef>, kind: Type) -> ArrayRef {
+    fn words<W: Word>(arrays: Vec<ArrayRef>) -> Vec<W> {
+        let mut words = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
+        arrays.into_iter().for_each(|array| extend(&mut words, &array, 0));
         words
     }
-    if kind.bits() == u32::BITS { narrow(words(arrays), kind) } else { wide(words(arrays), kind) }
+    match &arrays[..] {
+        [array] if *array.data_type() == kind.data_type() => Arc::clone(array),
+        _ if kind.bits() == u32::BITS => narrow(words(arrays), kind),
+        _ => wide(words(arrays), kind),
+    }
 }
 
 /// Appends the numbers of an array as words that differ from them in the bits of `turned`.
@@ -118,6 +122,19 @@ pub(crate) fn extend<W: Word>(words: &mut Vec<W>, array: &ArrayRef, turned: u64)
         DataType::Int64 => words.extend(of::<Int64Type>(array).iter().map(|&number| word(number as u64))),
         DataType::Float64 => words.extend(of::<Float64Type>(array).iter().map(|&number| word(number.to_bits()))),
         _ => words.extend(of::<UInt64Type>(array).iter().map(|&number| word(number))),
+    }
+}
+
+impl Type {
+    /// Arrow's type for such numbers.
+    pub(crate) fn data_type(self) -> DataType {
+        match self {
+            Type::U32 => DataType::UInt32,
+            Type::I32 => DataType::Int32,
+            Type::U64 => DataType::UInt64,
+            Type::I64 => DataType::Int64,
+            Type::F64 => DataType::Float64,
+        }
     }
 }
 

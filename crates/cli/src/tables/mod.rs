@@ -9,8 +9,8 @@
 //! memory.rs   files in memory as CSV, for the fuzz targets
 //! ```
 //!
-//! This is files alone: what joins and groups columns is the crate `koel-arrow`. Keys and values of the tables that
-//! `koel build` makes, FASTA and FASTQ are read by `input`.
+//! This is files alone: what joins and groups columns is the crate `koel-arrow`. `input` takes keys and values of the
+//! tables that `koel build` makes from here, and reads FASTA and FASTQ.
 
 mod doubles;
 mod kinds;

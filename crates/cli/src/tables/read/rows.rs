@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::failure::Result;
 use crate::input::{Inputs, Name, Pairs, ReadOptions, Want};
@@ -66,7 +66,7 @@ impl Unnamed {
     }
 
     /// The columns `key`, of numbers of a type that holds all keys, and `value`, what accompanies them.
-    pub(crate) fn into_source(self, keys: Type, value: &str) -> Source {
+    pub(crate) fn into_source(self, keys: Type, value: &str) -> Result<Source> {
         let Unnamed { name, letters, payload, pairs } = self;
         let values = match payload {
             Payload::Nothing => None,
@@ -74,10 +74,11 @@ impl Unnamed {
             // Row numbers are of 64 bits only if 32 do not suffice.
             Payload::RowNumbers => Some(Type::of_count(pairs.rows())),
         };
-        let values = values.map(|values| Field::new(value, type_of(values), false));
-        let fields = [Field::new(KEY, type_of(keys), false)].into_iter().chain(values);
+        let values = values.map(|values| Field::new(value, values.data_type(), false));
+        let fields = [Field::new(KEY, keys.data_type(), false)].into_iter().chain(values);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Source { name, form: Form::Rows(Rows { schema, pairs, keys, payload, letters }), types: Typed::default() }
+        let rows = Rows { schema, pairs: pairs.in_one(keys)?, keys, payload, letters };
+        Ok(Source { name, form: Form::Rows(rows), types: Typed::default() })
     }
 }
 
@@ -95,22 +96,31 @@ impl Rows {
         self.letters
     }
 
-    /// All rows in one piece, so that `unique` takes the keys without a copy.
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        let rows = self.batch(name, self.pairs.whole_arrays(self.keys)?, 0, places)?;
-        Ok(Table { schema: rows.schema(), rows: rows.num_rows(), batches: vec![rows] })
+        // If they are in memory, rows are in one batch, which `unique` takes as it is.
+        let batches = self.batches(name, places.to_vec()).collect::<Result<Vec<_>>>()?;
+        Ok(Table { schema: self.projected(name, places)?, rows: self.count() as usize, batches })
     }
 
     pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
-        let places = places.to_vec();
-        let schema = Arc::new(self.schema.project(&places).map_err(|error| name.fail(error))?);
+        Ok(Stream::of(self.projected(name, places)?, self.batches(name, places.to_vec())))
+    }
+
+    fn projected(&self, name: &Name, places: &[usize]) -> Result<SchemaRef> {
+        Ok(Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?))
+    }
+
+    fn batches<'a>(
+        &'a self,
+        name: &'a Name,
+        places: Vec<usize>,
+    ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'a {
         let mut next = 0;
-        let batches = self.pairs.arrays(self.keys).map(move |arrays| {
+        self.pairs.arrays(self.keys).map(move |arrays| {
             let batch = self.batch(name, arrays?, next, &places)?;
             next += batch.num_rows() as u64;
             Ok(batch)
-        });
-        Ok(Stream::of(schema, batches))
+        })
     }
 
     /// The columns at these places of some rows; the number of the first one is `first`.
@@ -122,16 +132,5 @@ impl Rows {
         }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).and_then(|batch| batch.project(places));
         batch.map_err(|error| name.fail(error))
-    }
-}
-
-/// Arrow's type for numbers of this type.
-pub(crate) fn type_of(kind: Type) -> DataType {
-    match kind {
-        Type::U32 => DataType::UInt32,
-        Type::I32 => DataType::Int32,
-        Type::U64 => DataType::UInt64,
-        Type::I64 => DataType::Int64,
-        Type::F64 => DataType::Float64,
     }
 }

@@ -196,7 +196,7 @@ fn an_error_of_the_file_follows_the_rows_in_front_of_it() {
         }
     }
     for (text, rows, error) in [("1,2\n3,4\n5", 2, "x.csv: gone"), ("1,2\n3\n", 1, "x.csv, line 2")] {
-        // Behind what is read to tell the format.
+        // After what is read to detect the format.
         let text = "\n".repeat(100_000) + text;
         let mut sink = Pairs::default();
         let input = Input::of(text.as_bytes().chain(Broken), "x.csv".as_ref());
