@@ -16,7 +16,7 @@ pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) 
         let input = Input::of(bytes, name.as_ref()).ok()?;
         options.check(&[&input]).ok()?;
         input.scan(options, want, &mut pairs).ok()?;
-        pairs.numbers().ok()
+        Some(pairs.iter().collect())
     })
 }
 

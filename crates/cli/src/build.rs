@@ -319,7 +319,7 @@ impl Build<'_> {
     {
         let (options, devices, rule) = (&self.args.options, self.devices, self.args.duplicates.unwrap_or_default());
         let (key_type, value_type) = (self.types.key_type, self.value_type());
-        let (keys, values) = rows.into_words::<S::Key, S::Value>()?;
+        let (keys, values) = rows.into_words::<S::Key, S::Value>();
         let built = if let Some(shards) = self.args.shards {
             let builder = options.apply(Sharded::builder(scheme, shards)).duplicates(rule);
             let builder = builder.key_type(key_type).value_type(value_type);
@@ -412,7 +412,7 @@ impl Build<'_> {
         S::Key: Word,
     {
         let (options, devices, key_type) = (&self.args.options, self.devices, self.types.key_type);
-        let (keys, _) = rows.into_words::<S::Key, u32>()?;
+        let (keys, _) = rows.into_words::<S::Key, u32>();
         if let Some(shards) = self.args.shards {
             let builder = options.apply(ShardedSet::builder(scheme, shards)).key_type(key_type);
             return self.finish(|| builder.build(devices, &keys));
@@ -422,7 +422,7 @@ impl Build<'_> {
     }
 
     fn compact_of_set(&mut self, scheme: CuckooSet, rows: Pairs) -> Result<Verdict> {
-        let (device, (keys, _)) = (&self.devices[0], rows.into_words::<u32, u32>()?);
+        let (device, (keys, _)) = (&self.devices[0], rows.into_words::<u32, u32>());
         let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
         self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, &keys)?))
     }
@@ -432,7 +432,7 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (args, device, (keys, _)) = (self.args, &self.devices[0], rows.into_words::<S::Key, u32>()?);
+        let (args, device, (keys, _)) = (self.args, &self.devices[0], rows.into_words::<S::Key, u32>());
         let builder = args.options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
         let builder = builder.key_type(self.types.key_type);
         self.finish(|| builder.build(device, &keys))
@@ -445,7 +445,7 @@ impl Build<'_> {
     {
         let (options, devices) = (&self.args.options, self.devices);
         let (key_type, value_type) = (self.types.key_type, self.value_type());
-        let (keys, values) = rows.into_words::<S::Key, V>()?;
+        let (keys, values) = rows.into_words::<S::Key, V>();
         if let Some(shards) = self.args.shards {
             let builder = options.apply(ShardedMulti::builder(scheme, shards)).key_type(key_type).values::<V>();
             return self.finish(|| builder.value_type(value_type).build(devices, &keys, &values));

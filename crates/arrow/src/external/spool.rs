@@ -17,8 +17,7 @@ use crate::error::{Error, Result};
 /// let batch = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![3, 1, 2])) as ArrayRef)])?;
 /// let mut spooled = Spooled::new(&batch.schema(), &Limit::new(100_000_000));
 /// spooled.push(&batch)?;
-/// assert_eq!(spooled.read().collect::<Result<Vec<_>, _>>()?, [batch.clone()]);
-/// assert_eq!(spooled.into_batches().collect::<Result<Vec<_>, _>>()?, [batch]);
+/// assert_eq!(spooled.read().collect::<Result<Vec<_>, _>>()?, [batch]);
 /// # Ok::<(), koel_arrow::Error>(())
 /// ```
 pub struct Spooled {
@@ -78,15 +77,6 @@ impl Spooled {
     /// All batches, in order.
     pub fn read(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         (0..self.len()).map(|number| self.get(number))
-    }
-
-    /// As [`read`](Self::read). Batches in memory are dropped one by one.
-    pub fn into_batches(mut self) -> impl Iterator<Item = Result<RecordBatch>> {
-        let empty = RecordBatch::new_empty(SchemaRef::clone(&self.schema));
-        (0..self.len()).map(move |number| match &mut self.stored {
-            Stored::Memory { batches, .. } => Ok(std::mem::replace(&mut batches[number], empty.clone())),
-            Stored::File { .. } => self.get(number),
-        })
     }
 
     /// As [`read`](Self::read), as the table of a join or a grouping. Each batch is a morsel.

@@ -89,14 +89,15 @@ impl<'a> Feed<'a> {
         fit
     }
 
-    /// Values of the next rows that have none: their numbers where values are wanted, and otherwise 0.
-    pub(crate) fn missing_values(&self, rows: usize, want: Want) -> std::result::Result<Words, &'static str> {
-        let last = self.rows + rows as u64;
+    /// Values of rows that have none: their numbers where values are wanted, and otherwise 0. `rows` counts from those
+    /// that were passed on.
+    pub(crate) fn missing_values(&self, rows: &[usize], want: Want) -> std::result::Result<Words, &'static str> {
         let kind = self.named.and_then(|named| named.values).unwrap_or(Type::U64);
-        match want {
-            Want::Keys => Ok(Words::zeros(rows)),
-            Want::Pairs if last > 1 << u32::BITS => Err("there are more than 4294967296 rows"),
-            Want::Pairs => Ok((self.rows..last).map(|row| kind.of_whole(row.into())).collect()),
+        let number = |row: usize| self.rows + row as u64;
+        match (want, rows.last()) {
+            (Want::Keys, _) => Ok(Words::zeros(rows.len())),
+            (Want::Pairs, Some(&last)) if number(last) > u32::MAX.into() => Err("there are more than 4294967296 rows"),
+            (Want::Pairs, _) => Ok(rows.iter().map(|&row| kind.of_whole(number(row).into())).collect()),
         }
     }
 

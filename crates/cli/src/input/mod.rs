@@ -288,7 +288,7 @@ pub(crate) mod tests {
 
     /// The rows of some columns.
     pub(crate) fn zipped(pairs: &Pairs) -> Vec<(Number, Number)> {
-        pairs.numbers().unwrap_or_else(|failure| panic!("{failure}"))
+        pairs.iter().collect()
     }
 
     /// Reads them under some options; what was skipped.

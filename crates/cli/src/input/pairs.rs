@@ -1,50 +1,34 @@
-//! Keys and values of all files, in memory or in a temporary file.
-//!
-//! Text shows the types of its numbers only at its end, and may be a pipe, which is read once. So each batch in memory has
-//! the narrowest types for its own rows, and those in a file have 64 bits, until the types of all are known.
+//! Keys and values of all files, in memory or in a temporary file until their types are known.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::Schema;
 use koel_arrow::external::{Limit, Spooled};
 
 use super::{Named, Sink, Want};
 use crate::failure::Result;
-use crate::number::words::{concatenated, extend};
-use crate::number::{Number, Span, Type, Word, Words};
+use crate::number::{Column, Number, Span, Type, Word, Words};
 
 /// Rows of all files.
 #[derive(Debug)]
 pub struct Pairs {
-    stored: Spooled,
-    is_in_file: bool,
+    /// Empty if rows are in a file.
     columns: [Column; 2],
+    /// Words of 64 bits, which hold all numbers.
+    file: Option<Spooled>,
     /// Without values, only keys are stored.
     want: Want,
     rows: u64,
 }
 
-/// What is known of a column.
-#[derive(Clone, Copy, Debug, Default)]
-struct Column {
-    named: Option<Type>,
-    span: Span,
-}
-
-impl Column {
-    fn kind(&self) -> Type {
-        self.named.or(self.span.narrowest()).unwrap_or(Type::I64)
-    }
-}
-
 impl Pairs {
     /// No rows yet.
     pub fn new(want: Want, is_in_file: bool) -> Pairs {
-        // Batches have schemas of their own.
-        let (schema, limit) = (Arc::new(Schema::empty()), Limit::new(u64::MAX));
-        let stored = if is_in_file { Spooled::new(&schema, &limit) } else { Spooled::buffered(&schema, &limit) };
-        Pairs { stored, is_in_file, columns: [Column::default(); 2], want, rows: 0 }
+        let file = is_in_file.then(|| Spooled::new(&Arc::new(Schema::empty()), &Limit::new(u64::MAX)));
+        Pairs { columns: Default::default(), file, want, rows: 0 }
     }
 
     /// The types of keys and of values.
@@ -54,7 +38,7 @@ impl Pairs {
 
     /// The same where the numbers alone show them.
     pub(super) fn found_types(&self) -> [Option<Type>; 2] {
-        self.columns.map(|column| column.named.is_none().then(|| column.kind()))
+        self.columns.each_ref().map(|column| column.named.is_none().then(|| column.kind()))
     }
 
     /// A span of all types that hold the keys.
@@ -62,54 +46,12 @@ impl Pairs {
         self.columns[0].span
     }
 
-    pub(crate) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// All rows as words of a table; without values if there are none.
-    pub fn into_words<K: Word, V: Word>(self) -> Result<(Vec<K>, Vec<V>)> {
-        let (turned, rows) = (self.types().0.turned(), self.rows as usize);
-        let mut words = (Vec::with_capacity(rows), Vec::with_capacity((self.width() - 1) * rows));
-        for batch in self.stored.into_batches() {
-            append(&mut words, &batch?, turned);
-        }
-        Ok(words)
-    }
-
-    /// The same, batch by batch.
-    pub(crate) fn words<K: Word, V: Word>(&self) -> impl Iterator<Item = Result<(Vec<K>, Vec<V>)>> {
-        let turned = self.types().0.turned();
-        self.stored.read().map(move |batch| {
-            let mut words = (Vec::new(), Vec::new());
-            append(&mut words, &batch?, turned);
-            Ok(words)
-        })
-    }
-
-    /// Keys as numbers of this type, and values if there are any, batch by batch.
-    pub(crate) fn arrays(&self, keys: Type) -> impl Iterator<Item = Result<Vec<ArrayRef>>> {
-        let kinds = [keys, self.types().1];
-        self.stored.read().map(move |batch| {
-            let batch = batch?;
-            let columns = batch.columns().iter().zip(kinds);
-            Ok(columns.map(|(column, kind)| concatenated(vec![Arc::clone(column)], kind)).collect())
-        })
-    }
-
-    /// The same rows, in one batch if they are in memory.
-    pub(crate) fn in_one(mut self, keys: Type) -> Result<Pairs> {
-        if self.is_in_file {
-            return Ok(self);
-        }
-        let mut columns = vec![Vec::new(); self.width()];
-        let kinds = [keys, self.types().1];
-        let stored = Pairs::new(self.want, false).stored;
-        for batch in std::mem::replace(&mut self.stored, stored).into_batches() {
-            columns.iter_mut().zip(batch?.columns()).for_each(|(arrays, column)| arrays.push(Arc::clone(column)));
-        }
-        let arrays = columns.into_iter().zip(kinds).map(|(arrays, kind)| concatenated(arrays, kind));
-        self.store(arrays.collect())?;
-        Ok(self)
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Columns that are stored.
@@ -117,24 +59,47 @@ impl Pairs {
         if self.want == Want::Pairs { 2 } else { 1 }
     }
 
-    fn store(&mut self, arrays: Vec<ArrayRef>) -> Result<()> {
-        let fields: Vec<_> = arrays.iter().map(|array| Field::new("", array.data_type().clone(), false)).collect();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
-        Ok(self.stored.push(&batch.map_err(koel_arrow::Error::from)?)?)
+    /// Rows in memory as words of a table, which have as many bits as their types; without values if there are none.
+    pub(crate) fn into_words<K: Word, V: Word>(self) -> (Vec<K>, Vec<V>) {
+        let [keys, values] = self.columns;
+        (keys.into_keys(), V::of(values))
     }
 
-    /// All rows. Values are 0 where there are none.
-    pub fn numbers(&self) -> Result<Vec<(Number, Number)>> {
+    /// The same of rows in a file, batch by batch.
+    pub(crate) fn words<K: Word, V: Word>(&self) -> impl Iterator<Item = Result<(Vec<K>, Vec<V>)>> {
+        self.batches().map(|columns| {
+            let [keys, values] = columns?;
+            Ok((keys.into_keys(), V::of(values)))
+        })
+    }
+
+    /// Rows in memory as arrays: keys of this type, and values if there are any.
+    pub(crate) fn into_arrays(self, keys: Type) -> Vec<ArrayRef> {
+        let (kinds, width) = ([keys, self.types().1], self.width());
+        self.columns.into_iter().zip(kinds).take(width).map(|(column, kind)| column.into_array(kind)).collect()
+    }
+
+    /// The same of rows in a file, batch by batch.
+    pub(crate) fn arrays(&self, keys: Type) -> impl Iterator<Item = Result<Vec<ArrayRef>>> {
+        let (kinds, width) = ([keys, self.types().1], self.width());
+        self.batches().map(move |columns| {
+            Ok(columns?.into_iter().zip(kinds).take(width).map(|(column, kind)| column.into_array(kind)).collect())
+        })
+    }
+
+    fn batches(&self) -> impl Iterator<Item = Result<[Column; 2]>> {
         let (keys, values) = self.types();
-        let mut numbers = Vec::new();
-        for words in self.words::<u64, u64>() {
-            let (of_keys, mut of_values) = words?;
-            of_values.resize(of_keys.len(), 0);
-            let turned = keys.turned();
-            let key = |key: u64| keys.number(key ^ turned);
-            numbers.extend(of_keys.into_iter().map(key).zip(of_values.into_iter().map(|value| values.number(value))));
-        }
-        Ok(numbers)
+        self.file.iter().flat_map(Spooled::read).map(move |batch| {
+            let batch = batch?;
+            let words = |column: &ArrayRef| column.as_primitive::<UInt64Type>().values().to_vec().into_iter();
+            let values = batch.columns().get(1).map(|column| Column::of(words(column), values));
+            Ok([Column::of(words(batch.column(0)), keys), values.unwrap_or_default()])
+        })
+    }
+
+    /// All rows in memory. Values are 0 where there are none.
+    pub fn iter(&self) -> impl Iterator<Item = (Number, Number)> {
+        self.columns[0].iter().zip(self.columns[1].iter().chain(std::iter::repeat(0)))
     }
 }
 
@@ -142,11 +107,6 @@ impl Default for Pairs {
     fn default() -> Pairs {
         Pairs::new(Want::Pairs, false)
     }
-}
-
-fn append<K: Word, V: Word>((keys, values): &mut (Vec<K>, Vec<V>), batch: &RecordBatch, turned: u64) {
-    extend(keys, batch.column(0), turned);
-    batch.columns().iter().skip(1).for_each(|column| extend(values, column, 0));
 }
 
 impl Sink for Pairs {
@@ -157,15 +117,18 @@ impl Sink for Pairs {
 
     fn append(&mut self, keys: Words, values: Words) -> Result<()> {
         self.rows += keys.len() as u64;
-        let mut arrays = Vec::new();
-        let (width, is_in_file) = (self.width(), self.is_in_file);
-        for (words, column) in [keys, values].into_iter().zip(&mut self.columns).take(width) {
+        let width = self.width();
+        let columns = [keys, values].into_iter().zip(&mut self.columns).take(width);
+        let Some(file) = &mut self.file else {
+            columns.for_each(|(words, column)| column.append(words));
+            return Ok(());
+        };
+        let arrays = columns.map(|(words, column)| {
             column.span = column.span.and(words.span());
-            // All batches of a file have one schema.
-            let kind = if is_in_file { Type::U64 } else { Column { span: words.span(), ..*column }.kind() };
-            arrays.push(words.into_array(kind));
-        }
-        self.store(arrays)
+            ("", Arc::new(UInt64Array::from(words.into_vec())) as ArrayRef)
+        });
+        let batch = RecordBatch::try_from_iter(arrays);
+        Ok(file.push(&batch.map_err(koel_arrow::Error::from)?)?)
     }
 }
 
@@ -183,12 +146,19 @@ mod tests {
 
     /// The keys of a table as numbers.
     fn keys_of(pairs: Pairs) -> Vec<Number> {
+        fn words<K: Word>(pairs: Pairs) -> Vec<u64> {
+            let in_file =
+                pairs.words::<K, u32>().collect::<Result<Vec<_>>>().unwrap_or_else(|failure| panic!("{failure}"));
+            let keys = if pairs.is_in_file() {
+                in_file.into_iter().flat_map(|words| words.0).collect()
+            } else {
+                pairs.into_words::<K, u32>().0
+            };
+            keys.into_iter().map(Into::into).collect()
+        }
         let kind = pairs.types().0;
-        let keys: Result<Vec<u64>> = match kind.bits() {
-            u32::BITS => pairs.into_words::<u32, u32>().map(|(keys, _)| keys.into_iter().map(u64::from).collect()),
-            _ => pairs.into_words::<u64, u32>().map(|(keys, _)| keys),
-        };
-        keys.unwrap_or_else(|failure| panic!("{failure}")).into_iter().map(|key| kind.of_key(key)).collect()
+        let keys = if kind.bits() == u32::BITS { words::<u32>(pairs) } else { words::<u64>(pairs) };
+        keys.into_iter().map(|key| kind.of_key(key)).collect()
     }
 
     #[test]
@@ -207,8 +177,7 @@ mod tests {
                 let of = || pairs(None, is_in_file, batches);
                 let numbers: Vec<Number> = batches.concat();
                 assert_eq!((of().types().0, of().rows()), (kind, numbers.len() as u64), "{batches:?}");
-                let read = of().numbers().unwrap_or_else(|failure| panic!("{failure}"));
-                assert!(read.into_iter().map(|(key, _)| key).eq(numbers.iter().copied()), "{batches:?}");
+                assert!(is_in_file || of().iter().map(|(key, _)| key).eq(numbers.iter().copied()), "{batches:?}");
                 assert_eq!(keys_of(of()), numbers, "{batches:?}");
             }
         }
@@ -225,13 +194,28 @@ mod tests {
             [(Type::I64, Type::U32), (Type::U32, Type::I64), (Type::I32, Type::I64), (Type::I64, Type::I32)]
         {
             let least = if from.is_signed() && to.is_signed() { -9 } else { 0 };
-            let pairs = pairs(Some(from), false, &[&[least], &[5]]);
-            let arrays = pairs.in_one(to).and_then(|pairs| pairs.arrays(to).collect::<Result<Vec<_>>>());
-            let arrays = arrays.unwrap_or_else(|failure| panic!("{failure}")).concat();
-            assert_eq!((arrays.len(), arrays[0].data_type()), (1, &to.data_type()));
-            let mut words: Vec<u64> = Vec::new();
-            extend(&mut words, &arrays[0], 0);
-            assert!(words.into_iter().map(|word| to.number(word)).eq([least, 5]), "{from:?} {to:?}");
+            let batches: &[&[Number]] = &[&[least, 5]];
+            let in_file = pairs(Some(from), true, batches);
+            let in_file = in_file.arrays(to).next().expect("rows").unwrap_or_else(|failure| panic!("{failure}"));
+            for arrays in [pairs(Some(from), false, batches).into_arrays(to), in_file] {
+                let array: Vec<i64> = match arrays[0].data_type() {
+                    of if *of != to.data_type() => panic!("{of}"),
+                    arrow_schema::DataType::UInt32 => arrays[0]
+                        .as_primitive::<arrow_array::types::UInt32Type>()
+                        .values()
+                        .iter()
+                        .map(|&number| number.into())
+                        .collect(),
+                    arrow_schema::DataType::Int32 => arrays[0]
+                        .as_primitive::<arrow_array::types::Int32Type>()
+                        .values()
+                        .iter()
+                        .map(|&number| number.into())
+                        .collect(),
+                    _ => arrays[0].as_primitive::<arrow_array::types::Int64Type>().values().to_vec(),
+                };
+                assert_eq!(array, [least as i64, 5], "{from:?} {to:?}");
+            }
         }
     }
 }

@@ -10,10 +10,9 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, RecordBatch, make_array};
 use arrow_buffer::NullBuffer;
-use arrow_cast::cast;
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use koel_arrow::Column;
@@ -121,16 +120,11 @@ impl Columns<'_> {
                 .file
                 .fail(format!("row {}, column {column}: a null is not a number: {advice}", first + row)));
         }
-        // The numbers of rows are those of the file, whatever is dropped.
-        let missing = feed.missing_values(batch.num_rows(), want).map_err(|reason| self.file.fail(reason))?;
-        let rows: Vec<usize> = there.iter().flat_map(NullBuffer::valid_indices).collect();
-        let (batch, missing) = match &there {
-            None => (batch.clone(), missing),
+        let (batch, rows) = match &there {
+            None => (batch.clone(), (0..batch.num_rows()).collect::<Vec<_>>()),
             Some(there) => {
-                feed.rows += there.null_count() as u64;
                 let kept = filter_record_batch(batch, &BooleanArray::new(there.inner().clone(), None));
-                let missing = missing.iter().zip(there.iter()).filter(|(_, is_there)| *is_there);
-                (kept.map_err(koel_arrow::Error::from)?, missing.map(|(number, _)| number).collect())
+                (kept.map_err(koel_arrow::Error::from)?, there.valid_indices().collect())
             }
         };
         let numbers = batch.columns().iter().map(numbers_of).collect::<Result<Vec<_>>>()?;
@@ -140,13 +134,15 @@ impl Columns<'_> {
             _ => numbers[0].clone(),
         };
         let (values, of_value) = match self.at_value {
-            None => (missing, "number"),
+            None => (feed.missing_values(&rows, want).map_err(|reason| self.file.fail(reason))?, "number"),
             // Integers are converted to doubles if the type of the values is f64.
             Some(at) if feed.has_doubles() && !is_float(batch.column(at).data_type()) => {
                 (numbers[at].iter().map(|number| Type::F64.of_whole(number)).collect(), "value")
             }
             Some(at) => (numbers[at].clone(), "value"),
         };
+        // The numbers of rows are those of the file, whatever is dropped.
+        feed.rows += there.map_or(0, |there| there.null_count() as u64);
         if feed.admit_all(&keys, &values) {
             return feed.push(keys, values);
         }
@@ -157,7 +153,7 @@ impl Columns<'_> {
         });
         let Some((i, (what, why))) = wrong else { return feed.push(keys, values) };
         feed.push(keys.truncated(i), values.truncated(i))?;
-        let row = first + rows.get(i).unwrap_or(&i);
+        let row = first + rows[i];
         Err(self.file.fail(format!("row {row}, the {what}: {why}")))
     }
 
@@ -226,17 +222,34 @@ fn is_float(data_type: &DataType) -> bool {
 
 /// The numbers of a column of a type that has some.
 fn numbers_of(column: &ArrayRef) -> Result<Words> {
+    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Words {
+        array.as_primitive::<T>().values().iter().map(|&value| number(value)).collect()
+    }
+    use DataType::*;
     let plain = Column::new("", Arc::clone(column)).plain()?;
-    let array = &plain.chunks()[0];
-    let to = match type_of(array.data_type()) {
-        Some(Type::U32 | Type::U64) => DataType::UInt64,
-        Some(Type::I32 | Type::I64) => DataType::Int64,
-        _ => DataType::Float64,
+    let array = plain.chunks()[0].to_data().into_builder();
+    // Dates and times are stored as integers.
+    let array = match plain.data_type() {
+        Date32 | Time32(_) => array.data_type(Int32).build(),
+        Date64 | Time64(_) | Timestamp(..) | Duration(_) => array.data_type(Int64).build(),
+        _ => array.build(),
     };
-    let array = cast(array, &to).map_err(koel_arrow::Error::from)?;
-    Ok(match to {
-        DataType::UInt64 => array.as_primitive::<UInt64Type>().values().iter().map(|&word| word.into()).collect(),
-        DataType::Int64 => array.as_primitive::<Int64Type>().values().iter().map(|&word| word.into()).collect(),
-        _ => array.as_primitive::<Float64Type>().values().iter().map(|double| double.to_bits().into()).collect(),
+    let array = &make_array(array.map_err(koel_arrow::Error::from)?);
+    let double = |value: f64| Number::from(value.to_bits());
+    Ok(match array.data_type() {
+        Boolean => array.as_boolean().values().iter().map(Number::from).collect(),
+        Int8 => of::<Int8Type>(array, Number::from),
+        Int16 => of::<Int16Type>(array, Number::from),
+        Int32 => of::<Int32Type>(array, Number::from),
+        Int64 => of::<Int64Type>(array, Number::from),
+        UInt8 => of::<UInt8Type>(array, Number::from),
+        UInt16 => of::<UInt16Type>(array, Number::from),
+        UInt32 => of::<UInt32Type>(array, Number::from),
+        UInt64 => of::<UInt64Type>(array, Number::from),
+        Float16 => of::<Float16Type>(array, |value| double(value.to_f64())),
+        Float32 => of::<Float32Type>(array, |value| double(value.into())),
+        Float64 => of::<Float64Type>(array, double),
+        // Columns of other types are refused.
+        _ => Words::default(),
     })
 }

@@ -10,14 +10,14 @@
 //! ```
 
 pub(crate) mod digits;
-pub(crate) mod words;
+mod words;
 
 use clap::ValueEnum;
 
 use koel::{KeyType, ValueType};
 
 pub(crate) use words::reserve;
-pub use words::{Word, Words};
+pub use words::{Column, Word, Words};
 
 /// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that one type holds the
 /// numbers of all columns.

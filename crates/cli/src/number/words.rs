@@ -1,10 +1,8 @@
-//! Numbers of some rows, and the same as arrays.
+//! Numbers of some rows, and columns of all.
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, ArrowPrimitiveType, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
 
 use koel::scheme::{Key, Value};
@@ -72,12 +70,9 @@ impl Words {
         self.words.iter().map(move |&word| kind.number(word))
     }
 
-    /// The numbers as an array of a type that holds them.
-    pub(crate) fn into_array(self, kind: Type) -> ArrayRef {
-        match kind.bits() {
-            u32::BITS => narrow(self.words.into_iter().map(|word| word as u32).collect(), kind),
-            _ => wide(self.words, kind),
-        }
+    /// The words as they are.
+    pub(crate) fn into_vec(self) -> Vec<u64> {
+        self.words
     }
 }
 
@@ -91,37 +86,101 @@ impl FromIterator<Number> for Words {
 }
 
 /// What a table's columns hold: `u32` or `u64`.
-pub trait Word: Key + Value {}
+pub trait Word: Key + Value {
+    /// The words of a column whose type has as many bits.
+    fn of(column: Column) -> Vec<Self>;
+}
 
-impl Word for u32 {}
-impl Word for u64 {}
-
-/// The numbers of arrays as one array of a type that holds them all. Each array is dropped when it is copied.
-pub(crate) fn concatenated(arrays: Vec<ArrayRef>, kind: Type) -> ArrayRef {
-    fn words<W: Word>(arrays: Vec<ArrayRef>) -> Vec<W> {
-        let mut words = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
-        arrays.into_iter().for_each(|array| extend(&mut words, &array, 0));
-        words
-    }
-    match &arrays[..] {
-        [array] if *array.data_type() == kind.data_type() => Arc::clone(array),
-        _ if kind.bits() == u32::BITS => narrow(words(arrays), kind),
-        _ => wide(words(arrays), kind),
+impl Word for u32 {
+    fn of(column: Column) -> Vec<u32> {
+        column.narrow
     }
 }
 
-/// Appends the numbers of an array as words that differ from them in the bits of `turned`.
-pub(crate) fn extend<W: Word>(words: &mut Vec<W>, array: &ArrayRef, turned: u64) {
-    fn of<T: ArrowPrimitiveType>(array: &ArrayRef) -> &[T::Native] {
-        array.as_primitive::<T>().values()
+impl Word for u64 {
+    fn of(column: Column) -> Vec<u64> {
+        column.wide
     }
-    let word = |word: u64| W::low(word ^ turned);
-    match array.data_type() {
-        DataType::UInt32 => words.extend(of::<UInt32Type>(array).iter().map(|&number| word(number.into()))),
-        DataType::Int32 => words.extend(of::<Int32Type>(array).iter().map(|&number| word(number as u64))),
-        DataType::Int64 => words.extend(of::<Int64Type>(array).iter().map(|&number| word(number as u64))),
-        DataType::Float64 => words.extend(of::<Float64Type>(array).iter().map(|&number| word(number.to_bits()))),
-        _ => words.extend(of::<UInt64Type>(array).iter().map(|&number| word(number))),
+}
+
+/// A column of numbers, as wide as they are: it begins with words of 32 bits, and the first number that does not fit makes
+/// them words of 64. So text, which shows its types only at its end, need not be read twice.
+#[derive(Debug, Default)]
+pub struct Column {
+    /// One of them is empty.
+    narrow: Vec<u32>,
+    wide: Vec<u64>,
+    /// The type that the user or the file names.
+    pub(crate) named: Option<Type>,
+    pub(crate) span: Span,
+}
+
+impl Column {
+    /// A column of these words, which are of this type.
+    pub(crate) fn of(words: impl Iterator<Item = u64>, kind: Type) -> Column {
+        let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+        match kind.bits() {
+            u32::BITS => narrow.extend(words.map(|word| word as u32)),
+            _ => wide.extend(words),
+        }
+        Column { narrow, wide, named: Some(kind), span: Span::EMPTY }
+    }
+
+    /// The type of the numbers.
+    pub(crate) fn kind(&self) -> Type {
+        self.named.or(self.span.narrowest()).unwrap_or(Type::I64)
+    }
+
+    /// Appends numbers, all of which some type holds together with those that are there.
+    pub(crate) fn append(&mut self, words: Words) {
+        let before = self.kind();
+        self.span = self.span.and(words.span());
+        if self.kind().bits() == u32::BITS {
+            return self.narrow.extend(words.words.into_iter().map(|word| word as u32));
+        }
+        self.widen(before);
+        self.wide.extend(words.words);
+    }
+
+    /// Makes words of 32 bits, which are of this type, words of 64.
+    fn widen(&mut self, kind: Type) {
+        if !self.narrow.is_empty() {
+            self.wide =
+                std::mem::take(&mut self.narrow).into_iter().map(|word| kind.number(word.into()) as u64).collect();
+        }
+    }
+
+    /// The numbers as an array of a type that holds them.
+    pub(crate) fn into_array(mut self, kind: Type) -> ArrayRef {
+        if kind.bits() > u32::BITS {
+            self.widen(self.kind());
+        } else if !self.wide.is_empty() {
+            self.narrow = self.wide.into_iter().map(|word| word as u32).collect();
+            self.wide = Vec::new();
+        }
+        match kind {
+            Type::U32 => Arc::new(UInt32Array::from(self.narrow)),
+            Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(self.narrow))),
+            Type::U64 => Arc::new(UInt64Array::from(self.wide)),
+            Type::I64 => Arc::new(Int64Array::from(bytemuck::cast_vec::<u64, i64>(self.wide))),
+            Type::F64 => Arc::new(Float64Array::from(bytemuck::cast_vec::<u64, f64>(self.wide))),
+        }
+    }
+
+    /// The numbers as keys of a table.
+    pub(crate) fn into_keys<K: Word>(self) -> Vec<K> {
+        let turned = self.kind().turned();
+        let mut keys = K::of(self);
+        if turned != 0 {
+            keys.iter_mut().for_each(|key| *key = K::low((*key).into() ^ turned));
+        }
+        keys
+    }
+
+    /// All numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Number> {
+        let (narrow, wide) = (self.narrow.iter().map(|&word| word.into()), self.wide.iter().copied());
+        narrow.chain(wide).map(|word| self.kind().number(word))
     }
 }
 
@@ -135,21 +194,6 @@ impl Type {
             Type::I64 => DataType::Int64,
             Type::F64 => DataType::Float64,
         }
-    }
-}
-
-fn narrow(words: Vec<u32>, kind: Type) -> ArrayRef {
-    match kind {
-        Type::I32 => Arc::new(Int32Array::from(bytemuck::cast_vec::<u32, i32>(words))),
-        _ => Arc::new(UInt32Array::from(words)),
-    }
-}
-
-fn wide(words: Vec<u64>, kind: Type) -> ArrayRef {
-    match kind {
-        Type::I64 => Arc::new(Int64Array::from(bytemuck::cast_vec::<u64, i64>(words))),
-        Type::F64 => Arc::new(Float64Array::from(bytemuck::cast_vec::<u64, f64>(words))),
-        _ => Arc::new(UInt64Array::from(words)),
     }
 }
 

@@ -207,7 +207,7 @@ impl Job<'_> {
         let of_right = if self.how.has_right() { payload } else { Payload::Nothing };
         let right = rows::read(right, options, of_right, is_spooled)?;
         let keys = common([left.keys(), right.keys()])?;
-        Ok((left.into_source(keys, LEFT)?, right.into_source(keys, RIGHT)?))
+        Ok((left.into_source(keys, LEFT), right.into_source(keys, RIGHT)))
     }
 
     /// All columns of the result. If `differ(i)`, key `i` has two types, neither of which includes the other.

@@ -81,7 +81,7 @@ impl KeyedTable<'_> {
                 self.output.check_letters(inputs.letters(options))?;
                 let rows = rows::read(inputs, options, payload, is_spooled)?;
                 let (keys, _) = rows.keys();
-                return Ok((devices, rows.into_source(keys, VALUE)?));
+                return Ok((devices, rows.into_source(keys, VALUE)));
             }
         };
         let mut source = Source::open_all(self.inputs, reading)?;

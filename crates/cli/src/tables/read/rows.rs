@@ -11,7 +11,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::failure::Result;
 use crate::input::{Inputs, Name, Pairs, ReadOptions, Want};
-use crate::number::{Number, Span, Type, Words};
+use crate::number::{Column, Span, Type};
 
 use super::super::Table;
 use super::csv::typed::Typed;
@@ -46,10 +46,17 @@ pub(crate) struct Unnamed {
 
 pub(super) struct Rows {
     schema: SchemaRef,
-    pairs: Pairs,
+    data: Data,
+    count: u64,
     keys: Type,
     payload: Payload,
     letters: Option<u32>,
+}
+
+enum Data {
+    /// In one batch, which `unique` takes without a copy.
+    Memory(Vec<ArrayRef>),
+    File(Box<Pairs>),
 }
 
 /// Reads all rows, into a temporary file if `is_spooled`.
@@ -66,7 +73,7 @@ impl Unnamed {
     }
 
     /// The columns `key`, of numbers of a type that holds all keys, and `value`, what accompanies them.
-    pub(crate) fn into_source(self, keys: Type, value: &str) -> Result<Source> {
+    pub(crate) fn into_source(self, keys: Type, value: &str) -> Source {
         let Unnamed { name, letters, payload, pairs } = self;
         let values = match payload {
             Payload::Nothing => None,
@@ -77,8 +84,10 @@ impl Unnamed {
         let values = values.map(|values| Field::new(value, values.data_type(), false));
         let fields = [Field::new(KEY, keys.data_type(), false)].into_iter().chain(values);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let rows = Rows { schema, pairs: pairs.in_one(keys)?, keys, payload, letters };
-        Ok(Source { name, form: Form::Rows(rows), types: Typed::default() })
+        let count = pairs.rows();
+        let data = if pairs.is_in_file() { Data::File(Box::new(pairs)) } else { Data::Memory(pairs.into_arrays(keys)) };
+        let rows = Rows { schema, data, count, keys, payload, letters };
+        Source { name, form: Form::Rows(rows), types: Typed::default() }
     }
 }
 
@@ -88,7 +97,7 @@ impl Rows {
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.pairs.rows()
+        self.count
     }
 
     /// The letters of a key, if keys are k-mers of sequences.
@@ -97,7 +106,6 @@ impl Rows {
     }
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        // If they are in memory, rows are in one batch, which `unique` takes as it is.
         let batches = self.batches(name, places.to_vec()).collect::<Result<Vec<_>>>()?;
         Ok(Table { schema: self.projected(name, places)?, rows: self.count() as usize, batches })
     }
@@ -115,8 +123,12 @@ impl Rows {
         name: &'a Name,
         places: Vec<usize>,
     ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'a {
+        let arrays: Box<dyn Iterator<Item = Result<Vec<ArrayRef>>> + Send> = match &self.data {
+            Data::Memory(arrays) => Box::new(std::iter::once_with(|| Ok(arrays.clone()))),
+            Data::File(pairs) => Box::new(pairs.arrays(self.keys)),
+        };
         let mut next = 0;
-        self.pairs.arrays(self.keys).map(move |arrays| {
+        arrays.map(move |arrays| {
             let batch = self.batch(name, arrays?, next, &places)?;
             next += batch.num_rows() as u64;
             Ok(batch)
@@ -127,8 +139,8 @@ impl Rows {
     fn batch(&self, name: &Name, mut columns: Vec<ArrayRef>, first: u64, places: &[usize]) -> Result<RecordBatch> {
         if self.payload == Payload::RowNumbers {
             let numbers = first..first + columns[0].len() as u64;
-            let numbers: Words = numbers.map(Number::from).collect();
-            columns.push(numbers.into_array(Type::of_count(self.count())));
+            let kind = Type::of_count(self.count);
+            columns.push(Column::of(numbers, kind).into_array(kind));
         }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).and_then(|batch| batch.project(places));
         batch.map_err(|error| name.fail(error))

@@ -53,7 +53,7 @@ impl DataSet {
     /// hold.
     pub(super) fn lambda_phage(n: u32) -> Result<DataSet> {
         let pairs = input::kmers(LAMBDA_PHAGE, "lambda_phage.fa", 16)?;
-        let (mut keys, mut values) = pairs.into_words::<u32, u32>()?;
+        let (mut keys, mut values) = pairs.into_words::<u32, u32>();
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         keys.truncate(n as usize);

@@ -135,7 +135,8 @@ impl Text<'_> {
     fn rows(&self, words: Vec<Words>, feed: &Feed<'_>) -> Result<(Words, Words)> {
         let mut words = words.into_iter();
         let keys = words.next().unwrap_or_default();
-        let values = words.next().map_or_else(|| feed.missing_values(keys.len(), self.want), Ok);
+        let rows = || (0..keys.len()).collect::<Vec<_>>();
+        let values = words.next().map_or_else(|| feed.missing_values(&rows(), self.want), Ok);
         Ok((keys, values.map_err(|reason| self.name.fail(reason))?))
     }
 
