@@ -91,14 +91,18 @@ impl<'a> Feed<'a> {
 
     /// Values of rows that have none: their numbers where values are wanted, and otherwise 0. `rows` counts from those
     /// that were passed on.
-    pub(crate) fn missing_values(&self, rows: &[usize], want: Want) -> std::result::Result<Words, &'static str> {
+    pub(crate) fn missing_values(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        want: Want,
+    ) -> std::result::Result<Words, &'static str> {
         let kind = self.named.and_then(|named| named.values).unwrap_or(Type::U64);
-        let number = |row: usize| self.rows + row as u64;
-        match (want, rows.last()) {
-            (Want::Keys, _) => Ok(Words::zeros(rows.len())),
-            (Want::Pairs, Some(&last)) if number(last) > u32::MAX.into() => Err("there are more than 4294967296 rows"),
-            (Want::Pairs, _) => Ok(rows.iter().map(|&row| kind.of_whole(number(row).into())).collect()),
-        }
+        let value = |row: usize| match (want, u32::try_from(self.rows + row as u64)) {
+            (Want::Keys, _) => Ok(0),
+            (Want::Pairs, Ok(number)) => Ok(kind.of_whole(number.into())),
+            (Want::Pairs, Err(_)) => Err("there are more than 4294967296 rows"),
+        };
+        rows.map(value).collect()
     }
 
     /// Passes on rows whose numbers were admitted.

@@ -120,29 +120,35 @@ impl Columns<'_> {
                 .file
                 .fail(format!("row {}, column {column}: a null is not a number: {advice}", first + row)));
         }
-        let (batch, rows) = match &there {
-            None => (batch.clone(), (0..batch.num_rows()).collect::<Vec<_>>()),
-            Some(there) => {
-                let kept = filter_record_batch(batch, &BooleanArray::new(there.inner().clone(), None));
-                (kept.map_err(koel_arrow::Error::from)?, there.valid_indices().collect())
-            }
+        let batch = match &there {
+            None => batch.clone(),
+            Some(there) => filter_record_batch(batch, &BooleanArray::new(there.inner().clone(), None))
+                .map_err(koel_arrow::Error::from)?,
         };
-        let numbers = batch.columns().iter().map(numbers_of).collect::<Result<Vec<_>>>()?;
-        let half = |of: Number| u64::from(of as u32);
-        let keys: Words = match &numbers[..self.keys] {
-            [upper, lower] => upper.iter().zip(lower.iter()).map(|(u, l)| (half(u) << 32 | half(l)).into()).collect(),
-            _ => numbers[0].clone(),
-        };
+        let mut numbers = batch.columns().iter().map(numbers_of).collect::<Result<Vec<_>>>()?;
         let (values, of_value) = match self.at_value {
-            None => (feed.missing_values(&rows, want).map_err(|reason| self.file.fail(reason))?, "number"),
+            None => {
+                let values = match &there {
+                    None => feed.missing_values(0..batch.num_rows(), want),
+                    Some(there) => feed.missing_values(there.valid_indices(), want),
+                };
+                (values.map_err(|reason| self.file.fail(reason))?, "number")
+            }
             // Integers are converted to doubles if the type of the values is f64.
             Some(at) if feed.has_doubles() && !is_float(batch.column(at).data_type()) => {
                 (numbers[at].iter().map(|number| Type::F64.of_whole(number)).collect(), "value")
             }
-            Some(at) => (numbers[at].clone(), "value"),
+            // A column may be key and value.
+            Some(at) if at < self.keys => (numbers[at].clone(), "value"),
+            Some(at) => (std::mem::take(&mut numbers[at]), "value"),
+        };
+        let half = |of: Number| u64::from(of as u32);
+        let keys: Words = match &numbers[..self.keys] {
+            [upper, lower] => upper.iter().zip(lower.iter()).map(|(u, l)| (half(u) << 32 | half(l)).into()).collect(),
+            _ => numbers.swap_remove(0),
         };
         // The numbers of rows are those of the file, whatever is dropped.
-        feed.rows += there.map_or(0, |there| there.null_count() as u64);
+        feed.rows += there.as_ref().map_or(0, |there| there.null_count() as u64);
         if feed.admit_all(&keys, &values) {
             return feed.push(keys, values);
         }
@@ -153,7 +159,7 @@ impl Columns<'_> {
         });
         let Some((i, (what, why))) = wrong else { return feed.push(keys, values) };
         feed.push(keys.truncated(i), values.truncated(i))?;
-        let row = first + rows[i];
+        let row = first + there.and_then(|there| there.valid_indices().nth(i)).unwrap_or(i);
         Err(self.file.fail(format!("row {row}, the {what}: {why}")))
     }
 

@@ -26,10 +26,6 @@ impl Words {
         Words { words: Vec::with_capacity(rows), ..Words::default() }
     }
 
-    pub(crate) fn zeros(rows: usize) -> Words {
-        Words { words: vec![0; rows], ..Words::default() }
-    }
-
     /// A number from 0, or the bits of a double.
     #[inline]
     pub(crate) fn push(&mut self, number: u64) {

@@ -135,8 +135,7 @@ impl Text<'_> {
     fn rows(&self, words: Vec<Words>, feed: &Feed<'_>) -> Result<(Words, Words)> {
         let mut words = words.into_iter();
         let keys = words.next().unwrap_or_default();
-        let rows = || (0..keys.len()).collect::<Vec<_>>();
-        let values = words.next().map_or_else(|| feed.missing_values(&rows(), self.want), Ok);
+        let values = words.next().map_or_else(|| feed.missing_values(0..keys.len(), self.want), Ok);
         Ok((keys, values.map_err(|reason| self.name.fail(reason))?))
     }
 
