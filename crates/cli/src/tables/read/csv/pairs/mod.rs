@@ -218,7 +218,9 @@ impl Text<'_> {
         let Some(column) = fault.column else { return self.name.at(line, fault.what) };
         let mut what = format!("the {} {}", if column == 0 { "key" } else { "value" }, fault.what);
         let may_be_header = part.is_first && fault.at == 0 && self.options.header.unwrap_or_default() == Header::Auto;
-        if may_be_header && !rules::looks_numeric(part.piece[at..].trim_ascii_start()) {
+        let field = fields::field(part.piece, at, self.dialect());
+        let is_name = field.is_ok_and(|(field, ..)| !rules::looks_numeric(field.text().trim_ascii()));
+        if may_be_header && is_name {
             what += "; if this row is a header, give --header yes";
         }
         self.name.at(line, what + &self.other_types())

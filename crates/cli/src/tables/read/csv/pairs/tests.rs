@@ -65,6 +65,7 @@ fn a_header_is_one_where_rows_follow_or_the_user_says_so() {
         let error = with(text, &header(Header::No)).expect_err(text);
         assert!(error.contains("is not a whole number"), "{error}");
     }
+    assert!(pairs("x.csv", b"\"1\n2\",3\n", None).is_err_and(|error| !error.contains("--header")), "a wrong number");
     assert_eq!(with("1,2\n3,4\n", &header(Header::Yes)), Ok(vec![(3, 4)]));
     assert_eq!(with("1,2\n3,4\n", &header(Header::No)), Ok(vec![(1, 2), (3, 4)]));
     assert_eq!(with("year,2020\n1,2\n", &header(Header::Yes)), Ok(vec![(1, 2)]));
