@@ -85,6 +85,32 @@ fn joins_with_a_file_equal_joins_with_the_table() {
     }
 }
 
+/// A file that one device wrote has the bytes of the CPU's, and the CPU joins with it while it is mapped.
+#[test]
+fn a_file_of_each_device_is_mapped_by_the_cpu() {
+    let folder = Folder::new();
+    let right = |row: u32| format!("{},text {},{row}\n", row * row % 30_011, row % 911);
+    let left = |row: u32| format!("{row},{}\n", row * 7 % 40_009);
+    folder.file("right.csv", format!("number,text,value\n{}", (0..50_000).map(right).collect::<String>()));
+    folder.file("left.csv", format!("row,number\n{}", (0..60_000).map(left).collect::<String>()));
+    let rows = |right: &str, how: &str| {
+        folder.ok(&format!("join left.csv {right} --on number --how {how} -o joined.csv --device cpu -q"));
+        fs::read_to_string(folder.path("joined.csv")).expect("a file")
+    };
+    let kinds = ["inner", "left", "semi", "anti"];
+    let expected = kinds.map(|how| rows("right.csv", how));
+    assert!(expected[0].lines().count() > 30_000 && expected[3].lines().count() > 10_000);
+    let mut of_cpu = None;
+    for device in devices() {
+        folder.ok(&format!("build right.csv --key number --columns text,value -o right.koel --device {device} -q"));
+        let bytes = fs::read(folder.path("right.koel")).expect("a file");
+        assert!(of_cpu.get_or_insert_with(|| bytes.clone()) == &bytes, "{device}");
+        for (how, expected) in kinds.iter().zip(&expected) {
+            assert!(rows("--with right.koel --mapped", how) == *expected, "{how} with a file of {device}");
+        }
+    }
+}
+
 #[test]
 fn several_keys_of_parquet_files_are_joined_batch_by_batch() {
     let folder = Folder::new();

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::JoinType;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::SessionStateBuilder;
@@ -69,13 +73,15 @@ async fn lines(context: &SessionContext, sql: &str) -> Vec<String> {
 
 /// A metric of the plan of a query, added up.
 async fn metric(context: &SessionContext, sql: &str, name: &str) -> usize {
-    fn of(plan: &dyn ExecutionPlan, name: &str) -> usize {
-        let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name)).map_or(0, |value| value.as_usize());
-        own + plan.children().into_iter().map(|child| of(child.as_ref(), name)).sum::<usize>()
-    }
     let plan = context.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
     collect(Arc::clone(&plan), context.task_ctx()).await.expect(sql);
-    of(plan.as_ref(), name)
+    sum(plan.as_ref(), name)
+}
+
+/// A metric of a plan that was executed, added up.
+fn sum(plan: &dyn ExecutionPlan, name: &str) -> usize {
+    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name)).map_or(0, |value| value.as_usize());
+    own + plan.children().into_iter().map(|child| sum(child.as_ref(), name)).sum::<usize>()
 }
 
 fn numbers(values: &[i64]) -> ArrayRef {
@@ -275,6 +281,87 @@ async fn another_session_reads_the_file_of_the_first() {
     // Without the folder there is no file, but the query succeeds.
     let context = new(&options.clone().build_cache_folder("/nowhere/at/all")).await;
     assert_eq!(answer(&context, SQL).await, rows);
+}
+
+/// Where the process of [`worker`] finds its tables; its build sides are in the folder `kept` there.
+const WORKER: &str = "KOEL_TEST_WORKER";
+
+/// Not a test: a process that answers [`SQL`] with a folder of build sides.
+#[tokio::test]
+#[ignore = "a process that a test starts"]
+async fn worker() {
+    let Some(folder) = std::env::var_os(WORKER) else { return };
+    let folder = Path::new(&folder);
+    let options = options().build_cache_folder(folder.join("kept").display().to_string());
+    let context = session(folder, options, &Arc::new(KoelBuildCache::default()), 0).await;
+    let plan = context.sql(SQL).await.expect(SQL).create_physical_plan().await.expect(SQL);
+    let rows = collect(Arc::clone(&plan), context.task_ctx()).await.expect(SQL);
+    let [mapped, built] = ["build_file_hits", "build_cache_misses"].map(|name| sum(plan.as_ref(), name));
+    println!("\nworker: {mapped} mapped, {built} built\n{}", pretty_format_batches(&rows).expect("text"));
+}
+
+/// A worker that is killed while it builds, or after, and started again: it returns the same rows, maps a file that is
+/// complete, and removes what the other one left.
+#[tokio::test]
+async fn a_worker_that_was_killed_uses_the_file_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    files(folder.path()).await;
+    let more =
+        "select value * 11 % 100000 as id, concat('more ', value) as x, value as y from generate_series(1, 60000)";
+    let to = folder.path().join("build/2.parquet");
+    answer(&SessionContext::new(), &format!("copy ({more}) to '{}' stored as parquet", to.display())).await;
+    let kept = folder.path().join("kept");
+    let names = |end: &str| {
+        let names = fs::read_dir(&kept).expect("a folder").map(|entry| entry.expect("a file").file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(end)).count()
+    };
+    let begin = |files: &str| {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", "shared::worker", "--ignored", "--nocapture"]);
+        command.env(WORKER, folder.path()).env("KOEL_UNNAMED_FILES", files);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process")
+    };
+    // What a worker prints: how many build sides it mapped and built, and its rows.
+    let end = |worker: Child| {
+        let output = worker.wait_with_output().expect("a process");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let (_, printed) = text.split_once("worker: ").unwrap_or_else(|| panic!("{text}"));
+        let (found, rows) = printed.split_once('\n').expect("lines");
+        let rows = rows.lines().take_while(|line| line.starts_with(['+', '|']));
+        (found.to_owned(), rows.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let mut complete = [0; 2];
+    let (mut expected, mut whole) = (None, Duration::ZERO);
+    for kill in 0..10_u32 {
+        fs::create_dir(&kept).expect("a folder");
+        let start = Instant::now();
+        // The second one writes to a file that has a name from the beginning.
+        let mut worker = begin(if kill % 2 == 0 { "on" } else { "off" });
+        match kill {
+            // Not killed.
+            0 => {}
+            1 => while names(".part") == 0 && worker.try_wait().expect("a process").is_none() {},
+            2 => while names(".koel") == 0 && worker.try_wait().expect("a process").is_none() {},
+            _ => sleep(whole.mul_f64(f64::from(kill - 3) / 7.0)),
+        }
+        if kill == 0 {
+            let (found, rows) = end(worker);
+            assert_eq!(found, "0 mapped, 1 built");
+            (expected, whole) = (Some(rows), start.elapsed());
+        } else {
+            worker.kill().expect("killed");
+            worker.wait().expect("a process");
+        }
+        let is_complete = names(".koel") == 1;
+        complete[usize::from(is_complete)] += 1;
+        assert!(is_complete || kill != 2, "it was there before the process was killed");
+        let (found, rows) = end(begin("on"));
+        assert_eq!(found, if is_complete { "1 mapped, 0 built" } else { "0 mapped, 1 built" }, "kill {kill}");
+        assert_eq!(Some(rows), expected, "kill {kill}");
+        assert_eq!((names(".koel"), names("")), (1, 1), "kill {kill}");
+        fs::remove_dir_all(&kept).expect("removed");
+    }
+    assert!(complete[0] > 0 && complete[1] > 1, "{complete:?}");
 }
 
 #[tokio::test]
