@@ -108,8 +108,9 @@ fn compare(folder: &Path, device: &str) -> Result<()> {
         let output = Command::new(std::env::current_exe()?).arg("run").arg(folder).args([how, device]).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let Some((line, result)) = text.split_once('\n').filter(|_| output.status.success()) else {
-            // For example killed because there is not enough memory.
-            println!("{what}: {}, {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+            // For example because there is not enough memory.
+            let error = String::from_utf8_lossy(&output.stderr);
+            println!("{what}: {}, {}", output.status, error.lines().next().unwrap_or_default());
             continue;
         };
         println!("{line}  {what}");
