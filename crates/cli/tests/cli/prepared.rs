@@ -104,7 +104,7 @@ fn a_file_of_each_device_is_mapped_by_the_cpu() {
     for device in devices() {
         folder.ok(&format!("build right.csv --key number --columns text,value -o right.koel --device {device} -q"));
         let bytes = fs::read(folder.path("right.koel")).expect("a file");
-        assert!(of_cpu.get_or_insert_with(|| bytes.clone()) == &bytes, "{device}");
+        assert!(*of_cpu.get_or_insert_with(|| bytes.clone()) == bytes, "{device}");
         for (how, expected) in kinds.iter().zip(&expected) {
             assert!(rows("--with right.koel --mapped", how) == *expected, "{how} with a file of {device}");
         }
