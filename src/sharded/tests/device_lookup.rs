@@ -44,20 +44,20 @@ where
     Ok(())
 }
 
+// No queries; fewer than a word; fewer parts than devices; rounds, the last one short; devices without shards.
+
 #[test]
 fn answers_are_in_the_order_of_queries() -> Result<()> {
-    // No queries; fewer than a word; fewer parts than devices; rounds, the last one short; devices without shards.
-    for (queries, shards, devices) in [
-        (0, 3, 2),
-        (1, 1, 1),
-        (21, 7, 3),
-        (33, 7, 3),
-        (1, 2, 3),
-        (700, 256, 2),
-        (1000, 1, 4),
-        (3001, 2, 3),
-        (3001, 7, 2),
-    ] {
+    for (queries, shards, devices) in [(0, 3, 2), (1, 1, 1), (21, 7, 3), (1, 2, 3), (3001, 7, 2)] {
+        answers_are_those_of_one_table::<u32, u32>(queries, shards, devices)?;
+    }
+    answers_are_those_of_one_table::<u64, u64>(33, 7, 3)
+}
+
+#[test]
+#[ignore = "slow: more shards and devices, keys and values of all widths; CI runs it"]
+fn answers_of_all_widths_are_in_the_order_of_queries() -> Result<()> {
+    for (queries, shards, devices) in [(33, 7, 3), (700, 256, 2), (1000, 1, 4), (3001, 2, 3), (3001, 7, 2)] {
         answers_are_those_of_one_table::<u32, u32>(queries, shards, devices)?;
         answers_are_those_of_one_table::<u32, u64>(queries, shards, devices)?;
         answers_are_those_of_one_table::<u64, u32>(queries, shards, devices)?;
