@@ -9,7 +9,8 @@ use koel::Error as KoelError;
 use crate::concat::concat;
 use crate::error::{Error, Result, named};
 use crate::plain::{check_dictionaries, plain, plain_type};
-use crate::take::{Starts, ends, take_chunks};
+use crate::starts::Starts;
+use crate::take::{ends, take_chunks};
 use crate::wide::{is_too_narrow, wide_type, widened, within_offsets};
 
 /// A column, in one piece or several.
@@ -18,6 +19,7 @@ pub struct Column {
     name: String,
     data_type: DataType,
     chunks: Vec<ArrayRef>,
+    starts: Starts,
     rows: usize,
 }
 
@@ -25,7 +27,8 @@ impl Column {
     /// A column in one piece.
     pub fn new(name: impl Into<String>, array: ArrayRef) -> Self {
         let (data_type, rows) = (array.data_type().clone(), array.len());
-        Column { name: name.into(), data_type, chunks: vec![array], rows }
+        let starts = Starts::of_lengths(std::iter::once(rows));
+        Column { name: name.into(), data_type, chunks: vec![array], starts, rows }
     }
 
     /// The column of this name in batches of one schema.
@@ -61,7 +64,8 @@ impl Column {
         chunks.retain(|chunk| !chunk.is_empty());
         let rows = chunks.iter().map(|chunk| chunk.len()).sum();
         check_rows(rows)?;
-        Ok(Column { name, data_type: data_type.clone(), chunks, rows })
+        let starts = Starts::of(&chunks);
+        Ok(Column { name, data_type: data_type.clone(), chunks, starts, rows })
     }
 
     /// The name.
@@ -100,7 +104,8 @@ impl Column {
             let what = format!("row {row} of column {}, which has {} rows", named(&self.name), self.rows);
             return Err(ArrowError::InvalidArgumentError(what).into());
         }
-        let taken = check_dictionaries(&self.chunks).and_then(|()| take_chunks(&self.data_type, &self.chunks, rows));
+        let taken = check_dictionaries(&self.chunks)
+            .and_then(|()| take_chunks(&self.data_type, &self.chunks, &self.starts, rows));
         taken.and_then(within_offsets).map_err(|error| self.refused(error))
     }
 
@@ -115,7 +120,8 @@ impl Column {
             Err(error) if error.is_too_long() && wide_type(&self.data_type) != self.data_type => {
                 let chunks = self.chunks.iter().map(widened).collect::<Result<_>>()?;
                 let data_type = wide_type(&self.data_type);
-                Column { name: self.name.clone(), data_type, chunks, rows: self.rows }.take(rows)
+                let starts = self.starts.clone();
+                Column { name: self.name.clone(), data_type, chunks, starts, rows: self.rows }.take(rows)
             }
             taken => taken,
         }
@@ -153,7 +159,13 @@ impl Column {
     pub fn plain(&self) -> Result<Self> {
         let chunks = self.chunks.iter().map(plain).collect::<std::result::Result<_, ArrowError>>();
         let chunks = chunks.map_err(|error| self.refused(error))?;
-        Ok(Column { name: self.name.clone(), data_type: plain_type(&self.data_type), chunks, rows: self.rows })
+        let (data_type, starts) = (plain_type(&self.data_type), self.starts.clone());
+        Ok(Column { name: self.name.clone(), data_type, chunks, starts, rows: self.rows })
+    }
+
+    /// Where the pieces begin.
+    pub(crate) fn starts(&self) -> &Starts {
+        &self.starts
     }
 
     /// Whether a row is not null.
@@ -163,7 +175,7 @@ impl Column {
 
     /// Returns a function that tests whether a row is not null.
     pub(crate) fn is_there(&self) -> impl Fn(u32) -> bool + use<> {
-        let starts = Starts::of(&self.chunks);
+        let starts = self.starts.clone();
         let nulls: Vec<_> = self.chunks.iter().map(|chunk| chunk.logical_nulls()).collect();
         move |row| {
             let (piece, row) = starts.place(row);

@@ -89,6 +89,7 @@ mod probe;
 #[cfg(test)]
 mod scale_tests;
 mod sizes;
+mod starts;
 mod strings;
 mod take;
 #[cfg(test)]

@@ -27,14 +27,17 @@ pub fn row_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| array_bytes(column)).sum()
 }
 
-/// Returns how many of the first rows of a batch take at most `most` bytes together.
+/// Returns how many of the first rows of a batch take at most `most` bytes together, and their bytes.
 ///
 /// Cost: one pass over the lengths of texts and lists.
-pub fn rows_within(batch: &RecordBatch, most: usize) -> usize {
-    let (mut within, mut bytes, mut end) = (0, 0, batch.num_rows());
+pub fn rows_within(batch: &RecordBatch, most: usize) -> (usize, usize) {
+    // No more rows than have fitting slots.
+    let slots: usize = batch.columns().iter().map(|column| slot(column.data_type())).sum();
+    let most_rows = batch.num_rows().min(most.checked_div(slots).unwrap_or(usize::MAX));
+    let (mut within, mut bytes, mut end) = (0, 0, most_rows);
     while within < end {
-        // All rows first, because they usually fit.
-        let rows = if bytes == 0 && end == batch.num_rows() { end } else { (end - within).div_ceil(2) };
+        // All of them first, because they usually fit.
+        let rows = if bytes == 0 && end == most_rows { end } else { (end - within).div_ceil(2) };
         let next = within..within + rows;
         let more: usize = batch.columns().iter().map(|column| bytes_of(column, next.clone())).sum();
         match bytes + more <= most {
@@ -42,7 +45,7 @@ pub fn rows_within(batch: &RecordBatch, most: usize) -> usize {
             false => end = next.end - 1,
         }
     }
-    within
+    (within, bytes)
 }
 
 /// Returns the number of bytes of the rows of an array.
@@ -246,8 +249,9 @@ mod tests {
         for (array, all, _) in cases() {
             let batch = RecordBatch::try_from_iter([("a", Arc::clone(&array))]).expect("a column");
             for most in 0..all + 2 {
-                let fits = |&rows: &usize| array_bytes(&array.slice(0, rows)) <= most;
-                assert_eq!(Some(rows_within(&batch, most)), (0..=4).rfind(fits), "{most} of {}", array.data_type());
+                let of = |rows: usize| array_bytes(&array.slice(0, rows));
+                let expected = (0..=4).rfind(|&rows| of(rows) <= most).map(|rows| (rows, of(rows)));
+                assert_eq!(Some(rows_within(&batch, most)), expected, "{most} of {}", array.data_type());
             }
         }
     }

@@ -23,6 +23,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::error::Result;
 use crate::finder::Finder;
 use crate::leaf::{Bytes, Leaf, Strings, Values};
+use crate::starts::Starts;
 use crate::written::{mapped, written};
 
 /// The number of rounds before the map.
@@ -143,8 +144,10 @@ impl StringNumbers {
 /// The strings of a column, piece after piece: for dictionaries the values, once, however many pieces share them.
 pub(crate) struct StringColumn {
     pieces: Vec<Strings>,
-    /// Where each of these begins, and the number of strings at the end.
-    starts: Vec<u32>,
+    /// Where each of these begins.
+    starts: Starts,
+    /// The number of strings.
+    len: u32,
     /// Where the strings of each piece of the column begin.
     of_piece: Vec<u32>,
 }
@@ -155,12 +158,12 @@ impl StringColumn {
     /// # Errors
     /// [`koel::Error::TooLarge`] if dictionaries together have more than 2^32 - 2 strings.
     pub(crate) fn of(leaf: &Leaf) -> Result<Self> {
-        let mut column = StringColumn { pieces: Vec::new(), starts: vec![0], of_piece: Vec::new() };
+        let (mut pieces, mut of_piece) = (Vec::new(), Vec::new());
         let mut known = HashMap::new();
         let mut end = 0;
         for piece in &leaf.pieces {
             let Values::Bytes(bytes) = &piece.values else {
-                column.of_piece.push(0);
+                of_piece.push(0);
                 continue;
             };
             let start = *known.entry(bytes.strings.place()).or_insert(end);
@@ -172,16 +175,16 @@ impl StringColumn {
                     requested,
                     most,
                 })?;
-                column.pieces.push(bytes.strings.clone());
-                column.starts.push(end);
+                pieces.push(bytes.strings.clone());
             }
-            column.of_piece.push(start);
+            of_piece.push(start);
         }
-        Ok(column)
+        let starts = Starts::of_lengths(pieces.iter().map(Strings::len));
+        Ok(StringColumn { pieces, starts, len: end, of_piece })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.starts.last().map_or(0, |&len| len as usize)
+        self.len as usize
     }
 
     #[inline]
@@ -189,8 +192,8 @@ impl StringColumn {
         match &self.pieces[..] {
             [one] => one.get(i as usize),
             several => {
-                let piece = self.starts.partition_point(|&start| start <= i) - 1;
-                several[piece].get((i - self.starts[piece]) as usize)
+                let (piece, place) = self.starts.place(i);
+                several[piece].get(place)
             }
         }
     }

@@ -13,6 +13,7 @@ use arrow_schema::{ArrowError, DataType};
 use rayon::prelude::*;
 
 use crate::concat::concat;
+use crate::starts::Starts;
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
@@ -87,14 +88,18 @@ fn gathered(pieces: &[&dyn Array], places: impl ExactSizeIterator<Item = Option<
 }
 
 /// The rows with these numbers, which must be valid, of a column in pieces; null if a number is null.
-pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt32Array) -> Result<ArrayRef> {
-    let starts = Starts::of(chunks);
+pub(crate) fn take_chunks(
+    data_type: &DataType,
+    chunks: &[ArrayRef],
+    starts: &Starts,
+    rows: &UInt32Array,
+) -> Result<ArrayRef> {
     let Some((least, greatest)) = ends(rows) else {
         return Ok(new_null_array(data_type, rows.len()));
     };
     // Only the pieces that contain some of the rows.
     let (first, last) = (starts.place(least).0, starts.place(greatest).0);
-    let (chunks, start) = (&chunks[first..=last], starts.0[first]);
+    let (chunks, start) = (&chunks[first..=last], starts.start(first));
     if is_run(rows) {
         return slice_chunks(chunks, (least - start) as usize, rows.len());
     }
@@ -184,33 +189,6 @@ fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<
     concat(&taken)
 }
 
-/// Where each piece of a column begins.
-#[derive(Clone, Debug)]
-pub(crate) struct Starts(Vec<u32>);
-
-impl Starts {
-    /// There must be fewer than 2^32 rows.
-    pub(crate) fn of(chunks: &[ArrayRef]) -> Self {
-        Starts(
-            chunks
-                .iter()
-                .scan(0, |start, chunk| {
-                    let this = *start;
-                    *start += chunk.len() as u32;
-                    Some(this)
-                })
-                .collect(),
-        )
-    }
-
-    /// The piece of a row, and its position there.
-    #[inline]
-    pub(crate) fn place(&self, row: u32) -> (usize, usize) {
-        let piece = self.0.partition_point(|&start| start <= row) - 1;
-        (piece, (row - self.0[piece]) as usize)
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use arrow_array::{
@@ -282,7 +260,7 @@ pub(crate) mod tests {
                 assert_eq!(expected.len(), rows.len());
                 let numbers = UInt32Array::from(rows);
                 assert_eq!(&take(&array, &numbers).expect("rows"), &expected, "{}", array.data_type());
-                let found = take_chunks(array.data_type(), &pieces, &numbers).expect("rows");
+                let found = take_chunks(array.data_type(), &pieces, &Starts::of(&pieces), &numbers).expect("rows");
                 assert_eq!(&found, &expected, "{}", array.data_type());
             }
         }
@@ -294,7 +272,8 @@ pub(crate) mod tests {
         let rows = (0..LARGE as u32 + 5).map(|row| (row % 11 > 0).then_some(row.wrapping_mul(0x9e37_79b9) % 1000));
         let rows = UInt32Array::from_iter(rows);
         let expected = arrow_select::take::take(&values, &rows, None).expect("rows");
-        let found = take_chunks(values.data_type(), &[Arc::clone(&values)], &rows).expect("rows");
+        let pieces = [Arc::clone(&values)];
+        let found = take_chunks(values.data_type(), &pieces, &Starts::of(&pieces), &rows).expect("rows");
         assert_eq!(&found, &expected);
     }
 }

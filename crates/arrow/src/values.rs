@@ -11,7 +11,6 @@ use crate::group::NO_GROUP;
 use crate::keys::Column;
 use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
 use crate::partial::{Exact, by_group};
-use crate::take::Starts;
 use crate::written::{mapped, written};
 
 /// The values of a column. Those of nulls have no group, and are unspecified, except that doubles are 0: the window of
@@ -32,6 +31,19 @@ pub(crate) enum Numbers {
     I128(ScalarBuffer<i128>),
     /// Not a number.
     Other,
+}
+
+impl Numbers {
+    /// The integer or decimal of a row, without its scale; 0 for others.
+    pub(crate) fn whole(&self, row: usize) -> i128 {
+        match self {
+            Numbers::U32(all) => all[row].into(),
+            Numbers::U64(all) => all[row].into(),
+            Numbers::I64(all) => all[row].into(),
+            Numbers::I128(all) => all[row],
+            Numbers::F64(_) | Numbers::Other => 0,
+        }
+    }
 }
 
 impl<'a> Values<'a> {
@@ -57,7 +69,7 @@ pub(crate) fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
     if !has_nulls {
         return Values { ids: Cow::Borrowed(ids), numbers: Numbers::Other, has_nulls };
     }
-    let starts = Starts::of(column.chunks());
+    let starts = column.starts();
     let there = written(ids.len(), |start, to| {
         for (to, row) in to.iter_mut().zip(start..) {
             let (chunk, place) = starts.place(row as u32);
@@ -185,7 +197,7 @@ pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: b
     }
     let leaves = leaves(column.name(), column.data_type(), column.chunks()).ok()?;
     let [leaf] = &leaves[..] else { return None };
-    let starts = Starts::of(column.chunks());
+    let starts = column.starts();
     let value = |row: u32| -> Option<&[u8]> {
         let (piece, row) = starts.place(row);
         let piece = &leaf.pieces[piece];

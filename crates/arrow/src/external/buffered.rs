@@ -4,8 +4,8 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
 use super::hash::Hashing;
-use super::parts::Parts;
-use super::{Batches, Limit, Side, Stage, row_bytes, spill};
+use super::parts::{Parts, with_numbers};
+use super::{Batches, Limit, Side, Stage, first_number, spill};
 use crate::error::{Error, Result};
 
 /// A table that was read.
@@ -17,6 +17,7 @@ pub(super) enum Collected {
 /// Rows in memory, until they are too many.
 #[derive(Default)]
 pub(super) struct Buffered {
+    /// The rows, without their numbers.
     pub(super) batches: Vec<RecordBatch>,
     pub(super) rows: u64,
     bytes: u64,
@@ -33,8 +34,8 @@ const SHORT: u64 = 16 << 10;
 const MOST_SHORT: usize = 256;
 
 impl Buffered {
-    fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let bytes = row_bytes(&batch) as u64;
+    /// Adds rows of this number of bytes.
+    fn push(&mut self, batch: RecordBatch, bytes: u64) -> Result<()> {
         // A slice of a much larger batch would keep all of that batch in memory.
         let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
         self.rows += batch.num_rows() as u64;
@@ -48,6 +49,16 @@ impl Buffered {
         }
         Ok(())
     }
+
+    /// The rows with their numbers.
+    pub(super) fn numbered(self, side: &Side) -> impl Iterator<Item = Result<RecordBatch>> + use<'_> {
+        let mut next = first_number();
+        self.batches.into_iter().map(move |batch| {
+            let first = next;
+            next += batch.num_rows() as u64;
+            with_numbers(&side.schema, &batch, first)
+        })
+    }
 }
 
 /// Reads a whole table, and counts its rows.
@@ -60,16 +71,18 @@ pub(super) fn buffer_or_partition<E: From<Error> + Send>(
     watch: &dyn Fn(Stage),
 ) -> std::result::Result<Collected, E> {
     let mut collected = Collected::Buffered(Buffered::default());
-    side.numbered(table, limit, rows, &mut |batch| {
+    side.read(table, limit, rows, &mut |batch, first, bytes| {
         match &mut collected {
-            Collected::Partitioned(parts) => parts.partition(side, &batch, hashing)?,
+            Collected::Partitioned(parts) => {
+                parts.partition(side, &with_numbers(&side.schema, &batch, first)?, hashing)?;
+            }
             Collected::Buffered(buffered) => {
-                buffered.push(batch)?;
+                buffered.push(batch, bytes)?;
                 if !limit.fits(buffered.rows, buffered.bytes) {
                     watch(Stage::Partitioning);
                     let mut parts = Parts::new(limit)?;
-                    for batch in std::mem::take(buffered).batches {
-                        parts.partition(side, &batch, hashing)?;
+                    for batch in std::mem::take(buffered).numbered(side) {
+                        parts.partition(side, &batch?, hashing)?;
                     }
                     collected = Collected::Partitioned(parts);
                 }
@@ -96,7 +109,7 @@ mod tests {
         let mut first = 0;
         for rows in std::iter::repeat_n(3, 700).chain([5000]).chain(std::iter::repeat_n(1, 300)) {
             let column: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows));
-            buffered.push(RecordBatch::try_from_iter([("a", column)])?)?;
+            buffered.push(RecordBatch::try_from_iter([("a", column)])?, 8 * rows as u64)?;
             first += rows;
         }
         assert!(buffered.batches.len() < 300, "{}", buffered.batches.len());

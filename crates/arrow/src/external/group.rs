@@ -170,7 +170,7 @@ impl GroupBy<'_> {
             groups += batch.num_rows() as u64;
             take(without_numbers(&plain, &batch)?)
         };
-        let limit = self.limit.of(devices, self.aggregates.len());
+        let limit = self.limit.of(devices, self.aggregates.len()).numbered();
         let each = self.limit.each(devices, self.aggregates.len());
         let hashing = Hashing::new(match self.nulls {
             NullKeys::Group => NullEquality::NullEquals,

@@ -21,6 +21,7 @@ use super::group::{GroupBy, Of};
 use super::hash::Hashing;
 use super::merge::{Run, write};
 use super::parts::{Parts, batched, numbers};
+use super::right::LARGE;
 use super::spill::Spill;
 use super::{Batches, Limit, Side, memory, without_numbers};
 use crate::aggregate::{Aggregation, Function, grouped};
@@ -28,9 +29,6 @@ use crate::error::{Error, Result};
 use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
 use crate::take::take_batch;
-
-/// Rows of a large piece of a column.
-const LARGE: usize = 1 << 14;
 
 /// How rows are grouped, and where.
 #[derive(Clone, Copy)]
@@ -89,9 +87,10 @@ impl<'a> Grouping<'a> {
         buffered: Buffered,
         hashing: Hashing,
     ) -> Result<Vec<RecordBatch>> {
+        let batches = buffered.numbered(side).collect::<Result<_>>()?;
         let pieces = match devices {
-            [_] => vec![buffered.batches],
-            _ => partitioned(buffered.batches, side, hashing, devices.len())?,
+            [_] => vec![batches],
+            _ => partitioned(batches, side, hashing, devices.len())?,
         };
         let (mut all, mut overflow) = (Vec::with_capacity(pieces.len()), Overflow::default());
         let on_each = Work {

@@ -22,7 +22,7 @@ use super::flat::result_type;
 use super::hash::Hashing;
 use super::merge::{Order, merged};
 use super::pair::{Pairing, Results, Runs};
-use super::parts::Parts;
+use super::parts::{Parts, numbered_schema, with_numbers};
 use super::right::{Indexed, RightRows};
 use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;
@@ -153,24 +153,26 @@ impl Join<'_> {
         let (left_keys, right_keys) = self.on.iter().copied().unzip();
         let mut left_side = Side::new(&left.schema, left_keys)?;
         let mut right_side = Side::new(&right.schema, right_keys)?;
-        let keys = |side: &Side| side.keys_of(&RecordBatch::new_empty(Arc::clone(&side.schema)));
+        let keys = |side: &Side| side.keys_of(&RecordBatch::new_empty(Arc::clone(&side.unnumbered)));
         let (left_keys, right_keys) = (keys(&left_side)?, keys(&right_side)?);
         check_kinds(&left_keys, &right_keys)?;
         let scales = common_scales(&left_keys, &right_keys)?;
         (left_side.scales, right_side.scales) = (scales.clone(), scales);
         let (devices, hashing) = (some(self.devices)?, Hashing::new(self.nulls));
-        let pairing = Pairing::new(self, &schema, self.limit.each(devices, 0), hashing);
+        let mut pairing = Pairing::new(self, Arc::clone(&schema), self.limit.each(devices, 0), hashing);
         let mut sizes = JoinedRows::default();
         let mut joined = 0;
         let mut take = |batch: RecordBatch| {
             joined += batch.num_rows() as u64;
-            take(without_numbers(&schema, &batch)?)
+            take(batch)
         };
 
         let whole = self.limit.of(devices, 0).of_copies(devices);
         match buffer_or_partition(&right_side, right, &mut sizes.right, &whole, hashing, self.watch)? {
             Collected::Buffered(buffered) => {
                 let rows = RightRows::new(&right_side, buffered.batches, &pairing.shown(false))?;
+                let is_on_cpu = matches!(devices, [device] if device.info().kind == DeviceKind::Cpu);
+                pairing.alone = is_on_cpu && left.morsels.size_hint().0 >= 2 * rayon::current_num_threads();
                 let on_each = Work {
                     begin: &|device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
                     work: &|indexed: &mut Indexed<'_>, batch: RecordBatch, emit: Emit<'_, RecordBatch>| {
@@ -178,7 +180,7 @@ impl Join<'_> {
                     },
                 };
                 let indexed = match devices {
-                    [device] if device.info().kind == DeviceKind::Cpu => {
+                    [device] if is_on_cpu => {
                         let indexed = (on_each.begin)(device)?;
                         sizes.left = pairing.streamed(&left_side, left, &indexed, &mut take)?;
                         vec![indexed]
@@ -197,8 +199,10 @@ impl Join<'_> {
                 pairing.rest(&indexed, take)?;
             }
             Collected::Partitioned(right_parts) => {
+                pairing.schema = numbered_schema(&schema);
                 let mut left_parts = Parts::new(&pairing.limit)?;
-                left_side.numbered(left, &whole, &mut sizes.left, &mut |batch| {
+                left_side.read(left, &whole, &mut sizes.left, &mut |batch, first, _| {
+                    let batch = with_numbers(&left_side.schema, &batch, first)?;
                     Ok(left_parts.partition(&left_side, &batch, hashing)?)
                 })?;
                 let (files, mut runs) = (pairing.files()?, Runs::default());
@@ -222,7 +226,8 @@ impl Join<'_> {
                 drop((left_parts, right_parts));
                 (self.watch)(Stage::Merging);
                 for (spill, runs) in files.into_iter().zip(runs) {
-                    merged(spill, runs, &pairing.numbered, &Order::Numbers, &pairing.limit, &mut take)?;
+                    let mut take = |batch: RecordBatch| take(without_numbers(&schema, &batch)?);
+                    merged(spill, runs, &pairing.schema, &Order::Numbers, &pairing.limit, &mut take)?;
                 }
             }
         }

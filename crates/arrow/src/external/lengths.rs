@@ -1,9 +1,15 @@
 //! The number of bytes of each row of a side in a result, known before rows are gathered: a single long row may match
 //! many rows.
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
+use rayon::prelude::*;
 
-use crate::sizes::{add_contents, slot};
+use crate::sizes::{add_contents, is_fixed, slot};
+
+/// The rows that a thread measures at a time.
+const PART: usize = 1 << 16;
+/// The most parts that one thread measures.
+const FEW: usize = 4;
 
 /// The bytes of each row of some columns.
 pub(super) struct Lengths {
@@ -20,14 +26,27 @@ impl Lengths {
         for pieces in columns {
             let Some(first) = pieces.first() else { continue };
             lengths.slot += slot(first.data_type()) as u64;
-            if !crate::sizes::is_fixed(first.data_type()) {
-                lengths.of_row.resize(rows, 0);
-                let mut rest = &mut lengths.of_row[..];
-                for piece in pieces {
-                    let (own, behind) = rest.split_at_mut(piece.len());
-                    add_contents(piece, own);
-                    rest = behind;
+            if is_fixed(first.data_type()) {
+                continue;
+            }
+            if lengths.of_row.is_empty() {
+                lengths.of_row = vec![0; rows];
+            }
+            let mut rest = &mut lengths.of_row[..];
+            let mut parts = Vec::new();
+            for piece in pieces {
+                for start in (0..piece.len()).step_by(PART) {
+                    let part = piece.slice(start, PART.min(piece.len() - start));
+                    let own;
+                    (own, rest) = rest.split_at_mut(part.len());
+                    parts.push((part, own));
                 }
+            }
+            let add = |(part, own): (ArrayRef, &mut [u32])| add_contents(&part, own);
+            // Small inputs are batches, which are already processed in parallel.
+            match parts.len() > FEW {
+                true => parts.into_par_iter().for_each(add),
+                false => parts.into_iter().for_each(add),
             }
         }
         lengths.longest = lengths.slot + u64::from(lengths.of_row.iter().copied().max().unwrap_or(0));

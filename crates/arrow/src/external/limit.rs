@@ -78,6 +78,11 @@ impl Limit {
         Limit { bytes: (self.bytes / shares).min(most), of_row, ..self.clone() }
     }
 
+    /// The same for rows with their numbers.
+    pub(super) fn numbered(self) -> Limit {
+        Limit { of_row: self.of_row + size_of::<u64>() as u64, ..self }
+    }
+
     /// The same if every device stores all rows: the rows of CPUs are all in host memory.
     pub(super) fn of_copies(self, devices: &[Any]) -> Limit {
         let cpus = devices.iter().filter(|device| device.info().kind == DeviceKind::Cpu).count();

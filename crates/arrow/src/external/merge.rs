@@ -138,7 +138,7 @@ fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
 pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
     let mut rest = batch.clone();
     while rest.num_rows() > 0 {
-        let rows = rows_within(&rest.slice(0, ROWS.min(rest.num_rows())), limit.block_bytes() as usize).max(1);
+        let rows = rows_within(&rest.slice(0, ROWS.min(rest.num_rows())), limit.block_bytes() as usize).0.max(1);
         run.push(spill.write(&Encoded::of(&rest.slice(0, rows))?)?);
         rest = rest.slice(rows, rest.num_rows() - rows);
     }

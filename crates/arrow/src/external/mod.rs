@@ -13,7 +13,7 @@
 //! spill.rs     batches in a file                   spool.rs    the same for other readers: inputs that are read twice
 //! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
 //! flat.rs      columns without dictionaries        memory.rs   whether there is memory for them
-//! preaggregate.rs  groups of morsels
+//! preaggregate.rs, states.rs  groups of morsels        mark.rs     rows whose key occurs among right keys
 //! ```
 //!
 //! Batches are cut by the bytes of their rows; the largest number of rows only bounds a unit of work.
@@ -42,6 +42,7 @@ pub(crate) mod hash;
 mod join;
 mod lengths;
 mod limit;
+mod mark;
 mod memory;
 #[cfg(test)]
 mod memory_tests;
@@ -59,6 +60,7 @@ mod preaggregate_tests;
 mod right;
 mod spill;
 mod spool;
+mod states;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -155,7 +157,7 @@ fn slices(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
             return None;
         }
         let slice = batch.slice(start, rows);
-        let rows = rows_within(&slice, MORSEL_BYTES).clamp(1, rows);
+        let rows = rows_within(&slice, MORSEL_BYTES).0.clamp(1, rows);
         start += rows;
         Some(slice.slice(0, rows))
     })
@@ -198,9 +200,12 @@ thread_local! {
     static FIRST_NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// One table: its columns as they are spilled, followed by the row numbers, and which of them are its keys.
+/// One table, and which of its columns are its keys.
 struct Side {
+    /// The columns as they are spilled, followed by the row numbers.
     schema: SchemaRef,
+    /// The same without row numbers, as rows are in memory.
+    unnumbered: SchemaRef,
     keys: Vec<usize>,
     /// The scales at which keys are hashed, if those of the other table differ.
     scales: Option<Vec<i8>>,
@@ -212,7 +217,8 @@ impl Side {
             let what = format!("key column {missing} of {}", schema.fields().len());
             return Err(ArrowError::SchemaError(what).into());
         }
-        let side = Side { schema: parts::numbered_schema(schema), keys, scales: None };
+        let (unnumbered, schema) = (parts::flat_schema(schema), parts::numbered_schema(schema));
+        let side = Side { schema, unnumbered, keys, scales: None };
         // Types that cannot be keys are refused before any rows are read.
         side.keys.iter().try_for_each(|&key| {
             let field = side.schema.field(key);
@@ -221,8 +227,8 @@ impl Side {
         Ok(side)
     }
 
-    /// The batches of a table in pieces of about `bytes`, with row numbers that start at 0 in each batch. The calling
-    /// thread runs the morsels. A piece has at least one row.
+    /// The batches of a table in pieces of about `bytes`. The calling thread runs the morsels. A piece has at least one
+    /// row.
     fn pieces<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
@@ -265,33 +271,36 @@ impl Side {
             }
             Some(match &gathered[..] {
                 [_] => Ok(gathered.swap_remove(0)),
-                _ => memory::check(size).and_then(|()| Ok(concat_batches(&self.schema, &gathered)?)).map_err(E::from),
+                _ => {
+                    memory::check(size).and_then(|()| Ok(concat_batches(&self.unnumbered, &gathered)?)).map_err(E::from)
+                }
             })
         })
     }
 
-    /// Calls `take` with the same pieces, numbered across the table; `rows` counts them. All threads run morsels and
-    /// split batches; the calling thread calls `take`.
-    fn numbered<E: From<Error> + Send>(
+    /// Calls `take` with the same pieces and the bytes of each; `rows` counts the rows before each. All threads run
+    /// morsels and split batches; the calling thread calls `take`.
+    fn read<E: From<Error> + Send>(
         &self,
         mut table: Batches<'_, E>,
         limit: &Limit,
         rows: &mut u64,
-        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+        take: &mut dyn FnMut(RecordBatch, u64, u64) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let work = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| {
             self.cut(batch.clone(), limit.batch_bytes()).try_for_each(|piece| emit(piece?))
         };
-        let mut take = |piece: RecordBatch| {
+        let mut take = |piece: RecordBatch, bytes: Option<u64>| {
             let first = first_number() + *rows;
             *rows += piece.num_rows() as u64;
-            take(parts::renumbered(&piece, first)?)
+            let bytes = bytes.unwrap_or_else(|| row_bytes(&piece) as u64);
+            take(piece, first, bytes)
         };
         in_order(&mut table.morsels, Ahead::of(limit)?, &work, &mut take).map(drop)
     }
 
     fn cut(&self, batch: RecordBatch, bytes: u64) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
-        parts::numbered(Arc::clone(&self.schema), batch, 0, bytes as usize)
+        parts::pieces(Arc::clone(&self.unnumbered), batch, bytes as usize)
     }
 
     fn keys_of(&self, batch: &RecordBatch) -> Result<Keys> {

@@ -1,8 +1,8 @@
 //! The ordered driver: all threads of the pool process morsels, and the caller receives their results in order.
 //!
 //! ```text
-//! caller   repeat  read morsels until `ahead` are in flight or the oldest is done; each is queued, and a task of the pool
-//!                  is spawned for it unless enough of them wait
+//! caller   repeat  read morsels until `ahead` are in flight or the oldest is done; each is queued; tasks of the pool are
+//!                  spawned for queued morsels, unless half of `bytes` is kept
 //!                  the oldest morsel  not started: run it here, and pass its results on as they arise
 //!                                     running:     execute other tasks of the pool, or sleep, until it is done
 //!                                     done:        pass its results on, then run what is left of it
@@ -29,10 +29,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 use koel::threads;
+use rayon::ScopeFifo;
 
 use super::devices::{Emit, Stop};
 use super::{Limit, Morsel, memory, row_bytes};
 use crate::error::{Error, Result};
+
+/// Receives results in order, each with its number of bytes ([`row_bytes`]) if a task has counted them.
+pub(super) type Take<'a, E> = dyn FnMut(RecordBatch, Option<u64>) -> std::result::Result<(), E> + 'a;
 
 /// The work on each batch of a morsel.
 pub(super) type BatchWork<'a> =
@@ -59,7 +63,7 @@ impl Ahead {
         let most = 2 * rayon::current_num_threads();
         let within = (limit.bytes() / (8 * limit.batch_bytes())) as usize;
         let morsels = within.clamp(2, most.max(2));
-        // A batch as it is read, with its row numbers, and two batches of results.
+        // A batch as it is read, what is computed from it, and two batches of results.
         let in_flight = 4 * limit.batch_bytes() * morsels as u64;
         // More stored results would not keep more threads busy.
         let bytes = in_flight.min(limit.bytes() / 8);
@@ -84,7 +88,8 @@ struct Slot<E> {
 
 /// A morsel that a task has run.
 struct Done<E> {
-    results: Vec<RecordBatch>,
+    /// Results, each with its number of bytes.
+    results: Vec<(RecordBatch, u64)>,
     /// Batches whose results were not stored. Some results of the first one may have been, which the caller skips.
     rest: Vec<RecordBatch>,
     skip: usize,
@@ -125,7 +130,7 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
     morsels: &mut dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>>,
     ahead: Ahead,
     work: &BatchWork<'_>,
-    take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    take: &mut Take<'_, E>,
 ) -> std::result::Result<u64, E> {
     let shared = Shared {
         work,
@@ -148,24 +153,20 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
                         let results = Arc::new(Slot { done: Mutex::new(None), changed: Condvar::new() });
                         in_flight.push_back(Arc::clone(&results));
                         lock(&shared.queue).push_back(Job { morsel, results });
-                        // There are at least as many tasks as queued morsels, which are at most `ahead.morsels`.
-                        if shared.waiting.load(Relaxed) < ahead.morsels {
-                            shared.waiting.fetch_add(1, Relaxed);
-                            let shared = &shared;
-                            scope.spawn_fifo(move |_| shared.run_one());
-                        }
+                        shared.spawn_tasks(scope);
                     }
                     Some(Err(error)) => (is_last, failed) = (true, Some(error)),
                     None => is_last = true,
                 }
             }
             let Some(slot) = in_flight.pop_front() else { break };
+            shared.spawn_tasks(scope);
             match shared.not_started(&slot) {
                 Some(morsel) => morsel(&mut |batch| {
                     shared.count(&batch);
                     shared.pass_on(&batch, 0, take)
                 })?,
-                None => shared.finish(slot.wait(), take)?,
+                None => shared.finish(slot.wait(), scope, take)?,
             }
         }
         failed.map_or(Ok(()), Err)
@@ -186,9 +187,25 @@ impl<E> Drop for Leaving<'_, '_, '_, E> {
 }
 
 impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
+    /// Spawns tasks for queued morsels, unless more than half of the budget is in use: results that exceed it are
+    /// discarded, and the caller computes them again, alone.
+    fn spawn_tasks<'scope>(&'scope self, scope: &ScopeFifo<'scope>) {
+        while self.waiting.load(Relaxed) < lock(&self.queue).len() && self.has_room() {
+            self.waiting.fetch_add(1, Relaxed);
+            scope.spawn_fifo(move |_| self.run_one());
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.kept.load(Relaxed) <= self.most / 2
+    }
+
     /// One task.
     fn run_one(&self) {
         self.waiting.fetch_sub(1, Relaxed);
+        if !self.has_room() {
+            return;
+        }
         let Some(Job { morsel, results }) = lock(&self.queue).pop_front() else { return };
         let mut done = Done { results: Vec::new(), rest: Vec::new(), skip: 0, end: End::Completed };
         let run = || morsel(&mut |batch| self.keep(batch, &mut done));
@@ -223,7 +240,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
                 self.kept.fetch_sub(bytes, Relaxed);
                 return Err(Stop::Unwanted);
             }
-            results.push(result);
+            results.push((result, bytes));
             kept += 1;
             Ok(())
         });
@@ -246,15 +263,17 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
     }
 
     /// Passes on the results of a morsel that a task has run.
-    fn finish(
-        &self,
+    fn finish<'scope>(
+        &'scope self,
         done: Done<E>,
-        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+        scope: &ScopeFifo<'scope>,
+        take: &mut Take<'_, E>,
     ) -> std::result::Result<(), E> {
         let Done { results, rest, mut skip, end } = done;
-        for result in results {
-            self.kept.fetch_sub(row_bytes(&result) as u64, Relaxed);
-            take(result)?;
+        for (result, bytes) in results {
+            self.kept.fetch_sub(bytes, Relaxed);
+            self.spawn_tasks(scope);
+            take(result, Some(bytes))?;
         }
         for batch in rest {
             self.pass_on(&batch, std::mem::take(&mut skip), take)?;
@@ -267,19 +286,14 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
     }
 
     /// Processes a batch on this thread, and passes its results on immediately, except for the first `skip`.
-    fn pass_on(
-        &self,
-        batch: &RecordBatch,
-        mut skip: usize,
-        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
+    fn pass_on(&self, batch: &RecordBatch, mut skip: usize, take: &mut Take<'_, E>) -> std::result::Result<(), E> {
         let mut refused = None;
         let worked = (self.work)(batch, &mut |result| {
             if skip > 0 {
                 skip -= 1;
                 return Ok(());
             }
-            take(result).map_err(|error| {
+            take(result, None).map_err(|error| {
                 refused = Some(error);
                 Stop::Unwanted
             })

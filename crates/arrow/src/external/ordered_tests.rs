@@ -70,7 +70,7 @@ fn everywhere(test: impl Fn() + Sync) {
 
 fn all(ahead: Ahead, planted: &(impl Fn(i64) -> Result<()> + Sync), work: &BatchWork<'_>) -> (Vec<i64>, Result<u64>) {
     let mut found = Vec::new();
-    let rows = in_order(&mut morsels(planted), ahead, work, &mut |batch| {
+    let rows = in_order(&mut morsels(planted), ahead, work, &mut |batch, _| {
         found.extend_from_slice(values(&batch));
         Ok(())
     });
@@ -121,7 +121,7 @@ fn the_first_error_is_reported_after_all_results_before_it() {
             let good = |_| Ok(());
             let mut read = morsels(&good).take(11).chain([Err(error("reading"))]);
             let mut rows = 0;
-            let end = in_order(&mut read, ahead, &thrice, &mut |batch| {
+            let end = in_order(&mut read, ahead, &thrice, &mut |batch, _| {
                 rows += batch.num_rows() as i64;
                 Ok(())
             });
@@ -167,7 +167,7 @@ fn results_are_passed_on_before_all_morsels_are_read() {
         })
     });
     let ahead = Ahead { morsels: usize::MAX, bytes: u64::MAX };
-    let rows = in_order(&mut source, ahead, &thrice, &mut |_| {
+    let rows = in_order(&mut source, ahead, &thrice, &mut |_, _| {
         taken.set(taken.get() + 1);
         Ok(())
     });
@@ -186,7 +186,7 @@ fn pieces_for_devices_are_gathered() {
     let side = Side::new(table().schema(), vec![0]).expect("a key");
     let lengths = |at_once: u64| -> Vec<usize> {
         let (mut rows, mut lengths) = (0, Vec::new());
-        let mut pieces = side.gathered(table(), 1600, at_once);
+        let mut pieces = side.gathered(table(), 800, at_once);
         while let Some(Ok(piece)) = pieces.next() {
             let column = piece.column(0).as_primitive::<Int64Type>().values();
             assert!(column.iter().copied().eq(rows..rows + column.len() as i64));
@@ -198,7 +198,7 @@ fn pieces_for_devices_are_gathered() {
         lengths
     };
     assert_eq!(lengths(0), [100; 10]);
-    assert_eq!(lengths(16 * 350), [300, 300, 300, 100]);
+    assert_eq!(lengths(8 * 350), [300, 300, 300, 100]);
     assert_eq!(lengths(1 << 20), [1000]);
 }
 
@@ -211,7 +211,7 @@ fn a_consumer_that_stops_ends_the_work() {
                 started.fetch_add(1, Relaxed);
                 Ok(())
             };
-            let end = in_order(&mut morsels(&planted), ahead, &thrice, &mut |_| {
+            let end = in_order(&mut morsels(&planted), ahead, &thrice, &mut |_, _| {
                 taken += 1;
                 if taken == 3 { Err(error("enough")) } else { Ok(()) }
             });
@@ -232,7 +232,7 @@ fn panics_propagate_to_the_caller() {
             };
             let mut rows = 0;
             let run = || {
-                in_order(&mut morsels(&planted), ahead, &thrice, &mut |batch| {
+                in_order(&mut morsels(&planted), ahead, &thrice, &mut |batch, _| {
                     rows += batch.num_rows() as i64;
                     Ok(())
                 })
@@ -251,7 +251,7 @@ fn large_batches_are_several_morsels() {
     let mut table = Batches::new(batch([]).schema(), batches);
     let (mut found, mut lengths) = (Vec::new(), Vec::new());
     let emit = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| emit(batch.clone());
-    let end = in_order(&mut table.morsels, AHEAD[3], &emit, &mut |batch| {
+    let end = in_order(&mut table.morsels, AHEAD[3], &emit, &mut |batch, _| {
         found.extend_from_slice(values(&batch));
         lengths.push(batch.num_rows());
         Ok(())

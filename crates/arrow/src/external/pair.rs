@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array, new_null_array};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Field, SchemaRef};
 use arrow_select::concat::concat_batches;
 use koel::{Any, JoinKind, NO_ROW};
 use rayon::prelude::*;
@@ -26,7 +26,7 @@ use super::join::{Join, Output};
 use super::lengths::Lengths;
 use super::merge::{ROWS, Run, write};
 use super::ordered::{Ahead, in_order};
-use super::parts::{Part, Parts, batched, numbered_schema};
+use super::parts::{Part, Parts, batched};
 use super::right::{Indexed, RightRows, bits};
 use super::spill::{Block, Spill};
 use super::{Batches, Limit, Side, batch_of, memory};
@@ -46,8 +46,10 @@ pub(super) struct Pairing<'a> {
     /// The limit of one device.
     pub(super) limit: Limit,
     hashing: Hashing,
-    /// The columns of the result, followed by the row numbers.
-    pub(super) numbered: SchemaRef,
+    /// The columns of the result; those of parts are followed by the row numbers.
+    pub(super) schema: SchemaRef,
+    /// Whether one thread gathers all columns of a batch, because there are morsels for all threads.
+    pub(super) alone: bool,
 }
 
 /// The temporary files of results: by left rows, and by right rows.
@@ -116,9 +118,9 @@ impl Found<'_> {
 }
 
 impl<'a> Pairing<'a> {
-    pub(super) fn new(join: &Join<'a>, schema: &Schema, limit: Limit, hashing: Hashing) -> Self {
+    pub(super) fn new(join: &Join<'a>, schema: SchemaRef, limit: Limit, hashing: Hashing) -> Self {
         let Join { on, how, nulls, columns, .. } = *join;
-        Pairing { on, how, nulls, columns, limit, hashing, numbered: numbered_schema(schema) }
+        Pairing { on, how, nulls, columns, limit, hashing, schema, alone: false }
     }
 
     pub(super) fn files(&self) -> Result<Files> {
@@ -246,7 +248,7 @@ impl<'a> Pairing<'a> {
             side.cut(batch.clone(), self.limit.batch_bytes())
                 .try_for_each(|piece| self.whole(side, piece?, right, &mut *emit))
         };
-        in_order(&mut left.morsels, Ahead::of(&self.limit)?, &work, take)
+        in_order(&mut left.morsels, Ahead::of(&self.limit)?, &work, &mut |rows, _| take(rows))
     }
 
     fn left(&self, batch: RecordBatch) -> Left {
@@ -304,7 +306,7 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    /// The columns of rows of the result, and the numbers that determine their order.
+    /// The columns of rows of the result; of parts, also the numbers that determine their order.
     fn assembled(&self, found: &Found<'_>) -> Result<RecordBatch> {
         let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows)?));
         let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
@@ -325,8 +327,12 @@ impl<'a> Pairing<'a> {
             };
             column.unwrap_or_else(|| Ok(new_null_array(field.data_type(), found.rows)))
         };
-        let columns = self.numbered.fields().par_iter().enumerate().map(column).collect::<Result<_>>()?;
-        batch_of(&self.numbered, columns, found.rows)
+        let fields = self.schema.fields();
+        let columns = match self.alone {
+            true => fields.iter().enumerate().map(column).collect::<Result<_>>()?,
+            false => fields.par_iter().enumerate().map(column).collect::<Result<_>>()?,
+        };
+        batch_of(&self.schema, columns, found.rows)
     }
 
     /// Passes on the right rows without a match on any device, if the result has them.

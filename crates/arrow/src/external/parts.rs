@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use super::flat::{flattened, result_type};
 use super::hash::Hashing;
 use super::spill::{Block, Encoded, Spill};
-use super::{Limit, Side, memory};
+use super::{Limit, Side, batch_of, memory};
 use crate::error::Result;
 use crate::sizes::{row_bytes, rows_within};
 use crate::take::take_batch;
@@ -164,45 +164,39 @@ pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
 
 /// The schema of spilled rows: values in place of dictionaries, followed by the row number.
 pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
+    let number = Arc::new(Field::new("", DataType::UInt64, false));
+    Arc::new(Schema::new(flat_schema(schema).fields().iter().cloned().chain([number]).collect::<Vec<_>>()))
+}
+
+/// The same without the row number.
+pub(super) fn flat_schema(schema: &Schema) -> SchemaRef {
     let flat = |field: &Arc<Field>| {
         Arc::new(field.as_ref().clone().with_data_type(result_type(field.data_type())).with_nullable(true))
     };
-    let number = Arc::new(Field::new("", DataType::UInt64, false));
-    Arc::new(Schema::new(schema.fields().iter().map(flat).chain([number]).collect::<Vec<_>>()))
+    Arc::new(Schema::new(schema.fields().iter().map(flat).collect::<Vec<_>>()))
 }
 
-/// Splits a batch by the bytes of its rows without dictionaries, and appends row numbers from `first` on. Each piece is
-/// created when it is requested, so that one of them is in memory at a time.
-pub(super) fn numbered(
-    schema: SchemaRef,
-    batch: RecordBatch,
-    mut first: u64,
-    bytes: usize,
-) -> impl Iterator<Item = Result<RecordBatch>> {
+/// Splits a batch by the bytes of its rows without dictionaries; the pieces have this schema. Each is created when it is
+/// requested, so that one of them is in memory at a time.
+pub(super) fn pieces(schema: SchemaRef, batch: RecordBatch, bytes: usize) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut rest = batch;
     std::iter::from_fn(move || {
-        let rows = rows_within(&rest, bytes).max(1).min(rest.num_rows());
+        let rows = rows_within(&rest, bytes).0.max(1).min(rest.num_rows());
         if rows == 0 {
             return None;
         }
         let piece = rest.slice(0, rows);
         rest = rest.slice(rows, rest.num_rows() - rows);
-        let numbers = first..first + rows as u64;
-        first = numbers.end;
-        let columns =
-            piece.columns().iter().map(flattened).chain([Ok(Arc::new(UInt64Array::from_iter_values(numbers)) as _)]);
-        let columns = columns.collect::<Result<Vec<_>>>();
-        Some(columns.and_then(|columns| Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)))
+        let columns = piece.columns().iter().map(flattened).collect::<Result<Vec<_>>>();
+        Some(columns.and_then(|columns| batch_of(&schema, columns, rows)))
     })
 }
 
-/// A batch whose rows have these numbers instead of their own.
-pub(super) fn renumbered(batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
-    let mut columns = batch.columns().to_vec();
-    if let Some(numbers) = columns.last_mut() {
-        *numbers = Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64));
-    }
-    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+/// A batch with the numbers of its rows, of which the first is `first`, as its last column.
+pub(super) fn with_numbers(schema: &SchemaRef, batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
+    let numbers = UInt64Array::from_iter_values(first..first + batch.num_rows() as u64);
+    let columns = batch.columns().iter().cloned().chain([Arc::new(numbers) as _]).collect();
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
 /// The numbers of the rows of a numbered batch.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! plan     states     the state of each aggregate: its column, a count, or an exact sum as a decimal or as doubles
+//!                     (states.rs)
 //!          merge      the aggregates of states that merge the rows of a key
 //!          results    the columns of the result, from merged states
 //! morsel   a row per key, with its states; or a row per row, if most rows have distinct keys
@@ -19,25 +20,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
-use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array,
-};
-use arrow_buffer::NullBuffer;
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
-use koel::{Any, Cpu, IdOrder, SumStates};
+use koel::{Any, Cpu, IdOrder};
 use rayon::prelude::*;
 
 use super::group::Of;
 use super::grouping::Grouping;
+use super::states::{State, components, sums};
 use super::{Batches, Morsel, batch_of};
 use crate::aggregate::{Aggregation, DIGITS, Function, aggregated, decimal_mean, scale};
 use crate::encode::CHUNK;
 use crate::error::{Error, Result};
-use crate::group::{Factorized, NO_GROUP, factorize};
+use crate::group::{Factorized, factorize};
 use crate::keys::{Column, Keys};
 use crate::take::take;
-use crate::values::{Numbers, Values};
 use crate::written::{mapped, written};
 
 /// The most digits of decimals whose sum of 2^63 rows fits 38 digits.
@@ -55,25 +53,6 @@ pub(super) struct Plan<'a> {
     pub(super) merge: Vec<Of>,
     results: Vec<Output>,
     counts: Counts,
-}
-
-/// The state of an aggregate. Columns are given by their index in the table.
-#[derive(Clone, Debug, PartialEq)]
-enum State {
-    /// The number of rows.
-    Rows,
-    /// The number of values.
-    Values(usize),
-    /// The exact sum of integers, or of decimals of this scale.
-    Sum(usize, i8),
-    /// The number of values that are true.
-    True(usize),
-    /// Doubles whose exact sum is that of the values.
-    Doubles(usize),
-    /// A value of the column: the least, the greatest, the first or the last one.
-    Value(usize),
-    /// The position of a row: its morsel, and the row within it.
-    Place,
 }
 
 /// A column of the result, from the columns of merged states.
@@ -229,12 +208,10 @@ impl<'a> Plan<'a> {
     /// The partial rows of a batch, whose first row is at this position.
     fn partial_rows(&self, place: u64, batch: &RecordBatch) -> Result<RecordBatch> {
         let (rows, keys) = (batch.num_rows(), self.keys(batch));
-        let states: Vec<ArrayRef> =
-            self.states.iter().map(|state| state.of_rows(batch, place)).collect::<Result<_>>()?;
         if self.counts.are_reduced() {
             let groups = self.factorized(&keys)?;
             let merged = match 2 * groups.len() <= rows {
-                true => self.merged(&groups, &keys, &states)?,
+                true => self.merged(&groups, &keys, batch, place)?,
                 false => None,
             };
             self.counts.sample(rows, groups.len());
@@ -242,27 +219,46 @@ impl<'a> Plan<'a> {
                 return Ok(merged);
             }
         }
-        let keys = keys.iter().map(|key| Arc::clone(&key.chunks()[0]));
-        batch_of(&self.schema, keys.chain(states).collect(), rows)
+        let keys = keys.iter().map(|key| Ok(Arc::clone(&key.chunks()[0])));
+        let states = self.states.iter().map(|state| state.of_rows(batch, place));
+        batch_of(&self.schema, keys.chain(states).collect::<Result<_>>()?, rows)
     }
 
-    /// A row per group with its merged states, and rows for the rest of exact sums of doubles. `None` if such a sum is
-    /// too large to be written as doubles.
-    fn merged(&self, groups: &Factorized, keys: &[Column], states: &[ArrayRef]) -> Result<Option<RecordBatch>> {
+    /// A row per group with its merged states, and rows for the rest of exact sums of doubles. `None` if a sum is too
+    /// large for its state.
+    fn merged(
+        &self,
+        groups: &Factorized,
+        keys: &[Column],
+        batch: &RecordBatch,
+        place: u64,
+    ) -> Result<Option<RecordBatch>> {
         let mut columns = keys.iter().map(|key| key.take(&groups.rows)).collect::<Result<Vec<_>>>()?;
         // For each state of doubles, the doubles after the first one of each group.
         let mut rests: Vec<Vec<Vec<f64>>> = Vec::new();
-        for ((state, of), values) in self.states.iter().zip(&self.merge).zip(states) {
-            let column = Column::new("", Arc::clone(values));
-            columns.push(match state {
-                State::Doubles(_) => {
-                    let Some((first, rest)) = components(&column, groups) else { return Ok(None) };
+        let device = self.device(batch.num_rows());
+        let column = |at: usize| Column::new("", Arc::clone(batch.column(at)));
+        let aggregated = |of: Aggregation| aggregated(device, groups, &of, None, Column::take);
+        for (state, of) in self.states.iter().zip(&self.merge) {
+            columns.push(match *state {
+                State::Rows => aggregated(Aggregation::rows())?,
+                State::Values(at) => aggregated(Aggregation::new(Function::Count, column(at)))?,
+                State::Sum(at, scale) => match sums(&column(at), groups) {
+                    Some(sums) => Arc::new(sums.with_precision_and_scale(DIGITS, scale)?),
+                    None => return Ok(None),
+                },
+                State::Doubles(at) => {
+                    let Some((first, rest)) = components(&column(at), groups) else { return Ok(None) };
                     rests.push(rest);
                     first
                 }
-                _ => {
-                    let merge = Aggregation::new(of.function, column);
-                    aggregated(self.device(groups.codes.len()), groups, &merge, None, Column::take)?
+                State::Value(at) => aggregated(Aggregation::new(of.function, column(at)))?,
+                State::True(_) => {
+                    let trues = Column::new("", state.of_rows(batch, place)?);
+                    aggregated(Aggregation::new(Function::Sum, trues))?
+                }
+                State::Place => {
+                    Arc::new(groups.rows.values().iter().map(|&row| place + u64::from(row)).collect::<UInt64Array>())
                 }
             });
         }
@@ -346,100 +342,6 @@ impl<'a> Plan<'a> {
 fn has_exact_sums(of: &DataType) -> bool {
     matches!(of, DataType::Decimal32(digits, _) | DataType::Decimal64(digits, _) | DataType::Decimal128(digits, _)
         if *digits <= EXACT_DIGITS)
-}
-
-impl State {
-    fn data_type(&self, table: &Schema) -> Option<DataType> {
-        Some(match self {
-            State::Rows | State::Values(_) | State::True(_) => DataType::Int64,
-            State::Sum(_, scale) => DataType::Decimal128(DIGITS, *scale),
-            State::Doubles(_) => DataType::Float64,
-            State::Value(column) => table.fields().get(*column)?.data_type().clone(),
-            State::Place => DataType::UInt64,
-        })
-    }
-
-    /// The states of single rows, the first of which is at this position.
-    fn of_rows(&self, batch: &RecordBatch, place: u64) -> Result<ArrayRef> {
-        let rows = batch.num_rows();
-        let column = |at: usize| batch.column(at);
-        Ok(match *self {
-            State::Rows => Arc::new(Int64Array::from(vec![1; rows])),
-            State::Values(at) | State::True(at) => {
-                let nulls = column(at).logical_nulls();
-                let is_there = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-                match self {
-                    State::True(_) => {
-                        let values = column(at).as_boolean();
-                        let is_true = |row| is_there(row).then(|| i64::from(values.value(row)));
-                        Arc::new((0..rows).map(is_true).collect::<Int64Array>())
-                    }
-                    _ => Arc::new(Int64Array::from_iter_values((0..rows).map(|row| i64::from(is_there(row))))),
-                }
-            }
-            State::Sum(at, scale) => {
-                let values = expanded(column(at), |numbers, at| match numbers {
-                    Numbers::U32(all) => all[at].into(),
-                    Numbers::U64(all) => all[at].into(),
-                    Numbers::I64(all) => all[at].into(),
-                    Numbers::I128(all) => all[at],
-                    Numbers::F64(_) | Numbers::Other => 0,
-                });
-                let sums = Decimal128Array::new(values.into(), column(at).logical_nulls());
-                Arc::new(sums.with_precision_and_scale(DIGITS, scale)?)
-            }
-            State::Doubles(at) => {
-                let values = expanded(column(at), |numbers, at| match numbers {
-                    Numbers::F64(all) => all[at],
-                    _ => 0.0,
-                });
-                Arc::new(Float64Array::new(values.into(), column(at).logical_nulls()))
-            }
-            State::Value(at) => Arc::clone(column(at)),
-            State::Place => Arc::new(UInt64Array::from_iter_values(place..place + rows as u64)),
-        })
-    }
-}
-
-/// The values of a column, with a default value in place of nulls.
-fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usize) -> T) -> Vec<T> {
-    let rows: Vec<u32> = (0..column.len() as u32).collect();
-    let column = Column::new("", Arc::clone(column));
-    let values = Values::of(&column, &rows);
-    let mut all = vec![T::default(); rows.len()];
-    for (row, _) in values.ids.iter().enumerate().filter(|&(_, &row)| row != NO_GROUP) {
-        all[row] = value(&values.numbers, row);
-    }
-    all
-}
-
-/// The exact sum of the doubles of each group as several doubles: the first of them, and the following ones. `None` if
-/// a sum of finite numbers is too large for a double.
-fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
-    let values = Values::of(column, groups.codes.values());
-    let Numbers::F64(numbers) = &values.numbers else { return None };
-    let rows = || values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
-    let mut sums = SumStates::default();
-    sums.resize(groups.len());
-    sums.add(rows().map(|(&id, &value)| (id as usize, value)));
-    let first: Vec<f64> = (0..groups.len()).map(|group| sums.sum(group)).collect();
-    if first.iter().any(|sum| sum.is_infinite()) && rows().all(|(_, value)| value.is_finite()) {
-        return None;
-    }
-    let mut rests = vec![Vec::new(); groups.len()];
-    // A sum that is infinite or NaN has no following doubles.
-    for (group, &first) in first.iter().enumerate().filter(|(_, first)| first.is_finite()) {
-        let mut last = first;
-        while last != 0.0 {
-            sums.add(std::iter::once((group, -last)));
-            last = sums.sum(group);
-            rests[group].extend((last != 0.0).then_some(last));
-        }
-    }
-    let mut has_value = vec![false; groups.len()];
-    values.ids.iter().filter(|&&id| id != NO_GROUP).for_each(|&id| has_value[id as usize] = true);
-    let nulls = Some(NullBuffer::from(has_value)).filter(|nulls| nulls.null_count() > 0);
-    Some((Arc::new(Float64Array::new(first.into(), nulls)), rests))
 }
 
 impl Counts {

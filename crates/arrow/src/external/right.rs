@@ -25,12 +25,20 @@ pub(super) struct RightRows {
 impl RightRows {
     /// Rows of which the result has the columns with these indices.
     pub(super) fn new(side: &Side, batches: Vec<RecordBatch>, shown: &[usize]) -> Result<Self> {
-        let columns = side.columns(batches)?;
+        // A concatenation of large pieces would double their memory for a while.
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let are_large = rows / batches.len().max(1) >= LARGE;
+        let is_nested = |at: usize| side.schema.field(at).data_type().is_nested();
+        let stays = |at| are_large && !side.keys.contains(&at) && !is_nested(at);
+        let columns = side.columns_in_pieces(batches, &stays)?;
         let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
         let lengths = Lengths::of(shown.iter().map(|&at| columns[at].chunks()), keys.len());
         Ok(RightRows { columns, keys, lengths })
     }
 }
+
+/// Rows of a large piece of a column.
+pub(super) const LARGE: usize = 1 << 14;
 
 /// Right rows, and the index of one device.
 pub(super) struct Indexed<'a> {
