@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
+use rayon::prelude::*;
 
 use super::Shape;
 use crate::failure::{Failure, Result};
@@ -16,6 +17,8 @@ use crate::text;
 pub(super) const CHUNK: usize = 1 << 20;
 /// Rows of a batch of the result: few, so that they are still in a cache when they are written.
 pub(super) const BATCH: usize = 1 << 17;
+/// Batches that are assembled at the same time: one thread would be slower than all others, which encode them.
+const AT_ONCE: usize = 4;
 
 /// Refuses a result of which two columns would have one name.
 pub(super) fn check_names<'a>(mut names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
@@ -38,24 +41,33 @@ pub(super) fn write(
     sink: &mut Sink,
     rows: usize,
     shape: &Shape,
-    make: impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
+    make: impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch> + Sync,
 ) -> Result<()> {
-    (0..rows).step_by(BATCH).try_for_each(|first| write_range(sink, first..rows.min(first + BATCH), shape, &make))
+    for start in (0..rows).step_by(AT_ONCE * BATCH) {
+        let end = rows.min(start + AT_ONCE * BATCH);
+        let starts = (start..end).into_par_iter().step_by(BATCH);
+        let made: Vec<_> = starts.map(|first| batches(first..end.min(first + BATCH), shape, &make)).collect();
+        for batches in made {
+            batches?.iter().try_for_each(|batch| sink.write(batch))?;
+        }
+    }
+    Ok(())
 }
 
-fn write_range(
-    sink: &mut Sink,
+/// These rows in one batch, or in several if they are too long for one.
+fn batches(
     rows: Range<usize>,
     shape: &Shape,
     make: &impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
-) -> Result<()> {
+) -> Result<Vec<RecordBatch>> {
     match make(rows.clone()) {
-        Ok(batch) => sink.write(&shape.batch(batch)?),
+        Ok(batch) => Ok(vec![shape.batch(batch)?]),
         // Text of a batch is limited to 2 GiB a column: half of the rows have less.
         Err(error) if rows.len() > 1 && error.is_too_long() => {
             let middle = rows.start + rows.len() / 2;
-            write_range(sink, rows.start..middle, shape, make)?;
-            write_range(sink, middle..rows.end, shape, make)
+            let mut first = batches(rows.start..middle, shape, make)?;
+            first.extend(batches(middle..rows.end, shape, make)?);
+            Ok(first)
         }
         Err(error) => Err(error.into()),
     }

@@ -64,16 +64,14 @@ impl Blocks {
                 full(self.take())?;
             }
             let next = rest.slice(0, rest.num_rows().min(self.size.rows - self.rows));
-            let mut rows = rows_within(&next, self.size.bytes.saturating_sub(self.bytes));
+            let (mut rows, mut bytes) = rows_within(&next, self.size.bytes.saturating_sub(self.bytes));
             let ends = rows < next.num_rows() || self.rows + rows == self.size.rows;
             if rows == 0 && self.rows == 0 {
-                rows = 1;
+                (rows, bytes) = (1, row_bytes(&next.slice(0, 1)));
             }
             if rows > 0 {
-                let next = next.slice(0, rows);
-                self.bytes += row_bytes(&next);
-                self.rows += rows;
-                self.waiting.push(next);
+                (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
+                self.waiting.push(next.slice(0, rows));
             }
             if ends {
                 full(self.take())?;

@@ -1,7 +1,9 @@
-//! Parquet: the columns of a row group are encoded by all threads, several groups at a time, and written in order by
-//! one thread (pipeline.rs).
+//! Parquet: row groups are encoded at the same time, and written in order by one thread (pipeline.rs).
 //!
 //! ```text
+//! groups      each on one thread, if memory allows one for every thread. A thread that waited for others to encode columns
+//!             would begin other work meanwhile, and the groups behind would wait for this one
+//! columns     otherwise, and of the first groups, as there may be no more: on all threads
 //! row group   blocks (blocks.rs) until it has 2^20 rows or 16 MiB, so that one is in memory under any limit
 //! block       the rows that an encoder gets at a time, after each of which it decides on pages and dictionaries
 //! ```
@@ -52,6 +54,8 @@ struct Groups {
     pipeline: Pipeline<Encoded, Output>,
     /// Whether a row group may be filled while another is encoded.
     overlap: bool,
+    /// The first row group that is encoded by one thread.
+    alone: usize,
     /// The row group that is being filled, with its rows and bytes.
     blocks: Vec<Arc<Prepared>>,
     rows: usize,
@@ -102,15 +106,14 @@ impl Writer {
         let threads = rayon::current_num_threads();
         // A group takes its bytes once more when it is encoded.
         let fitting = usize::try_from(memory / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
-        // Columns differ in cost, so a group of many keeps about four threads busy on average, until its longest text is
-        // encoded; two groups more are for the last columns of others.
-        let at_once = threads.div_ceil(schema.fields().len().clamp(1, 4)) + 2;
-        let at_once = at_once.min(fitting.saturating_sub(1)).max(1);
+        let at_once = (threads + 2).min(fitting.saturating_sub(1)).max(1);
+        let alone = if at_once > threads { threads } else { usize::MAX };
         let encoders = (encoders(memory, threads) / at_once).max(1);
         let groups = Groups {
             columns: Arc::new(Columns { schema: schema.clone(), factories, encoders }),
             pipeline: Pipeline::new(at_once, writer, append)?,
             overlap: fitting >= 2,
+            alone,
             blocks: Vec::new(),
             rows: 0,
             bytes: 0,
@@ -162,6 +165,9 @@ impl Groups {
         }
         let (columns, number) = (Arc::clone(&self.columns), self.before);
         self.before += 1;
+        if number >= self.alone {
+            return self.pipeline.push(move || Ok(Box::new(columns.encoded_alone(number, blocks)?.into_iter())));
+        }
         if self.overlap {
             let all = move || Ok(Box::new(columns.encoded(number, blocks)?.collect::<Vec<_>>().into_iter()) as Encoded);
             return self.pipeline.push(all);
@@ -183,13 +189,29 @@ impl Columns {
         let starts = (0..self.factories.len()).step_by(self.encoders);
         Ok(starts.flat_map(move |start| {
             let places = start..self.factories.len().min(start + self.encoders);
-            // A panic is caught on the thread where it occurs, so that it is not printed.
-            let encode = |place: usize| {
-                let encoded = guarded(|| self.column(number, place, &blocks).map_err(text));
-                encoded.map_err(|reason| refused(self.schema.field(place), &reason))
-            };
-            places.into_par_iter().map(encode).collect::<Vec<_>>()
+            places.into_par_iter().map(|place| self.guarded_column(number, place, &blocks)).collect::<Vec<_>>()
         }))
+    }
+
+    /// The same, encoded by this thread.
+    fn encoded_alone(
+        &self,
+        number: usize,
+        blocks: Vec<Arc<Prepared>>,
+    ) -> Result<Vec<Result<Vec<ArrowColumnChunk>, Unwritten>>, Unwritten> {
+        let blocks = blocks.into_iter().map(|block| block.batch()).collect::<Result<Vec<_>, _>>()?;
+        Ok((0..self.factories.len()).map(|place| self.guarded_column(number, place, &blocks)).collect())
+    }
+
+    /// The column at `place` in a row group. A panic is caught on the thread where it occurs, so that it is not printed.
+    fn guarded_column(
+        &self,
+        number: usize,
+        place: usize,
+        blocks: &[RecordBatch],
+    ) -> Result<Vec<ArrowColumnChunk>, Unwritten> {
+        let encoded = guarded(|| self.column(number, place, blocks).map_err(text));
+        encoded.map_err(|reason| refused(self.schema.field(place), &reason))
     }
 
     /// The column at `place` in a row group.

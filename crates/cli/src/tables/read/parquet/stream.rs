@@ -40,7 +40,9 @@ impl Parquet {
         let schema = chosen.schema.clone();
         let fitting = Arc::new(AtomicUsize::new(FIRST));
         let mut parts = Vec::new();
-        for group in 0..self.metadata.metadata().num_row_groups() {
+        let groups = self.metadata.metadata().num_row_groups();
+        let alone = groups >= 2 * rayon::current_num_threads();
+        for group in 0..groups {
             let bytes = guarded(|| Ok(self.bytes(group, &chosen.parts))).map_err(|reason| failed(name, &reason))?;
             let steps = Steps {
                 parquet: self,
@@ -55,6 +57,7 @@ impl Parquet {
                 may_grow: true,
                 is_checked: false,
                 has_ended: false,
+                alone,
             };
             parts.push(stream::Part { bytes, read: Box::new(|| Box::new(steps)) });
         }
@@ -115,6 +118,9 @@ struct Steps<'a> {
     /// Whether it is known that nothing follows the last row of this row group.
     is_checked: bool,
     has_ended: bool,
+    /// Whether one thread decodes all columns: there are row groups for all threads, and a thread that waits for others to
+    /// decode a column would begin another row group.
+    alone: bool,
 }
 
 impl Iterator for Steps<'_> {
@@ -160,11 +166,14 @@ impl Steps<'_> {
             self.open()?;
         }
         let rows = self.rows();
-        let found = self.readers.par_iter_mut().zip(&self.chosen.parts).map(|(reader, part)| {
+        let next = |(reader, part): (&mut ParquetRecordBatchReader, &Vec<usize>)| {
             let found = guarded(|| next_of(reader, self.next, count, rows));
             found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
-        });
-        let found = found.collect();
+        };
+        let found = match self.alone {
+            true => self.readers.iter_mut().zip(&self.chosen.parts).map(next).collect(),
+            false => self.readers.par_iter_mut().zip(&self.chosen.parts).map(next).collect(),
+        };
         let batch = self.batch(found, count)?;
         let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
@@ -181,7 +190,7 @@ impl Steps<'_> {
 
     /// All rows of a row group that has so few.
     fn whole(&mut self, rows: usize) -> Result<RecordBatch> {
-        let found = self.chosen.parts.par_iter().map(|part| {
+        let read = |part: &Vec<usize>| {
             let found = guarded(|| {
                 let mut reader = self.parquet.reader(&self.chosen, self.group, part, self.size, 0)?;
                 let batch = next_of(&mut reader, 0, rows, rows)?;
@@ -189,8 +198,11 @@ impl Steps<'_> {
                 Ok(batch)
             });
             found.map_err(|reason| self.parquet.part_failed(self.name, &self.chosen, self.group, part, &reason))
-        });
-        let found = found.collect();
+        };
+        let found = match self.alone {
+            true => self.chosen.parts.iter().map(read).collect(),
+            false => self.chosen.parts.par_iter().map(read).collect(),
+        };
         let batch = self.batch(found, rows)?;
         self.is_checked = true;
         self.size = stream::rows_of(row_bytes(&batch).div_ceil(rows)).min(self.most);
