@@ -7,12 +7,13 @@ use std::time::Instant;
 use arrow_array::UInt32Array;
 use arrow_schema::{DataType, Field};
 use koel::backend::HashBackend;
-use koel_arrow::is_in;
+use koel::device::Any;
+use koel_arrow::{NullEquality, is_in};
 use serde_json::json;
 
 use super::columns::{Pieces, batch, schema_of};
 use super::types::both_keys;
-use super::{Loaded, Nulls, On, Shape, check_distinct, pieces, wanted_columns};
+use super::{Loaded, Nulls, On, Shape, check_distinct, limited, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input;
 use crate::options::OneDevice;
@@ -104,42 +105,94 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Failure::Input(format!("--columns does not list `{name}`, which marks the rows whose key occurs: add it"))
     })?;
     shown.remove(at);
-    let left: Vec<String> = on.iter().map(|on| on.left.clone()).collect();
-    let right: Vec<String> = on.iter().map(|on| on.right.clone()).collect();
     if is_text(args.output.output.as_deref()) {
-        table_source.keep_text(&left);
+        table_source.keep_text(&on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
     }
-    let progress = Progress::line();
-    let start = Instant::now();
-    let mut table = Loaded::read(&table_source, &wanted_columns(&shown, &left), Pieces::Many)?;
-    let mut keys = Loaded::read(&keys_source, &right, Pieces::Many)?;
-    let read_seconds = start.elapsed().as_secs_f64();
-
-    progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));
-    let start = Instant::now();
-    let (left_keys, right_keys) = both_keys([&table_source, &keys_source], &mut table, &mut keys, &on)?;
-    let found = is_in(&device, &left_keys, &right_keys, args.nulls.equality())?;
-    let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
-    let mut fields = picked.fields().to_vec();
-    fields.insert(at, Field::new(name, DataType::Boolean, false));
-    let schema = schema_of(fields);
-    let mut sink = Sink::create(args.output.output.as_deref(), &schema)?;
-    let progress = pieces::progress_of(progress, &args.output, table.rows() as u64);
-    pieces::write(&mut sink, table.rows(), &Shape::default(), |range| {
-        // Row numbers of keys are 32 bits wide.
-        let mut columns = picked.take(&UInt32Array::from_iter_values(range.start as u32..range.end as u32))?;
-        columns.insert(at, Arc::new(found.slice(range.start, range.len())));
-        batch(&schema, columns, range.len())
-    })?;
-    sink.finish()?;
-    drop(progress);
-    let there = found.true_count() as u64;
-    let all = text::counted(table.rows() as u64, "row");
-    args.output.summarize(&format!("{there} of {all} have their key there"), || {
+    let job = Job {
+        sources: [&table_source, &keys_source],
+        on: &on,
+        shown: &shown,
+        at,
+        name,
+        nulls: args.nulls.equality(),
+        device: &device,
+        output: &args.output,
+    };
+    let found = match limited::isin::run(&job, Progress::line())? {
+        Ok(found) => found,
+        Err(progress) => job.in_memory(progress)?,
+    };
+    let Found { rows, there, keys, read, isin } = found;
+    let sentence = format!("{there} of {} have their key there", text::counted(rows, "row"));
+    args.output.summarize(&sentence, || {
         json!({
-            "rows": table.rows(), "there": there, "keys_rows": keys.rows(), "device": device.info().id,
-            "seconds": { "read": read_seconds, "isin": start.elapsed().as_secs_f64() },
+            "rows": rows, "there": there, "keys_rows": keys, "device": device.info().id,
+            "seconds": { "read": read, "isin": isin },
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+/// What `koel isin` does.
+pub(super) struct Job<'a> {
+    /// The table, and that of the keys.
+    pub(super) sources: [&'a Source; 2],
+    pub(super) on: &'a [On],
+    /// The columns of the result without the additional one, which is inserted at `at`.
+    pub(super) shown: &'a [String],
+    pub(super) at: usize,
+    pub(super) name: &'a str,
+    pub(super) nulls: NullEquality,
+    pub(super) device: &'a Any,
+    pub(super) output: &'a RowOptions,
+}
+
+/// The number of rows, of those whose key occurs, and of keys; and the seconds that it took: to read both tables, where that
+/// is done first, and for the rest.
+pub(super) struct Found {
+    pub(super) rows: u64,
+    pub(super) there: u64,
+    pub(super) keys: usize,
+    pub(super) read: Option<f64>,
+    pub(super) isin: f64,
+}
+
+impl Job<'_> {
+    /// The key columns of both tables.
+    pub(super) fn names(&self) -> [Vec<String>; 2] {
+        [self.on.iter().map(|on| on.left.clone()).collect(), self.on.iter().map(|on| on.right.clone()).collect()]
+    }
+
+    /// The columns of the table that are read.
+    pub(super) fn needed(&self) -> Vec<String> {
+        wanted_columns(self.shown, &self.names()[0])
+    }
+
+    fn in_memory(&self, progress: Progress) -> Result<Found> {
+        let start = Instant::now();
+        let mut table = Loaded::read(self.sources[0], &self.needed(), Pieces::Many)?;
+        let mut keys = Loaded::read(self.sources[1], &self.names()[1], Pieces::Many)?;
+        let read = start.elapsed().as_secs_f64();
+
+        progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));
+        let start = Instant::now();
+        let (left_keys, right_keys) = both_keys(self.sources, &mut table, &mut keys, self.on)?;
+        let marks = is_in(self.device, &left_keys, &right_keys, self.nulls)?;
+        let picked = table.pick(self.shown.iter().map(|name| (name.as_str(), name.clone())))?;
+        let mut fields = picked.fields().to_vec();
+        fields.insert(self.at, Field::new(self.name, DataType::Boolean, false));
+        let schema = schema_of(fields);
+        let mut sink = Sink::create(self.output.output.as_deref(), &schema)?;
+        let progress = pieces::progress_of(progress, self.output, table.rows() as u64);
+        pieces::write(&mut sink, table.rows(), &Shape::default(), |range| {
+            // Row numbers of keys are 32 bits wide.
+            let mut columns = picked.take(&UInt32Array::from_iter_values(range.start as u32..range.end as u32))?;
+            columns.insert(self.at, Arc::new(marks.slice(range.start, range.len())));
+            batch(&schema, columns, range.len())
+        })?;
+        sink.finish()?;
+        drop(progress);
+        let (rows, there) = (table.rows() as u64, marks.true_count() as u64);
+        Ok(Found { rows, there, keys: keys.rows(), read: Some(read), isin: start.elapsed().as_secs_f64() })
+    }
 }

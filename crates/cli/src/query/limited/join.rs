@@ -75,11 +75,11 @@ pub(in super::super) fn run(
     Ok(Verdict::Fine)
 }
 
-/// Whether left rows are looked up as they are read, without a limit too: on a CPU, if the left table is as fast as a
-/// stream. Columns of dictionaries would become their values.
+/// Whether left rows are looked up as they are read, without a limit too: on CPUs, if the left table is as fast as a stream.
+/// Columns of dictionaries would become their values.
 pub(in super::super) fn pays(job: &Job<'_>, devices: &[Any], sources: [&Source; 2]) -> Result<bool> {
-    let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
     let [left, right] = job.needed(sources);
+    let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
     Ok(are_cpus && sources[0].is_fast_stream() && keeps_types(sources[0], &left)? && keeps_types(sources[1], &right)?)
 }
 

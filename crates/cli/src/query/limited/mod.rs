@@ -1,14 +1,15 @@
-//! Commands on tables with --memory: files are read batch by batch, and what does not fit is in temporary files
-//! meanwhile. And those on several devices, with or without a limit.
+//! Commands that read a table batch by batch: with --memory, where what does not fit is in temporary files meanwhile; on
+//! several devices; and where that is faster.
 //!
 //! ```text
-//! join.rs, groupby.rs, unique.rs     one command each: how it uses koel_arrow::external
-//! watched.rs                         its progress, and results on their way out
+//! join.rs, groupby.rs, unique.rs, isin.rs     one command each: how it uses koel_arrow::external
+//! watched.rs                                 its progress, and results on their way out
 //! ```
 //!
 //! Files are the same bytes as without a limit, except that columns of dictionaries come out as their values.
 
 pub(super) mod groupby;
+pub(super) mod isin;
 pub(super) mod join;
 pub(super) mod unique;
 mod watched;
@@ -142,9 +143,8 @@ fn read_as<'a>(
 const SAMPLE: usize = 1 << 16;
 const SAMPLE_BYTES: usize = 64 << 20;
 
-/// Whether a table is grouped as it is read, without a limit too: if it is as fast as a stream, and its first rows have
-/// few groups. With many groups, rows in memory take less memory and time than groups of morsels. Columns of
-/// dictionaries would become their values.
+/// Whether a table is grouped as it is read, without a limit too: if its first rows have few groups. With many groups,
+/// rows in memory take less memory and time than groups of morsels.
 fn pays(
     table: &KeyedTable<'_>,
     nulls: NullKeys,
@@ -153,8 +153,7 @@ fn pays(
     source: &Source,
     aggregates: impl FnOnce(&SchemaRef) -> Result<Vec<Of>>,
 ) -> Result<bool> {
-    let is_on_cpu = devices.iter().all(|device| matches!(device, Any::Cpu(_)));
-    if !is_on_cpu || !source.is_fast_stream() || !keeps_types(source, columns)? {
+    if !is_streamed(devices, source, columns)? {
         return Ok(false);
     }
     let mut stream = source.stream(Some(columns))?;
@@ -171,6 +170,13 @@ fn pays(
     }
     let sample = concat_batches(stream.schema(), &sample).map_err(koel_arrow::Error::from)?;
     Ok(rows > 0 && group_by.reduces(&sample)?)
+}
+
+/// Whether rows are processed as they are read, without a limit too: on CPUs, if the table is as fast as a stream. Columns of
+/// dictionaries would become their values.
+fn is_streamed(devices: &[Any], source: &Source, columns: &[String]) -> Result<bool> {
+    let are_cpus = devices.iter().all(|device| matches!(device, Any::Cpu(_)));
+    Ok(are_cpus && source.is_fast_stream() && keeps_types(source, columns)?)
 }
 
 /// Whether all columns of these names are returned in their own types by what works under a limit.
