@@ -108,7 +108,8 @@ impl Writer {
         let fitting = usize::try_from(memory / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
         let at_once = (threads + 2).min(fitting.saturating_sub(1)).max(1);
         let alone = if at_once > threads { threads } else { usize::MAX };
-        let encoders = (encoders(memory, threads) / at_once).max(1);
+        // The first groups share the threads, and there may be only one.
+        let encoders = (encoders(memory, threads) / at_once.min(threads.div_ceil(4) + 2)).max(1);
         let groups = Groups {
             columns: Arc::new(Columns { schema: schema.clone(), factories, encoders }),
             pipeline: Pipeline::new(at_once, writer, append)?,
