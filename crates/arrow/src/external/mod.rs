@@ -278,8 +278,8 @@ impl Side {
         })
     }
 
-    /// Calls `take` with the same pieces and the bytes of each; `rows` counts the rows before each. All threads run
-    /// morsels and split batches; the calling thread calls `take`.
+    /// Calls `take` with the same pieces, the number of the first row of each, and its bytes; `rows` counts the rows. All
+    /// threads run morsels and split batches; the calling thread calls `take`.
     fn read<E: From<Error> + Send>(
         &self,
         mut table: Batches<'_, E>,
