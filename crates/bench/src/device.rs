@@ -1,6 +1,6 @@
 //! One scheme and kind on one device: the limit, builds, lookups.
 
-use koel::backend::{DeviceKind, HashBackend};
+use koel::backend::{DeviceKind, HashBackend, Tier};
 use koel::device::Any;
 use koel::scheme::{Plan, Updates};
 use koel::table::TableBuilder;
@@ -58,11 +58,11 @@ impl OnDevice<'_> {
         drop(table);
         let with_bus = !brief || pinned;
         let bus = if with_bus { self.bus(|what| self.row(what, "pinned", load), &mut rows)? } else { None };
-        let rate = |at: usize| rows.get(at).filter(|_| !brief).map(|row| row.rate);
+        let rate = |what| rows.iter().find(|row| row.what == what).map(|row| row.rate);
         let limits = Limits {
-            reads: rate(0).filter(|_| self.reads_at_random()),
-            updates: rate(1).filter(|_| !self.setup.args.data.has_order()),
-            builds: rate(1).filter(|_| self.places_singly()),
+            reads: rate("random reads").filter(|_| self.reads_at_random()),
+            updates: rate("random updates").filter(|_| !self.setup.args.data.has_order()),
+            builds: rate("random updates").filter(|_| self.places_singly()),
             bus,
         };
         let table = self.builds(&builder, load, limits, &mut rows)?;
@@ -153,9 +153,14 @@ impl OnDevice<'_> {
         self.progress.say(format!("the random-access limit of {}", self.device.info().id));
         let accesses = self.setup.data.query_count().max(1);
         let reads = self.timer().random_reads(table.image(), accesses)?;
-        let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
         let row = |what, time| self.row(what, "device", table.load_factor()).timed(accesses, time);
-        Ok(vec![row("random reads", reads), row("random updates", updates)])
+        let mut rows = vec![row("random reads", reads)];
+        // They are updates by 64-bit atomics, which devices of the partial tier lack.
+        if self.device.info().tier == Tier::Full {
+            let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
+            rows.push(row("random updates", updates));
+        }
+        Ok(rows)
     }
 
     /// Builds from device buffers and from host slices; the last table.

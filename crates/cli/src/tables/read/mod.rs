@@ -319,6 +319,7 @@ impl Source {
     }
 
     /// As [`Source::stream`], but columns of `keys` may be dictionaries where the file has dictionaries.
+    #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet files have such columns"))]
     pub(crate) fn stream_of(&self, columns: Option<&[String]>, keys: &[String]) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));

@@ -103,15 +103,18 @@ pub(super) struct Block {
     is_plain: bool,
     pieces: Vec<RecordBatch>,
     rows: usize,
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only row groups of Parquet are cut by bytes"))]
     bytes: usize,
 }
 
 impl Block {
+    #[cfg(feature = "parquet")]
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
     /// The bytes of the rows, as koel_arrow counts them.
+    #[cfg(feature = "parquet")]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
