@@ -125,8 +125,7 @@ static inline bool is_copy(functions f, __global const ulong *image, ulong slot,
     return copy;
 }
 
-static inline void check_slot(functions f, __global const ulong *image, ulong slot, uint buckets,
-                              __local uint *tally) {
+INLINED void check_slot(functions f, __global const ulong *image, ulong slot, uint buckets, __local uint *tally) {
     if (!taken(image[slot])) return;
     uint here = upper_of(image[slot]);
     uint2 home = {home_of(f, turn_of(age_of(here)), bucket_of(slot), remainder_of(here), buckets), remainder_of(here)};

@@ -82,7 +82,7 @@ static inline ulong random_place(ulong i, uint len) {
 }
 
 // All parts of a group into the result, by one atomic.
-static inline void xor_parts(__local ulong *parts, ulong part, __global ulong *result) {
+INLINED void xor_parts(__local ulong *parts, ulong part, __global ulong *result) {
     uint me = get_local_id(0);
     parts[me] = part;
     for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
