@@ -67,7 +67,9 @@ pub enum Error {
         "{pairs} pairs do not fit in {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the \
          last: {unplaced}. {}",
         *pairs as f64 / *slots as f64,
-        if *by_load {
+        if pairs > slots {
+            "Use more slots"
+        } else if *by_load {
             "Lower the load, use more slots, a scheme or hash functions for higher loads, or another seed"
         } else {
             "This load is feasible: try another seed (a random one if the keys are untrusted), or allow more attempts"

@@ -4,6 +4,7 @@
 //! test --test suite removal::` runs a part.
 #![allow(clippy::unwrap_used)]
 
+mod advice;
 mod chosen;
 mod common;
 mod documents;

@@ -105,6 +105,8 @@ fn check_pairs(left: &Keys, right: &Keys, may_differ: impl Fn(&Column, &Column) 
     };
     let Some((left, right)) = pairs.find(differ) else { return Ok(()) };
     let (left_type, right_type) = (left.data_type(), right.data_type());
+    // No cast helps where keys cannot have the type.
+    scales(left.name(), left_type).and(scales(right.name(), right_type))?;
     Err(Error::TypeMismatch {
         left: left.name().into(),
         left_type: left_type.clone(),

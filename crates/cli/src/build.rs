@@ -226,7 +226,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;
-    let devices = args.device.open(&paths, args.shards().is_some())?;
+    let devices = args.device.open(&paths, args.shards().is_some(), args.table != Contents::Compact)?;
     let to_stdout = files::is_stdout(&args.output);
     let progress = Progress::line();
     let start = Instant::now();
@@ -256,7 +256,7 @@ fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
     let (paths, outputs) = (input::paths(&inputs), [("-o", Some(&*args.output))]);
     files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;
-    let devices = args.device.open(&paths, false)?;
+    let devices = args.device.open(&paths, false, false)?;
     let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
     // --columns requires --key.
     let key = names::all(args.reading.key.as_ref()).unwrap_or_default();

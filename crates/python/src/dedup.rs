@@ -87,7 +87,9 @@ pub(crate) fn dedup<'py>(
     let open = || for_columns(device, [column]);
     let found = detached_on(py, open, |device, _| {
         let limit = Limit::new(u64::MAX);
-        let dedup = Dedup { devices: &[device], column: "text", unit, near, normalize, limit: &limit, watch: &|_| () };
+        let (devices, column_name) = ([device], column.name());
+        let dedup =
+            Dedup { devices: &devices, column: column_name, unit, near, normalize, limit: &limit, watch: &|_| () };
         found(&dedup, column)
     })?;
     match found {
@@ -101,7 +103,7 @@ enum Found {
     Texts(ArrayRef),
 }
 
-/// The result for a column, under the name "text".
+/// The result for a column.
 fn found(dedup: &Dedup<'_>, column: &Column) -> Result<Found> {
     let schema = Arc::new(Schema::new(vec![Field::new(dedup.column, column.data_type().clone(), true)]));
     let starts = |chunk: &ArrayRef| (0..chunk.len()).step_by(ROWS);

@@ -120,7 +120,7 @@ impl Scheme for RobinHood {
 
     fn check(&self) -> Result<()> {
         if !params::MAX_AGES_BITS.contains(&self.max_ages) {
-            return Err(Error::parameter("maximum ages of bits", self.max_ages, "use 2, 3 or 4, or 0 for none"));
+            return Err(Error::parameter("max_ages", self.max_ages, "use 2, 3 or 4, or 0 for none"));
         }
         if self.keys_alone && self.kind == Kind::Canonical {
             let advice = "canonical tables have values of 32 bits; classic ones can be of keys alone";

@@ -62,17 +62,17 @@ impl Near {
     pub fn check(&self) -> Result<()> {
         let wrong = |what, given: String, advice| Err(koel::Error::InvalidParameter { what, given, advice }.into());
         if !(1..=1 << 16).contains(&self.ngram) {
-            return wrong("an n-gram of words", self.ngram.to_string(), "give 1 to 65536");
+            return wrong("ngram", self.ngram.to_string(), "give 1 to 65536");
         }
         if !(1..=4096).contains(&self.num_perm) {
-            return wrong("a number of permutations", self.num_perm.to_string(), "give 1 to 4096");
+            return wrong("num_perm", self.num_perm.to_string(), "give 1 to 4096");
         }
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
             return wrong("threshold", self.threshold.to_string(), "give a number above 0, at most 1");
         }
         match self.bands {
             Some(bands) if !(1..=self.num_perm).contains(&bands) => {
-                wrong("a number of bands", bands.to_string(), "give 1 to the number of permutations")
+                wrong("bands", bands.to_string(), "give 1 to the number of permutations")
             }
             _ => Ok(()),
         }
@@ -157,8 +157,8 @@ mod tests {
     fn wrong_parameters_are_named() {
         let near = Near::default();
         for (wrong, part) in [
-            (Near { ngram: 0, ..near }, "n-gram"),
-            (Near { num_perm: 0, ..near }, "permutations"),
+            (Near { ngram: 0, ..near }, "ngram"),
+            (Near { num_perm: 0, ..near }, "num_perm"),
             (Near { num_perm: 5000, ..near }, "4096"),
             (Near { threshold: f64::NAN, ..near }, "threshold"),
             (Near { threshold: 0.0, ..near }, "threshold"),

@@ -275,7 +275,7 @@ fn errors_name_what_is_wrong() {
         (Dedup { unit: Unit::Line, ..base }, true, "clusters are of documents"),
         (Dedup { near, limit: &narrow, ..base }, false, "raise it"),
         (Dedup { near, devices: &[], ..base }, false, "at least one device"),
-        (Dedup { near: Some(Near { ngram: 0, ..Near::default() }), ..base }, false, "n-gram"),
+        (Dedup { near: Some(Near { ngram: 0, ..Near::default() }), ..base }, false, "ngram"),
     ] {
         let found = wrong.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_kept_rows);
         assert!(found.as_ref().is_err_and(|error| error.to_string().contains(part)), "{part}: {found:?}");

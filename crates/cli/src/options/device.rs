@@ -70,15 +70,18 @@ pub struct SomeDevices {
 
 impl SomeDevices {
     /// The devices for work on these inputs: those that are named, for a table in shards, and otherwise one.
-    pub fn open(&self, inputs: &[&Path], in_shards: bool) -> Result<Vec<Any>> {
+    /// `may_have_shards` is whether such a table can be in shards.
+    pub fn open(&self, inputs: &[&Path], in_shards: bool, may_have_shards: bool) -> Result<Vec<Any>> {
         self.threads.apply()?;
         // However many they are here.
         if !in_shards && are_several(&self.device) {
-            return Err(Failure::Input(format!(
-                "--device {}: a table on several devices must be in shards: give --shards P, at least twice the number of \
-                 devices, or name one device",
-                self.device.join(",")
-            )));
+            let advice = if may_have_shards {
+                "a table on several devices must be in shards: give --shards P, at least twice the number of devices, \
+                 or name one device"
+            } else {
+                "such a table is built on one device: name one, like cpu or opencl:0"
+            };
+            return Err(Failure::Input(format!("--device {}: {advice}", self.device.join(","))));
         }
         let mut found = several_devices(&self.device, inputs)?;
         if !in_shards {

@@ -209,16 +209,31 @@ fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin, with: &
     check_types(&left, &Keys::new(right)?).map_err(|error| to_failure(error, with))
 }
 
+/// Whether all values of the first type can be read as the second one.
+fn is_read_as(from: &DataType, to: &DataType) -> bool {
+    let is_text = matches!(to, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    is_text && !from.is_nested() || from.is_integer() && to.is_numeric() || from.is_numeric() && to.is_floating()
+}
+
 /// The error, with what helps on the command line: the left column can be read as another type, or the prepared one.
 fn to_failure(error: Error, with: &Path) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, .. } = &error else { return error.into() };
-    let types = |column: &str, to| kind_of(to).map(|kind| format!("--types {}={kind}", text::name(column)));
+    let types = |column: &str, from: &DataType, to: &DataType| {
+        let kind = kind_of(to).filter(|_| is_read_as(from, to))?;
+        Some(format!("--types {}={kind}", text::name(column)))
+    };
     let path = text::path(with);
-    let advice = match (types(left, right_type), types(right, left_type)) {
+    let advice = match (types(left, left_type, right_type), types(right, right_type, left_type)) {
         (Some(here), Some(there)) => format!("give {here}, or build {path} anew with {there}"),
         (Some(here), None) => format!("give {here}"),
         (None, Some(there)) => format!("build {path} anew with {there}"),
-        (None, None) => format!("convert both to one type, and build {path} anew"),
+        (None, None) if left_type.is_nested() || right_type.is_nested() => {
+            format!("convert both to one type, and build {path} anew")
+        }
+        (None, None) => {
+            let [left, right] = [left, right].map(|name| text::name(name));
+            format!("give --types {left}=utf8, and build {path} anew with --types {right}=utf8")
+        }
     };
     let (left, right) = (text::name(left), text::name(right));
     Failure::Input(format!("left key `{left}` is {left_type} and key `{right}` of {path} is {right_type}: {advice}"))

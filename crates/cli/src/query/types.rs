@@ -81,6 +81,18 @@ pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]
             text::name(right),
             if rounds { " (which rounds whole numbers beyond 2^53)" } else { "" }
         )),
-        None => error.into(),
+        None if left_type.is_nested() || right_type.is_nested() => error.into(),
+        // All other types can be read as text.
+        None => {
+            let (left, right) = (text::name(left), text::name(right));
+            let option = if left.to_string() == right.to_string() {
+                format!("{left}=utf8")
+            } else {
+                format!("{left}=utf8,{right}=utf8")
+            };
+            Failure::Input(format!(
+                "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give --types {option}"
+            ))
+        }
     }
 }

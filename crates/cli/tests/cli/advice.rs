@@ -2,6 +2,8 @@
 
 mod columns;
 mod files;
+mod formats;
+mod schemes;
 mod tables;
 
 use std::process::Command;
@@ -111,6 +113,11 @@ impl Shell {
         folder.file("utf16.csv", "\u{feff}id\n1\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
         folder.file("brotli.parquet", include_bytes!("files/brotli.parquet"));
         folder.file("encrypted.parquet", include_bytes!("files/encrypted.parquet"));
+        folder.file("keys.csv", (0..1000).map(|key| format!("{key}\n")).collect::<String>());
+        folder.file("binary.arrow", include_bytes!("files/binary.arrow"));
+        folder.file("fixed.arrow", include_bytes!("files/fixed.arrow"));
+        folder.file("ree.arrow", include_bytes!("files/ree.arrow"));
+        folder.file("union.arrow", include_bytes!("files/union.arrow"));
         arrays(&folder);
         let program = std::path::Path::new(crate::PROGRAM);
         let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -176,6 +183,21 @@ fn advice_on_files_works() {
 #[test]
 fn advice_on_tables_works() {
     Shell::new().try_advice(tables::TABLES);
+}
+
+#[test]
+fn advice_on_schemes_works() {
+    Shell::new().try_advice(schemes::SCHEMES);
+}
+
+#[test]
+fn advice_on_formats_works() {
+    Shell::new().try_advice(formats::FORMATS);
+}
+
+#[test]
+fn advice_on_joins_works() {
+    Shell::new().try_advice(formats::JOINS);
 }
 
 #[test]

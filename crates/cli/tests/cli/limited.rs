@@ -276,6 +276,9 @@ fn a_folder_that_cannot_be_written_is_named() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.starts_with("koel: temporary files in ") && said.contains("set TMPDIR"), "{said}");
     }
+    let mut command = folder.command(&format!("{join} -o out.parquet"));
+    assert_eq!(command.env("TMPDIR", folder.path("")).output().unwrap().status.code(), Some(0));
+    fs::remove_file(folder.path("out.parquet")).unwrap();
     folder.refused(&format!("{join} -o missing/out.parquet"), "no such folder");
     let left = fs::read_dir(folder.path("")).unwrap().count();
     assert_eq!(left, 2, "files are left behind");

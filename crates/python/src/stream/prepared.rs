@@ -173,7 +173,8 @@ impl PreparedJoin {
         let right_on = self.key_names();
         let left_on = left_on.map_or_else(|| Ok(right_on.clone()), |left_on| names("left_on", left_on))?;
         if left_on.len() != right_on.len() {
-            let text = format!("left_on has {} names, and the keys are {}", left_on.len(), right_on.join(", "));
+            let (count, keys) = (left_on.len(), right_on.join(", "));
+            let text = format!("left_on has {count} names, and the keys are {keys}: name one column for each");
             return Err(PyValueError::new_err(text));
         }
         let requested = columns.map(|columns| names("columns", columns)).transpose()?;

@@ -123,7 +123,7 @@ where
         }
         if self.robin_hood.max_ages != 0 {
             let advice = "tables of 64-bit keys or values have none: use 0";
-            return Err(Error::parameter("maximum ages of bits", self.robin_hood.max_ages, advice));
+            return Err(Error::parameter("max_ages", self.robin_hood.max_ages, advice));
         }
         self.robin_hood.check()
     }

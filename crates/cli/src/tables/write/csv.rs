@@ -1,11 +1,20 @@
 //! CSV and TSV. A null is an empty field.
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 
 use super::packed::{Output, Packing};
 use super::{Unwritten, cells, lines};
 use crate::text;
+
+/// Whether Parquet holds columns of this type.
+fn fits_parquet(of: &DataType) -> bool {
+    #[cfg(feature = "parquet")]
+    let fits = super::parquet::misfit(of).is_none();
+    #[cfg(not(feature = "parquet"))]
+    let fits = matches!(of, DataType::List(_) | DataType::LargeList(_) | DataType::Struct(_));
+    fits
+}
 
 /// A writer of the names of the columns, and then of rows.
 pub(super) fn writer(
@@ -17,9 +26,10 @@ pub(super) fn writer(
 ) -> Result<lines::Writer, Unwritten> {
     if let Some(field) = schema.fields().iter().find(|field| !cells::is_writable(field.data_type())) {
         return Err(Unwritten::Because(format!(
-            "column {} is of type {}, which cannot be written as CSV: write .parquet or .arrow, or remove the column",
+            "column {} is of type {}, which cannot be written as CSV: write {}, or remove the column",
             text::name(field.name()),
-            field.data_type()
+            field.data_type(),
+            if fits_parquet(field.data_type()) { ".parquet or .arrow" } else { ".arrow" }
         )));
     }
     let mut names = Vec::new();

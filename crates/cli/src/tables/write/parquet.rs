@@ -280,7 +280,7 @@ fn text(error: ParquetError) -> String {
 }
 
 /// What a type has that Parquet does not, where its encoder would say so in words of its own, or not before it has rows.
-fn misfit(of: &DataType) -> Option<&'static str> {
+pub(super) fn misfit(of: &DataType) -> Option<&'static str> {
     use DataType::*;
     match of {
         FixedSizeBinary(0) => Some("its values have no bytes"),

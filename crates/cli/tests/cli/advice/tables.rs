@@ -218,7 +218,7 @@ pub(super) const TABLES: &[Case] = &[
     ),
     (
         "koel build pairs.csv --table compact -o t.koel --device cpu,cpu",
-        "one device",
+        "is built on one device: name one",
         "koel build pairs.csv --table compact -o t.koel --device cpu",
     ),
     (

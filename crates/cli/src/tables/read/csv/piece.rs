@@ -222,8 +222,8 @@ impl<'a> Pass<'a> {
             let what = match refusal {
                 Refusal::Type => {
                     format!(
-                        "{} is not of the type {name}: correct it, give the column another of --types, or give --null-value \
-                         if it stands for a null",
+                        "{} is not of the type {name}: correct it, give the column another of --types, or give \
+                         --null-value if it stands for a null",
                         fields::shown(field)
                     )
                 }
@@ -243,17 +243,17 @@ impl<'a> Pass<'a> {
     /// That a row has more or fewer fields than there are columns.
     fn ragged(&self, row: usize) -> Fault {
         let width = self.columns.len();
+        let are = if width == 1 { "is" } else { "are" };
         match fields::row(self.text, row, self.dialect) {
             Ok((fields, _)) if self.parse.is_some() => {
                 let advice = "every row must have as many columns as the first";
-                let what = format!("there are {} columns and not {width}: {advice}", fields.len());
+                let what = format!("{} where there {are} {width}: {advice}", counted(fields.len()));
                 Fault { at: row, column: None, what }
             }
             Ok((fields, _)) => {
                 let what = format!(
-                    "{} where there {} {width}: correct the line, or give --delimiter if it is another",
-                    counted(fields.len()),
-                    if width == 1 { "is" } else { "are" }
+                    "{} where there {are} {width}: correct the line, or give --delimiter if it is another",
+                    counted(fields.len())
                 );
                 Fault { at: row, column: None, what }
             }

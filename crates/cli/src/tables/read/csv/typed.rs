@@ -103,7 +103,9 @@ fn column_as(kind: Kind, name: &Name, field: &Field, column: &ArrayRef) -> Resul
             return texts.map(|texts| Arc::new(texts) as ArrayRef);
         }
         (of, _) if is_binary(of) => {
-            return Err(refused(format!("it is of type {of}, which --types converts to utf8 only")));
+            return Err(refused(format!(
+                "it is of type {of}, which --types converts to utf8 only: omit the column there"
+            )));
         }
         // Their text has fewer digits than a double of the same value.
         (DataType::Float16, Kind::Float64) => return Ok(Arc::new(doubles::<Float16Type>(array))),
