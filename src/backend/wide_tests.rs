@@ -10,7 +10,9 @@ use crate::error::Result;
 use crate::layout::wide::{MORTON3_BITS, morton3, morton3_cell};
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Placing, Plan, Request, Scheme, Updates};
-use crate::{Aggregate, CompactingTable, Cuckoo, HashSet, HashTable, IdOrder, JoinIndex, JoinKind, MultiTable, group};
+use crate::{
+    Aggregate, Bucketized, CompactingTable, HashSet, HashTable, IdOrder, JoinIndex, JoinKind, MultiTable, group,
+};
 
 /// A check of schemes, for every pair of types that a scheme of 64-bit keys or values can have.
 macro_rules! every_layout {
@@ -44,7 +46,7 @@ fn keys_of_every_sort(len: usize) -> [(&'static str, Vec<u64>); 6] {
 }
 
 /// Sorts of the first `kinds` kinds of keys, for each combination of two widths.
-pub(crate) fn sorts<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize], kinds: usize) -> Result<()> {
+pub(crate) fn sorts<B: Runs<Bucketized>>(backend: &B, lengths: &[usize], kinds: usize) -> Result<()> {
     for &len in lengths {
         for (name, keys) in keys_of_every_sort(len).into_iter().take(kinds) {
             let mut expected: Vec<(u64, u32)> = keys.iter().copied().zip(0..).collect();
@@ -73,7 +75,7 @@ pub(crate) fn sorts<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize], kinds: usiz
 }
 
 /// Passes that move elements and compare neighbours.
-pub(crate) fn columns<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result<()> {
+pub(crate) fn columns<B: Runs<Bucketized>>(backend: &B, lengths: &[usize]) -> Result<()> {
     for &len in lengths {
         let column: Vec<u64> = noise::<u64>(1, len).into_iter().map(|x| x >> 62 << 40).collect();
         let on_device = backend.upload(&column)?;
@@ -98,7 +100,7 @@ pub(crate) fn columns<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result
 }
 
 /// Queries and answers of either width, in chunks.
-pub(crate) fn chunks<B: Runs<Cuckoo>>(backend: &B, len: usize) -> Result<()> {
+pub(crate) fn chunks<B: Runs<Bucketized>>(backend: &B, len: usize) -> Result<()> {
     let (wide, narrow) = (noise::<u64>(8, len), noise::<u32>(9, len));
     let mut to = vec![0; len];
     backend.in_chunks(&wide, Answers::words([&mut to[..]]), |mut chunk: ChunkOf<B, u64, u64>| {

@@ -20,7 +20,7 @@ use crate::scheme::{Cuckoo, CuckooSet, Plan};
 use crate::set::HashSet;
 use crate::table::{Contents, Duplicates, HashTable, Image};
 
-impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
+impl<B: Runs<CuckooSet> + Runs<Cuckoo>> CompactingTable<B, Cuckoo> {
     /// Numbers the keys of a set in its table order: slot by slot, then the sentinel key, if it is in the set. For a
     /// canonical set this order is the same on every device; it depends on the seed and the number of slots.
     ///

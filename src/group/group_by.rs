@@ -14,7 +14,7 @@
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, wide};
 use crate::backend::Runs;
 use crate::error::Result;
-use crate::scheme::Cuckoo;
+use crate::scheme::Bucketized;
 
 /// Groups rows by key, and aggregates the values of each group. The groups are in the order of `order`.
 /// [`wide::group_by`] also takes keys of 64 bits, and values of `u64`, `i64` and `f64`.
@@ -37,7 +37,7 @@ use crate::scheme::Cuckoo;
 /// [`crate::Error::LengthMismatch`] unless there is a value for each key (there may be none if only counts are
 /// requested); [`crate::Error::TooLarge`] for more than `u32::MAX` rows; [`crate::Error::OutOfMemory`], or what the
 /// device reports.
-pub fn group_by<B: Runs<Cuckoo>>(
+pub fn group_by<B: Runs<Bucketized>>(
     backend: &B,
     keys: &[u32],
     values: &[u32],
@@ -60,7 +60,7 @@ pub fn group_by<B: Runs<Cuckoo>>(
 ///
 /// # Errors
 /// As [`group_by`].
-pub fn group_by_on<B: Runs<Cuckoo>>(
+pub fn group_by_on<B: Runs<Bucketized>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,

@@ -3,7 +3,7 @@
 use super::{IdOrder, wide};
 use crate::backend::Runs;
 use crate::error::Result;
-use crate::scheme::Cuckoo;
+use crate::scheme::Bucketized;
 
 /// The distinct keys of a column.
 ///
@@ -22,10 +22,8 @@ use crate::scheme::Cuckoo;
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (in order of first occurrence, on devices other than the
-/// CPU, for more than 3.4 G, the most that a cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what
-/// the device reports.
-pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
+/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; [`crate::Error::OutOfMemory`], or what the device reports.
+pub fn unique<B: Runs<Bucketized>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
     wide::unique(backend, keys, order)
 }
 
@@ -41,7 +39,7 @@ pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Res
 ///
 /// # Errors
 /// As [`unique`].
-pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<B::Buffer<u32>> {
+pub fn unique_on<B: Runs<Bucketized>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<B::Buffer<u32>> {
     wide::unique_on::<B, u32>(backend, keys, order)
 }
 
@@ -58,7 +56,7 @@ pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdO
 ///
 /// # Errors
 /// As [`unique`].
-pub fn factorize<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<(Vec<u32>, Vec<u32>)> {
+pub fn factorize<B: Runs<Bucketized>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<(Vec<u32>, Vec<u32>)> {
     wide::factorize(backend, keys, order)
 }
 
@@ -74,7 +72,7 @@ pub fn factorize<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> 
 ///
 /// # Errors
 /// As [`unique`].
-pub fn factorize_on<B: Runs<Cuckoo>>(
+pub fn factorize_on<B: Runs<Bucketized>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     order: IdOrder,

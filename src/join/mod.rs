@@ -36,7 +36,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::multi::{Listing, MultiTable, Numbers};
-use crate::scheme::{Cuckoo, Scheme};
+use crate::scheme::{Bucketized, Cuckoo, Scheme};
 use crate::table::HashTable;
 
 /// An index of a right column of keys, for joins with any number of left columns.
@@ -206,7 +206,7 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
 ///
 /// # Errors
 /// As [`ColumnIndex::build`] and [`ColumnJoin::collect`].
-pub fn join<B: Runs<Cuckoo>>(backend: &B, left: &[u32], right: &[u32], kind: JoinKind) -> Result<JoinRows> {
+pub fn join<B: Runs<Bucketized>>(backend: &B, left: &[u32], right: &[u32], kind: JoinKind) -> Result<JoinRows> {
     wide::join(backend, left, right, kind)
 }
 

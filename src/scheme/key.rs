@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use super::{BucketizedOf, Cuckoo, Scheme};
+use super::{Bucketized, BucketizedOf, Scheme};
 use crate::backend::Word;
 
 /// The keys that tables can have: `u32` and `u64`.
@@ -25,7 +25,7 @@ pub trait Key: Word + Hash + Default + fmt::Display {
 pub trait Value: Word + Default + fmt::Display {}
 
 impl Key for u32 {
-    type Rows = Cuckoo;
+    type Rows = Bucketized;
 }
 
 impl Key for u64 {

@@ -1,8 +1,8 @@
 //! Removes duplicates: finds the keys that occur more than once, and keeps one pair of each.
 //!
 //! ```text
-//! find duplicate keys     a canonical cuckoo table of the keys: two duplicates meet in a slot. If its attempts fail, which
-//!                         chosen keys can cause, a sort: two duplicates become neighbours
+//! find duplicate keys     a canonical bucketized table of the keys: two duplicates meet in a bucket. If its attempts
+//!                         fail, which chosen keys can cause, a sort: two duplicates become neighbours
 //! choose the pair         a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
 //! ```
 //!
@@ -21,9 +21,9 @@ use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Ru
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Key, Kind, Load, Plan, Request, Scheme, Value};
 
-/// Far below the load at which four functions fail, so that a second attempt is rare.
+/// Far below the load at which builds fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
-/// Attempts before the sort. Even with 16 slots only one attempt in 2,000 fails, so random keys never need the sort.
+/// Attempts before the sort. Random keys do not need it.
 const ATTEMPTS: u32 = 4;
 /// Salted attempts after the sort.
 const SALTED_ATTEMPTS: u32 = 64;
@@ -115,7 +115,7 @@ impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     }
 }
 
-/// A canonical cuckoo table, and whether there were duplicate keys.
+/// A canonical bucketized table, and whether there were duplicate keys.
 pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
     pub(crate) plan: <K::Rows as Scheme>::Plan,
     pub(crate) image: B::Buffer<u64>,
@@ -218,7 +218,7 @@ mod tests {
             assert_eq!(sorted.least_duplicate, direct.least_duplicate, "{len} rows");
             let mut lists = Vec::new();
             for table in [direct, sorted] {
-                let pairs = occupied::<Cpu, crate::Cuckoo>(&cpu, &table.plan, &table.image)?;
+                let pairs = occupied::<Cpu, crate::Bucketized>(&cpu, &table.plan, &table.image)?;
                 let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
                 let mut list: Vec<_> = keys.into_iter().zip(values).collect();
                 list.sort_unstable();
