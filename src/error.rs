@@ -68,7 +68,7 @@ pub enum Error {
          last: {unplaced}. {}",
         *pairs as f64 / *slots as f64,
         if pairs > slots {
-            "Use more slots"
+            "Use more slots or a larger capacity"
         } else if *by_load {
             "Lower the load, use more slots, a scheme or hash functions for higher loads, or another seed"
         } else {

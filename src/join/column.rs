@@ -211,7 +211,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     }
 }
 
-/// An index that can be saved, or was opened from a file.
+/// An index that can be saved, or was opened from a file: of bucketized tables, [`Key::Rows`].
 impl<B: Runs<K::Rows>, K: Key> From<JoinIndex<B, K::Rows>> for ColumnIndex<B, K> {
     fn from(index: JoinIndex<B, K::Rows>) -> Self {
         let backend = index.backend().clone();

@@ -64,7 +64,7 @@ impl Kind {
 /// Cost: if two types differ, a check of the nulls of both columns.
 ///
 /// # Errors
-/// [`Error::KeyCount`], [`Error::TypeMismatch`] with a cast that fixes it.
+/// [`Error::KeyCount`]; [`Error::TypeMismatch`] with a cast that fixes it, if there is one; [`Error::UnsupportedKey`].
 pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
     // An empty column of numbers is more likely a mistake than a column of nulls.
     let is_null = |of: &Column| plain_type(of.data_type()) == DataType::Null || !(of.is_empty() || of.has_values());
@@ -105,7 +105,7 @@ fn check_pairs(left: &Keys, right: &Keys, may_differ: impl Fn(&Column, &Column) 
     };
     let Some((left, right)) = pairs.find(differ) else { return Ok(()) };
     let (left_type, right_type) = (left.data_type(), right.data_type());
-    // No cast helps where keys cannot have the type.
+    // A cast does not help if keys cannot have one of the types.
     scales(left.name(), left_type).and(scales(right.name(), right_type))?;
     Err(Error::TypeMismatch {
         left: left.name().into(),

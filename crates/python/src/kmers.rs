@@ -83,7 +83,7 @@ fn of_letters(letters: &[u8], mut window: Window, stop: &Stop) -> Result<Vec<u64
         for (&letter, at) in piece.iter().zip(start..) {
             push(letter, &mut window, &mut keys).map_err(|wrong| {
                 let shown = letter.escape_ascii();
-                let advice = "give letters of a sequence, or the name of a file as pathlib.Path(..)";
+                let advice = "correct it or replace it with N; give the name of a file as pathlib.Path(..)";
                 wrong.error(|| format!("letter {at} is `{shown}`, which is not one of DNA or RNA: {advice}"))
             })?;
         }

@@ -123,12 +123,12 @@ CASES = [
     (lambda: koel.PreparedJoin(TABLE, []), "give one at least", lambda: koel.PreparedJoin(TABLE, ["k"])),
     # Parameters.
     (lambda: koel.kmers("ACGT", 0), "use 1 to 32", lambda: koel.kmers("ACGT", 1)),
-    (lambda: koel.kmers("AXC", 3), "give letters of a sequence", lambda: koel.kmers("AGC", 3)),
+    (lambda: koel.kmers("AXC", 3), "replace it with N", lambda: koel.kmers("ANC", 3)),
     (lambda: koel.dedup(["a"], near=True, ngram=0), "give 1 to 65536", lambda: koel.dedup(["a"], near=True, ngram=1)),
     (
         lambda: koel.dedup(["a"], near=True, num_perm=0),
         "num_perm 0 is not valid: give 1 to 4096",
-        lambda: koel.dedup(["a"], near=True, num_perm=1, threshold=1.0),
+        lambda: koel.dedup(["a"], near=True, num_perm=64),
     ),
     (
         lambda: koel.dedup(["a"], near=True, threshold=2.0),
@@ -137,7 +137,7 @@ CASES = [
     ),
     (
         lambda: koel.dedup(["a"], near=True, bands=500),
-        "1 to the number of permutations",
+        "give 1 to num_perm",
         lambda: koel.dedup(["a"], near=True, bands=128),
     ),
     (

@@ -57,7 +57,11 @@ impl Scheme for Horton {
             return Err(Error::parameter("slots of a bucket", self.bucket_slots, "a Horton table has 4, 8 or 16"));
         }
         if !(2..=4).contains(&self.bits) {
-            return Err(Error::parameter("bits of a remap entry", self.bits, "use 2 to 4"));
+            return Err(Error::parameter(
+                "bits of a remap entry",
+                self.bits,
+                "use 2 to 4 (4 with at most 16 remap entries)",
+            ));
         }
         if !(2..=32).contains(&self.tags) || self.tags * self.bits > 64 {
             let advice = "use 2 to 32, and at most as many as fit in 64 bits (21 of 3 bits, 32 of 2, 16 of 4)";

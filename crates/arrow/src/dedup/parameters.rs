@@ -72,7 +72,7 @@ impl Near {
         }
         match self.bands {
             Some(bands) if !(1..=self.num_perm).contains(&bands) => {
-                wrong("bands", bands.to_string(), "give 1 to the number of permutations")
+                wrong("bands", bands.to_string(), "give 1 to num_perm")
             }
             _ => Ok(()),
         }

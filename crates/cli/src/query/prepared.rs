@@ -18,13 +18,16 @@ use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, SchemaRef};
 use koel::backend::HashBackend;
 use koel::device::Any;
-use koel_arrow::{Column, Error, Joined, Keys, NullEquality, PreparedJoin, PreparedOptions, check_types, take};
+use koel_arrow::{
+    Column, Error, Joined, Keys, NullEquality, PreparedJoin, PreparedOptions, check_types, plain_type, take,
+};
 use rayon::prelude::*;
 use serde_json::json;
 
 use super::columns::{batch, schema_of};
 use super::join::{From, Job, Out};
 use super::limited::place;
+use super::types::{NEVER_EQUAL, are_never_equal};
 use super::{On, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::out;
@@ -209,10 +212,16 @@ fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin, with: &
     check_types(&left, &Keys::new(right)?).map_err(|error| to_failure(error, with))
 }
 
-/// Whether all values of the first type can be read as the second one.
+/// Whether `--types` can read all values of the first type as the second one.
 fn is_read_as(from: &DataType, to: &DataType) -> bool {
-    let is_text = matches!(to, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    is_text && !from.is_nested() || from.is_integer() && to.is_numeric() || from.is_numeric() && to.is_floating()
+    use DataType::*;
+    match (plain_type(from), plain_type(to)) {
+        (Binary | LargeBinary | BinaryView | FixedSizeBinary(_), _) => false,
+        (from, Utf8 | LargeUtf8 | Utf8View) => !from.is_nested(),
+        (Date32 | Date64, Timestamp(..)) | (Timestamp(..), Timestamp(..)) => true,
+        (Boolean, to) => to.is_numeric() && !to.is_floating(),
+        (from, to) => from.is_integer() && to.is_numeric() || from.is_numeric() && to.is_floating(),
+    }
 }
 
 /// The error, with what helps on the command line: the left column can be read as another type, or the prepared one.
@@ -227,13 +236,8 @@ fn to_failure(error: Error, with: &Path) -> Failure {
         (Some(here), Some(there)) => format!("give {here}, or build {path} anew with {there}"),
         (Some(here), None) => format!("give {here}"),
         (None, Some(there)) => format!("build {path} anew with {there}"),
-        (None, None) if left_type.is_nested() || right_type.is_nested() => {
-            format!("convert both to one type, and build {path} anew")
-        }
-        (None, None) => {
-            let [left, right] = [left, right].map(|name| text::name(name));
-            format!("give --types {left}=utf8, and build {path} anew with --types {right}=utf8")
-        }
+        (None, None) if are_never_equal(left_type, right_type) => NEVER_EQUAL.into(),
+        (None, None) => format!("convert both to one type, and build {path} anew"),
     };
     let (left, right) = (text::name(left), text::name(right));
     Failure::Input(format!("left key `{left}` is {left_type} and key `{right}` of {path} is {right_type}: {advice}"))

@@ -59,6 +59,15 @@ pub(super) fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) ->
     })
 }
 
+/// Advice for such types.
+pub(super) const NEVER_EQUAL: &str = "no values of these types are equal: join on other columns";
+
+/// Whether no cast can make values of these types equal: one is a date or a time, the other a number.
+pub(super) fn are_never_equal(left: &DataType, right: &DataType) -> bool {
+    let (left, right) = (plain_type(left), plain_type(right));
+    left.is_temporal() && right.is_numeric() || left.is_numeric() && right.is_temporal()
+}
+
 /// The error, with what helps on the command line: columns can be read as other types.
 pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
@@ -68,10 +77,8 @@ pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]
     let side = lossless.or_else(|| sides.iter().position(|(source, ..)| source.is_text()));
     let read_as = side.and_then(|side| {
         let (_, column, to) = sides[side];
-        // Dates and times are not read as integers.
-        let is_moment = [left_type, right_type][side].is_temporal() && to.is_integer();
         kind_of(to)
-            .filter(|_| !is_moment)
+            .filter(|_| !are_never_equal(left_type, right_type))
             .map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
     });
     match read_as {
@@ -81,18 +88,11 @@ pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]
             text::name(right),
             if rounds { " (which rounds whole numbers beyond 2^53)" } else { "" }
         )),
-        None if left_type.is_nested() || right_type.is_nested() => error.into(),
-        // All other types can be read as text.
-        None => {
-            let (left, right) = (text::name(left), text::name(right));
-            let option = if left.to_string() == right.to_string() {
-                format!("{left}=utf8")
-            } else {
-                format!("{left}=utf8,{right}=utf8")
-            };
-            Failure::Input(format!(
-                "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give --types {option}"
-            ))
-        }
+        None if are_never_equal(left_type, right_type) => Failure::Input(format!(
+            "left key `{}` is {left_type} and right key `{}` is {right_type}: {NEVER_EQUAL}",
+            text::name(left),
+            text::name(right)
+        )),
+        None => error.into(),
     }
 }

@@ -107,8 +107,8 @@ pub(crate) fn kind_of(data_type: &DataType) -> Option<String> {
         Boolean => "bool".into(),
         Date32 => "date32".into(),
         Utf8 | LargeUtf8 | Utf8View => "utf8".into(),
-        Timestamp(TimeUnit::Microsecond, None) => "timestamp".into(),
-        Timestamp(TimeUnit::Microsecond, Some(_)) => "timestamp_utc".into(),
+        Timestamp(_, None) => "timestamp".into(),
+        Timestamp(_, Some(_)) => "timestamp_utc".into(),
         Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) if scale >= 0 => {
             format!("decimal(38,{scale})")
         }

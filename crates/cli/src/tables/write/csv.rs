@@ -7,13 +7,15 @@ use super::packed::{Output, Packing};
 use super::{Unwritten, cells, lines};
 use crate::text;
 
-/// Whether Parquet holds columns of this type.
+/// Whether Parquet files can be written and hold columns of this type.
+#[cfg(feature = "parquet")]
 fn fits_parquet(of: &DataType) -> bool {
-    #[cfg(feature = "parquet")]
-    let fits = super::parquet::misfit(of).is_none();
-    #[cfg(not(feature = "parquet"))]
-    let fits = matches!(of, DataType::List(_) | DataType::LargeList(_) | DataType::Struct(_));
-    fits
+    super::parquet::misfit(of).is_none()
+}
+
+#[cfg(not(feature = "parquet"))]
+fn fits_parquet(_: &DataType) -> bool {
+    false
 }
 
 /// A writer of the names of the columns, and then of rows.

@@ -268,7 +268,7 @@ fn guarded<T>(write: impl FnOnce() -> std::result::Result<T, Unwritten>) -> std:
 
 /// What an error of an encoder is called.
 fn unknown(reason: &str) -> String {
-    format!("this format does not hold all of the columns ({reason}): write another format, or leave columns out")
+    format!("this format does not hold all of the columns ({reason}): write another format, or remove columns")
 }
 
 fn failed(target: Option<&Target>, why: Unwritten) -> Failure {

@@ -305,7 +305,7 @@ pub(super) fn misfit(of: &DataType) -> Option<&'static str> {
 /// A column that Parquet does not take.
 fn refused(field: &Field, reason: &str) -> Unwritten {
     let (name, of) = (field.name(), field.data_type());
-    let advice = "write .arrow, or leave the column out";
+    let advice = "write .arrow, or remove the column";
     Unwritten::Because(format!("column `{name}` is of type {of}, which Parquet cannot hold ({reason}): {advice}"))
 }
 

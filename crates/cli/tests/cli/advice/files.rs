@@ -102,7 +102,7 @@ pub(super) const FILES: &[Case] = &[
     ),
     ("koel convert brotli.parquet -", "use zstd, snappy, gzip or lz4", "koel convert names.parquet -"),
     ("koel convert many.csv out.npy", "write another format", "koel convert many.csv out.parquet"),
-    ("koel convert encrypted.parquet -", "leave the column out", "koel unique encrypted.parquet --on i32"),
+    ("koel convert encrypted.parquet -", "remove the column", "koel unique encrypted.parquet --on i32"),
 ];
 
 /// A program that may be missing, and packs of it: a command that reads one fails, and after unpacking succeeds.

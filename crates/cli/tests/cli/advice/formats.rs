@@ -133,10 +133,10 @@ pub(super) const FORMATS: &[Case] = &[
         "printf '@a\\nACGT\\n+\\nIIII\\n@b\\nACGT\\n+\\nIIII\\n' > bad.fq; koel unique bad.fq --kmer 3",
     ),
     // Types.
-    ("koel convert union.arrow u.parquet", "write .arrow, or leave the column out", "koel convert union.arrow u.arrow"),
+    ("koel convert union.arrow u.parquet", "write .arrow, or remove the column", "koel convert union.arrow u.arrow"),
     (
         "koel convert union.arrow u.parquet",
-        "or leave the column out",
+        "or remove the column",
         "koel unique union.arrow --on k --columns k -o u.parquet",
     ),
     ("koel convert union.arrow u.csv", "write .arrow, or remove the column", "koel convert union.arrow u.arrow"),
@@ -219,14 +219,13 @@ pub(super) const JOINS: &[Case] = &[
     ),
     (
         "koel join orders.csv --with side.koel --on day=id",
-        "give --types day=utf8, and build side.koel anew with --types id=utf8",
-        "koel build names.csv --key id --columns name --types id=utf8 -o texts.koel && \
-         koel join orders.csv --with texts.koel --on day=id --types day=utf8",
+        "no values of these types are equal: join on other columns",
+        "koel join orders.csv --with side.koel --on id | grep Ann",
     ),
     (
         "koel join orders.csv names.csv --on day=id",
-        "give --types day=utf8,id=utf8",
-        "koel join orders.csv names.csv --on day=id --types day=utf8,id=utf8",
+        "no values of these types are equal: join on other columns",
+        "koel join orders.csv names.csv --on id | grep Ann",
     ),
     (
         "koel join orders.csv --with side.koel --on price=id",

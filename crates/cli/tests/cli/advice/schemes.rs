@@ -153,7 +153,7 @@ pub(super) const SCHEMES: &[Case] = &[
     ),
     (
         "koel dedup docs.csv --on text --near --bands 5000",
-        "give 1 to the number of permutations",
+        "give 1 to num_perm",
         "koel dedup docs.csv --on text --near --bands 16",
     ),
     (
@@ -167,8 +167,8 @@ pub(super) const SCHEMES: &[Case] = &[
         "koel devices && koel unique pairs.csv --device cpu",
     ),
     (
-        "ulimit -v 600000; koel unique pairs.csv --threads 1000",
+        "ulimit -v 600000; koel unique pairs.csv --threads 1000 --device cpu",
         "give fewer by --threads",
-        "koel unique pairs.csv --threads 2",
+        "ulimit -v 600000; koel unique pairs.csv --threads 2 --device cpu",
     ),
 ];

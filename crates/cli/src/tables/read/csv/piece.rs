@@ -227,7 +227,7 @@ impl<'a> Pass<'a> {
                         fields::shown(field)
                     )
                 }
-                Refusal::Length => "the texts of these rows are longer than 2 GiB: leave the column out".into(),
+                Refusal::Length => "the texts of these rows are longer than 2 GiB: remove the column".into(),
             };
             Fault { at, column: Some(i), what }
         })

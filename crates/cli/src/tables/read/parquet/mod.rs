@@ -174,7 +174,7 @@ impl Parquet {
         let column = self.schema().fields().get(place).map_or("", |field| field.name().as_str());
         let column = text::name(column);
         if footer::has_encrypted_columns(&self.data) {
-            let advice = "decrypt it first, or leave the column out: koel has no keys";
+            let advice = "decrypt it first, or remove the column: koel has no keys";
             return name
                 .fail(format!("columns of this Parquet file are encrypted, and {column} cannot be read: {advice}"));
         }
