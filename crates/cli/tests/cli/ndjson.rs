@@ -218,3 +218,47 @@ fn columns_of_objects_are_keys_and_values() {
     assert_eq!(folder.ok("lookup pairs.koel pairs.jsonl --key id"), "key,value\n7,1\n1,2\n");
     folder.refused("build pairs.jsonl -o p.koel", "--key");
 }
+
+/// Files of several pieces, of which each is parsed by a thread.
+#[test]
+fn the_type_of_a_column_and_the_first_fault_are_those_of_the_whole_file() {
+    const ROWS: usize = 400_000;
+    let folder = Folder::new();
+    let text = |change: &dyn Fn(usize) -> Option<&'static str>| {
+        let line = |row: usize| match change(row) {
+            Some(line) => format!("{line}\n"),
+            None => format!("{{\"a\":{row}}}\n"),
+        };
+        (0..ROWS).map(line).collect::<String>()
+    };
+    // Doubles, another column and blank lines begin in the last piece.
+    let last = ROWS - 5;
+    folder.file(
+        "late.ndjson",
+        text(&|row| match row {
+            _ if row < last => None,
+            _ if row == last => Some(r#"{"b":"x","a":0.5}"#),
+            _ => Some(" \t"),
+        }),
+    );
+    let mut expected: String = (0..last).map(|row| format!("{row}.0,\n")).collect();
+    expected.insert_str(0, "a,b\n");
+    expected.push_str("0.5,x\n");
+    for threads in [1, 2, 5] {
+        let output = folder.command("convert late.ndjson -").env("RAYON_NUM_THREADS", threads.to_string()).output();
+        assert!(output.unwrap().stdout == expected.as_bytes(), "{threads} threads");
+    }
+    // A fault of a piece itself, one that contradicts pieces before, and the first one of two.
+    let faults: [(&str, &str, usize); 3] = [
+        ("{\"a\":1", "this is not a JSON object", last),
+        (r#"{"a":"x"}"#, "column a: text where lines before have numbers", last),
+        (r#"{"a":12345678901234567890}"#, "an integer does not fit in 64 bits", 2),
+    ];
+    for (line, reason, at) in faults {
+        folder.file("fault.ndjson", text(&|row| (row == at || row == last + 1).then_some(line)));
+        for memory in MEMORY {
+            let place = format!("fault.ndjson, line {}: {reason}", at + 1);
+            folder.refused(&format!("unique fault.ndjson --on a{memory}"), &place);
+        }
+    }
+}

@@ -3,7 +3,8 @@
 
 use std::io::{self, Read};
 
-use super::csv::{LONGEST, TOO_LONG};
+use super::csv::TOO_LONG;
+use super::text::LONGEST;
 use super::{SIGNATURE, may_be_text};
 
 /// A reader of what may be text.

@@ -33,6 +33,7 @@ mod spool;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
+mod text;
 pub(crate) mod wanted;
 
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! CSV and TSV as columns: RFC 4180, by all threads.
 //!
 //! ```text
-//! text.rs     the text, range by range               cut.rs      ranges of whole rows, also with quotes
+//! cut.rs      ranges of whole rows, also with quotes
 //! piece.rs    a piece: arrays of its columns, of types that fit it
 //! column.rs   fields on their way to an array        fields.rs   where fields end
 //! pairs/      rows `key,value` without names
@@ -21,7 +21,6 @@ mod piece;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod text;
 pub(super) mod typed;
 
 pub(super) use stream::Survey;
@@ -46,18 +45,12 @@ use super::super::kinds::{Kind, Seen};
 use super::super::options::Quote;
 use super::super::{Table, TableReading};
 use super::Data;
+use super::text::{LEAST, LONGEST, MOST, Text};
 use fields::Dialect;
 use piece::{Fault, Piece, Want};
-use text::Text;
-
-/// Bytes of a piece.
-const LEAST: usize = 1 << 20;
-const MOST: usize = 4 << 20;
 
 /// The most columns.
 const COLUMNS: usize = 1 << 16;
-/// The most bytes of a row: a row is in memory as a whole, and longer ones are hardly rows.
-pub(crate) const LONGEST: usize = 16 << 20;
 pub(crate) const TOO_LONG: &str =
     "this row is longer than 16 MiB, the most that koel reads: is a quote never closed, or are there no line ends?";
 
@@ -181,7 +174,7 @@ impl Csv {
         let size = (text.length() - start) / (4 * rayon::current_num_threads());
         let size = self.size.unwrap_or(size.clamp(LEAST, MOST));
         progress::bytes(text.length() as u64);
-        let mut ranges = cut::lines(text, start, size)?;
+        let mut ranges = text.lines(start, size)?;
         // The first piece that has a quote or a fault: what lies behind it is of no use.
         let last = AtomicUsize::new(usize::MAX);
         let found: Vec<_> = ranges

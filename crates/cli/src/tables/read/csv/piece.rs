@@ -4,9 +4,10 @@
 use arrow_array::ArrayRef;
 
 use super::super::super::kinds::{Kind, Seen};
+use super::super::text::LONGEST;
+use super::TOO_LONG;
 use super::column::{Cells, Refusal};
 use super::fields::{self, Dialect, End, Field};
-use super::{LONGEST, TOO_LONG};
 use crate::number::{Number, Words, digits};
 
 /// Rows that types are guessed from.

@@ -10,15 +10,13 @@ use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
 use super::super::stream::Stream;
+use super::super::text::{AT_ONCE, LEAST, Text, at_once};
 use super::piece::Want;
-use super::text::Text;
-use super::{Csv, LEAST, Seen, Stop, add, batch, cut, kinds};
+use super::{Csv, Seen, Stop, add, batch, cut, kinds};
 use crate::failure::Result;
 use crate::input::Name;
 use crate::progress;
 
-/// The most pieces that are in memory at once, however many threads there are.
-const AT_ONCE: usize = 8;
 /// Pieces that a thread goes through, before it waits for others to have done as many.
 const FOR_EACH: usize = 16;
 
@@ -74,7 +72,7 @@ impl Csv {
         let (mut seen, mut has_values) = (vec![Seen::default(); wants.len()], vec![false; wants.len()]);
         // Lines are rows up to the first quote. From the piece with that on it takes going through all quotes to know.
         let mut has_quotes = false;
-        let mut ranges = cut::lines(text, start, size)?;
+        let mut ranges = text.lines(start, size)?;
         let mut next = 0;
         while next < ranges.len() {
             let some = &ranges[next..ranges.len().min(next + at_once() * FOR_EACH)];
@@ -186,8 +184,4 @@ impl Pieces<'_> {
         });
         batches.collect()
     }
-}
-
-fn at_once() -> usize {
-    rayon::current_num_threads().min(AT_ONCE)
 }

@@ -2,19 +2,22 @@
 //!
 //! ```text
 //! open    parses every line for the types of the columns, in the order in which their names first occur
-//! read    decodes the wanted columns, in chunks of whole lines
+//! read    decodes the wanted columns, in pieces of whole lines, a few at once
 //! ```
 //!
-//! A missing field is a null, also in the files of one table: they have the columns of all (shape.rs).
+//! Both passes are done by all threads. A missing field is a null, also in the files of one table: they have the columns
+//! of all (shape.rs).
 
 mod shape;
 
-use std::io::{BufRead, BufReader, Read};
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_json::ReaderBuilder;
 use arrow_schema::{Schema, SchemaRef};
+use rayon::prelude::*;
 
 use crate::failure::Result;
 use crate::input::Name;
@@ -22,34 +25,74 @@ use crate::progress;
 
 use super::super::Table;
 use super::Data;
-use super::csv::LONGEST;
 use super::guarded::guarded;
-use super::stream::{BYTES, ROWS, Stream};
+use super::stream::{ROWS, Stream};
+use super::text::{AT_ONCE, LEAST, LONGEST, Text, at_once};
 use shape::{Columns, fields, survey};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const TOO_LONG: &str = "this line is longer than 16 MiB, the most that koel reads: write one object a line";
+/// Pieces that a thread parses before it waits for the others.
+const FOR_EACH: usize = 4;
+/// Bytes of a value in an array; those of text are counted as in the file.
+const VALUE: usize = 8;
+/// The most bytes of pieces that are decoded at once.
+const DECODED: usize = 2 * AT_ONCE * LEAST;
 
 /// A file whose columns and their types are known.
 pub(super) struct Ndjson {
     data: Data,
     columns: Columns,
     schema: SchemaRef,
-    start: u64,
+    pieces: Vec<Piece>,
+}
+
+/// Whole lines, of which at most [`ROWS`] are rows.
+#[derive(Clone, Debug)]
+struct Piece {
+    bytes: Range<usize>,
+    rows: usize,
+}
+
+/// A line that cannot be read: where it begins, and why.
+struct Fault {
+    at: usize,
+    reason: String,
 }
 
 impl Ndjson {
     pub(super) fn open(name: &Name, data: Data, head: &[u8]) -> Result<Ndjson> {
-        let start = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() as u64 } else { 0 };
-        let (mut reader, mut line, mut number) = (BufReader::new(data.reader(start)), Vec::new(), 0);
-        let mut columns = Columns::new();
-        while read_line(name, &mut reader, &mut line, number)? {
-            number += 1;
-            if !line.trim_ascii().is_empty() {
-                survey(&line, &mut columns).map_err(|reason| name.at(number, reason))?;
+        let start = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let io = |error| name.io(&error);
+        let text = Text::of(&data).map_err(io)?;
+        let ranges = text.lines(start.min(text.length()), LEAST).map_err(io)?;
+        let (mut columns, mut pieces) = (Columns::new(), Vec::new());
+        for ranges in ranges.chunks(FOR_EACH * at_once()) {
+            let found = ranges.par_iter().map(|range| surveyed(&text, range, Columns::new()));
+            let found = found.collect::<Vec<_>>();
+            for (range, found) in ranges.iter().zip(found) {
+                let mut united = columns.clone();
+                let outcome = found.map_err(io)?.and_then(|(of_range, pieces)| {
+                    let fault = |reason| Fault { at: range.start, reason };
+                    shape::unite(&mut united, of_range, None).map_err(fault).map(|()| pieces)
+                });
+                // Parsed again after all lines before them, these lines give the first fault of the file.
+                let of_range = match outcome {
+                    Ok(of_range) => of_range,
+                    Err(_) => match surveyed(&text, range, columns).map_err(io)? {
+                        Ok((all, of_range)) => {
+                            united = all;
+                            of_range
+                        }
+                        Err(Fault { at, reason }) => return Err(name.at(text.line(at).map_err(io)?, reason)),
+                    },
+                };
+                columns = united;
+                pieces.extend(of_range);
             }
         }
         let schema = Arc::new(Schema::new(fields(&columns)));
-        Ok(Ndjson { data, columns, schema, start })
+        Ok(Ndjson { data, columns, schema, pieces })
     }
 
     /// Gives files the columns of all of them, in the order in which their names first occur.
@@ -75,47 +118,96 @@ impl Ndjson {
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
         let stream = self.stream(name, places)?;
         let schema = Arc::clone(stream.schema());
-        let table = Table::of(schema, stream.collect::<Result<Vec<_>>>()?);
-        // The lines were parsed when the file was opened.
-        self.data.check_unchanged().map_err(|error| name.io(&error))?;
-        Ok(table)
+        Ok(Table::of(schema, stream.collect::<Result<Vec<_>>>()?))
     }
 
     pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
         progress::bytes(self.data.length());
         let schema: SchemaRef = Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?);
-        let projected = Arc::clone(&schema);
-        let (mut reader, mut line, mut number) = (BufReader::new(self.data.reader(self.start)), Vec::new(), 0);
+        let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
+        let (projected, mut pieces, mut ready) = (Arc::clone(&schema), &self.pieces[..], VecDeque::new());
         let batches = std::iter::from_fn(move || {
-            let (mut chunk, mut rows) = (Vec::new(), 0);
-            while rows < ROWS && chunk.len() < BYTES {
-                match read_line(name, &mut reader, &mut line, number) {
-                    Ok(true) => {}
-                    Ok(false) => break,
+            if ready.is_empty() && !pieces.is_empty() {
+                let some;
+                (some, pieces) = pieces.split_at(decoded_at_once(pieces, projected.fields().len()));
+                match self.decoded(name, &text, &projected, some) {
+                    Ok(batches) => ready = batches,
                     Err(failure) => return Some(Err(failure)),
                 }
-                number += 1;
-                progress::advance_bytes(line.len() as u64);
-                if !line.trim_ascii().is_empty() {
-                    chunk.extend_from_slice(&line);
-                    rows += 1;
-                }
             }
-            (rows > 0).then(|| decode(&projected, &chunk).map_err(|reason| name.fail(reason)))
+            ready.pop_front().map(Ok)
         });
         Ok(Stream::of(schema, batches))
     }
+
+    fn decoded(
+        &self,
+        name: &Name,
+        text: &Text<'_>,
+        schema: &SchemaRef,
+        pieces: &[Piece],
+    ) -> Result<VecDeque<RecordBatch>> {
+        let decoded = |piece: &Piece| {
+            progress::advance_bytes(piece.bytes.len() as u64);
+            text.look(piece.bytes.clone(), |lines| decode(schema, lines))
+        };
+        let found: Vec<_> = pieces.par_iter().map(decoded).collect();
+        // The lines were parsed when the file was opened, so that a fault now is one of a file that changed.
+        self.data.check_unchanged().map_err(|error| name.io(&error))?;
+        let batch = |found: std::io::Result<std::result::Result<_, String>>| {
+            found.map_err(|error| name.io(&error))?.map_err(|reason| name.fail(reason))
+        };
+        found.into_iter().map(batch).collect()
+    }
 }
 
-/// Reads the next line, with its end; false if there is none.
-fn read_line(name: &Name, reader: &mut impl BufRead, line: &mut Vec<u8>, before: u64) -> Result<bool> {
-    const TOO_LONG: &str = "this line is longer than 16 MiB, the most that koel reads: write one object a line";
-    line.clear();
-    reader.take(LONGEST as u64 + 1).read_until(b'\n', line).map_err(|error| name.io(&error))?;
-    if line.len() > LONGEST {
-        return Err(name.at(before + 1, TOO_LONG));
-    }
-    Ok(!line.is_empty())
+/// The number of pieces, at least one, that take [`DECODED`] bytes at most.
+fn decoded_at_once(pieces: &[Piece], columns: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |piece: &&Piece| {
+        bytes += piece.bytes.len() + piece.rows * columns * VALUE;
+        bytes <= DECODED
+    };
+    pieces.iter().take(at_once()).take_while(fits).count().max(1)
+}
+
+/// Adds the types of the lines in a range to `columns`, and cuts the lines into pieces.
+///
+/// # Errors
+/// The outer error is one of reading.
+fn surveyed(
+    text: &Text<'_>,
+    range: &Range<usize>,
+    mut columns: Columns,
+) -> std::io::Result<std::result::Result<(Columns, Vec<Piece>), Fault>> {
+    // All lines begin in the first bytes, so that one which is too long is not read.
+    let length = range.len().min(LEAST + LONGEST + 1);
+    text.look(range.start..range.start + length, |bytes| {
+        let (mut pieces, mut rows, mut start, mut at) = (Vec::new(), 0, range.start, range.start);
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if line.len() > LONGEST {
+                return Err(Fault { at, reason: TOO_LONG.into() });
+            }
+            if !is_blank(line) {
+                survey(line, &mut columns).map_err(|reason| Fault { at, reason })?;
+                rows += 1;
+            }
+            at += line.len();
+            if rows == ROWS {
+                pieces.push(Piece { bytes: start..at, rows });
+                (start, rows) = (at, 0);
+            }
+        }
+        if rows > 0 {
+            pieces.push(Piece { bytes: start..at, rows });
+        }
+        Ok((columns, pieces))
+    })
+}
+
+/// Whether a line has nothing but what JSON takes as white space.
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
 /// The rows of some whole lines, at most [`ROWS`].

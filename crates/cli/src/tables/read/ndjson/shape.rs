@@ -13,7 +13,7 @@ use crate::text;
 const EXACT: u64 = 1 << 53;
 
 /// The type of the values of a column so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum Shape {
     /// All are null.
     #[default]

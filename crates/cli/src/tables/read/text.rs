@@ -8,11 +8,25 @@ use std::sync::{Mutex, PoisonError};
 use memchr::{memchr, memchr_iter};
 
 use super::Data;
+use crate::cut;
 
+/// The most bytes of a row or line: it is in memory as a whole, and longer ones are hardly rows.
+pub(crate) const LONGEST: usize = 16 << 20;
+/// The least bytes of pieces that are read by a thread each.
+pub(super) const LEAST: usize = 1 << 20;
+/// The most bytes of pieces, without their last row.
+pub(super) const MOST: usize = 4 << 20;
+/// The most pieces that are in memory at once, however many threads there are.
+pub(super) const AT_ONCE: usize = 8;
 /// Bytes that are looked at for the end of a line.
 const NEAR: usize = 4 << 10;
 /// Bytes that lines are counted in.
 const BLOCK: usize = 1 << 20;
+
+/// The pieces that are in memory at once.
+pub(super) fn at_once() -> usize {
+    rayon::current_num_threads().min(AT_ONCE)
+}
 
 pub(super) struct Text<'a> {
     data: &'a Data,
@@ -37,7 +51,7 @@ impl<'a> Text<'a> {
         let mut buffer = rooms().pop().unwrap_or_default();
         let found = self.data.range_in(range.start as u64, range.len(), &mut buffer).map(find);
         // Memory of a range with a long row is not kept.
-        if buffer.capacity() <= 2 * super::MOST {
+        if buffer.capacity() <= 2 * MOST {
             rooms().push(buffer);
         }
         found
@@ -56,6 +70,16 @@ impl<'a> Text<'a> {
         Ok(None)
     }
 
+    /// Ranges of whole lines from `start` on, in order, of about `size` bytes each. An empty text has no range.
+    pub(super) fn lines(&self, start: usize, size: usize) -> io::Result<Vec<Range<usize>>> {
+        let mut starts = vec![start];
+        while let Some(next) = starts.last().and_then(|last| last.checked_add(size.max(1) - 1)) {
+            let Some(next) = self.behind_line(next)? else { break };
+            starts.push(next);
+        }
+        Ok(cut::ranges(&starts, self.length))
+    }
+
     /// The number of the line in which a place is, from 1.
     pub(super) fn line(&self, place: usize) -> io::Result<u64> {
         let end = place.min(self.length);
@@ -63,5 +87,25 @@ impl<'a> Text<'a> {
             .step_by(BLOCK)
             .map(|start| self.look(start..end.min(start + BLOCK), |bytes| memchr_iter(b'\n', bytes).count() as u64));
         Ok(lines.sum::<io::Result<u64>>()? + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_wherever_the_text_is_cut() {
+        let lines = |text: &str, start, size| {
+            let data = Data::from(text.as_bytes().to_vec());
+            Text::of(&data).expect("a length").lines(start, size).expect("memory")
+        };
+        assert_eq!(lines("1\n2\n3\n", 0, 1), [0..2, 2..4, 4..6]);
+        assert_eq!(lines("1\n2\n3", 2, 1), [2..4, 4..5]);
+        assert_eq!(lines("1\n2\n3", 0, 3), [0..4, 4..5]);
+        assert_eq!(lines("1\n2", 4, 3), []);
+        assert_eq!(lines("", 0, 3), []);
+        let long = format!("a\n{}\nb\n", "x".repeat(10_000));
+        assert_eq!(lines(&long, 0, 10), [0..10_003, 10_003..10_005]);
     }
 }
