@@ -159,7 +159,9 @@ impl<B: Sealed> Sealed for Faulty<B> {}
 
 /// Methods that are forwarded to the inner backend.
 macro_rules! as_they_are {
-    ($(fn $name:ident$(<$($T:ident: $bound:ident),+>)?(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {$(
+    ($(
+        fn $name:ident$(<$($T:ident: $bound:ident),+>)?(&self $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty;
+    )*) => {$(
         fn $name$(<$($T: $bound),+>)?(&self $(, $argument: $type)*) -> $result {
             self.inner.$name($($argument),*)
         }
