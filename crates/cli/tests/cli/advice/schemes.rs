@@ -166,9 +166,4 @@ pub(super) const SCHEMES: &[Case] = &[
         "`koel devices` lists them",
         "koel devices && koel unique pairs.csv --device cpu",
     ),
-    (
-        "ulimit -v 600000; koel unique pairs.csv --threads 1000 --device cpu",
-        "give fewer by --threads",
-        "ulimit -v 600000; koel unique pairs.csv --threads 2 --device cpu",
-    ),
 ];
