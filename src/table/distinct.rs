@@ -23,7 +23,7 @@ use crate::scheme::{FIRST_SALTED, Key, Kind, Load, Plan, Request, Scheme, Value}
 
 /// Far below the load at which builds fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
-/// Attempts before a sort is used instead, which is for keys that were chosen against the hash functions.
+/// Attempts before a sort is used instead. Only keys chosen against the hash functions need the sort.
 const ATTEMPTS: u32 = 4;
 /// Salted attempts after the sort.
 const SALTED_ATTEMPTS: u32 = 64;

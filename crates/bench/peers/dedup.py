@@ -108,7 +108,7 @@ def measured(peer, folder):
 
 
 def rensa(folder):
-    """In one process. Its shingles have to be made in Python; the time of that is told apart."""
+    """In one process. Shingles are made in Python, whose time is printed separately."""
     from rensa import RMinHashDeduplicator
 
     start, adding, kept, documents = time.perf_counter(), 0, 0, 0

@@ -79,7 +79,7 @@ impl SomeDevices {
                 "a table on several devices must be in shards: give --shards P, at least twice the number of devices, \
                  or name one device"
             } else {
-                "such a table is built on one device: name one, like cpu or opencl:0"
+                "this kind of table is built on one device: name one, like cpu or opencl:0"
             };
             return Err(Failure::Input(format!("--device {}: {advice}", self.device.join(","))));
         }

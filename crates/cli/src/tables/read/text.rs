@@ -12,9 +12,9 @@ use crate::cut;
 
 /// The most bytes of a row or line: it is in memory as a whole, and longer ones are hardly rows.
 pub(crate) const LONGEST: usize = 16 << 20;
-/// The least bytes of pieces that are read by a thread each.
+/// The least bytes of a piece, which one thread reads.
 pub(super) const LEAST: usize = 1 << 20;
-/// The most bytes of pieces, without their last row.
+/// The most bytes of a piece, without its last row.
 pub(super) const MOST: usize = 4 << 20;
 /// The most pieces that are in memory at once, however many threads there are.
 pub(super) const AT_ONCE: usize = 8;
@@ -23,7 +23,7 @@ const NEAR: usize = 4 << 10;
 /// Bytes that lines are counted in.
 const BLOCK: usize = 1 << 20;
 
-/// The pieces that are in memory at once.
+/// The number of pieces that are in memory at once.
 pub(super) fn at_once() -> usize {
     rayon::current_num_threads().min(AT_ONCE)
 }

@@ -5,8 +5,8 @@
 //! read    decodes the wanted columns, in pieces of whole lines, a few at once
 //! ```
 //!
-//! Both passes are done by all threads. A missing field is a null, also in the files of one table: they have the columns
-//! of all (shape.rs).
+//! All threads take part in both passes. A missing field is a null, also in the files of one table: they have the
+//! columns of all (shape.rs).
 
 mod shape;
 
@@ -76,7 +76,7 @@ impl Ndjson {
                     let fault = |reason| Fault { at: range.start, reason };
                     shape::unite(&mut united, of_range, None).map_err(fault).map(|()| pieces)
                 });
-                // Parsed again after all lines before them, these lines give the first fault of the file.
+                // Parsing this range again, after all lines before it, finds the first faulty line of the file.
                 let of_range = match outcome {
                     Ok(of_range) => of_range,
                     Err(_) => match surveyed(&text, range, columns).map_err(io)? {
@@ -180,7 +180,7 @@ fn surveyed(
     range: &Range<usize>,
     mut columns: Columns,
 ) -> std::io::Result<std::result::Result<(Columns, Vec<Piece>), Fault>> {
-    // All lines begin in the first bytes, so that one which is too long is not read.
+    // All lines begin within these bytes, so a line that is too long is recognised without reading all of it.
     let length = range.len().min(LEAST + LONGEST + 1);
     text.look(range.start..range.start + length, |bytes| {
         let (mut pieces, mut rows, mut start, mut at) = (Vec::new(), 0, range.start, range.start);
@@ -205,7 +205,7 @@ fn surveyed(
     })
 }
 
-/// Whether a line has nothing but what JSON takes as white space.
+/// Whether a line is empty or consists of JSON white space.
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
