@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
     }
 
     /// Passes `TABLE` as the next arguments.
-    pub(super) fn given_to<'d>(&self, launch: Launch<'d>) -> Launch<'d> {
+    pub(super) fn given_to<'d>(&'d self, launch: Launch<'d>) -> Launch<'d> {
         let launch = launch.value(self.plan.buckets()).mixers(&self.plan.functions().keys);
         match &self.list {
             Some(list) => launch.buffer(list),
@@ -69,7 +69,12 @@ impl OpenCl {
     /// A kernel with the arguments that those on an image begin with: the image, and `TABLE`.
     ///
     /// The kernels rely on an image that contains all slots of each bucket, followed by a byte for each bucket.
-    fn fks_kernel(&self, table: &Table<'_>, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+    fn fks_kernel<'a>(
+        &'a self,
+        table: &'a Table<'_>,
+        name: &'static str,
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         Ok(table.given_to(self.kernel(&self.fks(table.plan)?, name)?.buffer(image)))
     }
 }

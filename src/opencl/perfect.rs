@@ -33,7 +33,12 @@ impl OpenCl {
     /// A kernel with the arguments that all of cl/perfect.cl begin with: the image, and `TABLE`.
     ///
     /// The kernels rely on an image that contains all slots and offsets.
-    fn perfect_kernel(&self, plan: &PerfectPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+    fn perfect_kernel<'a>(
+        &'a self,
+        plan: &PerfectPlan,
+        name: &'static str,
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         Ok(self.kernel(&self.perfect(plan)?, name)?.buffer(image).value(sizes(&plan.functions())))
     }
 }

@@ -21,7 +21,7 @@ pub(super) trait SlotPlan<L: Layout>: Plan<Key = L::Key, Value = L::Value> {
     /// The number of lines of its image.
     fn line_count(&self) -> usize;
     /// A kernel with the arguments that all of them begin with: the image, and `SLOT_TABLE`.
-    fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'a>>;
+    fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &'a Buffer<u64>) -> Result<Launch<'a>>;
 }
 
 /// The kernels of a build, by the name of the scheme.

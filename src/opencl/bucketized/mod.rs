@@ -79,7 +79,7 @@ impl OpenCl {
         program: &ocl::core::Program,
         plan: &BucketizedPlan,
         name: &'static str,
-        image: &Buffer<u64>,
+        image: &'a Buffer<u64>,
     ) -> Result<Launch<'a>> {
         let launch = self.kernel(program, name)?.buffer(image);
         Ok(launch.value(plan.buckets()).mixers(&plan.functions().keys))

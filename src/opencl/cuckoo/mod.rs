@@ -40,22 +40,22 @@ impl OpenCl {
     /// A kernel with the arguments that all of cl/cuckoo.cl begin with: the image, and `TABLE`.
     ///
     /// The kernels rely on an image that contains a slot for each place of a key.
-    fn cuckoo_kernel<S: CuckooImage>(
-        &self,
+    fn cuckoo_kernel<'a, S: CuckooImage>(
+        &'a self,
         plan: &S::Plan,
         name: &'static str,
-        image: &Buffer<u64>,
-    ) -> Result<Launch<'_>> {
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         self.cuckoo_kernel_of::<S>(self.slot_lookup_shape()?, plan, name, image)
     }
 
-    fn cuckoo_kernel_of<S: CuckooImage>(
-        &self,
+    fn cuckoo_kernel_of<'a, S: CuckooImage>(
+        &'a self,
         shape: LookupShape,
         plan: &S::Plan,
         name: &'static str,
-        image: &Buffer<u64>,
-    ) -> Result<Launch<'_>> {
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         let plan = &S::cuckoo_plan(plan);
         let launch = self.kernel(&self.cuckoo::<S::Cell>(plan, shape)?, name)?.buffer(image);
         Ok(launch.value(plan.slot_count()).mixers(&plan.functions().keys))

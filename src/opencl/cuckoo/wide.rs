@@ -27,7 +27,7 @@ where
     fn line_count(&self) -> usize {
         self.lines() as usize
     }
-    fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'a>> {
+    fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &'a Buffer<u64>) -> Result<Launch<'a>> {
         let functions = self.functions();
         let program = device.cuckoo_lines::<L>(functions.count)?;
         let mixers = functions.mixers.map(L::Key::constants);

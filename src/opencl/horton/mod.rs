@@ -86,7 +86,7 @@ impl OpenCl {
         program: &Program,
         plan: &HortonPlan,
         name: &'static str,
-        image: &Buffer<u64>,
+        image: &'a Buffer<u64>,
     ) -> Result<Launch<'a>> {
         let functions = plan.functions();
         Ok(table(self.kernel(program, name)?.buffer(image), &functions))

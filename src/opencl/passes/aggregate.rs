@@ -144,8 +144,9 @@ impl OpenCl {
             let groups = self.upload(&groups)?;
             for (found, to) in [(sums, &all.sums), (means, &all.means)] {
                 if !to.is_empty() {
-                    let launch = self.kernel(&program, "put")?.stage("accumulate").buffer(&self.upload(&found)?);
-                    let launch = launch.buffer(&groups).value(groups.len() as u64).buffer(to);
+                    let found = self.upload(&found)?;
+                    let launch = self.kernel(&program, "put")?.stage("accumulate").buffer(&found).buffer(&groups);
+                    let launch = launch.value(groups.len() as u64).buffer(to);
                     launch.over_groups_of(self.pass_group(), groups.len(), 0)?;
                 }
             }

@@ -46,7 +46,7 @@ pub(in crate::opencl) struct Escapes {
 
 impl Escapes {
     /// Passes the arguments `ESCAPES` to a kernel.
-    pub(in crate::opencl) fn give<'a>(&self, launch: Launch<'a>, status: &Buffer<u64>) -> Launch<'a> {
+    pub(in crate::opencl) fn give<'a>(&'a self, launch: Launch<'a>, status: &'a Buffer<u64>) -> Launch<'a> {
         launch.buffer(&self.words).buffer(&self.homes).value(self.capacity()).buffer(status)
     }
 

@@ -61,7 +61,7 @@ impl<'a, T: Word> Scan<'a, T> {
         Ok(())
     }
 
-    fn kernel(&self, name: &'static str, counts: &Buffer<T>) -> Result<Launch<'a>> {
+    fn kernel<'b>(&'b self, name: &'static str, counts: &'b Buffer<T>) -> Result<Launch<'b>> {
         let program = self.device.scan_program(size_of::<T>() == size_of::<u64>())?;
         let launch = self.device.kernel(&program, name)?;
         let launch = match self.stage {

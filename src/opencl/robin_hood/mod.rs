@@ -80,22 +80,22 @@ impl OpenCl {
     /// another type), and `TABLE`.
     ///
     /// The kernels rely on an image that contains a cell for each slot, followed by the maximum ages.
-    fn robin_hood_kernel(
-        &self,
+    fn robin_hood_kernel<'a>(
+        &'a self,
         plan: &RobinHoodPlan,
         name: &'static str,
-        images: &[&Buffer<u64>],
-    ) -> Result<Launch<'_>> {
+        images: &[&'a Buffer<u64>],
+    ) -> Result<Launch<'a>> {
         self.robin_hood_kernel_of(self.slot_lookup_shape()?, plan, name, images)
     }
 
-    fn robin_hood_kernel_of(
-        &self,
+    fn robin_hood_kernel_of<'a>(
+        &'a self,
         shape: LookupShape,
         plan: &RobinHoodPlan,
         name: &'static str,
-        images: &[&Buffer<u64>],
-    ) -> Result<Launch<'_>> {
+        images: &[&'a Buffer<u64>],
+    ) -> Result<Launch<'a>> {
         let mut launch = self.kernel(&self.robin_hood(plan, shape)?, name)?;
         for image in images {
             launch = launch.buffer(image);

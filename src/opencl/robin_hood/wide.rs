@@ -42,7 +42,7 @@ where
     fn line_count(&self) -> usize {
         self.lines() as usize
     }
-    fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'a>> {
+    fn slots_kernel<'a>(&self, device: &'a OpenCl, name: &'static str, image: &'a Buffer<u64>) -> Result<Launch<'a>> {
         let program = device.program(ROBIN_HOOD_WIDE, &parameters::<L>(self.sequence(), device.0.sizes.group))?;
         Ok(slot_table(device.kernel(&program, name)?.buffer(image), &self.functions()))
     }

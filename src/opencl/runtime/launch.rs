@@ -48,14 +48,15 @@ impl OpenCl {
     }
 }
 
-impl Launch<'_> {
+impl<'a> Launch<'a> {
     /// Counts it as a part of this stage, rather than under its own name.
     pub(in crate::opencl) fn stage(self, stage: &'static str) -> Self {
         Launch { stage, ..self }
     }
 
-    /// The next argument is a buffer.
-    pub(in crate::opencl) fn buffer<T: Word>(mut self, buffer: &Buffer<T>) -> Self {
+    /// The next argument is a buffer, which is borrowed until the kernel is queued: memory that is freed earlier may
+    /// become another thread's.
+    pub(in crate::opencl) fn buffer<T: Word>(mut self, buffer: &'a Buffer<T>) -> Self {
         if let Err(error) = self.device.check_owner(buffer) {
             self.failed.get_or_insert(error);
         }
@@ -89,9 +90,9 @@ impl Launch<'_> {
     pub(in crate::opencl) fn answering(
         self,
         outside: Option<(u32, u32)>,
-        queries: &Buffer<u32>,
-        values: Option<&Buffer<u32>>,
-        found: &Buffer<u32>,
+        queries: &'a Buffer<u32>,
+        values: Option<&'a Buffer<u32>>,
+        found: &'a Buffer<u32>,
     ) -> Self {
         let launch = self.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
         launch.answers(queries, values, found)
@@ -101,9 +102,9 @@ impl Launch<'_> {
     /// be one for bits alone.
     pub(in crate::opencl) fn answers<K: Word, V: Word>(
         self,
-        queries: &Buffer<K>,
-        values: Option<&Buffer<V>>,
-        found: &Buffer<u32>,
+        queries: &'a Buffer<K>,
+        values: Option<&'a Buffer<V>>,
+        found: &'a Buffer<u32>,
     ) -> Self {
         let launch = self.buffer(queries).value(queries.len() as u64);
         match values {

@@ -72,7 +72,7 @@ impl OpenCl {
         program: &Program,
         functions: &SignpostFunctions<K>,
         name: &'static str,
-        buffer: &Buffer<T>,
+        buffer: &'a Buffer<T>,
     ) -> Result<Launch<'a>> {
         let (narrow, wide) = K::constants(functions.mixer);
         let (stash_narrow, stash_wide) = K::constants(functions.stash.mixer);

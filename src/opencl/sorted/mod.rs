@@ -20,12 +20,17 @@ impl OpenCl {
     }
 
     /// A kernel with its first argument, the image, which the kernels rely on to have all slots of the plan.
-    fn sorted_kernel(&self, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+    fn sorted_kernel<'a>(&'a self, name: &'static str, image: &'a Buffer<u64>) -> Result<Launch<'a>> {
         Ok(self.kernel(&self.sorted()?, name)?.buffer(image))
     }
 
     /// The same with the parameters of a search.
-    fn sorted_search(&self, plan: &SortedPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+    fn sorted_search<'a>(
+        &'a self,
+        plan: &SortedPlan,
+        name: &'static str,
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         let steps = search::steps(plan.pairs() as usize);
         Ok(self.sorted_kernel(name, image)?.value(plan.pairs()).value(steps))
     }

@@ -26,23 +26,23 @@ impl OpenCl {
     }
 
     /// A kernel with the arguments that all of them begin with: the image, and `COLUMNS`.
-    fn columns_kernel<L: Layout>(
-        &self,
+    fn columns_kernel<'a, L: Layout>(
+        &'a self,
         plan: &ColumnsPlan<L>,
         name: &'static str,
-        image: &Buffer<u64>,
-    ) -> Result<Launch<'_>> {
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         let launch = self.kernel(&self.sorted_columns::<L>()?, name)?.buffer(image);
         Ok(launch.value(plan.pairs()).value(plan.slot_count()).value(columns::key_words::<L>(plan.slot_count())))
     }
 
     /// The same with the steps of a search.
-    fn columns_search<L: Layout>(
-        &self,
+    fn columns_search<'a, L: Layout>(
+        &'a self,
         plan: &ColumnsPlan<L>,
         name: &'static str,
-        image: &Buffer<u64>,
-    ) -> Result<Launch<'_>> {
+        image: &'a Buffer<u64>,
+    ) -> Result<Launch<'a>> {
         Ok(self.columns_kernel(plan, name, image)?.value(search::steps(plan.pairs() as usize)))
     }
 }

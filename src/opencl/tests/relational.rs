@@ -139,3 +139,26 @@ fn more_groups_than_numbers_are_refused() -> Result<()> {
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
     Ok(())
 }
+
+/// Values outside of the window, whose sums the host uploads.
+#[test]
+fn sums_of_several_threads_do_not_mix() {
+    let Some(cl) = device() else { return };
+    let sum_of = |value: f64| -> Result<Vec<u64>> {
+        let values = cl.upload(&[value.to_bits(), 1f64.to_bits()])?;
+        let wanted = Wanted { sum: true, ..Wanted::default() };
+        let found = cl.accumulate_wide(&cl.filled(2, 0)?, &values, Numbers::Double, 1, wanted)?;
+        cl.download(&found.sums)
+    };
+    let sum_of = &sum_of;
+    std::thread::scope(|scope| {
+        for thread in 1..=4u8 {
+            let value = f64::from(thread) * 1e200;
+            scope.spawn(move || {
+                for round in 0..if small() { 2 } else { 100 } {
+                    assert_eq!(sum_of(value).unwrap(), [value.to_bits()], "thread {thread}, round {round}");
+                }
+            });
+        }
+    });
+}

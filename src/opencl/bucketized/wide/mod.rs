@@ -102,7 +102,7 @@ impl OpenCl {
         program: &Program,
         LineFunctions { mixer, steps }: LineFunctions<K>,
         name: &'static str,
-        image: &Buffer<u64>,
+        image: &'a Buffer<u64>,
     ) -> Result<Launch<'a>> {
         let (narrow, wide) = K::constants(mixer);
         let [_, second, third, ..] = steps.keys;

@@ -74,7 +74,7 @@ impl<L: Layout> Escapes<L> {
     }
 
     /// Passes the arguments `LINE_ESCAPES` to a kernel.
-    fn give<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
+    fn give<'a>(&'a self, launch: Launch<'a>) -> Launch<'a> {
         launch
             .buffer(&self.words)
             .buffer(&self.homes)
