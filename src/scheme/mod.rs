@@ -187,8 +187,10 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn takes_salt(&self) -> bool {
         false
     }
-    /// Canonical or classic.
-    fn kind(&self) -> Kind;
+    /// Canonical or classic. Schemes of both kinds override it.
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
     /// The number of slots, of which a load is a fraction.
     fn slots(&self) -> u64;
     /// The [`Request::slots`] that result in this plan. Schemes that change their size with the attempt override it.
@@ -299,8 +301,10 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
 
     /// The default parameters of a kind.
     fn of_kind(kind: Kind) -> Self;
-    /// The kind that these parameters request.
-    fn kind(&self) -> Kind;
+    /// The kind that these parameters request. By default the only one of [`Scheme::KINDS`].
+    fn kind(&self) -> Kind {
+        Self::KINDS[0]
+    }
     /// [`Scheme::NAME`] of the actual scheme.
     fn name(&self) -> &'static str {
         Self::NAME
@@ -323,7 +327,9 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] naming the parameter and its range.
-    fn check(&self) -> Result<()>;
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
     /// The default load.
     fn default_load(&self) -> Load;
     /// The plan for a request.
@@ -341,7 +347,9 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     /// The pair in a cell of the image.
     fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(Self::Key, Self::Value)>;
     /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 for an empty cell.
-    fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
+    fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32 {
+        u32::from(Self::pair(plan, image, cell).is_some())
+    }
     /// The number of these pairs that go to a stash whose size depends on it: the image is that of
     /// [`Plan::with_stash`]. 0 in schemes without such a stash.
     fn stash(_plan: &Self::Plan, _pairs: &[(Self::Key, Self::Value)]) -> u64 {
@@ -352,7 +360,9 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key>;
     /// Removes these keys from an image, sequentially, and counts the removed pairs. Does not handle the sentinel pair,
     /// and does nothing for kinds whose updates are [`Updates::Rebuild`].
-    fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[Self::Key]) -> u64;
+    fn remove(_plan: &Self::Plan, _image: &mut [u64], _keys: &[Self::Key]) -> u64 {
+        0
+    }
     /// Checks every invariant of the pairs in a range of the image's cells; the length of the image must match the
     /// plan, and the range must consist of whole buckets.
     ///

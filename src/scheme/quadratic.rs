@@ -76,9 +76,6 @@ impl Plan for QuadraticPlan {
     head!();
     stored!(Quadratic, salted, [pairs, attempt, seed]);
 
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
     fn slots(&self) -> u64 {
         u64::from(self.pairs)
     }
@@ -116,14 +113,6 @@ impl Scheme for Quadratic {
 
     fn of_kind(_: Kind) -> Self {
         Quadratic
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
-
-    fn check(&self) -> Result<()> {
-        Ok(())
     }
 
     fn default_load(&self) -> Load {

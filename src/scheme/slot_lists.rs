@@ -281,9 +281,6 @@ pub(super) use rule_of_slot_lists;
 /// that has `slots`, `seed` and `attempt`.
 macro_rules! plan_of_slot_lists {
     () => {
-        fn kind(&self) -> Kind {
-            Kind::Canonical
-        }
         fn slots(&self) -> u64 {
             self.numbers.slots.into()
         }

@@ -145,10 +145,6 @@ impl Scheme for Fks {
         }
     }
 
-    fn remove(_: &FksPlan, _: &mut [u64], _: &[u32]) -> u64 {
-        0
-    }
-
     fn audit(plan: &FksPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
         match plan.kind() {
             Kind::Canonical => canonical::audit(&plan.functions(), image, words),

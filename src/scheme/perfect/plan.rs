@@ -6,7 +6,7 @@ use super::{Functions, Perfect};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY};
 use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{equal_to_planned, stored};
-use crate::scheme::{Kind, Plan, Scheme};
+use crate::scheme::{Plan, Scheme};
 
 /// The integers that determine a perfect image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
@@ -79,9 +79,6 @@ impl Plan for PerfectPlan {
     outside!(EMPTY_KEY);
     stored!(Perfect, [kind, axes, width, height, side, offset_side, attempt, outside, outside_value, reserved, seed]);
 
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
     fn slots(&self) -> u64 {
         power(self.side, self.axes)
     }

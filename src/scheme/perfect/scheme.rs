@@ -36,10 +36,6 @@ impl Scheme for Perfect {
         Perfect::default()
     }
 
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
-
     fn check(&self) -> Result<()> {
         for (what, extent) in [("width of a domain", Some(self.width)), ("height of a domain", self.height)] {
             if let Some(extent) = extent.filter(|extent| !(1..=MOST_EXTENT).contains(extent)) {
@@ -112,17 +108,8 @@ impl Scheme for Perfect {
         pair(*image.get(at as usize)?)
     }
 
-    /// 1: a key has one place.
-    fn age(plan: &PerfectPlan, image: &[u64], at: u64) -> u32 {
-        u32::from(Perfect::pair(plan, image, at).is_some())
-    }
-
     fn place(plan: &PerfectPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
         canonical::place(&plan.functions(), image, pairs)
-    }
-
-    fn remove(_: &PerfectPlan, _: &mut [u64], _: &[u32]) -> u64 {
-        0
     }
 
     fn audit(plan: &PerfectPlan, image: &[u64], slots: Range<u64>) -> std::result::Result<Audit, Violation> {

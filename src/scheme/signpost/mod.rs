@@ -219,9 +219,6 @@ where
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
         rule::place(plan, image, pairs)
     }
-    fn remove(_: &Self::Plan, _: &mut [u64], _: &[Self::Key]) -> u64 {
-        0
-    }
     fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
         Reader::new(plan, image).audit(cells)
     }

@@ -9,7 +9,7 @@ use super::post::words_behind;
 use crate::scheme::bucketized::MOST_BUCKETS;
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout};
 use crate::scheme::stored::MOST_STORED;
-use crate::scheme::{FIRST_SALTED, Kind, Plan, Salt, slot};
+use crate::scheme::{FIRST_SALTED, Plan, Salt, slot};
 
 /// The minimum number of buckets of a stash that is not empty.
 const MIN_STASH: u32 = slot::MIN_BUCKETS;
@@ -115,9 +115,6 @@ impl<L: Layout> Plan for SignpostPlan<L> {
             _ => (2 * keys).div_ceil(L::SLOTS as u64).max(MIN_STASH.into()) as u32,
         };
         SignpostPlan { numbers: Numbers { stash_buckets, ..self.numbers }, ..self }
-    }
-    fn kind(&self) -> Kind {
-        Kind::Canonical
     }
     fn slots(&self) -> u64 {
         u64::from(self.numbers.buckets) * L::SLOTS as u64

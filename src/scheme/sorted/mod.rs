@@ -59,14 +59,6 @@ impl Scheme for Sorted {
         Sorted
     }
 
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
-
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn default_load(&self) -> Load {
         Load::from_millionths(1_000_000)
     }
@@ -108,10 +100,6 @@ impl Scheme for Sorted {
         Some((key(word), word as u32))
     }
 
-    fn age(plan: &SortedPlan, image: &[u64], at: u64) -> u32 {
-        u32::from(Self::pair(plan, image, at).is_some())
-    }
-
     /// The number of pairs must be that of the plan; otherwise the image must not be used. Neither must it be used if
     /// there are duplicates, which are adjacent.
     fn place(plan: &SortedPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
@@ -124,10 +112,6 @@ impl Scheme for Sorted {
         image.iter_mut().zip(&sorted).for_each(|(to, &(key, value))| *to = word(key, value));
         let least = sorted.array_windows().find(|[(first, _), (second, _)]| first == second);
         least.map_or(Placing::Placed, |[(key, _), _]| Placing::Duplicate(*key))
-    }
-
-    fn remove(_: &SortedPlan, _: &mut [u64], _: &[u32]) -> u64 {
-        0
     }
 
     /// Checks that keys are strictly ascending, and that zeros follow.

@@ -8,7 +8,7 @@ use super::functions::LineFunctions;
 use super::line::{LINE_WORDS, Layout};
 use crate::scheme::bucketized::MOST_BUCKETS;
 use crate::scheme::stored::MOST_STORED;
-use crate::scheme::{Bucketized, FIRST_SALTED, Kind, Plan, Salt, Scheme, slot};
+use crate::scheme::{Bucketized, FIRST_SALTED, Plan, Salt, Scheme, slot};
 
 /// The integers that determine an image of lines: canonical bucketized tables of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,9 +80,6 @@ impl<L: Layout> Plan for LinePlan<L> {
     fn with_salt(self, salt: Option<Salt>) -> Self {
         let salt = salt.filter(|_| self.numbers.attempt >= FIRST_SALTED).unwrap_or(Salt::NONE);
         LinePlan { numbers: Numbers { salt, ..self.numbers }, ..self }
-    }
-    fn kind(&self) -> Kind {
-        Kind::Canonical
     }
     fn slots(&self) -> u64 {
         u64::from(self.numbers.buckets) * L::SLOTS as u64

@@ -9,7 +9,7 @@ use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::cuckoo::MAX_FUNCTIONS;
 use crate::scheme::slot_lists::plan_of_slot_lists;
 use crate::scheme::stored::MOST_STORED;
-use crate::scheme::{Cuckoo, FIRST_SALTED, Kind, Plan, Salt, Scheme, slot};
+use crate::scheme::{Cuckoo, FIRST_SALTED, Plan, Salt, Scheme, slot};
 
 /// The integers that determine a canonical cuckoo image of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::robin_hood::{RobinHood, Sequence, sizes};
 use crate::scheme::slot_lists::plan_of_slot_lists;
 use crate::scheme::stored::{MOST_STORED, known};
-use crate::scheme::{Kind, Plan, Request, Scheme};
+use crate::scheme::{Plan, Request, Scheme};
 
 /// The integers that determine a Robin Hood image of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -75,12 +75,6 @@ where
     fn of_kind(_: Kind) -> Self {
         SortedOf { layout: PhantomData }
     }
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
     fn default_load(&self) -> Load {
         Sorted.default_load()
     }
@@ -117,9 +111,6 @@ where
         let at = usize::try_from(at).ok()?;
         Some((*keys.get(at)?, value::<(K, V)>(values, at)))
     }
-    fn age(plan: &Self::Plan, image: &[u64], at: u64) -> u32 {
-        u32::from(Self::pair(plan, image, at).is_some())
-    }
     /// The number of pairs must be that of the plan; otherwise the image must not be used. Neither must it be used if
     /// there are duplicates, which are adjacent.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
@@ -136,9 +127,6 @@ where
         values.iter_mut().zip(&sorted).for_each(|(to, pair)| *to = pair.1);
         let least = sorted.array_windows().find(|[(first, _), (second, _)]| first == second);
         least.map_or(Placing::Placed, |[(key, _), _]| Placing::Duplicate(*key))
-    }
-    fn remove(_: &Self::Plan, _: &mut [u64], _: &[Self::Key]) -> u64 {
-        0
     }
     /// Checks that keys are strictly ascending, and that zeros follow, also in the halves of words after odd last
     /// slots.

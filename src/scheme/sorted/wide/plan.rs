@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::sorted::plan::pairs_beyond;
 use crate::scheme::stored::MOST_STORED;
-use crate::scheme::{Kind, Plan, Scheme, Sorted};
+use crate::scheme::{Plan, Scheme, Sorted};
 
 /// The integers that determine a sorted image of 64-bit keys or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,9 +74,6 @@ impl<L: Layout> Plan for ColumnsPlan<L> {
             return Err(format!("no sorted table has {pairs} pairs in {slots} slots"));
         }
         Ok(ColumnsPlan::new(slots, pairs, u64::from(high) << 32 | u64::from(low)))
-    }
-    fn kind(&self) -> Kind {
-        Kind::Canonical
     }
     fn slots(&self) -> u64 {
         self.numbers.slots.into()
