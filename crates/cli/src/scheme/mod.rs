@@ -24,9 +24,13 @@ use super::options::SchemeOptions;
 /// A scheme's parameters, from the command line.
 trait Parameters: Scheme<Key = u32, Value = u32> {
     /// The options that tables of this kind take.
-    fn options(kind: Kind) -> &'static [&'static str];
+    fn options(_kind: Kind) -> &'static [&'static str] {
+        &[]
+    }
     /// The scheme of this kind with these options; others than those that it takes are not given.
-    fn with(kind: Kind, options: &SchemeOptions) -> Result<Self>;
+    fn with(kind: Kind, _options: &SchemeOptions) -> Result<Self> {
+        Ok(Self::of_kind(kind))
+    }
 }
 
 /// A scheme's parameters, for people.
