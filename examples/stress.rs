@@ -22,20 +22,13 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::time::{Duration, Instant};
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::{self, Any};
 use koel::layout::morton2;
 use koel::scheme::hash::SplitMix64;
 use koel::scheme::{Kind, Plan, Request, Scheme, Sequence};
 use koel::table::Duplicates;
-use koel::{Cpu, Error, HashTable, TableBuilder};
-
-macro_rules! names {
-    ($($module:ident, $scheme:ident, $name:literal;)*) => {
-        [$($name),*]
-    };
-}
-const SCHEMES: [&str; 10] = koel::for_each_scheme!(names);
+use koel::{AnyScheme, Bucketized, Cpu, Cuckoo, CuckooSet, Error, HashTable, Horton, RobinHood, TableBuilder};
 
 /// Compare random tables between devices, orders and batches
 #[derive(clap::Args)]
@@ -50,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long)]
     cases: Option<u64>,
     /// Only tables of this scheme
-    #[arg(long, value_parser = SCHEMES)]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(AnyScheme::NAMES))]
     scheme: Option<String>,
     /// Of all random numbers
     #[arg(long, default_value_t = 1)]
@@ -69,53 +62,35 @@ struct Tally {
     by_scheme: BTreeMap<String, u64>,
 }
 
-/// The parameters that are tried of a scheme.
-trait Varied: Scheme<Key = u32, Value = u32> {
-    fn varied(kind: Kind, random: &mut Random) -> Self {
-        let _ = random;
-        Self::of_kind(kind)
-    }
-}
-
-impl Varied for koel::Cuckoo {
-    fn varied(kind: Kind, random: &mut Random) -> Self {
-        let functions = 2 + random.below(4) as u32;
-        if kind == Kind::Canonical { koel::Cuckoo::canonical(functions) } else { koel::Cuckoo::classic(functions) }
-    }
-}
-impl Varied for koel::CuckooSet {
-    fn varied(kind: Kind, random: &mut Random) -> Self {
-        let functions = 2 + random.below(4) as u32;
-        if kind == Kind::Canonical { koel::CuckooSet::canonical(functions) } else { Self::of_kind(kind) }
-    }
-}
-impl Varied for koel::Bucketized {
-    fn varied(kind: Kind, random: &mut Random) -> Self {
-        let slots = 4 << random.below(3);
-        if kind == Kind::Canonical { koel::Bucketized::canonical(slots) } else { Self::of_kind(kind) }
-    }
-}
-impl Varied for koel::Horton {
-    fn varied(kind: Kind, random: &mut Random) -> Self {
-        let slots = 4 << random.below(3);
-        if kind == Kind::Canonical { koel::Horton::canonical(slots) } else { Self::of_kind(kind) }
-    }
-}
-impl Varied for koel::RobinHood {
-    fn varied(kind: Kind, random: &mut Random) -> Self {
-        let sequence = [Sequence::Coherent, Sequence::Random, Sequence::PaperRandom][random.below(3) as usize];
-        if kind == Kind::Canonical {
-            koel::RobinHood::canonical().sequence(sequence).max_ages([0, 2, 3, 4][random.below(4) as usize])
-        } else {
-            Self::of_kind(kind)
+/// A scheme with random parameters.
+fn varied(name: &str, kind: Kind, random: &mut Random) -> koel::Result<AnyScheme> {
+    let canonical = kind == Kind::Canonical;
+    Ok(match name {
+        Cuckoo::NAME => {
+            let functions = 2 + random.below(4) as u32;
+            if canonical { Cuckoo::canonical(functions) } else { Cuckoo::classic(functions) }.into()
         }
-    }
+        CuckooSet::NAME => {
+            let functions = 2 + random.below(4) as u32;
+            if canonical { CuckooSet::canonical(functions) } else { CuckooSet::of_kind(kind) }.into()
+        }
+        Bucketized::NAME => {
+            let slots = 4 << random.below(3);
+            if canonical { Bucketized::canonical(slots) } else { Bucketized::of_kind(kind) }.into()
+        }
+        Horton::NAME => {
+            let slots = 4 << random.below(3);
+            if canonical { Horton::canonical(slots) } else { Horton::of_kind(kind) }.into()
+        }
+        RobinHood::NAME => {
+            let sequence = [Sequence::Coherent, Sequence::Random, Sequence::PaperRandom][random.below(3) as usize];
+            let scheme = RobinHood::canonical().sequence(sequence);
+            let bits = if canonical { [0, 2, 3, 4][random.below(4) as usize] } else { 0 };
+            if canonical { scheme.max_ages(bits) } else { RobinHood::of_kind(kind) }.into()
+        }
+        _ => AnyScheme::by_name(name, kind)?,
+    })
 }
-impl Varied for koel::Fks {}
-impl Varied for koel::Sorted {}
-impl Varied for koel::Perfect {}
-impl Varied for koel::Quadratic {}
-impl Varied for koel::Signpost {}
 
 /// Random numbers of one case.
 struct Random(SplitMix64);
@@ -161,7 +136,7 @@ fn keys_of(pattern: &str, len: usize, random: &mut Random) -> Vec<u32> {
 }
 
 /// The most pairs of default tables of these parameters whose image stays small.
-fn most_pairs<S: Scheme<Key = u32, Value = u32>>(scheme: &S) -> u64 {
+fn most_pairs(scheme: &AnyScheme) -> u64 {
     let words = |pairs: u64| {
         let slots = scheme.default_load().slots_for(pairs);
         scheme.plan(Request { slots, pairs, seed: 0, attempt: 0 }).map_or(u64::MAX, |plan| plan.words())
@@ -171,13 +146,9 @@ fn most_pairs<S: Scheme<Key = u32, Value = u32>>(scheme: &S) -> u64 {
 }
 
 /// One case of a scheme. An error says what differs.
-fn case<S: Varied>(kind: Kind, random: &mut Random, devices: &[Any], tally: &mut Tally) -> Result<(), String>
-where
-    Any: Runs<S>,
-{
-    let scheme = S::varied(kind, random);
+fn case(scheme: &AnyScheme, random: &mut Random, devices: &[Any], tally: &mut Tally) -> Result<(), String> {
     let most = [64, 64, 64, 3_000, 3_000, 10_000, 10_000, 100_000][random.below(8) as usize];
-    let len = random.below(most + 1).min(most_pairs(&scheme)) as usize;
+    let len = random.below(most + 1).min(most_pairs(scheme)) as usize;
     let pattern = PATTERNS[random.below(PATTERNS.len() as u64) as usize];
     let keys = keys_of(pattern, len, random);
     let greatest = scheme.limits().greatest_value();
@@ -208,12 +179,12 @@ where
     };
     let cut = [random.below(pairs.len() as u64 + 1) as usize, random.below(pairs.len() as u64 + 1) as usize];
     let batches = [0, cut[0].min(cut[1]), cut[0].max(cut[1]), pairs.len()];
-    let canonical = kind == Kind::Canonical;
+    let canonical = scheme.kind() == Kind::Canonical;
     let (mut whole_digest, mut less_digest, mut error) = (None, None, None);
     for device in devices {
         let at = |what: &str| format!("{about}, on {}: {what}", device.info());
         tally.builds += 1;
-        *tally.by_scheme.entry(format!("{} {kind}", S::NAME)).or_default() += 1;
+        *tally.by_scheme.entry(format!("{} {}", scheme.name(), scheme.kind())).or_default() += 1;
         let mut table = match builder.build(device, &keys, &values) {
             Ok(table) => table,
             // Quadratic tables have a greatest number of slots.
@@ -231,7 +202,7 @@ where
             return Err(at("this device alone builds it"));
         }
         agrees(&table, &model, random, tally).map_err(|what| at(&what))?;
-        let digest = |table: &HashTable<Any, S>, first: &mut Option<koel::Digest>, what: &str| {
+        let digest = |table: &HashTable<Any, AnyScheme>, first: &mut Option<koel::Digest>, what: &str| {
             let digest = table.digest().map_err(|failure| at(&failure.to_string()))?;
             if canonical && *first.get_or_insert(digest) != digest {
                 return Err(at(&format!("another digest {what}")));
@@ -291,16 +262,13 @@ where
 }
 
 /// A table of these pairs, a batch after the other.
-fn in_batches<S: Scheme<Key = u32, Value = u32>>(
-    builder: &TableBuilder<S>,
+fn in_batches(
+    builder: &TableBuilder<AnyScheme>,
     device: &Any,
     pairs: &[(u32, u32)],
     batches: &[usize],
     tally: &mut Tally,
-) -> koel::Result<HashTable<Any, S>>
-where
-    Any: Runs<S>,
-{
+) -> koel::Result<HashTable<Any, AnyScheme>> {
     tally.builds += 1;
     let mut table = builder.build(device, &[], &[])?;
     for batch in batches.windows(2) {
@@ -312,15 +280,12 @@ where
 }
 
 /// Whether a table holds what a map holds, and is sound.
-fn agrees<S: Scheme<Key = u32, Value = u32>>(
-    table: &HashTable<Any, S>,
+fn agrees(
+    table: &HashTable<Any, AnyScheme>,
     model: &BTreeMap<u32, u32>,
     random: &mut Random,
     tally: &mut Tally,
-) -> Result<(), String>
-where
-    Any: Runs<S>,
-{
+) -> Result<(), String> {
     tally.operations += 3;
     let reported = |failure: Error| failure.to_string();
     if table.len() != model.len() {
@@ -368,21 +333,12 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     };
     while goes_on(&tally, number) {
         let mut random = Random(SplitMix64::new(args.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        let which = SCHEMES[random.below(SCHEMES.len() as u64) as usize];
+        let which = AnyScheme::NAMES[random.below(AnyScheme::NAMES.len() as u64) as usize];
         let which = args.scheme.as_deref().unwrap_or(which);
-        macro_rules! run {
-            ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                match which {
-                    $($name => {
-                        let kinds = <koel::$scheme as Scheme>::KINDS;
-                        let kind = kinds[random.below(kinds.len() as u64) as usize];
-                        case::<koel::$scheme>(kind, &mut random, &devices, &mut tally)
-                    })*
-                    _ => Ok(()),
-                }
-            };
-        }
-        if let Err(difference) = koel::for_each_scheme!(run) {
+        let kinds: Vec<_> = Kind::ALL.into_iter().filter(|&kind| AnyScheme::by_name(which, kind).is_ok()).collect();
+        let kind = kinds[random.below(kinds.len() as u64) as usize];
+        let scheme = varied(which, kind, &mut random)?;
+        if let Err(difference) = case(&scheme, &mut random, &devices, &mut tally) {
             let scheme = args.scheme.iter().map(|scheme| format!(" --scheme {scheme}")).collect::<String>();
             return Err(format!(
                 "case {number} differs: {difference}\nto reproduce: cargo run --release -p koel-examples -- \
