@@ -6,6 +6,18 @@ use crate::scheme::{self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, Bucketized
 
 macro_rules! passes_of_enum {
     ($any:ty; $any_plan:ty, $plan_name:ident; $($variant:ident: $scheme:ty;)*) => {
+        /// Evaluates the body with the plan inside, and its scheme as a type.
+        macro_rules! of_plan {
+            ($of:expr, |$inner:ident, $S:ident| $body:expr) => {
+                match $of {
+                    $($plan_name::$variant($inner) => {
+                        type $S = $scheme;
+                        $body
+                    })*
+                }
+            };
+        }
+
         impl<B: HashBackend $(+ Passes<$scheme>)*> Passes<$any> for B {
             fn build(
                 &self,
@@ -13,9 +25,7 @@ macro_rules! passes_of_enum {
                 keys: &B::Buffer<<$any as Scheme>::Key>,
                 values: &B::Buffer<<$any as Scheme>::Value>,
             ) -> Result<(B::Buffer<u64>, PlacedOf<$any>)> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::build(self, plan, keys, values),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::build(self, plan, keys, values))
             }
             fn partial_build(
                 &self,
@@ -23,9 +33,7 @@ macro_rules! passes_of_enum {
                 keys: &B::Buffer<<$any as Scheme>::Key>,
                 values: &B::Buffer<<$any as Scheme>::Value>,
             ) -> Result<Option<(B::Buffer<u64>, PlacedOf<$any>)>> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::partial_build(self, plan, keys, values),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::partial_build(self, plan, keys, values))
             }
             fn extended(
                 &self,
@@ -34,11 +42,7 @@ macro_rules! passes_of_enum {
                 keys: &B::Buffer<<$any as Scheme>::Key>,
                 values: &B::Buffer<<$any as Scheme>::Value>,
             ) -> Result<(B::Buffer<u64>, PlacedOf<$any>)> {
-                match plan {
-                    $($plan_name::$variant(plan) => {
-                        Passes::<$scheme>::extended(self, plan, image, keys, values)
-                    })*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::extended(self, plan, image, keys, values))
             }
             fn place(
                 &self,
@@ -47,9 +51,7 @@ macro_rules! passes_of_enum {
                 keys: &B::Buffer<<$any as Scheme>::Key>,
                 values: &B::Buffer<<$any as Scheme>::Value>,
             ) -> Result<PlacedOf<$any>> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::place(self, plan, image, keys, values),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::place(self, plan, image, keys, values))
             }
             fn lookup(
                 &self,
@@ -59,11 +61,7 @@ macro_rules! passes_of_enum {
                 values: &mut B::Buffer<<$any as Scheme>::Value>,
                 found: &mut B::Buffer<u32>,
             ) -> Result<()> {
-                match plan {
-                    $($plan_name::$variant(plan) => {
-                        Passes::<$scheme>::lookup(self, plan, image, queries, values, found)
-                    })*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::lookup(self, plan, image, queries, values, found))
             }
             fn contains(
                 &self,
@@ -71,9 +69,7 @@ macro_rules! passes_of_enum {
                 image: &B::Buffer<u64>,
                 queries: &B::Buffer<<$any as Scheme>::Key>,
             ) -> Result<B::Buffer<u32>> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::contains(self, plan, image, queries),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::contains(self, plan, image, queries))
             }
             fn assign(
                 &self,
@@ -82,14 +78,10 @@ macro_rules! passes_of_enum {
                 keys: &B::Buffer<<$any as Scheme>::Key>,
                 values: &B::Buffer<<$any as Scheme>::Value>,
             ) -> Result<()> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::assign(self, plan, image, keys, values),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::assign(self, plan, image, keys, values))
             }
             fn decode(&self, plan: &$any_plan, image: &B::Buffer<u64>) -> Result<DecodedOf<B, $any>> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::decode(self, plan, image),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::decode(self, plan, image))
             }
             fn remove(
                 &self,
@@ -97,14 +89,10 @@ macro_rules! passes_of_enum {
                 image: &mut B::Buffer<u64>,
                 keys: &B::Buffer<<$any as Scheme>::Key>,
             ) -> Result<Removed> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::remove(self, plan, image, keys),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::remove(self, plan, image, keys))
             }
             fn lift(&self, plan: &$any_plan, image: &mut B::Buffer<u64>) -> Result<DecodedOf<B, $any>> {
-                match plan {
-                    $($plan_name::$variant(plan) => Passes::<$scheme>::lift(self, plan, image),)*
-                }
+                of_plan!(plan, |plan, S| Passes::<S>::lift(self, plan, image))
             }
         }
     };
