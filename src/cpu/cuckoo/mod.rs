@@ -34,6 +34,7 @@ fn slots_of<'a, S: CuckooImage>(plan: &CuckooPlan, image: &'a mut Memory<u64>) -
     Ok(S::Cell::slots_mut(image.words_mut()?, plan.slot_count()))
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: CuckooImage> Passes<S> for Cpu
 where
     S::Cell: Share,

@@ -83,6 +83,7 @@ fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
     S::cuckoo_plan(plan).slot_count() as usize
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: CuckooImage> Passes<S> for OpenCl {
     /// Canonical tables: upper halves are placed as those of a set, because they decide; then the values are assigned.
     /// Two kernels in addition, and half of the image's memory.
