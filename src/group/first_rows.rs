@@ -3,6 +3,7 @@
 use super::numbering::first_positions;
 use crate::backend::join_rows::NO_ROW;
 use crate::backend::{BufferOf, DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::cpu::Cpu;
 use crate::cpu::first_occurrences::FirstOccurrences;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -39,7 +40,7 @@ pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
 }
 
 enum Strategy<B: Runs<K::Rows>, K: Key> {
-    Here(FirstOccurrences<K>),
+    Here(Cpu, FirstOccurrences<K>),
     /// `!row` of each key.
     Table(Positions<B, K>),
 }
@@ -62,7 +63,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     pub fn build(backend: &B, keys: &[K]) -> Result<Self> {
         Error::check_rows("rows", keys.len())?;
         match backend.host() {
-            Some(_) => Self::here(backend, keys),
+            Some(cpu) => Self::here(backend, cpu, keys),
             None => Self::by_table(backend, &backend.upload(keys)?),
         }
     }
@@ -74,13 +75,12 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     pub fn build_on(backend: &B, keys: &BufferOf<B, K>) -> Result<Self> {
         Error::check_rows("rows", keys.len())?;
         match backend.host() {
-            Some(_) => Self::here(backend, backend.host_words(keys)?),
+            Some(cpu) => Self::here(backend, cpu, backend.host_words(keys)?),
             None => Self::by_table(backend, keys),
         }
     }
 
-    fn here(backend: &B, keys: &[K]) -> Result<Self> {
-        let cpu = backend.host().ok_or(Error::WrongDevice)?;
+    fn here(backend: &B, cpu: &Cpu, keys: &[K]) -> Result<Self> {
         let first_occurrences = cpu.first_occurrences(keys)?;
         let rows = if first_occurrences.all_distinct() {
             backend.iota(keys.len())?
@@ -88,7 +88,8 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
             backend.of_host(cpu.found_first_occurrences(&first_occurrences, keys)?)?
         };
         let distinct = first_occurrences.distinct();
-        Ok(FirstRows { backend: backend.clone(), strategy: Strategy::Here(first_occurrences), rows, distinct })
+        let strategy = Strategy::Here(cpu.clone(), first_occurrences);
+        Ok(FirstRows { backend: backend.clone(), strategy, rows, distinct })
     }
 
     fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
@@ -140,13 +141,13 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// [`Error::TooLarge`] for more than `u32::MAX` queries; [`Error::OutOfMemory`] or what the device reports.
     pub fn find(&self, queries: &[K]) -> Result<Vec<u32>> {
         Error::check_rows("queries", queries.len())?;
-        match (&self.strategy, self.backend.host()) {
-            (Strategy::Here(first_occurrences), Some(cpu)) => {
+        match &self.strategy {
+            Strategy::Here(cpu, first_occurrences) => {
                 let mut rows = memory::zeroed(queries.len())?;
                 cpu.find_first_occurrences(first_occurrences, queries, &mut rows)?;
                 Ok(rows)
             }
-            _ => self.backend.download(&self.find_on(&self.backend.upload(queries)?)?),
+            Strategy::Table(_) => self.backend.download(&self.find_on(&self.backend.upload(queries)?)?),
         }
     }
 
@@ -157,8 +158,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     pub fn find_on(&self, queries: &BufferOf<B, K>) -> Result<BufferOf<B, u32>> {
         Error::check_rows("queries", queries.len())?;
         match &self.strategy {
-            Strategy::Here(first_occurrences) => {
-                let cpu = self.backend.host().ok_or(Error::WrongDevice)?;
+            Strategy::Here(cpu, first_occurrences) => {
                 self.backend.of_host(cpu.found_first_occurrences(first_occurrences, self.backend.host_words(queries)?)?)
             }
             Strategy::Table(table) => looked_up(&self.backend, table, queries),
@@ -184,7 +184,7 @@ fn looked_up<B: Runs<K::Rows>, K: Key>(
 impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for FirstRows<B, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("FirstRows");
-        if let Strategy::Here(first_occurrences) = &self.strategy {
+        if let Strategy::Here(_, first_occurrences) = &self.strategy {
             shown.field("firsts", first_occurrences);
         }
         shown.field("rows", &self.rows).field("distinct", &self.distinct).finish()

@@ -40,7 +40,7 @@ pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 enum Strategy<B: Runs<K::Rows>, K: Key> {
-    Here(Right<K>),
+    Here(Cpu, Right<K>),
     Index(JoinIndex<B, K::Rows>),
 }
 
@@ -57,7 +57,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn build(backend: &B, right: &[K]) -> Result<Self> {
         Error::check_rows("right rows of a join", right.len())?;
         let strategy = match backend.host() {
-            Some(cpu) => Strategy::Here(Right::of(cpu, right)?),
+            Some(cpu) => Strategy::Here(cpu.clone(), Right::of(cpu, right)?),
             None => Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build(backend, right)?),
         };
         Ok(Self::of(backend, strategy))
@@ -66,7 +66,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// The [`JoinIndex`] that this index was created from, or contains; `None` on the CPU otherwise.
     pub fn as_join_index(&self) -> Option<&JoinIndex<B, K::Rows>> {
         match &self.strategy {
-            Strategy::Here(_) => None,
+            Strategy::Here(..) => None,
             Strategy::Index(index) => Some(index),
         }
     }
@@ -91,7 +91,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// The number of right rows.
     pub fn len(&self) -> usize {
         match &self.strategy {
-            Strategy::Here(right) => right.len(),
+            Strategy::Here(_, right) => right.len(),
             Strategy::Index(index) => index.len(),
         }
     }
@@ -104,7 +104,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// The number of distinct keys of the right column.
     pub fn keys_len(&self) -> usize {
         match &self.strategy {
-            Strategy::Here(right) => right.keys_len(),
+            Strategy::Here(_, right) => right.keys_len(),
             Strategy::Index(index) => index.keys_len(),
         }
     }
@@ -125,10 +125,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
     pub fn join(&self, left: &[K], kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
         Error::check_rows("left rows of a join", left.len())?;
-        let rows = match (&self.strategy, self.backend.host()) {
-            (Strategy::Here(right), Some(cpu)) => Rows::Here { cpu, right, found: right.join(cpu, left, kind)? },
-            (Strategy::Here(_), None) => return Err(Error::WrongDevice),
-            (Strategy::Index(index), _) => Rows::Index(index.join(left, kind)?),
+        let rows = match &self.strategy {
+            Strategy::Here(cpu, right) => Rows::Here { cpu, right, found: right.join(cpu, left, kind)? },
+            Strategy::Index(index) => Rows::Index(index.join(left, kind)?),
         };
         Ok(ColumnJoin { rows, kind })
     }
@@ -171,7 +170,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         Error::check_rows("left rows of a join", left.len())?;
         matched.check(self.id)?;
         match &self.strategy {
-            Strategy::Here(right) => {
+            Strategy::Here(_, right) => {
                 let bits = if kind.keeps_right() { &mut matched.bits[..] } else { &mut [] };
                 right.batch(left, kind, bits)
             }
@@ -199,9 +198,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn unmatched(&self, matched: &Matched) -> Result<Vec<u32>> {
         matched.check(self.id)?;
         let bits = &matched.bits[..];
-        match (&self.strategy, self.backend.host()) {
-            (Strategy::Here(right), Some(cpu)) => right.unmatched(cpu, bits),
-            _ => {
+        match &self.strategy {
+            Strategy::Here(cpu, right) => right.unmatched(cpu, bits),
+            Strategy::Index(_) => {
                 let alone = (0..self.len()).filter(|row| bits[row / 32] >> (row % 32) & 1 == 0);
                 let mut rows = memory::reserved(alone.clone().count())?;
                 rows.extend(alone.map(|row| row as u32));
@@ -223,7 +222,7 @@ impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for ColumnIndex<B, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ColumnIndex");
         match &self.strategy {
-            Strategy::Here(right) => shown.field("right", right),
+            Strategy::Here(_, right) => shown.field("right", right),
             Strategy::Index(index) => shown.field("index", index),
         };
         shown.finish()
