@@ -335,8 +335,8 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
         let mut random = Random(SplitMix64::new(args.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         let which = AnyScheme::NAMES[random.below(AnyScheme::NAMES.len() as u64) as usize];
         let which = args.scheme.as_deref().unwrap_or(which);
-        let kinds: Vec<_> = Kind::ALL.into_iter().filter(|&kind| AnyScheme::by_name(which, kind).is_ok()).collect();
-        let kind = kinds[random.below(kinds.len() as u64) as usize];
+        let kinds: Vec<_> = AnyScheme::all().filter(|scheme| scheme.name() == which).collect();
+        let kind = kinds[random.below(kinds.len() as u64) as usize].kind();
         let scheme = varied(which, kind, &mut random)?;
         if let Err(difference) = case(&scheme, &mut random, &devices, &mut tally) {
             let scheme = args.scheme.iter().map(|scheme| format!(" --scheme {scheme}")).collect::<String>();

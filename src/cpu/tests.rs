@@ -6,9 +6,8 @@ use super::{Cpu, Memory};
 use crate::backend::{DeviceBuffer, HashBackend, Probe, bitmap_words, wall_tests};
 use crate::device::Any;
 use crate::error::{Error, Result};
-use crate::for_each_scheme;
+use crate::scheme::AnyScheme;
 use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
-use crate::scheme::{self, AnyScheme, Scheme as _};
 use crate::workload::keys_of_every_sort;
 
 const SIZES: [usize; 10] = [0, 1, 2, 31, 32, 33, 129, 1000, 16 << 10, 100_001];
@@ -208,14 +207,5 @@ fn mapped_files_are_read_only() -> Result<()> {
 fn wrong_lengths_are_refused_before_any_pass_runs() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let any = Any::Cpu(cpu.clone());
-    macro_rules! each_scheme {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
-            for &kind in scheme::$scheme::KINDS {
-                let scheme = scheme::$scheme::of_kind(kind);
-                wall_tests::what_does_not_fit_is_refused(&any, &AnyScheme::from(scheme))?;
-            }
-        )*};
-    }
-    for_each_scheme!(each_scheme);
-    Ok(())
+    AnyScheme::all().try_for_each(|scheme| wall_tests::what_does_not_fit_is_refused(&any, &scheme))
 }

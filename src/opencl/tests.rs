@@ -44,9 +44,8 @@ use crate::backend::{
 };
 use crate::device::Any;
 use crate::error::Error;
-use crate::for_each_scheme;
 use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
-use crate::scheme::{self, AnyScheme, Kind, Plan as _, Scheme as _};
+use crate::scheme::{AnyScheme, Kind, Plan as _};
 use crate::tuning::tuning;
 use crate::workload::keys_of_every_sort;
 
@@ -466,14 +465,5 @@ fn devices_are_numbered_and_found_by_name() -> Result<()> {
 fn wrong_lengths_are_refused_before_any_pass_runs() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let any = Any::OpenCl(cl.clone());
-    macro_rules! each_scheme {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
-            for &kind in scheme::$scheme::KINDS {
-                let scheme = scheme::$scheme::of_kind(kind);
-                wall_tests::what_does_not_fit_is_refused(&any, &AnyScheme::from(scheme))?;
-            }
-        )*};
-    }
-    for_each_scheme!(each_scheme);
-    Ok(())
+    AnyScheme::all().try_for_each(|scheme| wall_tests::what_does_not_fit_is_refused(&any, &scheme))
 }

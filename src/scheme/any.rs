@@ -256,6 +256,11 @@ macro_rules! any_scheme {
             /// The names of all schemes.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
+            /// Every scheme of each of its kinds, with default parameters.
+            pub fn all() -> impl Iterator<Item = AnyScheme> {
+                Self::NAMES.iter().flat_map(|name| Kind::ALL.map(|kind| Self::by_name(name, kind))).flatten()
+            }
+
             /// The scheme of this name, with the default parameters of a kind.
             ///
             /// # Errors

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use koel::backend::{self, HashBackend, Runs};
 use koel::device::{self, Any};
-use koel::scheme::{Kind, Plan, Request, Scheme};
+use koel::scheme::{Plan, Request, Scheme};
 use koel::workload::Workload;
 use koel::{AnyScheme, Cpu, HashTable};
 
@@ -130,11 +130,9 @@ pub trait Check {
 /// Runs a check for every scheme and kind in the registry. It is compiled once, with [`AnyScheme`], whose tables equal
 /// those of the schemes, as `any_scheme.rs` tests.
 pub fn for_every_kind(check: &impl Check) {
-    for name in AnyScheme::NAMES {
-        for scheme in Kind::ALL.into_iter().filter_map(|kind| AnyScheme::by_name(name, kind).ok()) {
-            CURRENT.set(Some(scheme.clone()));
-            check.run(&scheme);
-        }
+    for scheme in AnyScheme::all() {
+        CURRENT.set(Some(scheme.clone()));
+        check.run(&scheme);
     }
 }
 

@@ -347,11 +347,8 @@ fn verify_builds_shards_on_each_device_and_on_all() {
         );
         assert_eq!(of_table["digest"].is_string(), of_table["kind"] == "canonical", "{of_table}");
     }
-    macro_rules! names {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => { [$($name),*] };
-    }
-    for name in koel::for_each_scheme!(names) {
-        assert!(rows.iter().any(|row| row["scheme"] == name), "{name}");
+    for name in koel::AnyScheme::NAMES {
+        assert!(rows.iter().any(|row| row["scheme"] == *name), "{name}");
     }
     assert!(rows.iter().any(|row| row["types"] == "u64, u64"));
     for arguments in ["--n 0", "--n 1", "--n 900 --load 0.5", "--n 900 --capacity 60000"] {
