@@ -8,7 +8,7 @@ use crate::scheme::{Plan, Scheme};
 /// The passes that a backend provides to run scheme `S`. [`Kernels`](super::Kernels) has checked their preconditions:
 /// the plan is valid, and the lengths of the image and the columns match it.
 pub trait Passes<S: Scheme>: HashBackend {
-    /// See [`Kernels::build`](super::Kernels::build).
+    /// See [`Kernels::build`](super::Kernels::build). The default is for schemes without a stash.
     fn build(
         &self,
         plan: &S::Plan,

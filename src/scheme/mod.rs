@@ -356,7 +356,8 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
         0
     }
     /// Adds pairs to an image, sequentially: the shortest definition of a build. The image is empty if the kind's
-    /// updates are [`Updates::Rebuild`], and the plan has the [`stash`](Scheme::stash) of these pairs.
+    /// updates are [`Updates::Rebuild`], the plan has the [`stash`](Scheme::stash) of these pairs, and the sentinel
+    /// pair is not among them.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key>;
     /// Removes these keys from an image, sequentially, and counts the removed pairs. Does not handle the sentinel pair,
     /// and does nothing for kinds whose updates are [`Updates::Rebuild`].
