@@ -23,7 +23,6 @@ use super::progress::Progress;
 use super::query;
 use super::scheme::Described;
 use super::structure::{About, Types, unknown};
-use super::tables::TableReading;
 use super::tables::read::several::matching;
 use super::{files, text};
 
@@ -257,7 +256,7 @@ fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
     files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;
     let devices = args.device.open(&paths, false, false)?;
-    let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+    let reading = args.reading.of_tables(false);
     // --columns requires --key.
     let key = names::all(args.reading.key.as_ref()).unwrap_or_default();
     query::prepared::Build {

@@ -16,8 +16,11 @@ use super::text;
 pub(crate) type Output<'a> = (&'static str, Option<&'a Path>);
 
 /// Refuses outputs that would destroy an input or each other, or that have no folder, before anything is read or
-/// written. `-` is stdin.
+/// written. `-` is stdin, which is one input at most.
 pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
+    if inputs.iter().filter(|input| input.as_os_str() == "-").count() > 1 {
+        return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
+    }
     for (i, &(option, output)) in outputs.iter().enumerate() {
         output.map_or(Ok(()), folder_of)?;
         let Some(identity) = output.map_or_else(of_stdout, of) else { continue };

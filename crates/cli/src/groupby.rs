@@ -10,7 +10,6 @@ use super::input::{self, ReadOptions};
 use super::options::{self, AnyValuesOption, TableDevices, names};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading, groupby::AggregateSpec};
-use super::tables::TableReading;
 use super::tables::read::rows::{KEY, Payload, VALUE};
 use super::tables::read::several::matching;
 
@@ -92,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inputs = matching(&args.inputs, &[args.rows.output.as_deref()])?;
     let paths = input::paths(&inputs);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
-    let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };
+    let named = args.reading.of_tables(is_spooled);
     let unnamed = args.reading.with_any_values(args.values.values).naming("--by");
     let requested = args.agg.concat();
     let (by, aggregates, reading) = match args.columns.by() {

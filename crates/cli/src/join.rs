@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use koel::JoinKind;
 
-use super::failure::{Failure, Result, Verdict};
+use super::failure::{Result, Verdict};
 use super::input::{self, ReadOptions};
 use super::options::{self, AnyValuesOption, TableDevices, TableOptions};
 use super::output::RowOptions;
 use super::query::{self, Reading};
-use super::tables::TableReading;
 use super::tables::read::rows::Payload;
 use super::tables::read::several::matching;
 
@@ -117,9 +116,6 @@ pub(crate) fn former_option(error: &clap::Error) -> Option<String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    if args.left.as_os_str() == "-" && args.right.as_ref() == Some(&args.left) {
-        return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
-    }
     if let Some(with) = &args.with {
         return run_with(args, with);
     }
@@ -128,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let all = [&left[..], &right].concat();
     let paths = input::paths(&all);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
-    let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };
+    let named = args.reading.of_tables(is_spooled);
     let unnamed = args.reading.with_any_values(args.values.values).naming("--on");
     let (on, reading) = match args.columns.on() {
         Some(on) => {
@@ -154,7 +150,7 @@ fn run_with(args: &Args, with: &Path) -> Result<Verdict> {
     let left = matching(&[&args.left], &[args.output.output.as_deref()])?;
     let all = [&left[..], &[with.into()]].concat();
     args.output.check_tables(&input::paths(&all), &[])?;
-    let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+    let reading = args.reading.of_tables(false);
     let Args { how, columns, output, device, .. } = args;
     // By default, the keys of the file.
     let on = columns.on().unwrap_or_default();

@@ -18,8 +18,8 @@ pub use parameters::{Extent, SchemeOptions};
 pub use table::{Builder, TableOptions, Wide, scheme_help, schemes, usual};
 pub use values::{AnyValuesOption, ValuesOption};
 pub use values::{
-    aggregate, by_name, contents, count, duplicates, id_order, join_kind, kind, memory, named_rows_file, pair_count,
-    rows_file, scheme_name, scheme_or_all, shards, table_file,
+    by_name, contents, count, duplicates, id_order, join_kind, kind, memory, named_rows_file, pair_count, rows_file,
+    scheme_name, scheme_or_all, shards, table_file,
 };
 
 /// The size of a table.

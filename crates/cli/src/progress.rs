@@ -3,24 +3,18 @@
 //! ```text
 //! steps      a bar                                 verify, koel-bench
 //! say        what is being done                    ⠙ building a table of 5,000,000 rows
-//! watched    bytes of a file that is being read    ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
-//! bytes      the same, where all threads read it   ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
+//! bytes      bytes of a file that is being read    ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
 //! rows       rows that are being written           ⠙ writing: 1,048,576 of 9,437,184 rows, 12,582,912/s
 //! ```
 //!
 //! Readers and writers find the line by themselves: commands say what they do, and count nothing.
 
-use std::cell::Cell;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
-use std::rc::Rc;
+use std::io::{self, IsTerminal, Read};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 use super::out;
-
-/// The number of bytes that are read per update of the line.
-const BLOCK: usize = 64 << 10;
 
 /// The bar that was started last, and what it counts.
 static LAST: Mutex<Option<(WeakProgressBar, Counted)>> = Mutex::new(None);
@@ -109,75 +103,42 @@ pub fn say(what: String) {
     }
 }
 
-/// Shows on the current line, if there is one, that `bytes` bytes are read, and how many of them [`advance_bytes`] has
-/// counted.
-pub fn bytes(bytes: u64) {
-    if let Some((bar, _)) = last() {
-        restart(&bar, Some(bytes));
-        let template = "{spinner} {msg}: {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}";
-        restyle(&bar, Counted::Bytes, template);
-    }
-}
-
-/// A reader whose bytes are counted on the line, if there is one; the length of the file may be unknown. For a
-/// compressed file, `position` returns the number of bytes read.
-pub fn watched<'a>(
-    reader: Box<dyn BufRead + 'a>,
-    bytes: Option<u64>,
-    position: Option<Rc<Cell<u64>>>,
-) -> Box<dyn BufRead + 'a> {
-    let Some((bar, Counted::Nothing)) = last() else { return reader };
+/// Shows on the current line, if there is one, that `bytes` bytes are read, or an unknown number, and how many of them
+/// [`advance_bytes`] has counted.
+pub fn bytes(bytes: impl Into<Option<u64>>) {
+    let bytes = bytes.into();
+    let Some((bar, Counted::Nothing | Counted::Bytes | Counted::Rows)) = last() else { return };
     restart(&bar, bytes);
     let of = if bytes.is_some() { " of {binary_total_bytes}" } else { "" };
     restyle(&bar, Counted::Bytes, &format!("{{spinner}} {{msg}}: {{binary_bytes}}{of}, {{binary_bytes_per_sec}}"));
-    // Buffered again, so that the line is updated per block and not per row.
-    match position {
-        None => Box::new(BufReader::with_capacity(BLOCK, bar.wrap_read(reader))),
-        Some(position) => Box::new(BufReader::with_capacity(BLOCK, Packed { reader, position, bar })),
-    }
 }
 
-/// How many bytes of a stream were read.
-pub(crate) type Position = Rc<Cell<u64>>;
-
-/// A reader, and how far it has read.
-pub(crate) fn counted<R: Read>(reader: R) -> (Counting<R>, Position) {
-    let position = Position::default();
-    (Counting { reader, position: position.clone() }, position)
-}
-
-/// A reader whose bytes are counted.
+/// A reader whose bytes are counted on the line.
 pub(crate) struct Counting<R> {
     reader: R,
-    position: Position,
+    /// Bytes that were read while the line did not count bytes.
+    uncounted: u64,
+}
+
+impl<R> Counting<R> {
+    pub(crate) fn new(reader: R) -> Counting<R> {
+        Counting { reader, uncounted: 0 }
+    }
 }
 
 impl<R: Read> Read for Counting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
-        self.position.set(self.position.get() + read as u64);
+        self.uncounted += read as u64;
+        if advance_bytes(self.uncounted) {
+            self.uncounted = 0;
+        }
         Ok(read)
     }
 }
 
-/// What comes out of a packed file.
-struct Packed<R> {
-    reader: R,
-    /// Packed bytes that were read.
-    position: Rc<Cell<u64>>,
-    bar: ProgressBar,
-}
-
-impl<R: Read> Read for Packed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.bar.set_position(self.position.get());
-        Ok(read)
-    }
-}
-
-/// What was watched has come to its end.
-pub fn watched_to_the_end() {
+/// Ends the counting of bytes on the line.
+pub fn end_of_bytes() {
     if let Some((bar, Counted::Bytes)) = last() {
         restyle(&bar, Counted::Nothing, SAYING);
     }
@@ -193,11 +154,10 @@ pub fn advance(rows: u64) {
 /// A line that says what is going on, and nothing of how far it is.
 const SAYING: &str = "{spinner} {msg}";
 
-/// Counts bytes that were read.
-pub fn advance_bytes(bytes: u64) {
-    if let Some((bar, Counted::Bytes)) = last() {
-        bar.inc(bytes);
-    }
+/// Counts bytes that were read. Returns whether the line counts bytes.
+pub fn advance_bytes(bytes: u64) -> bool {
+    let bar = last().filter(|(_, counted)| *counted == Counted::Bytes);
+    bar.inspect(|(bar, _)| bar.inc(bytes)).is_some()
 }
 
 /// Begins to count anew.

@@ -9,7 +9,6 @@ use super::input::{self, ReadOptions};
 use super::options::{self, TableDevices};
 use super::output::RowOptions;
 use super::query::{self, KeyedTable, Reading};
-use super::tables::TableReading;
 use super::tables::read::rows::{KEY, Payload};
 use super::tables::read::several::matching;
 
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inputs = matching(&args.inputs, &[args.rows.output.as_deref(), args.inverse.as_deref()])?;
     let paths = input::paths(&inputs);
     let is_spooled = args.columns.memory.is_given() || args.device.are_several();
-    let named = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: is_spooled };
+    let named = args.reading.of_tables(is_spooled);
     let unnamed = args.reading.clone().naming("--on");
     let on = args.columns.on();
     let (by, reading) = match &on {

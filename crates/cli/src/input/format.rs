@@ -5,58 +5,79 @@ use crate::failure::Result;
 use crate::tables::read::foreign;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
+    Parquet,
+    IpcFile,
+    IpcStream,
     Npy,
+    Ndjson,
     Fasta,
     Fastq,
-    /// Parquet and Arrow IPC: named columns.
-    Table,
-    /// Columns.
+    /// CSV or TSV. If rows have no names, this byte separates their columns.
     Text {
         delimiter: u8,
     },
 }
 
 impl Format {
-    /// The format of a file that begins so; of a packed one, of what is in it.
+    /// The format of a file that begins with these bytes, once it is unpacked.
+    ///
+    /// # Errors
+    /// If koel does not read it.
     pub(super) fn of(head: &[u8], name: &Name) -> Result<Format> {
-        if head.starts_with(b"\x93NUMPY") {
-            return Ok(Format::Npy);
+        match head {
+            [b'P', b'A', b'R', b'1', ..] => Ok(Format::Parquet),
+            [b'P', b'A', b'R', b'E', ..] => {
+                Err(name.fail("this Parquet file is encrypted: decrypt it first, koel has no keys"))
+            }
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Ok(Format::IpcFile),
+            // A message of a stream begins so, and no text.
+            [0xff, 0xff, 0xff, 0xff, ..] => Ok(Format::IpcStream),
+            [b'F', b'E', b'A', b'1', ..] => {
+                Err(name.fail("this is Feather of version 1: write it anew as version 2, which is Arrow IPC"))
+            }
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Format::Npy),
+            _ => Format::of_text(head, name),
         }
-        // Behind the last one, of a stream of Arrow, is the length of a message.
-        if [&b"PAR1"[..], b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"].iter().any(|begin| head.starts_with(begin))
-        {
-            return Ok(Format::Table);
-        }
-        if name.has_extension(&["npy"]) {
-            return Err(name.fail("this is not an .npy file: it does not begin with \\x93NUMPY"));
-        }
-        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
-            return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
-        }
-        if foreign::is_ndjson(head) {
-            return Ok(Format::Table);
+    }
+
+    fn of_text(head: &[u8], name: &Name) -> Result<Format> {
+        if foreign::is_ndjson(head) || name.has_extension(&["ndjson", "jsonl"]) {
+            return Ok(Format::Ndjson);
         }
         if let Some((what, advice)) = foreign::format_of(head) {
             return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
         }
-        let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-        match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'>') => return Ok(Format::Fasta),
-            Some(b'@') => return Ok(Format::Fastq),
-            _ if name.has_extension(&["fa", "fasta", "fna"]) => return Ok(Format::Fasta),
-            _ if name.has_extension(&["fq", "fastq"]) => return Ok(Format::Fastq),
-            _ => {}
+        for (extensions, format) in [
+            (&["parquet", "pq"][..], "Parquet"),
+            (&["arrow", "feather", "ipc", "arrows"], "Arrow IPC"),
+            (&["npy"], ".npy"),
+        ] {
+            if name.has_extension(extensions) {
+                let what = if head.is_empty() { "the file is empty" } else { "it does not begin as such files do" };
+                return Err(name.fail(format!("this is not a valid {format} file: {what}")));
+            }
         }
-        if head.contains(&0) {
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+            return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
+        }
+        if foreign::is_binary(head) {
             return Err(name.fail(
-                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also compressed by gzip or zstd",
+                "this is binary: koel reads CSV, TSV, NDJSON, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also compressed \
+                 by gzip or zstd",
             ));
         }
-        let mut lines = text.split(|&byte| byte == b'\n');
-        let line = lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
-        let tabs = name.has_extension(&["tsv", "tab"]) || line.contains(&b'\t');
-        Ok(Format::Text { delimiter: if tabs { b'\t' } else { b',' } })
+        let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+        let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
+        Ok(match first {
+            Some(b'>') => Format::Fasta,
+            Some(b'@') => Format::Fastq,
+            _ if name.has_extension(&["fa", "fasta", "fna"]) => Format::Fasta,
+            _ if name.has_extension(&["fq", "fastq"]) => Format::Fastq,
+            _ if name.has_extension(&["tsv", "tab"]) || line.contains(&b'\t') => Format::Text { delimiter: b'\t' },
+            _ => Format::Text { delimiter: b',' },
+        })
     }
 
     /// Whether keys are k-mers of its sequences.
@@ -68,10 +89,17 @@ impl Format {
         matches!(self, Format::Text { .. })
     }
 
+    /// Whether it consists of lines, none of which may be longer than the longest row.
+    pub(super) fn has_lines(self) -> bool {
+        self.has_sequences() || self.is_text() || self == Format::Ndjson
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
+            Format::Parquet => "Parquet",
+            Format::IpcFile | Format::IpcStream => "Arrow IPC",
             Format::Npy => ".npy",
-            Format::Table => "a table",
+            Format::Ndjson => "NDJSON",
             Format::Fasta => "FASTA",
             Format::Fastq => "FASTQ",
             Format::Text { delimiter: b'\t' } => "TSV",
@@ -97,9 +125,9 @@ mod tests {
         }
         assert_eq!(pairs("x", b"\xef\xbb\xbf\n >r\nAC\n", Some(2)), Ok(vec![(1, 0)]));
         for (name, bytes, part) in [
-            ("x.npy", &b"1,2\n"[..], "not an .npy"),
+            ("x.npy", &b"1,2\n"[..], "not a valid .npy"),
             ("x", b"\xff\xfe1\0", "UTF-16"),
-            ("x", b"\x7fELF\0\0", "binary"),
+            ("x", b"\x7fELF\0\xff", "binary"),
             ("x.fa", b"ACGT\n", "FASTA"),
             ("x.FQ", b"ACGT\n", "FASTQ"),
         ] {

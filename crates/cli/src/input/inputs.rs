@@ -16,9 +16,6 @@ pub struct Inputs<'a>(pub(super) Vec<Input<'a>>);
 impl<'a> Inputs<'a> {
     /// Opens all of them, before anything of them is read but their first bytes.
     pub fn open(paths: &[impl AsRef<Path>]) -> Result<Inputs<'static>> {
-        if paths.iter().filter(|path| path.as_ref().as_os_str() == "-").count() > 1 {
-            return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
-        }
         let inputs = paths.iter().map(|path| Input::open(path.as_ref())).collect::<Result<Vec<_>>>()?;
         if let Some(first) = inputs.first()
             && let Some(other) = inputs.iter().find(|input| input.has_sequences() != first.has_sequences())
@@ -87,9 +84,9 @@ impl<'a> Inputs<'a> {
             if says_which {
                 progress::say(format!("reading {name}"));
             }
-            let skipped = input.watched().rows(options, want, &mut feed)?;
+            let skipped = input.rows(options, want, &mut feed)?;
             notes.extend(skipped.map(|skipped| format!("{name}: {skipped}")));
-            progress::watched_to_the_end();
+            progress::end_of_bytes();
         }
         if let Some(reason) = feed.no_key(k) {
             // What was skipped is the reason, mostly.
@@ -98,12 +95,6 @@ impl<'a> Inputs<'a> {
         }
         notes.iter().for_each(|note| progress::note(note));
         Ok(())
-    }
-}
-
-impl<'a> From<Input<'a>> for Inputs<'a> {
-    fn from(input: Input<'a>) -> Inputs<'a> {
-        Inputs(vec![input])
     }
 }
 

@@ -27,7 +27,7 @@ mod table;
 mod window;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use koel::KeyType;
@@ -36,26 +36,22 @@ use koel::layout::sequences::{Sequences, Unread, fasta, fastq};
 use super::failure::{Failure, Result};
 use super::number::Type;
 use super::tables::TableReading;
-use super::tables::read::Source;
-use super::tables::read::csv;
 use super::tables::read::packed::Packing;
+use super::tables::read::{Data, HEAD, Source, csv};
 use super::{memory, progress, text};
-use crate::progress::Position;
-use format::Format;
+use crate::progress::Counting;
 use window::Windows;
 
 pub(crate) use feed::Feed;
 pub use feed::Sink;
+pub(crate) use format::Format;
 pub use inputs::{Inputs, paths};
 pub use options::{Header, OtherLetters, ReadOptions};
 pub use pairs::Pairs;
 pub use places::Places;
 
-/// The number of bytes that are examined to detect the format.
-const HEAD: usize = 64 << 10;
-
 /// UTF-8's, which some editors write in front of text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What the caller wants of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,59 +96,58 @@ pub struct Input<'a> {
     format: Format,
     /// Bytes, where the system knows them.
     length: Option<u64>,
-    /// How many of them were read, of a packed file, where others come out.
-    position: Option<Position>,
-    reader: Box<dyn BufRead + 'a>,
+    content: Content<'a>,
+}
+
+/// What is in a file.
+enum Content<'a> {
+    /// A plain file: any thread can read any part of it.
+    File(File),
+    /// What can be read once: a pipe, or what is unpacked.
+    Once(Box<dyn BufRead + 'a>),
 }
 
 impl<'a> Input<'a> {
     /// Opens a file; `-` is stdin.
     pub fn open(path: &Path) -> Result<Input<'a>> {
-        let name = Name::of(path);
-        match path.to_str() {
-            Some("-") => Input::named(io::stdin().lock(), name),
-            _ => {
-                let file = File::open(path).map_err(|error| name.io(&error))?;
-                let length = file.metadata().ok().filter(|about| about.is_file()).map(|about| about.len());
-                Ok(Input { length, ..Input::named(file, name)? })
-            }
+        if path.as_os_str() == "-" {
+            return Input::of(io::stdin().lock(), path);
         }
+        let name = Name::of(path);
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (about, mut file) = opened.map_err(|error| name.io(&error))?;
+        if !about.is_file() {
+            return Input::of(file, path);
+        }
+        memory::end_when_short();
+        let length = Some(about.len());
+        let head = name.head(&mut file)?;
+        file.rewind().map_err(|error| name.io(&error))?;
+        if Packing::of(&head).is_some() {
+            return Ok(Input { length, ..Input::of(file, path)? });
+        }
+        Ok(Input { format: Format::of(&head, &name)?, name, length, content: Content::File(file) })
     }
 
     /// Anything that can be read, as a file of that name would be.
     pub fn of(reader: impl Read + 'a, name: &Path) -> Result<Input<'a>> {
-        Input::named(reader, Name::of(name))
-    }
-
-    fn named(mut reader: impl Read + 'a, name: Name) -> Result<Input<'a>> {
-        let head = name.head(&mut reader)?;
-        let reader = Cursor::new(head.clone()).chain(reader);
-        let Some(packing) = Packing::of(&head) else { return Input::unpacked(head, reader, name) };
-        let (reader, position) = progress::counted(reader);
-        let unpacked = packing.reader(BufReader::with_capacity(HEAD, reader));
-        let mut reader = unpacked.map_err(|error| name.io(&error))?;
-        let head = name.head(&mut reader)?;
-        if Packing::of(&head).is_some() {
-            return Err(name.fail("this is packed twice: unpack it once"));
+        memory::end_when_short();
+        let mut reader = Counting::new(reader);
+        let name = Name::of(name);
+        let mut head = name.head(&mut reader)?;
+        let mut reader: Box<dyn Read + 'a> = Box::new(Cursor::new(head.clone()).chain(reader));
+        if let Some(packing) = Packing::of(&head) {
+            let unpacked = packing.reader(BufReader::with_capacity(HEAD, reader));
+            let mut unpacked = unpacked.map_err(|error| name.io(&error))?;
+            head = name.head(&mut unpacked)?;
+            if Packing::of(&head).is_some() {
+                return Err(name.fail("this is packed twice: unpack it once"));
+            }
+            reader = Box::new(Cursor::new(head.clone()).chain(unpacked));
         }
-        let reader = Cursor::new(head.clone()).chain(reader);
-        Ok(Input { position: Some(position), ..Input::unpacked(head, reader, name)? })
-    }
-
-    /// A file that begins with this head, which the reader gives too.
-    fn unpacked(head: Vec<u8>, mut reader: impl Read + 'a, name: Name) -> Result<Input<'a>> {
         let format = Format::of(&head, &name)?;
-        // The reader of columns steps over it.
-        if format.has_sequences() && head.starts_with(BYTE_ORDER_MARK) {
-            reader.read_exact(&mut [0; BYTE_ORDER_MARK.len()]).map_err(|error| name.io(&error))?;
-        }
-        Ok(Input {
-            name,
-            format,
-            length: None,
-            position: None,
-            reader: Box::new(BufReader::with_capacity(HEAD, reader)),
-        })
+        let content = Content::Once(Box::new(BufReader::with_capacity(HEAD, reader)));
+        Ok(Input { name, format, length: None, content })
     }
 
     /// Whether it is FASTA or FASTQ, whose keys are k-mers.
@@ -168,61 +163,63 @@ impl<'a> Input<'a> {
         feed.no_key(options.k()).map_or(Ok(read), |reason| Err(name.fail(reason)))
     }
 
-    /// The same file, of which the line of progress counts the bytes.
-    fn watched(mut self) -> Input<'a> {
-        self.reader = progress::watched(self.reader, self.length, self.position.clone());
-        self
-    }
-
     /// Hands on its rows; a sentence says what was skipped.
     fn rows(self, options: &ReadOptions, want: Want, feed: &mut Feed<'_>) -> Result<Option<String>> {
-        // Rows are in arrays, whose allocations are not checked.
-        memory::end_when_short();
-        if options.key.is_some() || matches!(self.format, Format::Table | Format::Npy) {
-            return table::read(&self.into_source(options)?, options, want, feed).map(|()| None);
-        }
         match self.format {
-            // They are read above.
-            Format::Table | Format::Npy => Ok(None),
-            Format::Text { delimiter } => {
-                csv::pairs::read(self.reader, &self.name, delimiter, options, want, feed).map(|()| None)
+            Format::Text { delimiter } if options.key.is_none() => {
+                let name = self.name.clone();
+                csv::pairs::read(self.into_reader()?, &name, delimiter, options, want, feed).map(|()| None)
             }
-            Format::Fasta | Format::Fastq => {
-                let Input { name, format, reader, .. } = self;
+            Format::Fasta | Format::Fastq if options.key.is_none() => {
+                let name = self.name.clone();
                 let mut windows = Windows::new(&name, options, want, feed)?;
-                let read = records_of(format, reader, &name, &mut windows);
+                let read = self.records(&mut windows);
                 // Rows before an error are passed on too.
                 windows.flush().and(read)?;
                 Ok(windows.report())
             }
+            _ => {
+                let reading = options.of_tables(options.spool);
+                table::read(&self.into_source(&reading)?.with_columns()?, options, want, feed).map(|()| None)
+            }
         }
     }
-}
 
-impl Input<'_> {
-    /// The file as a table: a file is read from the disk, and others into memory, or into a temporary file.
-    fn into_source(self, options: &ReadOptions) -> Result<Source> {
-        let reading = TableReading { header: options.header, text: options.text.clone(), spool: options.spool };
-        match self.length {
-            Some(_) => Source::open(&self.name.0, &reading),
-            None => Source::of_reader(&self.name, self.reader, &reading),
-        }
+    /// Hands on the records of sequences.
+    fn records(self, to: &mut impl Sequences<Error = Failure>) -> Result<()> {
+        let (name, format) = (self.name.clone(), self.format);
+        let reader = self.into_reader()?;
+        let read = if format == Format::Fastq { fastq(reader, to) } else { fasta(reader, to) };
+        read.map_err(|error| match error {
+            Unread::Io(error) => name.io(&error),
+            Unread::Format { line, reason } => name.at(line, reason),
+            Unread::Stopped(failure) => failure,
+        })
     }
-}
 
-/// Hands on the records of sequences.
-fn records_of(
-    format: Format,
-    reader: impl BufRead,
-    name: &Name,
-    to: &mut impl Sequences<Error = Failure>,
-) -> Result<()> {
-    let read = if format == Format::Fastq { fastq(reader, to) } else { fasta(reader, to) };
-    read.map_err(|error| match error {
-        Unread::Io(error) => name.io(&error),
-        Unread::Format { line, reason } => name.at(line, reason),
-        Unread::Stopped(failure) => failure,
-    })
+    /// All bytes in their order, which the line of progress counts, without a byte order mark.
+    fn into_reader(self) -> Result<Box<dyn BufRead + 'a>> {
+        progress::bytes(self.length);
+        let mut reader = match self.content {
+            Content::File(file) => Box::new(BufReader::with_capacity(HEAD, Counting::new(file))),
+            Content::Once(reader) => reader,
+        };
+        if reader.fill_buf().map_err(|error| self.name.io(&error))?.starts_with(BYTE_ORDER_MARK) {
+            reader.consume(BYTE_ORDER_MARK.len());
+        }
+        Ok(reader)
+    }
+
+    /// The file as a table, which may be NDJSON without any columns. What can be read once goes into memory, or into a
+    /// temporary file.
+    pub(crate) fn into_source(self, options: &TableReading) -> Result<Source> {
+        let (name, format) = (self.name.clone(), self.format);
+        let data = match self.content {
+            Content::File(file) => Data::of_file(file),
+            Content::Once(_) => Data::read_once(self.into_reader()?, format.has_lines(), options.spool),
+        };
+        Source::of(format, data.map_err(|error| name.io(&error))?, name, options)
+    }
 }
 
 /// What a file is called in messages.

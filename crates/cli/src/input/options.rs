@@ -8,7 +8,7 @@ use super::{Input, letters};
 use crate::failure::{Failure, Result};
 use crate::number::Type;
 use crate::options::names;
-use crate::tables::TextReading;
+use crate::tables::{TableReading, TextReading};
 
 /// How files are read.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -106,6 +106,11 @@ impl ReadOptions {
     /// Letters that make a key.
     pub fn k(&self) -> u32 {
         self.kmer.unwrap_or(letters::MOST_NARROW)
+    }
+
+    /// The same options for tables of named columns.
+    pub(crate) fn of_tables(&self, spool: bool) -> TableReading {
+        TableReading { header: self.header, text: self.text.clone(), spool }
     }
 
     /// What the keys of FASTA and FASTQ represent.

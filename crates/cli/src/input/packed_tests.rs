@@ -22,7 +22,7 @@ fn packed_files_are_read_as_what_they_hold() {
     let members = [packed(b">r\nAC"), packed(b""), packed(b"GT\n"), packed(b"")].concat();
     assert_eq!(pairs("x", &members, Some(3)), Ok(vec![(6, 0), (27, 1)]), "as bgzip writes them");
     let error = pairs("x.npy.gz", &packed(b"1,2\n"), None).expect_err("text");
-    assert!(error.contains("not an .npy file"), "{error}");
+    assert!(error.contains("not a valid .npy file"), "{error}");
 }
 
 #[test]

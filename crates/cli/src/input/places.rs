@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use koel::layout::sequences::Sequences;
 
-use super::{Inputs, records_of};
+use super::Inputs;
 use crate::failure::{Failure, Result};
 use crate::number::Number;
 use crate::progress;
@@ -44,11 +44,11 @@ impl Places {
             return Err(Failure::Input(format!("--places {}: give the FASTA or FASTQ of the table", places.shown)));
         }
         for input in inputs.0 {
-            let input = input.watched();
-            records_of(input.format, input.reader, &input.name, &mut places)
+            input
+                .records(&mut places)
                 .and_then(|()| places.whole_names())
                 .map_err(|failure| Failure::Input(format!("--places: {failure}")))?;
-            progress::watched_to_the_end();
+            progress::end_of_bytes();
         }
         Ok(places)
     }

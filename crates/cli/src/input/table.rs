@@ -21,7 +21,6 @@ use super::{Feed, Name, Named, ReadOptions, Want};
 use crate::failure::{Failure, Result};
 use crate::number::{Number, Type, Words};
 use crate::options::names;
-use crate::tables::TableReading;
 use crate::tables::read::{Source, wanted};
 use crate::text;
 
@@ -67,8 +66,7 @@ fn columns(source: &Source, options: &ReadOptions, want: Want) -> Result<(Vec<St
     let value = |value: Option<&str>| value.filter(|_| want == Want::Pairs).map(str::to_owned);
     match (names::all(options.key.as_ref()), &there[..]) {
         (Some(keys), _) => {
-            let reading = TableReading { header: options.header, text: options.text.clone(), spool: options.spool };
-            reading.check(&[source])?;
+            options.of_tables(options.spool).check(&[source])?;
             Ok((keys, value(options.value.as_deref())))
         }
         (None, [key, rest @ ..]) if source.is_npy() && (rest.len() < 2 || want == Want::Keys) => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
 use koel::table::Contents;
-use koel::{Aggregate, Duplicates, IdOrder, JoinKind, Kind};
+use koel::{Duplicates, IdOrder, JoinKind, Kind};
 
 use crate::failure::{Failure, Result};
 use crate::number::Type;
@@ -124,11 +124,6 @@ pub fn contents() -> impl TypedValueParser<Value = Contents> {
 /// `--ids`.
 pub fn id_order() -> impl TypedValueParser<Value = IdOrder> {
     one_of(&IdOrder::ALL, IdOrder::name)
-}
-
-/// `--agg`, one of it.
-pub fn aggregate() -> impl TypedValueParser<Value = Aggregate> {
-    one_of(&Aggregate::ALL, Aggregate::name)
 }
 
 /// `--values`, where they may be doubles.

@@ -73,9 +73,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    if args.table == args.keys && args.table.as_os_str() == "-" {
-        return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
-    }
     let outputs = &[args.output.output.as_deref()];
     let (table, keys) = (matching(&[&args.table], outputs)?, matching(&[&args.keys], outputs)?);
     let paths = [&table[..], &keys].concat();

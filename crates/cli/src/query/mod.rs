@@ -144,7 +144,7 @@ fn check_distinct(option: &str, names: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Name;
+    use crate::input::Input;
 
     /// Enough names that comparing each pair would take minutes.
     #[test]
@@ -152,7 +152,8 @@ mod tests {
         let mut names: Vec<String> = (0..200_000).map(|i| format!("column_{i}")).collect();
         let csv = |name: &str| {
             let bytes = (names[..60_000].join(",") + "\n").into_bytes();
-            Source::of_bytes(&Name::of(name.as_ref()), bytes, &TableReading::default())
+            Input::of(&bytes[..], name.as_ref())
+                .and_then(|input| input.into_source(&TableReading::default()))
                 .unwrap_or_else(|failure| panic!("{failure}"))
         };
         let sources = [&csv("left.csv"), &csv("right.csv")];

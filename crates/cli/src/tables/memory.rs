@@ -6,7 +6,7 @@ use super::TableReading;
 use super::read::Source;
 use super::write::{Sink, csv_of_table};
 use crate::failure::Result;
-use crate::input::Name;
+use crate::input::Input;
 
 /// All columns of a file with this name, as CSV. Text is read in pieces of `piece` bytes, or of the usual size.
 ///
@@ -30,5 +30,5 @@ pub fn write(csv: &[u8], path: &Path) -> Result<()> {
 fn source(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Source> {
     let mut options = TableReading::default();
     options.text.piece = piece;
-    Source::of_bytes(&Name::of(name.as_ref()), bytes.to_vec(), &options)
+    Input::of(bytes, name.as_ref())?.into_source(&options)?.with_columns()
 }

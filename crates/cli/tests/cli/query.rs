@@ -148,7 +148,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("isin people.csv missing.csv --on city=town", "missing.csv: "),
         ("isin people.csv cities.csv --on city=town --letters", "--letters is for keys that are k-mers"),
         ("unique people.csv -o keys.parquet", "name the columns of the key by --on; there are name, city, age"),
-        ("join - - --on a", "only one of the two files can be stdin"),
+        ("join - - --on a", "only one of the files can be stdin"),
     ] {
         folder.refused(arguments, part);
     }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -19,7 +18,7 @@ const PIECE: usize = 4 << 20;
 
 /// The bytes of an input. Copies are of one file.
 #[derive(Clone)]
-pub(super) struct Data(Storage);
+pub(crate) struct Data(Storage);
 
 #[derive(Clone)]
 enum Storage {
@@ -33,27 +32,25 @@ enum Storage {
 }
 
 impl Data {
-    /// The bytes of a file. Stdin, `-`, and pipes are read to their end: into memory, or into a temporary file.
-    pub(super) fn open(path: &Path, is_spooled: bool) -> io::Result<Data> {
-        if path.as_os_str() == "-" {
-            return Data::read_once(io::stdin().lock(), is_spooled);
-        }
-        let file = File::open(path)?;
-        if file.metadata()?.is_file() { Data::of_file(file) } else { Data::read_once(file, is_spooled) }
-    }
-
     /// A plain file, as it is now.
-    pub(super) fn of_file(file: File) -> io::Result<Data> {
+    pub(crate) fn of_file(file: File) -> io::Result<Data> {
         let about = file.metadata()?;
         let changed = about.modified().ok();
         Ok(Data(Storage::File { file: file.into(), length: about.len(), changed }))
     }
 
-    /// All that a reader gives, which gives it once.
-    pub(super) fn read_once(reader: impl Read, is_spooled: bool) -> io::Result<Data> {
-        let mut reader = Lines::of(reader);
+    /// All that a reader gives, into memory or into a temporary file.
+    pub(crate) fn read_once(mut reader: impl Read, has_lines: bool, is_spooled: bool) -> io::Result<Data> {
+        let mut lines;
+        let reader: &mut dyn Read = match has_lines {
+            true => {
+                lines = Lines::of(reader);
+                &mut lines
+            }
+            false => &mut reader,
+        };
         if is_spooled {
-            return spool::spooled(&mut reader);
+            return spool::spooled(reader);
         }
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes)?;
@@ -147,8 +144,8 @@ impl From<Vec<u8>> for Data {
     }
 }
 
-/// Reads on from a place, as pages of Parquet are read, and what is packed.
-pub(super) struct DataReader {
+/// Reads on from a place, as pages of Parquet are read.
+pub(crate) struct DataReader {
     data: Data,
     at: u64,
 }

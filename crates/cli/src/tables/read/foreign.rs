@@ -90,7 +90,7 @@ fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
 
 /// Whether the first bytes are not text: they contain zeros and are not UTF-8, or half of them are zeros, as in UTF-16.
 /// Fields of text may contain a few zeros.
-pub(super) fn is_binary(head: &[u8]) -> bool {
+pub(crate) fn is_binary(head: &[u8]) -> bool {
     let zeros = memchr::memchr_iter(0, head).count();
     zeros > 0 && (2 * zeros + 1 >= head.len() || !is_utf8(head))
 }

@@ -36,22 +36,21 @@ mod tests;
 mod text;
 pub(crate) mod wanted;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
 
 use crate::failure::Result;
-use crate::input::Name;
-use crate::{memory, progress};
+use crate::input::{Format, Input, Name};
+use crate::progress;
 
 use super::{Table, TableReading};
 use csv::typed::Typed;
-use data::Data;
+pub(crate) use data::Data;
 use stream::Stream;
 
 /// The number of bytes that are examined to detect the format.
-const HEAD: usize = 64 << 10;
+pub(crate) const HEAD: usize = 64 << 10;
 
 /// A file of which the columns are known, and nothing else of it.
 pub(crate) struct Source {
@@ -75,18 +74,11 @@ enum Form {
 impl Source {
     /// Opens a file; `-` is stdin.
     pub(crate) fn open(path: &Path, options: &TableReading) -> Result<Source> {
-        Source::open_part(path, options)?.with_columns()
+        Input::open(path)?.into_source(options)?.with_columns()
     }
 
-    /// Opens a file of a table of several, which may be NDJSON without any columns.
-    fn open_part(path: &Path, options: &TableReading) -> Result<Source> {
-        memory::end_when_short();
-        let name = Name::of(path);
-        let data = Data::open(path, options.spool).map_err(|error| name.io(&error))?;
-        Source::of(name, data, options)
-    }
-
-    fn with_columns(self) -> Result<Source> {
+    /// The same, unless there are no columns.
+    pub(crate) fn with_columns(self) -> Result<Source> {
         match &self.form {
             Form::Ndjson(ndjson) if ndjson.schema().fields().is_empty() => Err(self.name.fail(
                 "this file has no columns, because there is no object with a field: NDJSON has one object per line",
@@ -104,42 +96,19 @@ impl Source {
         Ok(Source { name: several.first().name.clone(), form: Form::Several(several), types: Typed::default() })
     }
 
-    /// What can be read once.
-    pub(crate) fn of_reader(name: &Name, reader: impl Read, options: &TableReading) -> Result<Source> {
-        memory::end_when_short();
-        let data = Data::read_once(reader, options.spool).map_err(|error| name.io(&error))?;
-        Source::of(name.clone(), data, options)?.with_columns()
-    }
-
-    /// A file that was read already.
-    pub(crate) fn of_bytes(name: &Name, bytes: Vec<u8>, options: &TableReading) -> Result<Source> {
-        memory::end_when_short();
-        Source::of(name.clone(), bytes.into(), options)?.with_columns()
-    }
-
-    fn of(name: Name, data: Data, options: &TableReading) -> Result<Source> {
+    /// The bytes of a file, which are of this format.
+    pub(crate) fn of(format: Format, data: Data, name: Name, options: &TableReading) -> Result<Source> {
         let head = data.head(HEAD).map_err(|error| name.io(&error))?;
-        let data = match packed::Packing::of(&head) {
-            Some(packing) => packing.unpacked(&data, &name, options.spool)?,
-            None => data,
-        };
-        let head = data.head(HEAD).map_err(|error| name.io(&error))?;
-        if packed::Packing::of(&head).is_some() {
-            return Err(name.fail("this is packed twice: unpack it once"));
-        }
-        let form = match &head[..] {
-            [b'P', b'A', b'R', b'1', ..] => Source::parquet(&name, data)?,
-            [b'P', b'A', b'R', b'E', ..] => {
-                return Err(name.fail("this Parquet file is encrypted: decrypt it first, koel has no keys"));
+        let form = match format {
+            Format::Parquet => Source::parquet(&name, data)?,
+            Format::IpcFile => Form::Ipc(ipc::Ipc::of_file(&name, data)?),
+            Format::IpcStream => Form::Ipc(ipc::Ipc::of_stream(&name, data)?),
+            Format::Npy => Form::Npy(npy::Npy::open(&name, data)?),
+            Format::Ndjson => Form::Ndjson(ndjson::Ndjson::open(&name, data, &head)?),
+            // The name of a column may begin as a sequence does.
+            Format::Text { .. } | Format::Fasta | Format::Fastq => {
+                Form::Csv(csv::Csv::open(&name, data, &head, options)?)
             }
-            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Form::Ipc(ipc::Ipc::of_file(&name, data)?),
-            // A message of a stream begins so, and no text.
-            [0xff, 0xff, 0xff, 0xff, ..] => Form::Ipc(ipc::Ipc::of_stream(&name, data)?),
-            [b'F', b'E', b'A', b'1', ..] => {
-                return Err(name.fail("this is Feather of version 1: write it anew as version 2, which is Arrow IPC"));
-            }
-            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Form::Npy(npy::Npy::open(&name, data)?),
-            _ => Source::text(&name, data, &head, options)?,
         };
         let types = if let Form::Csv(_) = form { Typed::default() } else { Typed::new(options) };
         Ok(Source { name, form, types })
@@ -153,32 +122,6 @@ impl Source {
     #[cfg(not(feature = "parquet"))]
     fn parquet(name: &Name, _: Data) -> Result<Form> {
         Err(name.fail("this is Parquet, and this koel was built without it: build it with `--features parquet`"))
-    }
-
-    fn text(name: &Name, data: Data, head: &[u8], options: &TableReading) -> Result<Form> {
-        if foreign::is_ndjson(head) || name.has_extension(&["ndjson", "jsonl"]) {
-            return Ok(Form::Ndjson(ndjson::Ndjson::open(name, data, head)?));
-        }
-        if let Some((what, advice)) = foreign::format_of(head) {
-            return Err(name.fail(format!("this {what}, which koel does not read: {advice}")));
-        }
-        for (extensions, format) in [
-            (&["parquet", "pq"][..], "Parquet"),
-            (&["arrow", "feather", "ipc", "arrows"], "Arrow IPC"),
-            (&["npy"], ".npy"),
-        ] {
-            if name.has_extension(extensions) {
-                let what = if head.is_empty() { "the file is empty" } else { "it does not begin as such files do" };
-                return Err(name.fail(format!("this is not a valid {format} file: {what}")));
-            }
-        }
-        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
-            return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
-        }
-        if foreign::is_binary(head) {
-            return Err(name.fail("this is binary, and none of Parquet, Arrow IPC, CSV, TSV, NDJSON and .npy"));
-        }
-        Ok(Form::Csv(csv::Csv::open(name, data, head, options)?))
     }
 
     pub(crate) fn name(&self) -> &Name {
@@ -338,15 +281,6 @@ impl Source {
         let stream = stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error)));
         Ok(self.types.stream(&self.name, stream))
     }
-}
-
-/// The first bytes that show whether a file may be text.
-const SIGNATURE: usize = 8;
-
-/// Whether a file with these first bytes, [`SIGNATURE`] of them, may be text.
-fn may_be_text(head: &[u8]) -> bool {
-    const TABLES: [&[u8]; 6] = [b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"\xff\xff\xff\xff", b"\x93NUMPY"];
-    packed::Packing::of(head).is_none() && !TABLES.iter().any(|begin| head.starts_with(begin))
 }
 
 fn names(schema: &SchemaRef) -> Vec<&str> {

@@ -1,18 +1,10 @@
-//! Files that are packed by gzip or zstd: unpacked as a stream, or all at once, into memory or a temporary file.
+//! Files that are packed by gzip or zstd, unpacked as a stream.
 //!
 //! Several members or frames may follow each other, as `cat a.gz b.gz`, bgzip and pzstd write them.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
-
-use crate::failure::Result;
-use crate::input::Name;
-
-use super::Data;
-
-/// Packed bytes that are read at a time.
-const PIECE: usize = 256 << 10;
 
 /// A part of zstd's message about frames whose window is longer than 2^27 bytes, its default limit. Longer ones are not
 /// read, because they would take up to 2 GiB of memory, whatever `--memory` says.
@@ -34,17 +26,6 @@ impl Packing {
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Packing::Zstd),
             _ => None,
         }
-    }
-
-    /// What is in it. Where it goes into a temporary file, neither it nor what is packed is ever in memory.
-    pub(super) fn unpacked(self, packed: &Data, name: &Name, is_spooled: bool) -> Result<Data> {
-        let packed: Box<dyn BufRead> = if is_spooled {
-            Box::new(BufReader::with_capacity(PIECE, packed.reader(0)))
-        } else {
-            Box::new(Cursor::new(packed.whole().map_err(|error| name.io(&error))?))
-        };
-        let data = self.reader(packed).and_then(|reader| Data::read_once(reader, is_spooled));
-        data.map_err(|error| name.io(&error))
     }
 
     /// What is in a stream.

@@ -18,6 +18,7 @@ use koel_arrow::{Column, plain_type};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
+use crate::input::Input;
 use crate::text;
 
 use super::super::{Table, TableReading};
@@ -97,10 +98,8 @@ fn tables_in(folder: &Path) -> Result<Vec<PathBuf>> {
 
 impl Several {
     pub(super) fn open(paths: &[PathBuf], options: &TableReading) -> Result<Several> {
-        if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
-            return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
-        }
-        let mut sources = paths.iter().map(|path| Source::open_part(path, options)).collect::<Result<Vec<_>>>()?;
+        let mut sources =
+            paths.iter().map(|path| Input::open(path)?.into_source(options)).collect::<Result<Vec<_>>>()?;
         Ndjson::unite(sources.iter_mut().filter_map(|source| match &mut source.form {
             Form::Ndjson(ndjson) => Some((&source.name, ndjson)),
             _ => None,

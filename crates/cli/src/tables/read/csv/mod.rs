@@ -37,7 +37,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
-use crate::input::{Header, Name};
+use crate::input::{BYTE_ORDER_MARK, Header, Name};
 use crate::progress;
 use crate::text::name as shown;
 
@@ -53,8 +53,6 @@ use piece::{Fault, Piece, Want};
 const COLUMNS: usize = 1 << 16;
 pub(crate) const TOO_LONG: &str =
     "this row is longer than 16 MiB, the most that koel reads: is a quote never closed, or are there no line ends?";
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A file of text of which the names of the columns are known.
 pub(super) struct Csv {

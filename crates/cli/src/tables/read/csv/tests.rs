@@ -83,7 +83,7 @@ fn a_file_is_read_in_pieces_as_memory_is() {
     ] {
         std::fs::write(&path, &text).expect("memory");
         for size in [1, 7, 4 << 10, 1 << 20] {
-            let data = Data::open(&path, false).expect("a file");
+            let data = std::fs::File::open(&path).and_then(Data::of_file).expect("a file");
             let csv = Csv { data, size: Some(size), ..open(text.as_bytes(), &options).expect("names") };
             assert_eq!(rows(csv), read(text.as_bytes(), &options, size), "{size}");
         }
@@ -96,7 +96,7 @@ fn a_file_that_becomes_shorter_is_an_error() {
     let path = folder.path().join("a.csv");
     let text = "a,b\n".to_owned() + &"1,2\n".repeat(10_000);
     std::fs::write(&path, &text).expect("memory");
-    let data = Data::open(&path, false).expect("a file");
+    let data = std::fs::File::open(&path).and_then(Data::of_file).expect("a file");
     let csv = Csv { data, ..open(text.as_bytes(), &TableReading::default()).expect("names") };
     std::fs::write(&path, "a,b\n").expect("memory");
     assert!(rows(csv).is_err_and(|error| error.contains("shorter")));
@@ -110,7 +110,7 @@ fn a_file_that_grows_is_read_as_it_was_unless_parts_are_read_twice() {
     for (last, is_refused) in [("2", false), ("2.5", true)] {
         let text = "a\n".to_owned() + &"1\n".repeat(100) + last;
         std::fs::write(&path, &text).expect("memory");
-        let data = Data::open(&path, false).expect("a file");
+        let data = std::fs::File::open(&path).and_then(Data::of_file).expect("a file");
         let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
         std::fs::write(&path, text + "\n7\n").expect("memory");
         match rows(csv) {
@@ -126,7 +126,7 @@ fn a_file_that_changes_between_its_two_passes_is_refused() {
     let path = folder.path().join("a.csv");
     let text = "a\n".to_owned() + &"1\n".repeat(1000);
     std::fs::write(&path, &text).expect("memory");
-    let data = Data::open(&path, false).expect("a file");
+    let data = std::fs::File::open(&path).and_then(Data::of_file).expect("a file");
     let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
     let name = Name::of("a.csv".as_ref());
     let mut stream = csv.stream(&name, &[0]).unwrap_or_else(|failure| panic!("{failure}"));

@@ -20,7 +20,7 @@ use arrow_schema::{Schema, SchemaRef};
 use rayon::prelude::*;
 
 use crate::failure::Result;
-use crate::input::Name;
+use crate::input::{BYTE_ORDER_MARK, Name};
 use crate::progress;
 
 use super::super::Table;
@@ -30,7 +30,6 @@ use super::stream::{ROWS, Stream};
 use super::text::{AT_ONCE, LEAST, LONGEST, Text, at_once};
 use shape::{Columns, fields, survey};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const TOO_LONG: &str = "this line is longer than 16 MiB, the most that koel reads: write one object a line";
 /// Pieces that a thread parses before it waits for the others.
 const FOR_EACH: usize = 4;

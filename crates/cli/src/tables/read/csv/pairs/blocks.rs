@@ -5,7 +5,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::super::super::HEAD;
-use super::super::{BYTE_ORDER_MARK, LONGEST};
+use super::super::LONGEST;
 use crate::cut::whole_rows;
 
 /// Bytes of a piece, which one thread parses.
@@ -26,8 +26,6 @@ pub(super) struct Blocks<R> {
     most: usize,
     piece: usize,
     is_at_end: bool,
-    /// Whether nothing of the text has been examined.
-    may_have_mark: bool,
     error: Option<io::Error>,
 }
 
@@ -45,7 +43,7 @@ impl<R: BufRead> Blocks<R> {
         let (piece, first) = piece.map_or((PIECE, HEAD), |piece| (piece.max(1), piece.max(1)));
         let most = first.max(piece * PIECES * rayon::current_num_threads().min(THREADS));
         let (text, used, error) = (Vec::new(), 0, None);
-        Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, may_have_mark: true, error }
+        Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, error }
     }
 
     /// The next block; `None` at the end.
@@ -58,15 +56,6 @@ impl<R: BufRead> Blocks<R> {
         loop {
             if !self.is_at_end {
                 self.read();
-            }
-            if self.may_have_mark && (self.is_at_end || self.text.len() >= BYTE_ORDER_MARK.len()) {
-                self.may_have_mark = false;
-                if self.text.starts_with(BYTE_ORDER_MARK) {
-                    self.text.drain(..BYTE_ORDER_MARK.len());
-                }
-            }
-            if self.may_have_mark {
-                continue;
             }
             let rows = whole_rows(&self.text, self.delimiter, self.piece);
             self.used = rows.last().map_or(0, |last| last.end);

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use memchr::memchr_iter;
 use rayon::prelude::*;
 
+use super::super::wanted;
 use super::fields::{self, Dialect};
 use super::piece::{self, Fault, Want};
 use super::{LONGEST, TOO_LONG};
@@ -173,7 +174,8 @@ impl Text<'_> {
             Header::No => false,
         };
         if is_header {
-            self.names = Some(rules::listed(&fields).into());
+            let names: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
+            self.names = Some(wanted::listed(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>()).into());
         }
         let count = fields.len();
         if count > 2 && self.options.names_key.is_some() {

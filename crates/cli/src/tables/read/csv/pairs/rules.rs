@@ -7,14 +7,6 @@ use koel::layout::kmers::MOST;
 use crate::input::{ReadOptions, letters};
 use crate::number::{Number, Span, Type};
 
-/// The fields of a header, for messages.
-pub(super) fn listed(row: &[Vec<u8>]) -> String {
-    const MOST: usize = 20;
-    let names: Vec<_> = row.iter().take(MOST).map(|field| shown(field).into_owned()).collect();
-    let more = if row.len() > MOST { format!(" and {} more", row.len() - MOST) } else { String::new() };
-    names.join(", ") + &more
-}
-
 /// Whether a field is a number with zeros in front, as codes have them.
 fn loses_zeros(field: &[u8]) -> bool {
     matches!(field.strip_prefix(b"-").unwrap_or(field), [b'0', b'0'..=b'9', ..])
@@ -58,11 +50,9 @@ pub(super) fn key(field: &[u8], options: &ReadOptions) -> Result<Number, String>
 pub(super) fn number(field: &[u8]) -> Result<Number, String> {
     let (is_negative, digits) = field.strip_prefix(b"-").map_or((false, field), |digits| (true, digits));
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let add = |number: u64, digit: &u8| number.checked_mul(10)?.checked_add((digit - b'0').into());
-    let number = if is_number { digits.iter().try_fold(0, add) } else { None };
-    let number = number.map(|number| if is_negative { -Number::from(number) } else { number.into() });
-    let Span { least, greatest } = Span { least: Type::I64.span().least, ..Type::U64.span() };
-    number.filter(|&number| number >= least).ok_or_else(|| match field {
+    let number = std::str::from_utf8(field).ok().filter(|_| is_number).and_then(|text| text.parse().ok());
+    let Span { least, greatest } = Type::I64.span().and(Type::U64.span());
+    number.filter(|number| (least..=greatest).contains(number)).ok_or_else(|| match field {
         [] => "is missing".into(),
         _ if is_number && is_negative => format!("{} is below {least}: numbers have 64 bits at most", shown(field)),
         _ if is_number => format!("{} is above {greatest}: numbers have 64 bits at most", shown(field)),
