@@ -322,14 +322,6 @@ impl Lookup<'_> {
     }
 }
 
-/// The sequences that the values are places of, if they were requested.
-fn places(args: &Args, k: Option<u32>) -> Result<Option<Places>> {
-    match k.filter(|_| !args.places.is_empty()) {
-        Some(k) => Places::read(&args.places, k).map(Some),
-        None => Ok(None),
-    }
-}
-
 /// Answers all queries, of which the table holds those of this type, and says how many hit.
 fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Queryable<K>) -> Result<Verdict> {
     // Rows on a terminal are progress enough.
@@ -337,7 +329,8 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
     if let Some(progress) = &progress {
         progress.say("looking up");
     }
-    let places = places(args, queries.k)?;
+    // The sequences that the values are places of, if they were requested.
+    let places = queries.k.filter(|_| !args.places.is_empty()).map(|k| Places::read(&args.places, k)).transpose()?;
     let (k, queries_of) = (queries.k.filter(|_| !args.reverse), Queried::new(kind));
     let mut answers =
         Answers { args, table, queries: queries_of, k, places, rows: None, queried: 0, missed: 0, progress };

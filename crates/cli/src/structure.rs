@@ -35,12 +35,12 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     fn save(&self, path: &Path) -> koel::Result<Digest>;
     fn digest(&self) -> koel::Result<Digest>;
     fn audit(&self) -> koel::Result<Audit>;
-    /// The table of its keys; of a table in shards that of the first.
-    fn table(&self) -> &HashTable<B, S>;
-
     /// The tables of its keys: one, or one for each shard.
-    fn tables(&self) -> Vec<&HashTable<B, S>> {
-        vec![self.table()]
+    fn tables(&self) -> Vec<&HashTable<B, S>>;
+
+    /// The table of its keys; of a table in shards that of the first.
+    fn table(&self) -> &HashTable<B, S> {
+        self.tables()[0]
     }
     /// What its tables look like inside.
     fn stats(&self) -> koel::Result<Stats> {
@@ -96,16 +96,12 @@ macro_rules! structure {
 
 structure!(HashTable, Map {
     const COUNTED: &'static str = "pair";
-    fn table(&self) -> &HashTable<B, S> {
-        self
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        vec![self]
     }
 });
 structure!(Sharded, Map, |device| std::slice::from_ref(device), {
     const COUNTED: &'static str = "pair";
-    fn table(&self) -> &HashTable<B, S> {
-        // There is one shard at least.
-        &self.shards()[0]
-    }
     fn tables(&self) -> Vec<&HashTable<B, S>> {
         self.shards().iter().collect()
     }
@@ -117,15 +113,11 @@ structure!(Sharded, Map, |device| std::slice::from_ref(device), {
     }
 });
 structure!(HashSet, Set {
-    fn table(&self) -> &HashTable<B, S> {
-        self.table()
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        vec![self.table()]
     }
 });
 structure!(ShardedSet, Set, |device| std::slice::from_ref(device), {
-    fn table(&self) -> &HashTable<B, S> {
-        // There is one shard at least.
-        &self.table().shards()[0]
-    }
     fn tables(&self) -> Vec<&HashTable<B, S>> {
         self.table().shards().iter().collect()
     }
@@ -137,8 +129,8 @@ structure!(ShardedSet, Set, |device| std::slice::from_ref(device), {
     }
 });
 structure!(CompactingTable, Compact, u32 {
-    fn table(&self) -> &HashTable<B, S> {
-        self.table()
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        vec![self.table()]
     }
     fn bytes(&self) -> u64 {
         8 * self.table().plan().words() + size_of::<S::Key>() as u64 * self.pairs()
@@ -146,8 +138,8 @@ structure!(CompactingTable, Compact, u32 {
 });
 structure!(MultiTable<V>, Multi, u32 {
     const COUNTED: &'static str = "pair";
-    fn table(&self) -> &HashTable<B, S> {
-        self.table()
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        vec![self.table()]
     }
     fn pairs(&self) -> u64 {
         self.len() as u64
@@ -166,10 +158,6 @@ structure!(MultiTable<V>, Multi, u32 {
 
 structure!(ShardedMulti<V>, Multi, u32, |device| std::slice::from_ref(device), {
     const COUNTED: &'static str = "pair";
-    fn table(&self) -> &HashTable<B, S> {
-        // There is one shard at least.
-        self.shards()[0].table()
-    }
     fn tables(&self) -> Vec<&HashTable<B, S>> {
         self.shards().iter().map(MultiTable::table).collect()
     }
