@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use koel::IdOrder;
 use koel_arrow::Function;
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, ReadOptions};
-use super::options::{self, AnyValuesOption, TableDevices, names};
+use super::options::{AnyValuesOption, TableDevices, names};
 use super::output::RowOptions;
-use super::query::{self, KeyedTable, Reading, groupby::AggregateSpec};
+use super::query::{self, KeyOptions, KeyedTable, Reading, groupby::AggregateSpec};
 use super::tables::read::rows::{KEY, Payload, VALUE};
 use super::tables::read::several::matching;
 
@@ -66,15 +65,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", default_value = "count")]
     #[arg(value_parser = query::groupby::requested)]
     agg: Vec<names::List<AggregateSpec>>,
-    /// Drop keys with fewer than N rows
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    min_count: Option<u32>,
-    /// Order of keys: first, ascending
-    ///
-    /// In the order in which they first appear, or ascending.
-    #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
-    #[arg(hide_possible_values = true)]
-    ids: IdOrder,
+    #[command(flatten)]
+    keys: KeyOptions,
     #[command(flatten)]
     columns: query::groupby::Options,
     #[command(flatten)]
@@ -110,9 +102,15 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             (vec![KEY.to_owned()], aggregates, Reading::Rows { options: &unnamed, payload, is_spooled })
         }
     };
-    let table =
-        KeyedTable { inputs: &inputs, by: &by, order: args.ids, reading, output: &args.rows, device: &args.device };
-    let min_count = args.min_count.unwrap_or(1);
+    let table = KeyedTable {
+        inputs: &inputs,
+        by: &by,
+        order: args.keys.ids,
+        reading,
+        output: &args.rows,
+        device: &args.device,
+    };
+    let min_count = args.keys.min_count.unwrap_or(1);
     query::groupby::Job { table, aggregates: &aggregates, min_count, options: &args.columns }.run()
 }
 

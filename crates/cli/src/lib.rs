@@ -11,7 +11,6 @@
 //! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
 //! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
-//! cut.rs          text in pieces of whole rows, for many threads
 //! memory.rs       errors when memory runs short
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
@@ -24,7 +23,6 @@ pub mod answers;
 mod build;
 mod completions;
 mod convert;
-mod cut;
 mod dedup;
 #[doc(hidden)]
 pub mod devices;

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use koel::IdOrder;
-
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, ReadOptions};
 use super::options::{self, TableDevices};
 use super::output::RowOptions;
-use super::query::{self, KeyedTable, Reading};
+use super::query::{self, KeyOptions, KeyedTable, Reading};
 use super::tables::read::rows::{KEY, Payload};
 use super::tables::read::several::matching;
 
@@ -50,15 +48,8 @@ pub(crate) struct Args {
     /// Also write the number of rows of each key
     #[arg(long)]
     counts: bool,
-    /// Drop keys with fewer than N rows
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    min_count: Option<u32>,
-    /// Order of keys: first, ascending
-    ///
-    /// In the order in which they first appear, or ascending.
-    #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
-    #[arg(hide_possible_values = true)]
-    ids: IdOrder,
+    #[command(flatten)]
+    keys: KeyOptions,
     /// Also write the id of each row's key to FILE
     ///
     /// The format is that of the extension, as for -o.
@@ -76,7 +67,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
-    if args.min_count.is_some() && inverse.is_some() {
+    if args.keys.min_count.is_some() && inverse.is_some() {
         let why = "rows whose key is dropped would have no id";
         return Err(Failure::Input(format!("--min-count and --inverse: {why}: omit one of them")));
     }
@@ -100,12 +91,18 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             (vec![KEY.to_owned()], Reading::Rows { options: &unnamed, payload: Payload::Nothing, is_spooled })
         }
     };
-    let table =
-        KeyedTable { inputs: &inputs, by: &by, order: args.ids, reading, output: &args.rows, device: &args.device };
+    let table = KeyedTable {
+        inputs: &inputs,
+        by: &by,
+        order: args.keys.ids,
+        reading,
+        output: &args.rows,
+        device: &args.device,
+    };
     let job = query::unique::Job {
         table,
         counts: args.counts,
-        min_count: args.min_count.unwrap_or(1),
+        min_count: args.keys.min_count.unwrap_or(1),
         inverse: args.inverse.as_deref(),
         options: &args.columns,
     };

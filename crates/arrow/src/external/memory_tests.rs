@@ -11,6 +11,12 @@ use super::{Batches, Join, Limit, Output, parts, row_bytes};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 
+/// An inner join by the first columns.
+fn inner<'a>(devices: &'a [Any], columns: &'a [Output], limit: &'a Limit) -> Join<'a> {
+    let nulls = NullEquality::NothingEquals;
+    Join { devices, on: &[(0, 0)], how: JoinKind::Inner, nulls, columns, limit, watch: &|_| () }
+}
+
 #[test]
 fn dictionaries_are_expanded_piece_by_piece() {
     // Most rows refer to the one long value, so the mean over the dictionary would be misleading.
@@ -55,17 +61,9 @@ fn matches_of_a_long_row_are_gathered_in_small_batches() {
         _ => String::new(),
     })));
     let right = RecordBatch::try_from_iter([("k", column((0..50_000).collect())), ("t", texts)]).expect("columns");
-    let (device, limit) = (Any::Cpu(Cpu::new()), Limit::new(64 << 20));
+    let (device, limit) = ([Any::Cpu(Cpu::new())], Limit::new(64 << 20));
     let columns = [Output::Left(0), Output::Right(1)];
-    let join = Join {
-        devices: &[device],
-        on: &[(0, 0)],
-        how: JoinKind::Inner,
-        nulls: NullEquality::NothingEquals,
-        columns: &columns,
-        limit: &limit,
-        watch: &|_| (),
-    };
+    let join = inner(&device, &columns, &limit);
     let batches = |batch: &RecordBatch| Batches::new(batch.schema(), [Ok::<_, Error>(batch.clone())]);
     let mut most = 0;
     let sizes = join.run(batches(&left), batches(&right), |batch| {
@@ -93,17 +91,9 @@ fn spills_with_little_memory() {
         })
     };
     let schema = side(1).next().and_then(|batch| batch.ok()).expect("batches").schema();
-    let (device, limit) = (Any::Cpu(Cpu::new()), Limit::new(32 << 20));
+    let (device, limit) = ([Any::Cpu(Cpu::new())], Limit::new(32 << 20));
     let columns = [Output::Left(0), Output::Left(1), Output::Right(1)];
-    let join = Join {
-        devices: &[device],
-        on: &[(0, 0)],
-        how: JoinKind::Inner,
-        nulls: NullEquality::NothingEquals,
-        columns: &columns,
-        limit: &limit,
-        watch: &|_| (),
-    };
+    let join = inner(&device, &columns, &limit);
     let tables = (Batches::new(Arc::clone(&schema), side(7919)), Batches::new(schema, side(31)));
     match join.run(tables.0, tables.1, |_| Ok(())) {
         Ok(rows) => println!("joined {}, spilled {}", rows.joined, rows.spilled),

@@ -82,7 +82,9 @@ pub use flat::result_type;
 pub use group::{GroupBy, Grouped, Of};
 pub use join::{Join, JoinedRows, Output};
 pub use limit::Limit;
-pub(crate) use spill::{read_at, write_at};
+#[doc(hidden)]
+pub use spill::read_at;
+pub(crate) use spill::write_at;
 pub use spool::Spooled;
 
 pub use crate::sizes::{row_bytes, rows_within};

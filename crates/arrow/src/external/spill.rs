@@ -121,8 +121,11 @@ impl Spill {
     }
 }
 
-/// Reads from a position of a file.
-pub(crate) fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
+/// Reads from a position of a file, which other threads may read too.
+///
+/// # Errors
+/// Those of the system; [`io::ErrorKind::UnexpectedEof`] if the file ends before `bytes` are full.
+pub fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         #[cfg(unix)]
         let read = std::os::unix::fs::FileExt::read_at(file, bytes, start);

@@ -214,9 +214,7 @@ impl Admitted {
             Type::I64.span().greatest
         ))
     }
-}
 
-impl Admitted {
     /// Adds a span of numbers if one type holds it and the others. Returns whether it does.
     pub fn admit_span(&mut self, span: Span) -> bool {
         if span == Span::EMPTY {

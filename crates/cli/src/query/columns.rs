@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use koel_arrow::{Column, Keys, plain_type};
 use rayon::prelude::*;
 
 use crate::failure::Result;
-use crate::tables::Table;
 use crate::tables::read::Source;
+use crate::tables::{self, Table};
 
 /// Columns of a file, in memory.
 pub(crate) struct Loaded {
@@ -144,8 +144,7 @@ impl Picked {
 
 /// A batch of `rows` rows; it may have no columns.
 pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> koel_arrow::Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    Ok(tables::batch(schema, columns, rows)?)
 }
 
 /// A schema of these columns.

@@ -187,12 +187,25 @@ impl Job<'_> {
         })?;
         sink.finish()?;
         drop(progress);
-        let all = text::counted(table.rows() as u64, "row");
-        output.summarize(&format!("{} of {all}", text::counted(rows as u64, "group")), || {
+        self.summarize(device.info().id.clone(), table.rows() as u64, rows as u64, 0, Some(read_seconds), start)
+    }
+
+    /// Reports the groups of `rows` rows. `read` is the number of seconds it took to read the columns, if that is known.
+    pub(super) fn summarize(
+        &self,
+        device: String,
+        rows: u64,
+        groups: u64,
+        spilled: u64,
+        read: Option<f64>,
+        start: Instant,
+    ) -> Result<Verdict> {
+        let sentence = format!("{} of {}", text::counted(groups, "group"), text::counted(rows, "row"));
+        self.table.output.summarize(&sentence, || {
             json!({
-                "rows": table.rows(), "groups": rows, "ids": order.name(), "min_count": self.min_count,
-                "device": device.info().id, "aggregates": self.names(), "memory": null, "spilled_bytes": 0,
-                "seconds": { "read": read_seconds, "group": start.elapsed().as_secs_f64() },
+                "rows": rows, "groups": groups, "ids": self.table.order.name(), "min_count": self.min_count,
+                "device": device, "aggregates": self.names(), "memory": self.options.memory.bytes(),
+                "spilled_bytes": spilled, "seconds": { "read": read, "group": start.elapsed().as_secs_f64() },
             })
         })?;
         Ok(Verdict::Fine)
@@ -204,7 +217,7 @@ impl Job<'_> {
     }
 
     /// The names of the aggregates in the result.
-    pub(super) fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         self.aggregates.iter().map(AggregateSpec::shown).collect()
     }
 

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     })?;
     shown.remove(at);
     if is_text(args.output.output.as_deref()) {
-        table_source.keep_text(&on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
+        table_source.keep_text(&On::sides(&on)[0]);
     }
     let job = Job {
         sources: [&table_source, &keys_source],
@@ -155,20 +155,15 @@ pub(super) struct Found {
 }
 
 impl Job<'_> {
-    /// The key columns of both tables.
-    pub(super) fn names(&self) -> [Vec<String>; 2] {
-        [self.on.iter().map(|on| on.left.clone()).collect(), self.on.iter().map(|on| on.right.clone()).collect()]
-    }
-
     /// The columns of the table that are read.
     pub(super) fn needed(&self) -> Vec<String> {
-        wanted_columns(self.shown, &self.names()[0])
+        wanted_columns(self.shown, &On::sides(self.on)[0])
     }
 
     fn in_memory(&self, progress: Progress) -> Result<Found> {
         let start = Instant::now();
         let mut table = Loaded::read(self.sources[0], &self.needed(), Pieces::Many)?;
-        let mut keys = Loaded::read(self.sources[1], &self.names()[1], Pieces::Many)?;
+        let mut keys = Loaded::read(self.sources[1], &On::sides(self.on)[1], Pieces::Many)?;
         let read = start.elapsed().as_secs_f64();
 
         progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));

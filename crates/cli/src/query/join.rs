@@ -173,13 +173,29 @@ impl Job<'_> {
         )?;
         let total = sink.finish()?;
         drop(begun);
-        let sides = [("left row", left.rows()), ("right row", right.rows())];
-        let sides = sides.map(|(what, rows)| text::counted(rows as u64, what)).join(" and ");
-        self.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
+        let (sides, before) = ([left.rows() as u64, right.rows() as u64], Some([read_seconds, index_seconds]));
+        self.summarize(device.info().id.clone(), sides, total, 0, before, start)
+    }
+
+    /// Reports the rows of the result, and those of both sides. `before` is the number of seconds it took to read both
+    /// and to index the right side, if that is known.
+    pub(super) fn summarize(
+        &self,
+        device: String,
+        [left, right]: [u64; 2],
+        rows: u64,
+        spilled: u64,
+        before: Option<[f64; 2]>,
+        start: Instant,
+    ) -> Result<Verdict> {
+        let sides = [("left row", left), ("right row", right)].map(|(what, rows)| text::counted(rows, what));
+        let sentence = format!("{} of {}", text::counted(rows, "row"), sides.join(" and "));
+        self.output.summarize(&sentence, || {
+            let [read, index] = before.map_or([None; 2], |seconds| seconds.map(Some));
             json!({
-                "how": self.how.name(), "left_rows": left.rows(), "right_rows": right.rows(), "rows": total,
-                "device": device.info().id, "memory": null, "spilled_bytes": 0,
-                "seconds": { "read": read_seconds, "index": index_seconds, "join": start.elapsed().as_secs_f64() },
+                "how": self.how.name(), "left_rows": left, "right_rows": right, "rows": rows, "device": device,
+                "memory": self.options.memory.bytes(), "spilled_bytes": spilled,
+                "seconds": { "read": read, "index": index, "join": start.elapsed().as_secs_f64() },
             })
         })?;
         Ok(Verdict::Fine)
@@ -192,8 +208,9 @@ impl Job<'_> {
                 let mut left = Source::open_all(self.left, reading)?;
                 let mut right = Source::open_all(self.right, reading)?;
                 if is_text(self.output.output.as_deref()) {
-                    left.keep_text(&self.on.iter().map(|on| on.left.clone()).collect::<Vec<_>>());
-                    right.keep_text(&self.on.iter().map(|on| on.right.clone()).collect::<Vec<_>>());
+                    let [of_left, of_right] = On::sides(self.on);
+                    left.keep_text(&of_left);
+                    right.keep_text(&of_right);
                 }
                 reading.check(&[&left, &right])?;
                 return Ok((left, right));
@@ -258,8 +275,7 @@ impl Job<'_> {
                 }
             }
         }
-        let left: Vec<String> = self.on.iter().map(|on| on.left.clone()).collect();
-        let right: Vec<String> = self.on.iter().map(|on| on.right.clone()).collect();
+        let [left, right] = On::sides(self.on);
         [wanted_columns(&shown[0], &left), wanted_columns(&shown[1], &right)]
     }
 }

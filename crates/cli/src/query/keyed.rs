@@ -11,7 +11,7 @@ use super::columns::Pieces;
 use super::{Loaded, Shape, wanted_columns};
 use crate::failure::Result;
 use crate::input::{Inputs, ReadOptions};
-use crate::options::TableDevices;
+use crate::options::{self, TableDevices};
 use crate::output::RowOptions;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
@@ -37,6 +37,20 @@ impl NullRows {
     pub(super) fn is_given(&self) -> bool {
         self.drop_nulls
     }
+}
+
+/// Which keys are returned, and in which order.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct KeyOptions {
+    /// Drop keys with fewer than N rows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) min_count: Option<u32>,
+    /// Order of keys: first, ascending
+    ///
+    /// In the order in which they first appear, or ascending.
+    #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
+    #[arg(hide_possible_values = true)]
+    pub(crate) ids: IdOrder,
 }
 
 /// How the rows of files are read.

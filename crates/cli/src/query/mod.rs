@@ -40,7 +40,7 @@ use super::tables::read::{Source, wanted};
 use super::text;
 
 use columns::{Loaded, Picked, wanted_columns};
-pub(crate) use keyed::{KeyedTable, Reading};
+pub(crate) use keyed::{KeyOptions, KeyedTable, Reading};
 use shape::Shape;
 
 /// Whether nulls are equal in joins.
@@ -69,6 +69,14 @@ impl Nulls {
 pub(crate) struct On {
     left: String,
     right: String,
+}
+
+impl On {
+    /// The key columns of both sides.
+    fn sides(on: &[On]) -> [Vec<String>; 2] {
+        let (left, right) = on.iter().map(|on| (on.left.clone(), on.right.clone())).unzip();
+        [left, right]
+    }
 }
 
 /// Takes `--on` apart.
@@ -110,8 +118,7 @@ pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str
 
 /// Refuses key columns that are named twice, or not there.
 fn check_on(on: &[On], [left, right]: [&Source; 2]) -> Result<()> {
-    let names = |of: fn(&On) -> &String| on.iter().map(of).cloned().collect::<Vec<_>>();
-    for (source, names) in [(left, names(|on| &on.left)), (right, names(|on| &on.right))] {
+    for (source, names) in [left, right].into_iter().zip(On::sides(on)) {
         check_distinct("--on", &names)?;
         let there = source.columns();
         let known: HashSet<&str> = there.iter().copied().collect();

@@ -35,8 +35,7 @@ pub(super) fn both_keys(
             right.put_nulls(&on.right, left_type);
         }
     }
-    let left_names: Vec<String> = on.iter().map(|on| on.left.clone()).collect();
-    let right_names: Vec<String> = on.iter().map(|on| on.right.clone()).collect();
+    let [left_names, right_names] = On::sides(on);
     let (left, right) = (left.keys(&left_names)?, right.keys(&right_names)?);
     check_types(&left, &right).map_err(|error| to_failure(error, sources))?;
     Ok((left, right))
@@ -81,18 +80,12 @@ pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]
             .filter(|_| !are_never_equal(left_type, right_type))
             .map(|kind| (format!("--types {}={kind}", text::name(column)), kind == "float64"))
     });
-    match read_as {
-        Some((option, rounds)) => Failure::Input(format!(
-            "left key `{}` is {left_type} and right key `{}` is {right_type}: give {option}{}",
-            text::name(left),
-            text::name(right),
-            if rounds { " (which rounds whole numbers beyond 2^53)" } else { "" }
-        )),
-        None if are_never_equal(left_type, right_type) => Failure::Input(format!(
-            "left key `{}` is {left_type} and right key `{}` is {right_type}: {NEVER_EQUAL}",
-            text::name(left),
-            text::name(right)
-        )),
-        None => error.into(),
-    }
+    let advice = match read_as {
+        Some((option, true)) => format!("give {option} (which rounds whole numbers beyond 2^53)"),
+        Some((option, false)) => format!("give {option}"),
+        None if are_never_equal(left_type, right_type) => NEVER_EQUAL.into(),
+        None => return error.into(),
+    };
+    let (left, right) = (text::name(left), text::name(right));
+    Failure::Input(format!("left key `{left}` is {left_type} and right key `{right}` is {right_type}: {advice}"))
 }

@@ -140,13 +140,26 @@ impl Job<'_> {
         inverse.map(Flushed::finish).transpose()?;
         let total = rows.finish()?;
         drop(progress);
-        let all = text::counted(all_rows as u64, "row");
-        output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
+        self.summarize(device.info().id.clone(), all_rows as u64, total, 0, Some(read_seconds), start)
+    }
+
+    /// Reports the keys of `rows` rows. `read` is the number of seconds it took to read the columns, if that is known.
+    pub(super) fn summarize(
+        &self,
+        device: String,
+        rows: u64,
+        keys: u64,
+        spilled: u64,
+        read: Option<f64>,
+        start: Instant,
+    ) -> Result<Verdict> {
+        let sentence = format!("{} of {}", text::counted(keys, "distinct key"), text::counted(rows, "row"));
+        self.table.output.summarize(&sentence, || {
             json!({
-                "rows": all_rows, "keys": total, "ids": order.name(), "min_count": self.min_count,
-                "device": device.info().id, "inverse": self.inverse.map(|path| path.display().to_string()),
-                "memory": null, "spilled_bytes": 0,
-                "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
+                "rows": rows, "keys": keys, "ids": self.table.order.name(), "min_count": self.min_count,
+                "device": device, "inverse": self.inverse.map(|path| path.display().to_string()),
+                "memory": self.options.memory.bytes(), "spilled_bytes": spilled,
+                "seconds": { "read": read, "unique": start.elapsed().as_secs_f64() },
             })
         })?;
         Ok(Verdict::Fine)

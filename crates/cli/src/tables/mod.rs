@@ -23,14 +23,26 @@ pub(crate) mod read;
 mod tests;
 pub(crate) mod write;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, SchemaRef};
 
 pub(crate) use kinds::kind_of;
 pub(crate) use options::{TableReading, TextReading};
 
 /// The most rows of a batch, and of a row group that is written.
 const ROWS: usize = 1 << 20;
+
+/// A batch of `rows` rows; it may have no columns.
+pub(crate) fn batch(
+    schema: &SchemaRef,
+    columns: Vec<ArrayRef>,
+    rows: usize,
+) -> std::result::Result<RecordBatch, ArrowError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
 
 /// The rows of a file, in its order, as batches of at most [`ROWS`] rows.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use arrow_schema::{Field, SchemaRef};
 use koel::device::Any;
 use koel_arrow::external::{GroupBy, Limit, Of, result_type};
 use koel_arrow::{Error, Function};
-use serde_json::json;
 
 use super::super::Shape;
 use super::super::columns::{schema_of, wanted_columns};
@@ -17,7 +16,6 @@ use crate::failure::{Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
-use crate::text;
 
 pub(in super::super) fn run(
     job: &Job<'_>,
@@ -68,15 +66,7 @@ pub(in super::super) fn run(
     let found = group_by.run(rows, |groups| Ok(results.write(&shape.batch(job.kept(groups)?)?)?));
     let found = found.map_err(|stop: Stop| stop.into_failure(to_failure))?;
     let total = results.finish()?;
-    let all = text::counted(found.rows, "row");
-    table.output.summarize(&format!("{} of {all}", text::counted(total, "group")), || {
-        json!({
-            "rows": found.rows, "groups": total, "ids": table.order.name(), "min_count": job.min_count,
-            "device": options::ids(devices), "aggregates": job.names(), "memory": job.options.memory.bytes(),
-            "spilled_bytes": found.spilled, "seconds": { "read": null, "group": start.elapsed().as_secs_f64() },
-        })
-    })?;
-    Ok(Verdict::Fine)
+    job.summarize(options::ids(devices), found.rows, total, found.spilled, None, start)
 }
 
 /// The aggregates of columns by their places.

@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use koel_arrow::external::Limit;
 use koel_arrow::{RightKeys, can_be_equal};
 
+use super::super::On;
 use super::super::columns::{Loaded, Pieces, schema_of};
 use super::super::isin::{Found, Job};
 use super::watched::Watched;
@@ -18,7 +19,7 @@ use crate::progress::Progress;
 /// streamable, or types of keys differ. A key column without values takes the type of the other side.
 pub(in super::super) fn run(job: &Job<'_>, progress: Progress) -> Result<std::result::Result<Found, Progress>> {
     let [source, keys_source] = job.sources;
-    let (needed, [by, right]) = (job.needed(), job.names());
+    let (needed, [by, right]) = (job.needed(), On::sides(job.on));
     if !is_streamed(std::slice::from_ref(job.device), source, &needed)? {
         return Ok(Err(progress));
     }

@@ -8,7 +8,6 @@ use koel::backend::{DeviceKind, HashBackend};
 use koel::device::Any;
 use koel_arrow::external::{Join, Limit, Output};
 use koel_arrow::{can_be_equal, plain_type};
-use serde_json::json;
 
 use super::super::Shape;
 use super::super::columns::schema_of;
@@ -21,7 +20,6 @@ use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::read::stream::Stream;
-use crate::text;
 
 pub(in super::super) fn run(
     job: &Job<'_>,
@@ -63,16 +61,7 @@ pub(in super::super) fn run(
     let rows = join.run(left, right, |rows| Ok(results.write(&shape.batch(rows)?)?));
     let rows = rows.map_err(|stop: Stop| stop.into_failure(|error| to_failure(error, sources)))?;
     let total = results.finish()?;
-    let sides = [("left row", rows.left), ("right row", rows.right)];
-    let sides = sides.map(|(what, rows)| text::counted(rows, what)).join(" and ");
-    job.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
-        json!({
-            "how": job.how.name(), "left_rows": rows.left, "right_rows": rows.right, "rows": total,
-            "device": options::ids(devices), "memory": job.options.memory.bytes(), "spilled_bytes": rows.spilled,
-            "seconds": { "read": null, "index": null, "join": start.elapsed().as_secs_f64() },
-        })
-    })?;
-    Ok(Verdict::Fine)
+    job.summarize(options::ids(devices), [rows.left, rows.right], total, rows.spilled, None, start)
 }
 
 /// Whether left rows are looked up as they are read, without a limit too: on CPUs, if the left table is as fast as a stream.

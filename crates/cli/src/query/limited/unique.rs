@@ -19,7 +19,6 @@ use koel::JoinKind;
 use koel::device::Any;
 use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Spooled, result_type};
 use koel_arrow::{Function, NullEquality, NullKeys};
-use serde_json::json;
 
 use super::super::Shape;
 use super::super::columns::{batch, schema_of, wanted_columns};
@@ -31,7 +30,6 @@ use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::write::Flushed;
-use crate::text;
 
 pub(in super::super) fn run(
     job: &Job<'_>,
@@ -109,16 +107,7 @@ pub(in super::super) fn run(
             (found, rows.finish()?)
         }
     };
-    let all = text::counted(found.rows, "row");
-    table.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
-        json!({
-            "rows": found.rows, "keys": total, "ids": table.order.name(), "min_count": job.min_count,
-            "device": options::ids(devices), "inverse": job.inverse.map(|path| path.display().to_string()),
-            "memory": job.options.memory.bytes(), "spilled_bytes": found.spilled,
-            "seconds": { "read": null, "unique": start.elapsed().as_secs_f64() },
-        })
-    })?;
-    Ok(Verdict::Fine)
+    job.summarize(options::ids(devices), found.rows, total, found.spilled, None, start)
 }
 
 /// The first of each shown column, and the number of rows if it is needed.

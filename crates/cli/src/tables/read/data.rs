@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use koel_arrow::external::read_at;
 use rayon::prelude::*;
 
 use crate::progress;
@@ -162,24 +163,4 @@ impl Read for DataReader {
         self.at += buffer.len() as u64;
         Ok(buffer.len())
     }
-}
-
-/// Fills some memory from a place of a file, wherever others read of it.
-fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        #[cfg(unix)]
-        let read = std::os::unix::fs::FileExt::read_at(file, bytes, start);
-        #[cfg(windows)]
-        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, start);
-        match read {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter")),
-            Ok(read) => {
-                bytes = &mut bytes[read..];
-                start += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -56,6 +56,8 @@ pub(crate) const HEAD: usize = 64 << 10;
 pub(crate) struct Source {
     name: Name,
     form: Form,
+    /// The bytes that streams must not see changed; text is checked by its reader.
+    data: Option<Data>,
     /// The types that columns are read as, unless the form itself reads text as these.
     types: Typed,
 }
@@ -93,12 +95,18 @@ impl Source {
             return Source::open(path, options);
         }
         let several = several::Several::open(paths, options)?;
-        Ok(Source { name: several.first().name.clone(), form: Form::Several(several), types: Typed::default() })
+        Ok(Source {
+            name: several.first().name.clone(),
+            form: Form::Several(several),
+            data: None,
+            types: Typed::default(),
+        })
     }
 
     /// The bytes of a file, which are of this format.
     pub(crate) fn of(format: Format, data: Data, name: Name, options: &TableReading) -> Result<Source> {
         let head = data.head(HEAD).map_err(|error| name.io(&error))?;
+        let bytes = data.clone();
         let form = match format {
             Format::Parquet => Source::parquet(&name, data)?,
             Format::IpcFile => Form::Ipc(ipc::Ipc::of_file(&name, data)?),
@@ -110,8 +118,9 @@ impl Source {
                 Form::Csv(csv::Csv::open(&name, data, &head, options)?)
             }
         };
-        let types = if let Form::Csv(_) = form { Typed::default() } else { Typed::new(options) };
-        Ok(Source { name, form, types })
+        let is_text = matches!(form, Form::Csv(_));
+        let types = if is_text { Typed::default() } else { Typed::new(options) };
+        Ok(Source { name, form, data: Some(bytes).filter(|_| !is_text), types })
     }
 
     #[cfg(feature = "parquet")]
@@ -267,19 +276,19 @@ impl Source {
     pub(crate) fn stream_of(&self, columns: Option<&[String]>, keys: &[String]) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));
-        let (stream, data) = match &self.form {
+        let stream = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => (parquet.stream(&self.name, &places, &self.places(Some(keys))?)?, parquet.data()),
-            Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
-            Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
-            Form::Ndjson(ndjson) => (ndjson.stream(&self.name, &places)?, ndjson.data()),
+            Form::Parquet(parquet) => parquet.stream(&self.name, &places, &self.places(Some(keys))?)?,
+            Form::Ipc(ipc) => ipc.stream(&self.name, &places)?,
+            Form::Npy(npy) => npy.stream(&self.name, &places)?,
+            Form::Ndjson(ndjson) => ndjson.stream(&self.name, &places)?,
             Form::Csv(csv) => return csv.stream(&self.name, &places),
             Form::Several(several) => return several.stream(columns),
             Form::Rows(rows) => return rows.stream(&self.name, &places),
         };
         // Who reads it twice has to find the same.
-        let stream = stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error)));
-        Ok(self.types.stream(&self.name, stream))
+        let check = || self.data.as_ref().map_or(Ok(()), Data::check_unchanged);
+        Ok(self.types.stream(&self.name, stream.checked(move || check().map_err(|error| self.name.io(&error)))))
     }
 }
 

@@ -87,7 +87,7 @@ impl Unnamed {
         let count = pairs.rows();
         let data = if pairs.is_in_file() { Data::File(Box::new(pairs)) } else { Data::Memory(pairs.into_arrays(keys)) };
         let rows = Rows { schema, data, count, keys, payload, letters };
-        Source { name, form: Form::Rows(rows), types: Typed::default() }
+        Source { name, form: Form::Rows(rows), data: None, types: Typed::default() }
     }
 }
 

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampNanosecondType;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use koel_arrow::{Column, plain_type};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::Input;
-use crate::text;
+use crate::{tables, text};
 
 use super::super::{Table, TableReading};
 use super::csv::{Csv, Survey};
@@ -290,9 +290,7 @@ fn cast(source: &Source, schema: &SchemaRef, batch: &RecordBatch) -> Result<Reco
         })
     };
     let columns = schema.fields().iter().zip(batch.columns()).map(column).collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
-    batch.map_err(|error| Failure::Input(error.to_string()))
+    tables::batch(schema, columns, batch.num_rows()).map_err(|error| Failure::Input(error.to_string()))
 }
 
 /// Nanoseconds as microseconds; `None` if a timestamp has a part of a microsecond.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use memchr::{memchr, memchr_iter};
 
 use super::Data;
-use crate::cut;
+use super::csv::cut;
 
 /// The most bytes of a row or line: it is in memory as a whole, and longer ones are hardly rows.
 pub(crate) const LONGEST: usize = 16 << 20;

@@ -11,13 +11,14 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use koel_arrow::external::{row_bytes, rows_within};
 use koel_arrow::take;
 
 use super::regular::regular;
+use crate::tables;
 
 /// How large blocks are.
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +132,7 @@ impl Block {
         };
         drop(pieces);
         let columns = block.columns().iter().map(|column| regular(column, None)).collect::<Result<_, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(schema, columns, &options)
+        tables::batch(&schema, columns, rows)
     }
 }
 
@@ -141,9 +141,7 @@ fn plain(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch, ArrowEr
         Some(dictionary) => take(dictionary.values(), dictionary.keys()),
         None => Ok(Arc::clone(column)),
     };
-    let columns = batch.columns().iter().map(plain).collect::<Result<_, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+    tables::batch(schema, batch.columns().iter().map(plain).collect::<Result<_, _>>()?, batch.num_rows())
 }
 
 /// Whether two batches can be parts of one block: Arrow would put two dictionaries behind each other.

@@ -31,10 +31,6 @@ where
     const HAS_SCHEME: bool = false;
     type Built = (Device, Vec<Results<S::Key>>);
 
-    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
-        None
-    }
-
     fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built> {
         let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
         let of = |order| {

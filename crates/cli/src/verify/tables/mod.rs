@@ -231,7 +231,9 @@ trait Subject<S: Scheme> {
     type Built;
 
     /// Why the scheme cannot hold these rows, if so.
-    fn left_out(&self, case: &Case<'_, S>) -> Option<String>;
+    fn left_out(&self, _case: &Case<'_, S>) -> Option<String> {
+        None
+    }
     /// Builds it from the host's columns.
     fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built>;
     /// Everything that it says, changes to it too. How many answers the first question gave, and in what time.

@@ -21,10 +21,6 @@ where
     const TABLE: &'static str = "set";
     type Built = HashSet<Device, S>;
 
-    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
-        None
-    }
-
     fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built> {
         sized(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }

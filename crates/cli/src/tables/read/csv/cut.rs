@@ -1,12 +1,120 @@
-//! Ranges of whole rows of a text that is not in memory.
+//! Cutting text into pieces of whole rows, each for a thread of its own, though quotes may hold line ends.
+//!
+//! Whether a byte is in quotes depends on all bytes before it. So each piece is gone through as from every state that the
+//! one before may leave it in; then the true states are known one after the other, and with them where the rows begin.
 
 use std::io;
 use std::ops::Range;
 
+use memchr::{memchr, memrchr};
 use rayon::prelude::*;
 
 use super::super::text::Text;
-use crate::cut::{self, Passages};
+
+/// Where a reader of text is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// At the start of a field.
+    Start,
+    /// In a field without quotes.
+    Plain,
+    /// In quotes.
+    Quoted,
+    /// Behind a quote in quotes: the end of them, or the first of two.
+    Closed,
+}
+
+const STATES: [State; 4] = [State::Start, State::Plain, State::Quoted, State::Closed];
+
+impl State {
+    fn behind(self, byte: u8, delimiter: u8) -> State {
+        match (self, byte) {
+            (State::Quoted, b'"') => State::Closed,
+            (State::Quoted, _) => State::Quoted,
+            (State::Start | State::Closed, b'"') => State::Quoted,
+            (_, b'\n') => State::Start,
+            (_, byte) if byte == delimiter => State::Start,
+            _ => State::Plain,
+        }
+    }
+
+    fn ends_row(self, byte: u8) -> bool {
+        byte == b'\n' && self != State::Quoted
+    }
+}
+
+/// What a piece is to one who enters it in some state.
+#[derive(Clone, Copy)]
+struct Passage {
+    leaves: State,
+    /// Behind the first row that ends in it, and behind the last.
+    rows: Option<(usize, usize)>,
+}
+
+/// What a piece is to those who enter it in each of the states.
+struct Passages([Passage; 4]);
+
+impl Passages {
+    fn of(piece: &[u8], delimiter: u8) -> Passages {
+        let mut passages = STATES.map(|state| Passage { leaves: state, rows: None });
+        for (at, &byte) in piece.iter().enumerate() {
+            for passage in &mut passages {
+                if passage.leaves.ends_row(byte) {
+                    passage.rows = Some((passage.rows.map_or(at + 1, |rows| rows.0), at + 1));
+                }
+                passage.leaves = passage.leaves.behind(byte, delimiter);
+            }
+        }
+        Passages(passages)
+    }
+}
+
+/// The start of the first row of each piece that has one, for pieces that begin at these places (the first at a row), and the
+/// end of the last row that a line end closes.
+fn starts(pieces: &[usize], passages: &[Passages]) -> (Vec<usize>, Option<usize>) {
+    let (mut starts, mut end, mut state) = (Vec::new(), None, State::Start);
+    for (i, (&at, Passages(passages))) in pieces.iter().zip(passages).enumerate() {
+        let passage = passages[state as usize];
+        if i == 0 {
+            starts.push(at);
+        }
+        if let Some((first, last)) = passage.rows {
+            starts.extend((i > 0).then_some(at + first));
+            end = Some(at + last);
+        }
+        state = passage.leaves;
+    }
+    (starts, end)
+}
+
+/// From each start to the next.
+pub(in super::super) fn ranges(starts: &[usize], end: usize) -> Vec<Range<usize>> {
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().copied().zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
+}
+
+/// Splits a text that begins with a row into ranges of whole rows, of about `size` bytes each. The ranges do not
+/// include an incomplete last row.
+pub(super) fn whole_rows(text: &[u8], delimiter: u8, size: usize) -> Vec<Range<usize>> {
+    let size = size.max(1);
+    let (starts, end) = match memchr(b'"', text) {
+        None => {
+            let mut starts = vec![0];
+            while let Some(next) = starts.last().map(|last| last + size - 1).filter(|&next| next < text.len()) {
+                let Some(line) = memchr(b'\n', &text[next..]) else { break };
+                starts.push(next + line + 1);
+            }
+            (starts, memrchr(b'\n', text).map(|line| line + 1))
+        }
+        Some(_) => {
+            let pieces: Vec<_> = (0..text.len()).step_by(size).collect();
+            let passages: Vec<_> = text.par_chunks(size).map(|piece| Passages::of(piece, delimiter)).collect();
+            starts(&pieces, &passages)
+        }
+    };
+    ranges(&starts, end.unwrap_or(0))
+}
 
 /// Ranges of whole rows from `start` on, where a row begins; quotes are respected.
 pub(super) fn rows(text: &Text<'_>, start: usize, delimiter: u8, size: usize) -> io::Result<Vec<Range<usize>>> {
@@ -15,14 +123,47 @@ pub(super) fn rows(text: &Text<'_>, start: usize, delimiter: u8, size: usize) ->
     let passages =
         pieces.par_iter().map(|&at| text.look(at..length.min(at + size), |piece| Passages::of(piece, delimiter)));
     let passages = passages.collect::<io::Result<Vec<_>>>()?;
-    let (starts, _) = cut::starts(&pieces, &passages);
-    Ok(cut::ranges(&starts, length))
+    let (starts, _) = starts(&pieces, &passages);
+    Ok(ranges(&starts, length))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Data;
     use super::*;
+
+    #[test]
+    fn pieces_are_whole_rows_wherever_the_text_is_cut() {
+        for text in [
+            "",
+            "\n",
+            "a,b\n1,2\n",
+            "a,b\n1,2",
+            "\"x\ny\",1\n\"\"\"\n\"\"\",2\r\n\"\",3\n\n4,\"5\n6\"",
+            "5\" pipe,1\n\"a,\n\",b\n6\" pipe,\"\n\"\n",
+            "\"never closed\n1\n2\n",
+        ] {
+            let mut rows = vec![0];
+            let mut state = State::Start;
+            for (at, &byte) in text.as_bytes().iter().enumerate() {
+                if state.ends_row(byte) {
+                    rows.push(at + 1);
+                }
+                state = state.behind(byte, b',');
+            }
+            for size in 1..=text.len() + 1 {
+                let mut end = 0;
+                for piece in whole_rows(text.as_bytes(), b',', size) {
+                    assert!(piece.start == end && piece.end > end && rows.contains(&piece.start), "{text:?}, {size}");
+                    end = piece.end;
+                }
+                assert_eq!(Some(&end), rows.last(), "{text:?}, {size}");
+            }
+        }
+        let of = |text: &str, size| whole_rows(text.as_bytes(), b',', size);
+        assert_eq!(of("1\n2\n3\n4", 1), [0..2, 2..4, 4..6]);
+        assert_eq!(of("\"1\"\n2\n3\n4", 1), [0..4, 4..6, 6..8]);
+    }
 
     #[test]
     fn rows_are_whole_whatever_is_in_quotes() {

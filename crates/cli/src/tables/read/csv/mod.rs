@@ -1,7 +1,7 @@
 //! CSV and TSV as columns: RFC 4180, by all threads.
 //!
 //! ```text
-//! cut.rs      ranges of whole rows, also with quotes
+//! cut.rs      pieces of whole rows, also with quotes
 //! piece.rs    a piece: arrays of its columns, of types that fit it
 //! column.rs   fields on their way to an array        fields.rs   where fields end
 //! pairs/      rows `key,value` without names
@@ -14,7 +14,7 @@
 //! anything are skipped, but where there is one column, in which they are nulls.
 
 mod column;
-mod cut;
+pub(super) mod cut;
 mod fields;
 pub(crate) mod pairs;
 mod piece;
@@ -31,15 +31,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::{BYTE_ORDER_MARK, Header, Name};
-use crate::progress;
 use crate::text::name as shown;
+use crate::{progress, tables};
 
 use super::super::kinds::{Kind, Seen};
 use super::super::options::Quote;
@@ -266,9 +266,8 @@ fn kinds(wants: &[Want], seen: &[Seen]) -> Vec<Kind> {
 
 /// The wanted columns of a piece.
 fn batch(name: &Name, schema: &SchemaRef, places: &[usize], piece: Piece) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(piece.rows));
     let columns = places.iter().filter_map(|&place| piece.arrays[place].clone()).collect();
-    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|error| name.fail(error))
+    tables::batch(schema, columns, piece.rows).map_err(|error| name.fail(error))
 }
 
 /// Why a piece is not there.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float64Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use koel_arrow::{Column, plain_type};
 use rayon::prelude::*;
@@ -29,7 +29,7 @@ use super::column::Cells;
 use super::fields::{self, Dialect};
 use crate::failure::{Failure, Result};
 use crate::input::Name;
-use crate::text;
+use crate::{tables, text};
 
 /// The types that the user names, by column.
 #[derive(Default)]
@@ -85,9 +85,7 @@ impl Typed {
             None => Ok(Arc::clone(column)),
         };
         let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(typed).collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let typed = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
-        typed.map_err(|error| name.fail(error))
+        tables::batch(schema, columns, batch.num_rows()).map_err(|error| name.fail(error))
     }
 }
 

@@ -78,10 +78,6 @@ impl Ipc {
         Ok(Ipc { schema: schema.map_err(|reason| damaged(name, &reason))?, data, footer: None })
     }
 
-    pub(super) fn data(&self) -> &Data {
-        &self.data
-    }
-
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

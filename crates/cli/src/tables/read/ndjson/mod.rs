@@ -106,10 +106,6 @@ impl Ndjson {
         Ok(())
     }
 
-    pub(super) fn data(&self) -> &Data {
-        &self.data
-    }
-
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

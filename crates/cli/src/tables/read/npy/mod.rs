@@ -14,15 +14,14 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::*;
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::Name;
-use crate::progress;
-use crate::text;
+use crate::{progress, tables, text};
 
 use super::super::{ROWS, Table};
 use super::Data;
@@ -115,10 +114,6 @@ impl Npy {
         Ok(Npy { data, schema: Arc::new(Schema::new(columns)), fields, start, width, rows, is_split })
     }
 
-    pub(super) fn data(&self) -> &Data {
-        &self.data
-    }
-
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -182,8 +177,7 @@ impl Npy {
             })
         };
         let arrays = places.iter().map(array).collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| name.fail(error))
+        tables::batch(schema, arrays, count).map_err(|error| name.fail(error))
     }
 }
 

@@ -13,7 +13,7 @@ mod stream;
 
 use std::io::{self, BufReader};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -28,7 +28,7 @@ use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::Name;
-use crate::text;
+use crate::{tables, text};
 
 use super::super::{ROWS, Table};
 use super::data::{Data, DataReader};
@@ -84,10 +84,6 @@ impl Parquet {
         let metadata = guarded(|| load().map_err(|error| describe(&error))).map_err(|reason| failed(name, &reason))?;
         let int96 = int96::Leaves::of(metadata.metadata());
         Ok(Parquet { data, metadata, int96 })
-    }
-
-    pub(super) fn data(&self) -> &Data {
-        &self.data
     }
 
     /// The number of row groups.
@@ -231,10 +227,9 @@ impl Chosen {
         let arrays = self.order.iter().zip(self.schema.fields());
         let arrays = arrays.map(|(&at, field)| Some(dictionaries::returned_array(columns.get(at)?, field)));
         let arrays: Option<Vec<ArrayRef>> = arrays.collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = arrays.ok_or_else(|| "a column ends too early".to_owned()).and_then(|arrays| {
-            RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| error.to_string())
-        });
+        let batch = arrays
+            .ok_or_else(|| "a column ends too early".to_owned())
+            .and_then(|arrays| tables::batch(&self.schema, arrays, rows).map_err(|error| error.to_string()));
         batch.map_err(|reason| failed(name, &format!("row group {group}: {reason}")))
     }
 }

@@ -5,8 +5,8 @@
 use std::io::{self, BufRead, Read};
 
 use super::super::super::HEAD;
-use super::super::LONGEST;
-use crate::cut::whole_rows;
+use super::super::cut::whole_rows;
+use super::super::{LONGEST, TOO_LONG};
 
 /// Bytes of a piece, which one thread parses.
 const PIECE: usize = 256 << 10;
@@ -29,14 +29,6 @@ pub(super) struct Blocks<R> {
     error: Option<io::Error>,
 }
 
-/// Some text.
-pub(super) enum Block<'a> {
-    /// Rows, in pieces of whole ones.
-    Rows(Vec<&'a [u8]>),
-    /// A row that is too long.
-    Endless,
-}
-
 impl<R: BufRead> Blocks<R> {
     /// With pieces of a given size, for tests.
     pub(super) fn new(reader: R, delimiter: u8, piece: Option<usize>) -> Blocks<R> {
@@ -46,11 +38,11 @@ impl<R: BufRead> Blocks<R> {
         Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, error }
     }
 
-    /// The next block; `None` at the end.
+    /// The next block, in pieces of whole rows; `None` at the end.
     ///
     /// # Errors
-    /// Those of the reader, after all rows before them.
-    pub(super) fn next(&mut self) -> io::Result<Option<Block<'_>>> {
+    /// Those of the reader, after all rows before them; [`io::ErrorKind::FileTooLarge`] if a row is too long.
+    pub(super) fn next(&mut self) -> io::Result<Option<Vec<&[u8]>>> {
         self.text.drain(..self.used);
         self.used = 0;
         loop {
@@ -60,17 +52,17 @@ impl<R: BufRead> Blocks<R> {
             let rows = whole_rows(&self.text, self.delimiter, self.piece);
             self.used = rows.last().map_or(0, |last| last.end);
             if self.used > 0 {
-                return Ok(Some(Block::Rows(rows.into_iter().map(|range| &self.text[range]).collect())));
+                return Ok(Some(rows.into_iter().map(|range| &self.text[range]).collect()));
             }
             if let Some(error) = self.error.take() {
                 return Err(error);
             }
             if self.is_at_end {
                 self.used = self.text.len();
-                return Ok((!self.text.is_empty()).then(|| Block::Rows(vec![&self.text])));
+                return Ok((!self.text.is_empty()).then(|| vec![&self.text[..]]));
             }
             if self.text.len() > LONGEST {
-                return Ok(Some(Block::Endless));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, TOO_LONG));
             }
         }
     }

@@ -15,7 +15,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use memchr::memchr_iter;
@@ -28,7 +28,7 @@ use super::{LONGEST, TOO_LONG};
 use crate::failure::{Failure, Result};
 use crate::input::{Feed, Header, Name, Named, ReadOptions, Want as Wanted};
 use crate::number::{Number, Words};
-use blocks::{Block, Blocks};
+use blocks::Blocks;
 
 /// Reads rows into a sink.
 pub(crate) fn read(
@@ -44,11 +44,12 @@ pub(crate) fn read(
     let mut text = Text { name, delimiter, options, want, has_doubles, wants: Vec::new(), supposed: None, names: None };
     let mut blocks = Blocks::new(reader, delimiter, options.text.piece);
     let mut line = 1;
-    while let Some(block) = blocks.next().map_err(|error| name.io(&error))? {
-        line = match block {
-            Block::Rows(pieces) => text.pieces(&pieces, line, feed)?,
-            Block::Endless => return Err(name.at(line, TOO_LONG)),
-        };
+    let failed = |error: io::Error, line| match error.kind() {
+        io::ErrorKind::FileTooLarge => name.at(line, error),
+        _ => name.io(&error),
+    };
+    while let Some(pieces) = blocks.next().map_err(|error| failed(error, line))? {
+        line = text.pieces(&pieces, line, feed)?;
     }
     let Some(line) = text.supposed else { return Ok(()) };
     let advice = "give --header yes if it is a header of no rows, and numbers if it is a row";
