@@ -22,7 +22,7 @@ fn help_and_version_go_to_stdout() {
 fn mistakes_exit_with_2_and_say_what_to_do() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n");
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("frobnicate", "unrecognized"),
         ("build a.csv", "--output"),
         ("build a.csv -o t --load 0.5 --slots 100", "cannot be used with"),
@@ -41,9 +41,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("info a.csv", "a.csv"),
         ("verify --n many", "2^20"),
         ("verify --scheme robin", "robin"),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
     assert!(!folder.path("t").exists());
 }
 
@@ -162,7 +160,7 @@ fn shuffled_rows_give_the_same_bytes_on_every_device() {
         for threads in [1, 2] {
             for input in ["rows.csv", "shuffled.csv"] {
                 folder.ok(&format!("build {input} -o t.koel --device {device} --threads {threads} --load 0.9"));
-                let bytes = fs::read(folder.path("t.koel")).unwrap();
+                let bytes = folder.bytes("t.koel");
                 assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{device}, {threads} threads, {input}");
             }
         }
@@ -181,9 +179,9 @@ fn lookups_keep_the_order_of_queries() {
     }
     assert_eq!(folder.ok("lookup t.koel q.csv --mapped"), expected);
     folder.ok("lookup t.koel q.csv -o out.tsv --device cpu");
-    assert_eq!(fs::read_to_string(folder.path("out.tsv")).unwrap(), expected.replace(',', "\t"));
+    assert_eq!(folder.text("out.tsv"), expected.replace(',', "\t"));
     let said = folder.koel("lookup t.koel q.csv -o out.csv --device cpu");
-    assert_eq!(fs::read_to_string(folder.path("out.csv")).unwrap(), expected);
+    assert_eq!(folder.text("out.csv"), expected);
     assert!(stderr(&said).contains("5 queries, 4 found, 1 missed") && said.stdout.is_empty(), "{}", stderr(&said));
 
     folder.file("none.csv", "");
@@ -197,7 +195,7 @@ fn array_output_is_read_back() {
     folder.ok("build t.csv -o t.koel --device cpu");
     folder.file("q.npy", npy("(3,)", &[6, 7, 5]));
     folder.ok("lookup t.koel q.npy -o out.npy --device cpu");
-    let bytes = fs::read(folder.path("out.npy")).unwrap();
+    let bytes = folder.bytes("out.npy");
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
     let header_end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let header = String::from_utf8_lossy(&bytes[10..header_end]);
@@ -259,7 +257,7 @@ fn damaged_files_are_refused() {
     let folder = Folder::new();
     folder.file("t.csv", "1,2\n3,4\n");
     folder.ok("build t.csv -o t.koel --device cpu");
-    let good = fs::read(folder.path("t.koel")).unwrap();
+    let good = folder.bytes("t.koel");
     let mut flipped = good.clone();
     flipped[200] ^= 1;
     folder.file("flipped.koel", flipped);
@@ -380,10 +378,10 @@ fn a_failed_build_leaves_the_old_table() {
     let folder = Folder::new();
     folder.file("t.csv", "1,2\n");
     folder.ok("build t.csv -o t.koel --device cpu");
-    let before = fs::read(folder.path("t.koel")).unwrap();
+    let before = folder.bytes("t.koel");
     folder.file("t.csv", "1,2\n1,3\n");
     folder.refused("build t.csv -o t.koel --device cpu", "key 1");
-    assert!(fs::read(folder.path("t.koel")).unwrap() == before);
+    assert!(folder.bytes("t.koel") == before);
 }
 
 /// A case of the documentation of `RobinHood`: at strides that wrap, runs of the coherent sequence may overlap.

@@ -8,7 +8,7 @@ use crate::folder::{Folder, stderr};
 
 const TEXT: &str = "id,name,price,day\n1,\"a,b\",1.5,2024-02-29\n-2,,0.25,\n,\"\",,2024-03-01\n";
 
-fn formats() -> Vec<&'static str> {
+pub(crate) fn formats() -> Vec<&'static str> {
     let mut formats = vec!["arrow", "feather", "arrows", "tsv", "csv.gz", "csv.zst"];
     formats.extend(cfg!(feature = "parquet").then_some("parquet"));
     formats
@@ -41,7 +41,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     let folder = Folder::new();
     folder.file("a.csv", TEXT);
     folder.file("old.npy", "old");
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("convert a.csv a.csv", "is the input a.csv"),
         ("convert a.csv b.json", "tables are written as .parquet"),
         ("convert a.csv b.xlsx.gz", "tables are written as .parquet"),
@@ -52,14 +52,12 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         ("convert a.csv b.csv --types price=int64", "a.csv, line 2: column price: `1.5` is not of the type int64"),
         ("convert a.csv b.csv --types price=money", "is not a column type"),
         ("convert a.csv none/b.csv", "there is no such folder"),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
     folder.ok("convert a.csv a.arrow");
     folder.refused("convert a.arrow b.csv --delimiter ;", "--delimiter is for CSV and TSV");
     folder.file("b.parquet", "no such thing");
     folder.refused("convert b.parquet c.csv", "this is not a valid Parquet file");
-    assert_eq!(fs::read(folder.path("old.npy")).unwrap(), b"old");
+    assert_eq!(folder.bytes("old.npy"), b"old");
     assert!(!folder.path("b.csv").exists() && fs::read_dir(folder.path("")).unwrap().count() == 4);
 }
 
@@ -72,7 +70,7 @@ fn parquet_has_row_groups_that_many_threads_read() {
     let said = stderr(&folder.koel("convert a.csv a.parquet"));
     assert!(said.contains("a.parquet: 2,500,000 rows of 2 columns"), "{said}");
     folder.ok("convert a.parquet b.csv -q");
-    assert!(fs::read(folder.path("a.csv")).unwrap() == fs::read(folder.path("b.csv")).unwrap());
+    assert!(folder.bytes("a.csv") == folder.bytes("b.csv"));
 }
 
 #[cfg(not(feature = "parquet"))]

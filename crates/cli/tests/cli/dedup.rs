@@ -1,6 +1,5 @@
 //! `koel dedup`: files, limits, threads, options and errors.
 
-use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
@@ -32,7 +31,7 @@ fn lines(rows: &[Value]) -> String {
 }
 
 fn ids(folder: &Folder, name: &str) -> Vec<i64> {
-    let text = fs::read_to_string(folder.path(name)).unwrap();
+    let text = folder.text(name);
     text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64().unwrap()).collect()
 }
 
@@ -56,7 +55,7 @@ fn files_limits_threads_and_devices_do_not_change_the_output() {
     ] {
         let all = folder.json(&format!("dedup all.jsonl --on text -o out.jsonl --json --device cpu{options}"));
         assert_eq!((all["rows"].as_u64(), all["duplicates"].as_u64()), (Some(204), Some(duplicates)), "{options}");
-        let (expected, kept) = (fs::read(folder.path("out.jsonl")).unwrap(), ids(&folder, "out.jsonl"));
+        let (expected, kept) = (folder.bytes("out.jsonl"), ids(&folder, "out.jsonl"));
         assert_eq!(kept.len() as u64, 204 - duplicates);
         assert!(duplicates < 121 || kept == least, "{options}");
         let mut others: Vec<String> = ["--memory 64Mi", "--threads 1", "--threads 8"].map(String::from).into();
@@ -64,7 +63,7 @@ fn files_limits_threads_and_devices_do_not_change_the_output() {
         for other in others {
             for input in ["all.jsonl", "part-*", "all.parquet"] {
                 folder.ok(&format!("dedup {input} --on text -o again.jsonl {other}{options}"));
-                assert!(fs::read(folder.path("again.jsonl")).unwrap() == expected, "{input} {other}{options}");
+                assert!(folder.bytes("again.jsonl") == expected, "{input} {other}{options}");
             }
         }
     }
@@ -86,7 +85,7 @@ fn stdin_is_read_once() {
         child.stdin.take().unwrap().write_all(rows.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        assert_eq!(fs::read(folder.path("out.jsonl")).unwrap(), fs::read(folder.path("expected.jsonl")).unwrap());
+        assert_eq!(folder.bytes("out.jsonl"), folder.bytes("expected.jsonl"));
     }
 }
 
@@ -120,7 +119,7 @@ fn clusters_need_no_temporary_files_without_a_limit() {
     assert_eq!(run(&format!("{command} all.csv"), "missing")["spilled_bytes"], 0);
     let limited = run(&format!("{command} limited.csv --memory 64Mi"), ".");
     assert!(limited["spilled_bytes"].as_u64() > Some(20_000_000), "{limited}");
-    assert!(fs::read(folder.path("all.csv")).unwrap() == fs::read(folder.path("limited.csv")).unwrap());
+    assert!(folder.bytes("all.csv") == folder.bytes("limited.csv"));
 }
 
 #[test]
@@ -146,7 +145,7 @@ fn lines_and_paragraphs_are_removed() {
         let expected: Vec<Value> = expected.iter().map(|(id, text)| json!({"id": id, "text": text})).collect();
         for memory in ["", " --memory 64Mi"] {
             folder.ok(&format!("dedup a.jsonl --on text {options}{memory} -o out.jsonl"));
-            assert_eq!(fs::read_to_string(folder.path("out.jsonl")).unwrap(), lines(&expected), "{options}");
+            assert_eq!(folder.text("out.jsonl"), lines(&expected), "{options}");
         }
     }
 }
@@ -155,7 +154,7 @@ fn lines_and_paragraphs_are_removed() {
 fn mistakes_are_named() {
     let folder = Folder::new();
     folder.file("a.jsonl", lines(&documents()));
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("dedup a.jsonl", "--on"),
         ("dedup a.jsonl --on body", "body"),
         ("dedup a.jsonl --on id", "Int64"),
@@ -170,7 +169,5 @@ fn mistakes_are_named() {
         ("dedup a.jsonl --on text -o a.jsonl", "a.jsonl"),
         ("dedup a.jsonl --on text --delimiter ;", "--delimiter"),
         ("dedup missing-*.jsonl --on text", "missing-*"),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
 }

@@ -1,27 +1,9 @@
 //! Several devices for tables of named columns, and for rows without names: the bytes of one.
 
-use std::fs;
-
 use crate::folder::{Folder, devices, full, stderr};
+use crate::limited::tables;
 
 const ROWS: u64 = 150_000;
-
-/// Two tables: numbers with gaps, copies and nulls, text and doubles.
-fn folder() -> Folder {
-    let folder = Folder::new();
-    let left = |i: u64| match i % 10 {
-        0 => format!(",text {},{i}\n", i % 300),
-        1..=3 => format!("77,text {},{}.25\n", i % 300, i % 1000),
-        _ => format!("{},text {},{}.1\n", i * 7919 % (ROWS + 1000), i % 300, i % 1000),
-    };
-    let right = |i: u64| format!("{},{i},{}\n", i * 31 % ROWS, ["red", "green", "", "blue"][i as usize % 4]);
-    folder.file("left.csv", "k,t,v\n".to_owned() + &(0..ROWS).map(left).collect::<String>());
-    folder.file("right.csv", "k,c,d\n".to_owned() + &(0..ROWS).map(right).collect::<String>());
-    for name in ["left", "right"] {
-        folder.ok(&format!("convert {name}.csv {name}.parquet"));
-    }
-    folder
-}
 
 /// The CPU twice and three times, and, where there are others, all.
 fn places() -> Vec<String> {
@@ -54,12 +36,12 @@ fn every_command_gives_the_bytes_of_one_device() {
 
 /// Runs these commands on one device and on several, and `unique --inverse`.
 fn check(all: &[(&str, &str)]) {
-    let folder = folder();
+    let folder = tables(ROWS, ROWS);
     let places = places();
     let mut memory = ["", "--memory 64Mi", "--memory 64Mi", ""].into_iter().cycle();
     for (arguments, output) in all {
         folder.ok(&format!("{arguments} -o one.{output} --device cpu -q"));
-        let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+        let read = |name: &str| folder.bytes(&format!("{name}.{output}"));
         let all = places.iter().flat_map(|place| {
             let first = memory.next().expect("without end");
             [first, if first.is_empty() { "--memory 64Mi" } else { "" }].map(|memory| (place, memory))
@@ -75,8 +57,8 @@ fn check(all: &[(&str, &str)]) {
     folder.ok(&format!("{arguments} --inverse one-ids.parquet -o one-keys.parquet --device cpu"));
     folder.ok(&format!("{arguments} --inverse ids.parquet -o keys.parquet --device cpu,cpu"));
     for name in ["ids", "keys"] {
-        let read = |name: String| fs::read(folder.path(&name)).unwrap();
-        assert!(read(format!("{name}.parquet")) == read(format!("one-{name}.parquet")), "{name}");
+        let (all, one) = (folder.bytes(&format!("{name}.parquet")), folder.bytes(&format!("one-{name}.parquet")));
+        assert!(all == one, "{name}");
     }
 }
 
@@ -91,7 +73,7 @@ fn parts_go_to_several_devices() {
         folder.ok(&format!("{arguments} -o one.csv --device cpu -q"));
         let said = folder.json(&format!("{arguments} -o several.csv --device cpu,cpu,cpu --memory 64Mi --json"));
         assert!(said["spilled_bytes"].as_u64() > Some(1 << 20), "{said}");
-        assert!(fs::read(folder.path("one.csv")).unwrap() == fs::read(folder.path("several.csv")).unwrap());
+        assert!(folder.bytes("one.csv") == folder.bytes("several.csv"));
     }
 }
 
@@ -143,7 +125,7 @@ fn check_pairs(all: &[&str]) {
             let some = if full() { places.len() } else { places.len().div_ceil(2) };
             for place in places.iter().cycle().skip(turn * some % places.len()).take(some) {
                 let said = folder.json(&format!("{arguments} -o several.{output} --device {place} --json"));
-                let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+                let read = |name: &str| folder.bytes(&format!("{name}.{output}"));
                 assert!(read("one") == read("several"), "{arguments} to .{output} on {place}: {said}");
             }
         }
@@ -179,6 +161,5 @@ fn what_several_devices_cannot_do_is_refused() {
     assert_eq!(folder.ok("unique p.csv --device cpu,cpu"), folder.ok("unique p.csv --device cpu"));
     folder.ok("unique p.csv --inverse one.csv --device cpu");
     folder.ok("unique p.csv --inverse several.csv --device cpu,cpu");
-    let read = |name: &str| std::fs::read(folder.path(name)).unwrap();
-    assert!(read("one.csv") == read("several.csv"));
+    assert!(folder.bytes("one.csv") == folder.bytes("several.csv"));
 }

@@ -1,7 +1,7 @@
 //! Rows for the `koel` command, and what it should write, as text and as an array.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
-use std::fs;
+use std::collections::BTreeSet;
 
 use crate::folder::{Folder, npy};
 
@@ -32,6 +32,34 @@ pub fn write(folder: &Folder, name: &str, rows: &[Row]) {
     let keys: Vec<u32> = rows.iter().map(|row| row.0).collect();
     folder.file(&format!("{name}_keys.csv"), keys.iter().map(|key| format!("{key}\n")).collect::<String>());
     folder.file(&format!("{name}_keys.npy"), npy(&format!("({},)", keys.len()), &keys));
+}
+
+/// Distinct keys as they first appear.
+pub fn first_seen<K: Copy + Ord>(keys: impl IntoIterator<Item = K>) -> Vec<K> {
+    let mut seen = BTreeSet::new();
+    keys.into_iter().filter(|&key| seen.insert(key)).collect()
+}
+
+pub fn ascending<K: Ord>(keys: impl IntoIterator<Item = K>) -> Vec<K> {
+    keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The join of two columns of keys by two loops: the rows' numbers.
+pub fn nested_loops<K: PartialEq>(left: &[K], right: &[K], how: &str) -> Vec<(Option<usize>, Option<usize>)> {
+    let mut pairs = Vec::new();
+    for (i, key) in left.iter().enumerate() {
+        let partners: Vec<_> = (0..right.len()).filter(|&j| right[j] == *key).map(Some).collect();
+        match (how, partners.is_empty()) {
+            ("inner" | "left" | "right" | "full", false) => pairs.extend(partners.into_iter().map(|j| (Some(i), j))),
+            ("left" | "full" | "anti", true) | ("semi", false) => pairs.push((Some(i), None)),
+            _ => {}
+        }
+    }
+    if matches!(how, "right" | "full") {
+        let is_alone = |j: &usize| !left.contains(&right[*j]);
+        pairs.extend((0..right.len()).filter(is_alone).map(|j| (None, Some(j))));
+    }
+    pairs
 }
 
 /// Of a column that rows may lack: the flag, and the type of what is there.
@@ -97,17 +125,13 @@ impl Expected {
     pub fn check(&self, folder: &Folder, arguments: &str) {
         assert_eq!(folder.ok(arguments), self.text(","), "koel {arguments}");
         folder.ok(&format!("{arguments} -o out.tsv"));
-        assert_eq!(
-            fs::read_to_string(folder.path("out.tsv")).expect("what the command wrote"),
-            self.text("\t"),
-            "koel {arguments}"
-        );
+        assert_eq!(folder.text("out.tsv"), self.text("\t"), "koel {arguments}");
         folder.ok(&format!("{arguments} -o out.npy"));
         self.check_array(folder, "out.npy", arguments);
     }
 
     pub fn check_array(&self, folder: &Folder, name: &str, arguments: &str) {
-        let bytes = fs::read(folder.path(name)).expect("what the command wrote");
+        let bytes = folder.bytes(name);
         let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
         let header = String::from_utf8_lossy(&bytes[10..end]);
         let (descr, data) = self.array();

@@ -33,7 +33,7 @@ fn an_output_that_is_an_input_is_refused() {
         names.extend(["link.csv", "chain.csv"]);
     }
     let own = folder.path("").canonicalize().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
-    let before = (fs::read(folder.path("p.csv")).unwrap(), fs::read(folder.path("t.koel")).unwrap());
+    let before = (folder.bytes("p.csv"), folder.bytes("t.koel"));
     for name in names {
         let name = name.replace("FOLDER", &own);
         let table = name.strip_suffix(".csv").unwrap();
@@ -56,7 +56,7 @@ fn an_output_that_is_an_input_is_refused() {
     for option in ["", "--mapped"] {
         folder.refused(&format!("lookup t.koel q.csv -o table {option}"), "is the input t.koel");
     }
-    assert_eq!((fs::read(folder.path("p.csv")).unwrap(), fs::read(folder.path("t.koel")).unwrap()), before);
+    assert_eq!((folder.bytes("p.csv"), folder.bytes("t.koel")), before);
     assert!(!folder.path("u.csv").exists());
     // What is missing is missing, whatever is written there.
     for arguments in ["build new -o new", "unique new -o new", "groupby new -o ./new", "lookup new q.csv -o new"] {
@@ -83,7 +83,7 @@ fn two_outputs_that_are_one_file_are_refused() {
     for (output, inverse) in pairs {
         folder.refused(&format!("unique p.csv -o {output} --inverse {inverse}"), "name one file");
     }
-    assert_eq!(fs::read(folder.path("old.csv")).unwrap(), b"old");
+    assert_eq!(folder.bytes("old.csv"), b"old");
     assert!(!folder.path("new.csv").exists());
     #[cfg(unix)]
     folder.ok("unique p.csv -o /dev/null --inverse /dev/null --device cpu");
@@ -93,7 +93,7 @@ fn two_outputs_that_are_one_file_are_refused() {
 #[test]
 fn streams_that_are_redirected_files_are_known_as_such() {
     let folder = with_inputs();
-    let before = fs::read(folder.path("p.csv")).unwrap();
+    let before = folder.bytes("p.csv");
     let open = |options: &mut fs::OpenOptions| options.open(folder.path("p.csv")).unwrap();
     fs::copy(folder.path("p.csv"), folder.path("p")).unwrap();
     for arguments in ["build - -o p", "unique - -o p.csv", "groupby - -o p.csv", "lookup t.koel - -o p.csv"] {
@@ -108,7 +108,7 @@ fn streams_that_are_redirected_files_are_known_as_such() {
         assert_eq!(output.status.code(), Some(2), "{arguments}");
         assert!(stderr(&output).contains("is the input p.csv"), "{}", stderr(&output));
     }
-    assert_eq!(fs::read(folder.path("p.csv")).unwrap(), before);
+    assert_eq!(folder.bytes("p.csv"), before);
     // As `koel unique p.csv > p.csv` finds it.
     for arguments in ["unique p.csv", "lookup t.koel p.csv"] {
         let stdout = fs::File::create(folder.path("p.csv")).unwrap();
@@ -134,7 +134,7 @@ fn lookup_writes_nothing_before_its_inputs_are_there() {
     folder.refused("join p.csv missing.csv -o new.csv", "missing.csv");
     folder.refused("unique missing.csv -o new.csv", "missing.csv");
     folder.refused("groupby missing.csv -o new.csv", "missing.csv");
-    assert_eq!(fs::read(folder.path("old.csv")).unwrap(), b"old");
+    assert_eq!(folder.bytes("old.csv"), b"old");
     assert!(!folder.path("new.csv").exists());
 }
 
@@ -175,7 +175,7 @@ fn a_write_that_fails_in_the_middle_leaves_the_old_file() {
     folder.file("large.csv", rows.join("\n"));
     fs::copy(folder.path("t.koel"), folder.path("old")).unwrap();
     std::os::unix::fs::symlink("old", folder.path("link")).unwrap();
-    let before = (fs::read(folder.path("old")).unwrap(), fs::read_dir(folder.path("")).unwrap().count());
+    let before = (folder.bytes("old"), fs::read_dir(folder.path("")).unwrap().count());
     for name in ["old", "link", "new"] {
         for arguments in [
             format!("build large.csv -o {name} --device cpu"),
@@ -188,7 +188,7 @@ fn a_write_that_fails_in_the_middle_leaves_the_old_file() {
                 let output = command.env("KOEL_UNNAMED_FILES", setting).output().unwrap();
                 assert_eq!(output.status.code(), Some(2), "{arguments}: {output:?}");
                 assert!(stderr(&output).starts_with(&format!("koel: {name}: ")), "{}", stderr(&output));
-                let after = (fs::read(folder.path("old")).unwrap(), fs::read_dir(folder.path("")).unwrap().count());
+                let after = (folder.bytes("old"), fs::read_dir(folder.path("")).unwrap().count());
                 assert!(after == before, "{arguments}: {} files and {}", before.1, after.1);
             }
         }
@@ -238,7 +238,7 @@ fn a_stdout_that_cannot_be_written_is_an_error() {
 #[test]
 fn stdout_has_only_the_table_or_the_rows() {
     let folder = with_inputs();
-    let table = fs::read(folder.path("t.koel")).unwrap();
+    let table = folder.bytes("t.koel");
     for name in ["/dev/stdout", "/dev/fd/1"] {
         let build = format!("build p.csv -o {name} --device cpu");
         // To a pipe.
@@ -267,7 +267,7 @@ fn stdout_has_only_the_table_or_the_rows() {
     let out = fs::File::create(folder.path("same.koel")).unwrap();
     let output = folder.command("build p.csv -o same.koel --device cpu").stdout(out).output().unwrap();
     assert!(output.status.success() && stderr(&output).contains("digest"), "{}", stderr(&output));
-    assert_eq!(fs::read(folder.path("same.koel")).unwrap(), table);
+    assert_eq!(folder.bytes("same.koel"), table);
 }
 
 #[cfg(unix)]
@@ -276,7 +276,7 @@ fn a_table_goes_through_a_pipe_and_a_reader_may_leave() {
     let folder = with_inputs();
     assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
     let mut build = folder.command("build p.csv -o pipe --device cpu").stdout(Stdio::null()).spawn().unwrap();
-    assert_eq!(fs::read(folder.path("pipe")).unwrap(), fs::read(folder.path("t.koel")).unwrap());
+    assert_eq!(folder.bytes("pipe"), folder.bytes("t.koel"));
     assert!(build.wait().unwrap().success());
 
     let rows: Vec<String> = (0..100_000).map(|key| format!("{key},{key}")).collect();
@@ -338,6 +338,6 @@ fn folders_and_files_that_may_not_be_written_are_named() {
     }
     for name in ["closed", "sticky", "open"] {
         assert_eq!(fs::read_dir(folder.path(name)).unwrap().count(), 1, "{name}");
-        assert_eq!(fs::read(folder.path(&format!("{name}/old"))).unwrap(), b"old");
+        assert_eq!(folder.bytes(&format!("{name}/old")), b"old");
     }
 }

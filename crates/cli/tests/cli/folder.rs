@@ -25,6 +25,16 @@ impl Folder {
         self.path(name)
     }
 
+    /// What is in a file.
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The same as text.
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
     /// A CSV file of a million pairs with distinct keys, 16 MB.
     pub fn million_pairs(&self, name: &str) -> PathBuf {
         let row = |i: u32| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9));
@@ -60,6 +70,11 @@ impl Folder {
         assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
         assert!(said.starts_with("koel: ") && said.contains(part), "{arguments}: {said}");
         assert!(!said.contains("panicked") && output.stdout.is_empty(), "{said}");
+    }
+
+    /// The same for several commands, and what each says.
+    pub fn all_refused(&self, all: &[(&str, &str)]) {
+        all.iter().for_each(|(arguments, part)| self.refused(arguments, part));
     }
 }
 

@@ -70,7 +70,7 @@ fn there_is_a_manual_page_for_each_command() {
     std::fs::create_dir(folder.path("man1")).unwrap();
     assert_eq!(folder.ok("man man1"), "");
     for page in std::iter::once("koel".to_owned()).chain(COMMANDS.map(|command| format!("koel-{command}"))) {
-        let text = std::fs::read_to_string(folder.path(&format!("man1/{page}.1"))).unwrap();
+        let text = folder.text(&format!("man1/{page}.1"));
         assert!(text.contains(".SH SYNOPSIS"), "{page}");
     }
     folder.refused("man man2", "man2: there is no such folder");
@@ -114,13 +114,11 @@ fn lookups_sum_up_as_json() {
 fn a_negative_number_is_a_wrong_value() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n");
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("build a.csv -o t --seed -1", "`-1` is not a seed"),
         ("build a.csv -o t --slots -1", "`-1` is not a count"),
         ("build a.csv -o t --capacity -5e6", "`-5e6` is not a count"),
         ("build a.csv -o t --load -0.5", "load factor -0.5"),
         ("verify --n -1", "`-1` is not a count"),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
 }

@@ -144,14 +144,14 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
     ] {
         fs::create_dir_all(folder.path("a.b")).unwrap();
         folder.ok(&format!("groupby t.csv -o {name} --device cpu"));
-        assert_eq!(fs::read_to_string(folder.path(name)).unwrap(), text);
+        assert_eq!(folder.text(name), text);
     }
     folder.ok("unique t.csv --counts -o out.PARQUET --device cpu");
     assert_eq!(folder.ok("unique out.PARQUET --on key,count --device cpu"), "key,count\n1,1\n");
     folder.ok("groupby t.csv --agg count,sum,mean -o out.arrow --device cpu");
     assert_eq!(folder.ok("unique out.arrow --on key,count,sum,mean --device cpu"), "key,count,sum,mean\n1,1,2,2.0\n");
     folder.ok("groupby t.csv -o out.NPY --device cpu");
-    assert!(fs::read(folder.path("out.NPY")).unwrap().starts_with(b"\x93NUMPY"));
+    assert!(folder.bytes("out.NPY").starts_with(b"\x93NUMPY"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::process::Command;
 
 use crate::folder::Folder;
+use crate::sequences::gzip;
 
 /// Whether there is a jellyfish to compare with.
 fn is_there() -> bool {
@@ -60,11 +61,6 @@ fn drawn(seed: u64, length: usize) -> impl Iterator<Item = u8> {
         b"ACGT"[(word >> 62) as usize]
     })
     .take(length)
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    writer.write_all(text).and_then(|()| writer.finish()).expect("memory")
 }
 
 #[test]

@@ -9,23 +9,23 @@ use crate::folder::{Folder, full, stderr};
 /// Rows of which two tables take more than half of the least limit.
 const ROWS: u64 = 800_000;
 
-/// Two tables in CSV: numbers with gaps and duplicates, text, nulls and doubles.
-fn texts() -> Folder {
+/// Two tables in CSV, of the given numbers of rows: numbers with gaps and duplicates, text, nulls and doubles.
+fn texts(left_rows: u64, right_rows: u64) -> Folder {
     let folder = Folder::new();
     let left = |i: u64| match i % 10 {
         0 => format!(",text {},{i}\n", i % 300),
         1..=4 => format!("77,text {},{}.25\n", i % 300, i % 1000),
-        _ => format!("{},text {},{}.5\n", i * 7919 % (ROWS + 1000), i % 300, i % 1000),
+        _ => format!("{},text {},{}.1\n", i * 7919 % (right_rows + 1000), i % 300, i % 1000),
     };
-    let right = |i: u64| format!("{},{i},{}\n", i * 31 % ROWS, ["red", "green", "", "blue"][i as usize % 4]);
-    folder.file("left.csv", "k,t,v\n".to_owned() + &(0..ROWS / 2).map(left).collect::<String>());
-    folder.file("right.csv", "k,c,d\n".to_owned() + &(0..ROWS).map(right).collect::<String>());
+    let right = |i: u64| format!("{},{i},{}\n", i * 31 % right_rows, ["red", "green", "", "blue"][i as usize % 4]);
+    folder.file("left.csv", "k,t,v\n".to_owned() + &(0..left_rows).map(left).collect::<String>());
+    folder.file("right.csv", "k,c,d\n".to_owned() + &(0..right_rows).map(right).collect::<String>());
     folder
 }
 
 /// The tables in CSV and Parquet.
-fn folder() -> Folder {
-    let folder = texts();
+pub(crate) fn tables(left_rows: u64, right_rows: u64) -> Folder {
+    let folder = texts(left_rows, right_rows);
     for name in ["left", "right"] {
         folder.ok(&format!("convert {name}.csv {name}.parquet"));
     }
@@ -36,7 +36,7 @@ fn folder() -> Folder {
 fn both(folder: &Folder, arguments: &str, output: &str) -> serde_json::Value {
     folder.ok(&format!("{arguments} -o free.{output} --device cpu -q"));
     let said = folder.json(&format!("{arguments} -o limited.{output} --device cpu --memory 64Mi --json"));
-    let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+    let read = |name: &str| folder.bytes(&format!("{name}.{output}"));
     assert!(read("free") == read("limited"), "{arguments} to .{output}");
     said
 }
@@ -52,7 +52,7 @@ fn spilled(folder: &Folder, all: &[(&str, &str)]) {
 
 #[test]
 fn what_does_not_fit_gives_the_same_bytes() {
-    let folder = folder();
+    let folder = tables(ROWS / 2, ROWS);
     spilled(
         &folder,
         &[
@@ -69,7 +69,7 @@ fn what_does_not_fit_gives_the_same_bytes() {
 #[test]
 #[ignore = "slow: further kinds of join, formats, and ids of rows; CI runs it"]
 fn every_command_gives_the_same_bytes_under_a_limit() {
-    let folder = folder();
+    let folder = tables(ROWS / 2, ROWS);
     spilled(
         &folder,
         &[
@@ -85,7 +85,7 @@ fn every_command_gives_the_same_bytes_under_a_limit() {
         folder.ok(&format!("{arguments} --inverse free-ids.parquet -o free-keys.parquet"));
         folder.ok(&format!("{arguments} --inverse ids.parquet -o keys.parquet --memory 64Mi"));
         for name in ["ids", "keys"] {
-            let read = |name: String| fs::read(folder.path(&name)).unwrap();
+            let read = |name: String| folder.bytes(&name);
             assert!(read(format!("{name}.parquet")) == read(format!("free-{name}.parquet")), "{arguments}: {name}");
         }
     }
@@ -102,12 +102,12 @@ fn every_command_gives_the_same_bytes_under_a_limit() {
 #[test]
 #[ignore = "slow: eight threads and a full join; CI runs it"]
 fn files_depend_on_rows_alone() {
-    let folder = folder();
+    let folder = tables(ROWS / 2, ROWS);
     let join = "join left.parquet right.parquet --on k --how full --device cpu -q";
     let formats = ["parquet", "arrow", "arrows", "csv", "csv.gz", "csv.zst"];
     for output in if full() { &formats[..] } else { &formats[..1] } {
         folder.ok(&format!("{join} -o free.{output}"));
-        let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+        let read = |name: &str| folder.bytes(&format!("{name}.{output}"));
         let free = read("free");
         for run in if full() { 0..20 } else { 7..8 } {
             let options = format!("--threads {} --memory {}", 1 + run % 8, ["64Mi", "100M", "300M"][run % 3]);
@@ -145,8 +145,7 @@ fn keys_without_names_are_counted_under_a_limit() {
         folder.ok(&format!("{arguments} --inverse free-ids.npy -o free.csv -q"));
         folder.ok(&format!("{arguments} --inverse ids.npy -o keys.csv -q --memory 64Mi"));
         for (limited, free) in [("ids.npy", "free-ids.npy"), ("keys.csv", "free.csv")] {
-            let read = |name: &str| fs::read(folder.path(name)).unwrap();
-            assert!(read(limited) == read(free), "{arguments}: {limited}");
+            assert!(folder.bytes(limited) == folder.bytes(free), "{arguments}: {limited}");
         }
     }
 }
@@ -201,8 +200,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
         let shards = if arguments.contains("--shards") { "" } else { "--shards 64" };
         folder.ok(&format!("{arguments} {shards} -o free.koel --device cpu -q"));
         let said = folder.ok(&format!("{arguments} -o limited.koel --device cpu --memory 64Mi"));
-        let read = |name: &str| fs::read(folder.path(name)).unwrap();
-        assert!(read("free.koel") == read("limited.koel"), "{arguments}");
+        assert!(folder.bytes("free.koel") == folder.bytes("limited.koel"), "{arguments}");
         let digest = folder.json("info free.koel --json")["digest"].as_str().unwrap().to_owned();
         assert!(said.contains(&digest) && said.contains("shards"), "{said}");
     }
@@ -228,7 +226,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
 #[test]
 #[ignore = "slow: compressed input and stdin, also read without a limit elsewhere; CI runs it"]
 fn packed_files_and_stdin_are_read_under_a_limit_too() {
-    let folder = texts();
+    let folder = texts(ROWS / 2, ROWS);
     folder.ok("convert left.csv left.csv.gz");
     let expected = folder.ok("join left.csv right.csv --on k --how semi --device cpu");
     let found = folder.ok("join left.csv.gz right.csv --on k --how semi --device cpu --memory 64Mi");
@@ -294,7 +292,7 @@ fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
     rows.push_str("7,8,9\n");
     folder.file("damaged.csv", &rows);
     folder.ok("convert good.csv damaged.parquet");
-    let mut parquet = fs::read(folder.path("damaged.parquet")).unwrap();
+    let mut parquet = folder.bytes("damaged.parquet");
     // The head of the first page, after the magic bytes.
     parquet[4..24].fill(0xff);
     folder.file("damaged.parquet", parquet);
@@ -315,7 +313,7 @@ fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
 #[cfg(unix)]
 #[test]
 fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {
-    let folder = folder();
+    let folder = tables(ROWS / 2, ROWS);
     fs::create_dir(folder.path("temporary")).unwrap();
     let is_clean = || {
         let names = |path| fs::read_dir(folder.path(path)).unwrap().map(|entry| entry.unwrap().file_name());

@@ -26,7 +26,7 @@ const DOCUMENTS: [&str; 2] = [
 ];
 
 fn lines(folder: &Folder, name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(folder.path(name)).unwrap();
+    let text = folder.text(name);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -68,7 +68,7 @@ fn a_folder_is_one_table() {
     for memory in MEMORY {
         for input in ["docs", "docs/*.*n*"] {
             folder.ok(&format!("unique {input} --on text --columns text,id -o out.ndjson --device cpu{memory}"));
-            let found = std::fs::read_to_string(folder.path("out.ndjson")).unwrap();
+            let found = folder.text("out.ndjson");
             assert_eq!(found, expected, "{input}{memory}");
         }
     }
@@ -100,7 +100,7 @@ fn files_may_have_different_fields() {
         let run = |input: &str| {
             let command = command.replace("INPUT", input).replace("OUTPUT", "out.ndjson");
             folder.ok(&(command + " -q" + memory));
-            std::fs::read_to_string(folder.path("out.ndjson")).unwrap()
+            folder.text("out.ndjson")
         };
         let (one, several) = (run("all.jsonl"), run("docs"));
         assert!(one.lines().count() >= 3 && one == several, "{command}{memory}:\n{one}\n{several}");

@@ -11,18 +11,23 @@ use crate::folder::{Folder, devices};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/beside_pandas.py");
 
-/// A Python that has what is needed.
+/// A Python that has NumPy and pandas.
 pub(crate) fn python() -> Option<String> {
-    let python = std::env::var("KOEL_PYTHON").unwrap_or_else(|_| "python3".into());
     let check = "import numpy, pandas; assert tuple(map(int, pandas.__version__.split('.')[:2])) >= (2, 2)";
+    python_with(check, "pandas of 2.2 or newer", "KOEL_REQUIRE_PANDAS")
+}
+
+/// A Python that has `what`, for which `check` succeeds. Without one, this fails if the variable `required` is set.
+pub(crate) fn python_with(check: &str, what: &str, required: &str) -> Option<String> {
+    let python = std::env::var("KOEL_PYTHON").unwrap_or_else(|_| "python3".into());
     let output = Command::new(&python).args(["-c", check]).output();
     if output.as_ref().is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
     let reason = output.map_or_else(|error| error.to_string(), |output| crate::folder::stderr(&output));
-    let reason = format!("{python} has no pandas of 2.2 or newer: {}", reason.trim_end());
-    assert!(std::env::var_os("KOEL_REQUIRE_PANDAS").is_none(), "pandas is required: {reason}");
-    let _ = writeln!(std::io::stderr(), "skipped: the command beside NumPy and pandas: {reason}");
+    let reason = format!("{python} has no {what}: {}", reason.trim_end());
+    assert!(std::env::var_os(required).is_none(), "{required} is set: {reason}");
+    let _ = writeln!(std::io::stderr(), "skipped: the command compared with {what}: {reason}");
     None
 }
 

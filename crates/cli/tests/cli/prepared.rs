@@ -147,7 +147,7 @@ fn summaries_have_the_digest_and_mistakes_have_advice() {
     });
     folder.file("pairs.csv", "1,2\n");
     folder.ok("build pairs.csv -o pairs.koel -q");
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("join people.csv --with cities.koel --on city", "the keys of cities.koel are town: give --on LEFT=town"),
         ("join people.csv --with cities.koel --on nowhere=town", "nowhere"),
         ("join people.csv --with cities.koel --on city=town --how full", "give the right table in place of --with"),
@@ -168,7 +168,5 @@ fn summaries_have_the_digest_and_mistakes_have_advice() {
         ("build cities.csv --key town --columns country --max-ages 4 -o c.koel", "--max-ages"),
         ("build cities.csv --key town --nulls-equal -o c.koel", "--columns"),
         ("build cities.csv --key town --columns country -o cities.csv", "cities.csv"),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
 }

@@ -78,8 +78,8 @@ fn groups_and_distinct_rows_are_reported() {
         assert_eq!(folder.ok(&large), "city,age_max\nOslo,30\n");
     }
     folder.ok("unique people.csv --on city --counts --ids ascending --inverse ids.csv -o cities.tsv");
-    assert_eq!(fs::read_to_string(folder.path("cities.tsv")).unwrap(), "city\tcount\nBern\t1\nOslo\t2\n\t1\n");
-    assert_eq!(fs::read_to_string(folder.path("ids.csv")).unwrap(), "id\n1\n2\n0\n1\n");
+    assert_eq!(folder.text("cities.tsv"), "city\tcount\nBern\t1\nOslo\t2\n\t1\n");
+    assert_eq!(folder.text("ids.csv"), "id\n1\n2\n0\n1\n");
     assert_eq!(folder.ok("unique people.csv --on city --min-count 2 --columns name,city"), "name,city\nAda,Oslo\n");
 }
 
@@ -111,7 +111,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
     folder.file("old.csv", "old");
     folder.file("big.csv", "k,v\n1,9223372036854775807\n1,1\n");
     let before = fs::read_dir(folder.path("")).unwrap().count();
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("join people.csv cities.csv --on city=twn -o old.csv", "there is no column twn: did you mean town?"),
         (
             "join people.csv cities.csv --on city=age -o old.csv",
@@ -149,10 +149,8 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("isin people.csv cities.csv --on city=town --letters", "--letters is for keys that are k-mers"),
         ("unique people.csv -o keys.parquet", "name the columns of the key by --on; there are name, city, age"),
         ("join - - --on a", "only one of the files can be stdin"),
-    ] {
-        folder.refused(arguments, part);
-    }
-    assert_eq!(fs::read_to_string(folder.path("old.csv")).unwrap(), "old");
+    ]);
+    assert_eq!(folder.text("old.csv"), "old");
     assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), before, "something was left behind");
 }
 

@@ -1,7 +1,6 @@
 //! Tables of named columns that are seldom so: columns without values, dictionaries that do not go into one, types of
 //! all kinds as text, readers that leave, and options that would be passed over.
 
-use std::fs;
 use std::fs::File;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -81,7 +80,7 @@ fn rows_that_are_dropped_are_not_written() {
     arrow(&folder, "a.arrow", fields, vec![columns]);
     for format in ["arrow", "arrows"] {
         folder.ok(&format!("unique a.arrow --on k --columns k,t,s -o u.{format}"));
-        let bytes = fs::read(folder.path(&format!("u.{format}"))).unwrap();
+        let bytes = folder.bytes(&format!("u.{format}"));
         assert!(bytes.len() < 10_000, "{format}: {} bytes", bytes.len());
         let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(has("number 2") && !has("number 77"), "{format}");
@@ -243,14 +242,14 @@ fn a_reader_that_leaves_loses_no_numbers() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(fs::read_to_string(folder.path("ids.csv")).unwrap().lines().count(), 300_001);
+    assert_eq!(folder.text("ids.csv").lines().count(), 300_001);
     // Where one of two files cannot be written, none is named.
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("/dev/full", folder.path("full.csv")).unwrap();
         folder.file("old.csv", "old");
         folder.refused("unique a.csv --on k --inverse old.csv -o full.csv", "full.csv");
-        assert_eq!(fs::read_to_string(folder.path("old.csv")).unwrap(), "old");
+        assert_eq!(folder.text("old.csv"), "old");
     }
 }
 
@@ -271,7 +270,7 @@ fn options_and_names_that_would_be_passed_over_are_refused() {
     let folder = Folder::new();
     folder.file("a.csv", "k,k_right,isin\n1,2,3\n");
     folder.file("b.csv", "k,isin\n1,5\n");
-    for (arguments, part) in [
+    folder.all_refused(&[
         (
             "join a.csv b.csv --delimiter ;",
             "--delimiter is for tables of named columns: name the key by --key, or by --on",
@@ -290,9 +289,7 @@ fn options_and_names_that_would_be_passed_over_are_refused() {
             "join a.csv b.csv --on isin --how right --columns k_right",
             "two columns of the result would be called `k_right`",
         ),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
     assert_eq!(folder.ok("isin a.csv b.csv --on k --name there"), "k,k_right,isin,there\n1,2,3,true\n");
     folder.refused("isin a.csv b.csv --on k --columns k,isin", "has a column `isin` already");
     // Columns that are not selected may share a name.

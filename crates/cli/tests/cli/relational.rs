@@ -1,12 +1,11 @@
 //! The `koel` command on sets, compacting and multivalue tables, joins, groups and distinct keys: each against plain
 //! maps and loops, from text and from arrays, to text and to arrays, and the same on every device.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::expected::{Expected, Row, rows, write};
+use crate::expected::{Expected, Row, ascending, first_seen, nested_loops, rows, write};
 use crate::folder::{Folder, devices, npy, stderr};
 
 const KEY: (&str, &str) = ("key", "<u4");
@@ -15,14 +14,8 @@ fn cells<const N: usize>(cells: [u32; N]) -> Vec<i128> {
     cells.map(i128::from).into()
 }
 
-/// Distinct keys as they first appear.
-fn first_seen(rows: &[Row]) -> Vec<u32> {
-    let mut seen = BTreeSet::new();
-    rows.iter().map(|row| row.0).filter(|&key| seen.insert(key)).collect()
-}
-
-fn ascending(rows: &[Row]) -> Vec<u32> {
-    rows.iter().map(|row| row.0).collect::<BTreeSet<_>>().into_iter().collect()
+fn keys(rows: &[Row]) -> Vec<u32> {
+    rows.iter().map(|row| row.0).collect()
 }
 
 /// The values of each key, in the order of the rows.
@@ -36,7 +29,7 @@ fn values(rows: &[Row]) -> BTreeMap<u32, Vec<u32>> {
 fn sets_know_their_keys() {
     let folder = Folder::new();
     let rows = rows(2000, 1);
-    let keys = ascending(&rows);
+    let keys = ascending(keys(&rows));
     write(&folder, "a", &rows);
     let queries: Vec<Row> = keys.iter().flat_map(|&key| [key, key.wrapping_add(1)]).map(|key| (key, 0)).collect();
     write(&folder, "q", &queries);
@@ -68,7 +61,7 @@ fn compacting_tables_number_their_keys() {
     let folder = Folder::new();
     let rows = rows(2000, 2);
     write(&folder, "a", &rows);
-    for (order, keys) in [("first", first_seen(&rows)), ("ascending", ascending(&rows))] {
+    for (order, keys) in [("first", first_seen(keys(&rows))), ("ascending", ascending(keys(&rows)))] {
         let ids: HashMap<u32, u32> = keys.iter().zip(0..).map(|(&key, id)| (key, id)).collect();
         let absent = (0..).find(|key| !ids.contains_key(key)).unwrap();
         let queried: Vec<Row> = rows[..100].iter().copied().chain([(absent, 0)]).collect();
@@ -89,7 +82,7 @@ fn compacting_tables_number_their_keys() {
     }
     folder.ok("build a.csv -o first.koel --table compact --device cpu");
     folder.ok("build a.csv -o t.koel --table compact --ids first --device cpu");
-    assert!(fs::read(folder.path("first.koel")).unwrap() == fs::read(folder.path("t.koel")).unwrap(), "the default");
+    assert!(folder.bytes("first.koel") == folder.bytes("t.koel"), "the default");
     assert_eq!(folder.json("info t.koel --json")["table"], "compact");
 }
 
@@ -119,7 +112,7 @@ fn multivalue_tables_give_all_values_in_the_order_of_rows() {
         for input in ["a.csv", "a.npy"] {
             let built = folder.json(&format!("build {input} -o t.koel --table multi --device {device} --json"));
             assert_eq!((built["pairs"].as_u64(), built["keys"].as_u64()), (Some(2000), Some(values.len() as u64)));
-            files.push(fs::read(folder.path("t.koel")).unwrap());
+            files.push(folder.bytes("t.koel"));
         }
         all.check(&folder, &format!("lookup t.koel q.csv --device {device}"));
         counts.check(&folder, &format!("lookup t.koel q.npy --count --device {device}"));
@@ -158,24 +151,6 @@ fn values_are_retrieved_in_pieces() {
     assert_eq!(lines.next(), None);
 }
 
-/// The join of two lists of rows by two loops: the rows' numbers.
-fn nested_loops(left: &[Row], right: &[Row], how: &str) -> Vec<(Option<usize>, Option<usize>)> {
-    let mut pairs = Vec::new();
-    for (i, (key, _)) in left.iter().enumerate() {
-        let partners: Vec<_> = (0..right.len()).filter(|&j| right[j].0 == *key).map(Some).collect();
-        match (how, partners.is_empty()) {
-            ("inner" | "left" | "right" | "full", false) => pairs.extend(partners.into_iter().map(|j| (Some(i), j))),
-            ("left" | "full" | "anti", true) | ("semi", false) => pairs.push((Some(i), None)),
-            _ => {}
-        }
-    }
-    if matches!(how, "right" | "full") {
-        let is_alone = |j: &usize| !left.iter().any(|row| row.0 == right[*j].0);
-        pairs.extend((0..right.len()).filter(is_alone).map(|j| (None, Some(j))));
-    }
-    pairs
-}
-
 fn joined(left: &[Row], right: &[Row], how: &str, numbers: bool) -> Expected {
     let shown = |side: &[Row], i: usize| if numbers { i as i128 } else { side[i].1.into() };
     let row = |(i, j): (Option<usize>, Option<usize>)| {
@@ -189,7 +164,7 @@ fn joined(left: &[Row], right: &[Row], how: &str, numbers: bool) -> Expected {
         "full" => &[KEY, ("left", "?left_found"), ("right", "?found")],
         _ => &[KEY, ("left", "<u4")],
     };
-    Expected::new(columns, nested_loops(left, right, how).into_iter().map(row))
+    Expected::new(columns, nested_loops(&keys(left), &keys(right), how).into_iter().map(row))
 }
 
 #[test]
@@ -252,7 +227,7 @@ fn long_joins_are_written_in_pieces() {
     let summary = folder.json("join a.csv a.npy -o out.csv --json --device cpu");
     assert_eq!((summary["rows"].as_u64(), summary["right_rows"].as_u64()), (Some(1_210_000), Some(side.into())));
     assert_eq!((&summary["how"], &summary["output"]), (&"inner".into(), &"out.csv".into()));
-    let written = fs::read_to_string(folder.path("out.csv")).unwrap();
+    let written = folder.text("out.csv");
     let mut lines = written.lines().skip(1);
     for i in 0..side {
         assert!((0..side).all(|j| lines.next() == Some(&format!("7,{i},{j}"))));
@@ -273,7 +248,7 @@ fn groups_are_those_of_a_plain_map() {
     let rows = rows(3000, 7);
     write(&folder, "a", &rows);
     let values = values(&rows);
-    for (order, keys) in [("first", first_seen(&rows)), ("ascending", ascending(&rows))] {
+    for (order, keys) in [("first", first_seen(keys(&rows))), ("ascending", ascending(keys(&rows)))] {
         let group = |key: &u32| {
             let of = &values[key];
             let sum = of.iter().map(|&value| i128::from(value)).sum();
@@ -320,7 +295,7 @@ fn distinct_keys_are_listed_counted_and_numbered() {
     let rows = rows(3000, 8);
     write(&folder, "a", &rows);
     let values = values(&rows);
-    for (order, keys) in [("first", first_seen(&rows)), ("ascending", ascending(&rows))] {
+    for (order, keys) in [("first", first_seen(keys(&rows))), ("ascending", ascending(keys(&rows)))] {
         let unique = Expected::new(&[KEY], keys.iter().map(|&key| cells([key])));
         let counted =
             Expected::new(&[KEY, ("count", "<u4")], keys.iter().map(|&key| cells([key, values[&key].len() as u32])));
@@ -333,7 +308,7 @@ fn distinct_keys_are_listed_counted_and_numbered() {
             inverse.check_array(&folder, "inverse.npy", "unique");
             counted.check(&folder, &format!("unique a.npy --counts {options}"));
             counted.check(&folder, &format!("unique a_keys.csv --counts --inverse inverse.csv {options}"));
-            assert_eq!(fs::read_to_string(folder.path("inverse.csv")).unwrap(), inverse.text(","));
+            assert_eq!(folder.text("inverse.csv"), inverse.text(","));
         }
     }
     // What was written can be read again.
@@ -400,7 +375,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         let rule = if table == "map" { "--duplicates last" } else { "" };
         folder.ok(&format!("build a.csv -o {table}.koel --table {table} {rule} --device cpu"));
     }
-    for (arguments, part) in [
+    folder.all_refused(&[
         ("build a.csv -o t --table bag", "multi"),
         ("build a.csv -o t --table set --duplicates first", "--table map"),
         ("build a.csv -o t --table multi --duplicates first", "keeps all pairs"),
@@ -424,9 +399,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("groupby missing.csv", "missing.csv"),
         ("groupby wide.csv --agg sum --device cpu", "3 columns"),
         ("unique a.csv -o t --inverse t", "each its own"),
-    ] {
-        folder.refused(arguments, part);
-    }
+    ]);
     assert!(!folder.path("t").exists());
     for arguments in ["join --help", "groupby --help", "unique --help", "build --help", "lookup --help"] {
         assert!(folder.ok(arguments).contains("Examples:"), "{arguments}");
@@ -439,7 +412,7 @@ fn damaged_files_are_refused() {
     write(&folder, "a", &rows(100, 10));
     for table in ["set", "compact", "multi"] {
         folder.ok(&format!("build a.csv -o good.koel --table {table} --device cpu"));
-        let good = fs::read(folder.path("good.koel")).unwrap();
+        let good = folder.bytes("good.koel");
         for at in [8, good.len() / 3, good.len() / 2, good.len() - 5] {
             let mut flipped = good.clone();
             flipped[at] ^= 0x10;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::folder::{Folder, array, stderr};
 
 /// What gzip makes of some bytes.
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     writer.write_all(bytes).and_then(|()| writer.finish()).unwrap()
 }
@@ -149,10 +149,10 @@ fn kmers_are_written_as_letters() {
     folder.file("ids.csv", "1\n5\n");
     assert_eq!(folder.ok("lookup t.koel ids.csv --reverse --letters --device cpu"), "id,key\n1,CGTA\n5,\n");
     folder.ok("unique g.fa --kmer 4 --letters -o u.npy --device cpu");
-    let written = std::fs::read(folder.path("u.npy")).unwrap();
+    let written = folder.bytes("u.npy");
     assert!(String::from_utf8_lossy(&written).contains("'|S4'") && written.ends_with(b"ACGTCGTA"));
     folder.ok("lookup t.koel q.csv --letters -o l.npy --device cpu");
-    let written = std::fs::read(folder.path("l.npy")).unwrap();
+    let written = folder.bytes("l.npy");
     assert!(written.ends_with(b"ACGT\0\0\0\0\x01AAAA\0\0\0\0\0"), "{written:?}");
     for arguments in ["unique n.csv", "groupby n.csv", "join n.csv g.fa --kmer 4", "join n.csv n.csv"] {
         folder.refused(&format!("{arguments} --letters -o out.csv"), "--letters is for keys that are k-mers");
@@ -195,7 +195,7 @@ fn places_are_records_and_offsets() {
     let expected = "key,record,offset\nACGT,chr1,0\nACGT,\"odd,\"\"name\"\"\",1\nACGT,read/1,0\nCGTA,chr1,1\nAAAA,,\n";
     assert_eq!(folder.ok("lookup t.koel q.csv --letters --device cpu --places a.fa b.fq"), expected);
     folder.ok("lookup t.koel q.csv --letters --device cpu -o p.tsv --places a.fa b.fq");
-    assert!(std::fs::read_to_string(folder.path("p.tsv")).unwrap().ends_with("\nAAAA\t\t\n"));
+    assert!(folder.text("p.tsv").ends_with("\nAAAA\t\t\n"));
     folder.ok("lookup t.koel q.csv --letters --device cpu -o p.parquet --places a.fa b.fq");
     assert_eq!(folder.ok("convert p.parquet -"), expected);
     folder.file("odd.fa", b">\xff\nACGTA\n");

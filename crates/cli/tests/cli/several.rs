@@ -90,7 +90,7 @@ fn files_with_other_columns_are_refused_by_name() {
     }
     // A list of files of which the last was not meant as an output.
     refused(&folder, &["convert", "a.csv", "less.csv", "more.csv"], "more.csv exists already");
-    assert_eq!(std::fs::read_to_string(folder.path("more.csv")).unwrap(), "id,price,day\n1,2,3\n");
+    assert_eq!(folder.text("more.csv"), "id,price,day\n1,2,3\n");
     refused(&folder, &["convert", "a.csv", "more.csv", "new.csv"], "a.csv has no column `day`");
     assert!(!folder.path("new.csv").exists());
 }

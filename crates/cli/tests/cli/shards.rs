@@ -1,7 +1,5 @@
 //! Tables in shards: built on whatever devices they are one file, byte for byte, and have the answers of one table.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::folder::{Folder, devices, full, npy, stderr};
@@ -56,7 +54,7 @@ fn a_table_is_one_file_on_whatever_devices() {
             let built = folder.json(&arguments);
             assert_eq!((built["shards"].as_u64(), built["pairs"].as_u64()), (Some(5), Some(20_000)), "{arguments}");
             assert_eq!(built["device"], place.as_str());
-            let bytes = fs::read(folder.path("t.koel")).unwrap();
+            let bytes = folder.bytes("t.koel");
             let (expected, digest) = first.get_or_insert_with(|| (bytes.clone(), built["digest"].clone()));
             assert!(*expected == bytes && *digest == built["digest"], "{scheme} on {place}");
         }
@@ -92,7 +90,7 @@ fn lookups_are_those_of_one_table() {
                     "{place} {widths}"
                 );
                 folder.ok(&format!("lookup {table}.koel queries.csv -o of.npy --device {place}"));
-                assert!(fs::read(folder.path("of.npy")).unwrap() == fs::read(folder.path("one.npy")).unwrap());
+                assert!(folder.bytes("of.npy") == folder.bytes("one.npy"));
             }
         }
     }
@@ -138,7 +136,7 @@ fn check_sets_and_lists(tables: &[(&str, &str)]) {
             let built = folder.json(&arguments);
             assert_eq!((&built["table"], built["shards"].as_u64()), (&Value::from(table), Some(5)), "{arguments}");
             assert_eq!((&built["pairs"], &built["keys"]), (&one["pairs"], &one["keys"]), "{arguments}");
-            let bytes = fs::read(folder.path("t.koel")).unwrap();
+            let bytes = folder.bytes("t.koel");
             assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{arguments}");
             for (count, expected) in counts.iter().zip(&expected) {
                 let found = folder.ok(&format!("lookup t.koel queries.csv {count} --device {place}"));
@@ -272,7 +270,7 @@ fn a_table_in_shards_goes_to_stdout_as_well() {
     pairs(&folder, 100);
     folder.ok("build pairs.csv -o t.koel --shards 2");
     let piped = folder.koel("build pairs.csv -o /dev/stdout --shards 2 --device cpu");
-    assert!(piped.stdout == fs::read(folder.path("t.koel")).unwrap());
+    assert!(piped.stdout == folder.bytes("t.koel"));
     assert!(stderr(&piped).contains("\nshards    2, of "), "{}", stderr(&piped));
 }
 
@@ -315,7 +313,7 @@ fn damaged_shards_are_refused() {
     let folder = Folder::new();
     pairs(&folder, 300);
     folder.ok("build pairs.csv -o t.koel --shards 3");
-    let whole = fs::read(folder.path("t.koel")).unwrap();
+    let whole = folder.bytes("t.koel");
     for at in [9, 13, 17, 30, 70, 200, whole.len() / 2, whole.len() - 50, whole.len() - 1] {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x11;

@@ -80,7 +80,7 @@ fn signals_remove_what_is_half_written_and_end_the_process_as_they_should() {
         let mut child = held_lookup(&folder, "out.csv");
         send(signal, &child);
         assert_eq!(child.wait().unwrap().signal(), Some(number), "{signal}");
-        assert_eq!(fs::read(folder.path("out.csv")).unwrap(), b"old");
+        assert_eq!(folder.bytes("out.csv"), b"old");
         assert_eq!(parts(&folder), usize::from(signal == "KILL"), "{signal}");
     }
     // What `kill -9` left goes with the next file; what is being written stays.
@@ -91,7 +91,7 @@ fn signals_remove_what_is_half_written_and_end_the_process_as_they_should() {
     drop(living.stdin.take());
     assert!(living.wait().unwrap().success());
     assert_eq!(parts(&folder), 0);
-    assert_eq!(fs::read_to_string(folder.path("living.csv")).unwrap().lines().count(), 20_001);
+    assert_eq!(folder.text("living.csv").lines().count(), 20_001);
 }
 
 /// The first process of a container, which no default action ends.
@@ -155,7 +155,7 @@ fn a_kill_at_any_time_leaves_the_old_file_or_the_new_one() {
     let start = Instant::now();
     folder.ok(&build("new.csv", "new.koel"));
     let whole = start.elapsed();
-    let (old, new) = (fs::read(folder.path("old.koel")).unwrap(), fs::read(folder.path("new.koel")).unwrap());
+    let (old, new) = (folder.bytes("old.koel"), folder.bytes("new.koel"));
     let mut ends = [0, 0];
     for kill in 0..kills {
         fs::write(folder.path("t.koel"), &old).unwrap();
@@ -176,7 +176,7 @@ fn a_kill_at_any_time_leaves_the_old_file_or_the_new_one() {
             send(signal, &child);
         }
         child.wait().unwrap();
-        let left = fs::read(folder.path("t.koel")).unwrap();
+        let left = folder.bytes("t.koel");
         assert!(left == old || left == new, "kill {kill}, {signal}: {} bytes", left.len());
         ends[usize::from(left == new)] += 1;
         assert!(!new_part() || signal == "KILL", "kill {kill}, {signal}: a part is left");

@@ -2,11 +2,10 @@
 //! to text and to arrays, and the same bytes on every device.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use serde_json::json;
 
-use crate::expected::Expected;
+use crate::expected::{Expected, ascending, first_seen, nested_loops};
 use crate::folder::{Folder, array, devices, stderr};
 
 const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
@@ -53,15 +52,6 @@ fn check(expected: &Expected, folder: &Folder, arguments: &str, device: &str) {
     }
 }
 
-fn first_seen(keys: &[i128]) -> Vec<i128> {
-    let mut seen = BTreeSet::new();
-    keys.iter().copied().filter(|&key| seen.insert(key)).collect()
-}
-
-fn ascending(keys: &[i128]) -> Vec<i128> {
-    keys.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
-}
-
 /// What `numpy.unique` and `pandas.factorize` give of `[5, -1, 2**40, -1, -2**63, 5]`.
 #[test]
 fn distinct_numbers_are_those_of_numpy() {
@@ -76,7 +66,7 @@ fn distinct_numbers_are_those_of_numpy() {
                 let said =
                     folder.ok(&format!("unique {input} --counts --inverse i.csv --ids {order} --device {device}"));
                 assert_eq!(said, format!("key,count\n{unique}"), "{input} {order}");
-                assert_eq!(fs::read_to_string(folder.path("i.csv")).unwrap(), format!("id\n{inverse}"));
+                assert_eq!(folder.text("i.csv"), format!("id\n{inverse}"));
             }
         }
     }
@@ -95,7 +85,7 @@ fn distinct_numbers_of_every_type_keep_their_order() {
     ] {
         column(&folder, "k", code, &keys);
         let key = ("key", ["<i8", "<u8", "<i4", "<u4"].into_iter().find(|known| *known == code).unwrap());
-        for (order, unique) in [("first", first_seen(&keys)), ("ascending", ascending(&keys))] {
+        for (order, unique) in [("first", first_seen(keys.clone())), ("ascending", ascending(keys.clone()))] {
             let of_key = |number: &i128| unique.iter().position(|other| other == number).unwrap() as i128;
             let count = |number: &i128| keys.iter().filter(|other| *other == number).count() as i128;
             let counts = unique.iter().map(|number| vec![*number, count(number)]);
@@ -124,7 +114,7 @@ fn groups_of_numbers_below_zero_add_up() {
     let mut groups: BTreeMap<i128, Vec<i128>> = BTreeMap::new();
     rows.iter().for_each(|&(key, value)| groups.entry(key).or_default().push(value));
     let keys: Vec<i128> = rows.iter().map(|row| row.0).collect();
-    for (order, keys) in [("first", first_seen(&keys)), ("ascending", ascending(&keys))] {
+    for (order, keys) in [("first", first_seen(keys.clone())), ("ascending", ascending(keys.clone()))] {
         let row = |key: &i128| {
             let values = &groups[key];
             let (least, greatest) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
@@ -167,26 +157,6 @@ fn doubles_are_values_of_groups_and_joins_alone() {
     folder.refused("build d.csv -o t.koel --values f64 --device cpu", "f64");
     folder.refused("unique d.csv --keys f64 --device cpu", "f64");
     folder.refused("build d.csv -o t.koel --device cpu", "`1e16` is not a whole number");
-}
-
-/// The join of two columns by two loops, as the numbers of rows.
-fn nested_loops(left: &[i128], right: &[i128], how: &str) -> Vec<(Option<usize>, Option<usize>)> {
-    let mut rows = Vec::new();
-    for (i, key) in left.iter().enumerate() {
-        let partners: Vec<_> = (0..right.len()).filter(|&j| right[j] == *key).collect();
-        match how {
-            "semi" | "anti" if partners.is_empty() == (how == "anti") => rows.push((Some(i), None)),
-            "semi" | "anti" => {}
-            _ => rows.extend(partners.iter().map(|&j| (Some(i), Some(j)))),
-        }
-        if partners.is_empty() && ["left", "full"].contains(&how) {
-            rows.push((Some(i), None));
-        }
-    }
-    if ["right", "full"].contains(&how) {
-        rows.extend((0..right.len()).filter(|&j| !left.contains(&right[j])).map(|j| (None, Some(j))));
-    }
-    rows
 }
 
 #[test]
@@ -237,7 +207,7 @@ fn columns_of_two_types_are_joined_as_numbers() {
     ] {
         assert_eq!(folder.ok(&format!("join {files} --device cpu")), format!("key,left,right\n{rows}"), "{files}");
         folder.ok(&format!("join {files} -o j.npy --device cpu"));
-        let header = String::from_utf8_lossy(&fs::read(folder.path("j.npy")).unwrap()).into_owned();
+        let header = String::from_utf8_lossy(&folder.bytes("j.npy")).into_owned();
         assert!(header.contains(&format!("('key', '{code}'), ('left', '<u4'), ('right', '<u4')")), "{files}: {header}");
     }
     folder.refused(
@@ -263,7 +233,7 @@ fn maps_of_every_type_give_back_what_they_were_given() {
             let inside = |number: i128, name: &str| (span(name).0..=span(name).1).contains(&number);
             let extremes = [span(keys).0, span(keys).1, 0, 1, 1 << 32, 1 << 31, -1];
             let drawn = numbers(200, 5).into_iter().chain(extremes).filter(|&key| inside(key, keys));
-            let distinct = ascending(&drawn.collect::<Vec<_>>());
+            let distinct = ascending(drawn);
             let value = |i: usize| [span(values).1, span(values).0, 0, 1, 77][i % 5];
             let rows: Vec<_> = distinct.iter().enumerate().map(|(i, &key)| (key, value(i))).collect();
             let (held, absent): (Vec<_>, Vec<_>) = rows.iter().enumerate().partition(|(i, _)| i % 3 != 2);
@@ -361,7 +331,7 @@ fn ids_ascend_as_numbers_do() {
     let folder = Folder::new();
     let keys = numbers(1500, 6);
     column(&folder, "k", "<i8", &keys);
-    for (order, unique) in [("first", first_seen(&keys)), ("ascending", ascending(&keys))] {
+    for (order, unique) in [("first", first_seen(keys.clone())), ("ascending", ascending(keys.clone()))] {
         let ids: Vec<i128> = (0..unique.len() as i128 + 2).rev().collect();
         column(&folder, "ids", "<u4", &ids);
         let key = |id: &i128| [Some(*id), unique.get(*id as usize).copied()].to_vec();
@@ -391,7 +361,7 @@ fn all_values_of_wide_keys_keep_their_order() {
     let rows: Vec<(i128, i128)> = keys.iter().zip(0..).map(|(&key, i)| (key, (700 - i) << 33)).collect();
     pairs(&folder, "m", "<i8", &rows);
     let mut queried = vec![3 << 33, 9 << 33];
-    queried.extend(ascending(&keys).iter().take(60).flat_map(|&key| [key, 11 << 33]));
+    queried.extend(ascending(keys.clone()).iter().take(60).flat_map(|&key| [key, 11 << 33]));
     column(&folder, "q", "<i8", &queried);
     let of = |key: i128| rows.iter().filter(move |row| row.0 == key).map(|row| row.1);
     let row = |&key: &i128| match of(key).count() {
@@ -403,7 +373,7 @@ fn all_values_of_wide_keys_keep_their_order() {
     for device in devices() {
         for input in ["m.npy", "m.csv"] {
             folder.ok(&format!("build {input} -o t.koel --table multi --device {device}"));
-            files.insert(fs::read(folder.path("t.koel")).unwrap());
+            files.insert(folder.bytes("t.koel"));
         }
         check(&all, &folder, "lookup t.koel q.npy", &device);
     }
