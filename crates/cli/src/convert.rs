@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Result, Verdict};
-use super::options::names;
+use super::options::{Threads, names};
 use super::progress::Progress;
 use super::tables::TableReading;
 use super::tables::read::Source;
@@ -50,6 +50,8 @@ pub(crate) struct Args {
     columns: Option<Vec<names::List<String>>>,
     #[command(flatten)]
     reading: TableReading,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
@@ -59,6 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if let (Some(output), [first, _, ..]) = (output, &inputs[..]) {
         check_named(output, first)?;
     }
+    // Start the requested number of threads before they read the first file.
+    args.threads.apply()?;
     let mut source = Source::open_all(&inputs, &args.reading)?;
     args.reading.check(&[&source])?;
     if is_text(output) {

@@ -37,6 +37,16 @@ fn a_table_goes_through_all_formats() {
 }
 
 #[test]
+fn threads_change_nothing_but_the_time() {
+    let folder = Folder::new();
+    folder.file("a.csv", "k,v\n".to_owned() + &(0..200_000).map(|i| format!("{i},{}.5\n", i % 9)).collect::<String>());
+    folder.ok("convert a.csv all.arrow");
+    folder.ok("convert a.csv one.arrow --threads 1");
+    assert!(folder.bytes("one.arrow") == folder.bytes("all.arrow"));
+    folder.refused("convert a.csv none.arrow --threads 0", "0 is not in 1..");
+}
+
+#[test]
 fn what_cannot_be_is_refused_and_leaves_nothing() {
     let folder = Folder::new();
     folder.file("a.csv", TEXT);
