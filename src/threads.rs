@@ -4,6 +4,9 @@
 //! Rayon starts its global pool at its first use, and panics if the system cannot create threads. So it is started
 //! here, before its first use, and the system's error is kept.
 //!
+//! **Why there is a maximum.** Starting threads takes a time that grows with the square of their number: on two cores
+//! 1,000 take about a second, and 100,000 minutes, while nothing else runs.
+//!
 //! **Why a waiting thread works meanwhile.** The thread of a device is in no pool, so its parallel work runs on the
 //! threads of a pool, and the waiting thread may be the only one of them.
 
@@ -21,10 +24,31 @@ use crate::error::{Error, Result};
 /// How long a waiting thread sleeps if its pool has nothing to do.
 const PAUSE: Duration = Duration::from_micros(50);
 
+/// The variables by which rayon chooses the number of threads; the first that is set counts.
+const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
+
+/// The maximum number of threads of a pool: 1,024, or the number of CPUs if that is greater.
+pub fn most() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).max(1024)
+}
+
+/// The number of threads that the environment requests; 0 for one per CPU.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] if the value is neither a number nor empty, or exceeds [`most`]. Rayon ignores other
+/// words, and starts up to 65,535 threads.
+pub fn requested() -> Result<usize> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| (name, value));
+    let Some((name, value)) = VARIABLES.into_iter().find_map(set) else { return Ok(0) };
+    let number = value.to_str().and_then(|value| value.parse().ok()).filter(|&number| number <= most());
+    number.ok_or_else(|| Error::parameter(name, value.display(), "set it to 1 to 1024, or unset it for one per CPU"))
+}
+
 /// Starts rayon's global pool, unless this thread is in a pool or the global pool was started.
 ///
 /// # Errors
-/// [`Error::Device`] if it could not be started. There is no second attempt, because rayon does not support one.
+/// Those of [`requested`], or [`Error::Device`] if it could not be started. There is no second attempt, because rayon
+/// does not support one.
 pub fn ready() -> Result<()> {
     if rayon::current_thread_index().is_some() {
         return Ok(());
@@ -32,17 +56,22 @@ pub fn ready() -> Result<()> {
     static STARTED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     match STARTED.get_or_init(start) {
         Ok(()) => Ok(()),
-        Err(reason) => Err(Error::Device {
-            device: "cpu".into(),
-            doing: "starting threads".into(),
-            message: format!("{reason}: allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads"),
-        }),
+        Err(reason) => {
+            requested()?;
+            Err(Error::Device {
+                device: "cpu".into(),
+                doing: "starting threads".into(),
+                message: format!("{reason}: allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads"),
+            })
+        }
     }
 }
 
 fn start() -> std::result::Result<(), String> {
-    match ThreadPoolBuilder::new().build_global() {
-        Ok(()) => Ok(()),
+    let threads = requested();
+    // If the variable is invalid, one thread: later uses of rayon that cannot return errors would start thousands.
+    match ThreadPoolBuilder::new().num_threads(*threads.as_ref().unwrap_or(&1)).build_global() {
+        Ok(()) => threads.map(drop).map_err(|error| error.to_string()),
         Err(error) if error.source().is_some() => Err(error.to_string()),
         // The program started the pool before koel did. Only a use shows whether that succeeded.
         Err(_) => std::panic::catch_unwind(rayon::current_num_threads)

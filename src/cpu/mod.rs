@@ -144,7 +144,8 @@ impl Cpu {
     /// All threads: rayon's global pool, which honours `RAYON_NUM_THREADS`. Called from a thread of another rayon pool,
     /// work stays in that pool.
     ///
-    /// This never fails. If the system gives no threads for the pool, every operation is [`Error::Device`].
+    /// This never fails. If the system gives no threads for the pool, every operation is [`Error::Device`]; if
+    /// `RAYON_NUM_THREADS` is not a number or exceeds 1,024 and the number of CPUs, [`Error::InvalidParameter`].
     pub fn new() -> Cpu {
         Cpu::on(Workers::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
     }
@@ -161,10 +162,11 @@ impl Cpu {
     /// With one thread, classic tables repeat byte for byte too; canonical tables do so with any number.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for 0 threads, [`Error::Device`] if the system gives none.
+    /// [`Error::InvalidParameter`] for 0 threads, or more than 1,024 and the number of CPUs; [`Error::Device`] if the
+    /// system gives none.
     pub fn with_threads(threads: usize) -> Result<Cpu> {
-        if threads == 0 {
-            return Err(Error::parameter("threads", threads, "use at least 1"));
+        if threads == 0 || threads > threads::most() {
+            return Err(Error::parameter("threads", threads, "use 1 to 1024"));
         }
         let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("koel-{i}")).build();
         let pool = pool.map_err(|error| failed("starting threads", error))?;

@@ -1,5 +1,7 @@
 //! Errors that give advice, and the call that follows it.
 
+use std::process::Command;
+
 use koel::layout::Layout;
 use koel::scheme::{Kind, Scheme};
 use koel::{
@@ -63,7 +65,8 @@ fn retrieve(values: usize) -> Result<()> {
 
 const CASES: &[Case] = &[
     (|| Load::new(0.0).map(drop), "above 0 and up to 1", || Load::new(1.0).map(drop)),
-    (|| Cpu::with_threads(0).map(drop), "use at least 1", || Cpu::with_threads(1).map(drop)),
+    (|| Cpu::with_threads(0).map(drop), "use 1 to 1024", || Cpu::with_threads(1).map(drop)),
+    (|| Cpu::with_threads(100_000).map(drop), "use 1 to 1024", || Cpu::with_threads(2).map(drop)),
     (|| sharded(0, 1), "use 1 to 4096", || sharded(1, 1)),
     (|| sharded(2, 0), "use one or more", || sharded(2, 1)),
     (|| kmers(17), "use 1 to 16", || kmers(16)),
@@ -129,5 +132,35 @@ fn advice_works() {
         let said = fails().expect_err(says).to_string();
         assert!(said.contains(says), "{i}: {said}");
         follows().expect(says);
+    }
+}
+
+/// Marks a child process of the test below.
+const CHILD: &str = "KOEL_TEST_VARIABLES";
+
+/// Variables are read once per process: a child prints what a build in it returns.
+#[test]
+fn advice_on_variables_works() {
+    if std::env::var_os(CHILD).is_some() {
+        let built = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), KEYS, KEYS);
+        println!("built: {:?}", built.map(drop).map_err(|error| error.to_string()));
+        return;
+    }
+    let cases = [
+        ("RAYON_NUM_THREADS", "100000", "set it to 1 to 1024", "2"),
+        ("RAYON_NUM_THREADS", "-1", "or unset it for one per CPU", ""),
+        ("RAYON_NUM_THREADS", "many", "set it to 1 to 1024", "0"),
+    ];
+    let built = |variable, value| {
+        let mut child = Command::new(std::env::current_exe().expect("this program"));
+        child.args(["--exact", "advice::advice_on_variables_works", "--nocapture"]).env(CHILD, "1");
+        let said = child.env(variable, value).output().expect("a child").stdout;
+        String::from_utf8_lossy(&said).lines().find(|line| line.contains("built: ")).map(String::from)
+    };
+    for (variable, wrong, says, right) in cases {
+        let said = built(variable, wrong).expect("a line");
+        assert!(said.contains(&format!("{variable} {wrong} is not valid: ")) && said.contains(says), "{said}");
+        let said = built(variable, right).expect("a line");
+        assert!(said.contains("built: Ok"), "{variable}={right}: {said}");
     }
 }

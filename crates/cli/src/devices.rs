@@ -6,6 +6,7 @@ use koel::backend::{DeviceInfo, HashBackend};
 use koel::device::{self, devices, opencl_status};
 
 use super::failure::{Result, Verdict};
+use super::options::Threads;
 use super::out;
 use super::text::{self, Align, Table};
 
@@ -31,6 +32,7 @@ pub fn json(info: &DeviceInfo) -> Value {
 }
 
 pub fn run(args: &Args) -> Result<Verdict> {
+    Threads::default().apply()?;
     let found = devices();
     let auto = device::auto();
     if args.json {

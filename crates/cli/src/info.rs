@@ -13,6 +13,7 @@ use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
 use koel::{CompactingTable, Cpu, Digest, Error, HashSet, HashTable, MultiTable, Sharded, ShardedMulti, ShardedSet};
 
 use super::failure::{Failure, Result, Verdict};
+use super::options::Threads;
 use super::progress::Progress;
 use super::scheme::{self, Described};
 use super::structure::{
@@ -32,6 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    Threads::default().apply()?;
     let info = read_info(&args.table).map_err(|error| match error {
         Error::BadFile { .. } if !is_of_koel(&args.table) => {
             Failure::Input(format!("{error}: `koel info` shows tables that `koel build` wrote"))

@@ -133,7 +133,8 @@ fn pool() -> Result<&'static ThreadPool> {
 
 /// As many threads as the process may use.
 pub(crate) fn threads(name: &'static str) -> Result<ThreadPool> {
-    ThreadPoolBuilder::new().thread_name(move |i| format!("{name}-{i}")).build().map_err(|error| {
+    let builder = ThreadPoolBuilder::new().num_threads(koel::threads::requested()?);
+    builder.thread_name(move |i| format!("{name}-{i}")).build().map_err(|error| {
         // The stacks of threads are the first that does not fit.
         if let Err(no_memory) = memory::check(32 << 20) {
             return no_memory;

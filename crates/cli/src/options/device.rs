@@ -6,6 +6,7 @@ use clap::Args;
 
 use koel::backend::HashBackend;
 use koel::device::{Any, choose};
+use koel::threads;
 
 use crate::failure::{Failure, Result};
 
@@ -14,15 +15,15 @@ use crate::failure::{Failure, Result};
 #[command(next_help_heading = "Device")]
 pub struct Threads {
     /// CPU threads [default: all]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=threads::most() as i64))]
+    threads: Option<u32>,
 }
 
 impl Threads {
     /// Sets the number of threads of all parallel work in this process, including the CPU device. They are started
     /// here, because rayon panics if it cannot start them at their first use.
     pub fn apply(&self) -> Result<()> {
-        let threads = self.threads.map_or(0, usize::from);
+        let threads = self.threads.map_or_else(threads::requested, |threads| Ok(threads as usize))?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         let which = self.threads.map_or("the".into(), |threads| threads.to_string());
         pool.map_err(|error| Failure::Input(format!("starting {which} threads: {error}; give fewer by --threads")))
