@@ -40,7 +40,10 @@ impl Target {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let slash = path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| byte == b'/');
                     if slash || path.file_name().is_none() {
-                        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a file name"));
+                        return Err(io::Error::new(
+                            io::ErrorKind::InvalidInput,
+                            "this is the name of a folder: add that of a file",
+                        ));
                     }
                     return Ok(Target::Plain { path, old: None });
                 }

@@ -2,11 +2,13 @@
 
 use std::process::Command;
 
+use koel::device::choose;
 use koel::layout::Layout;
-use koel::scheme::{Kind, Scheme};
+use koel::scheme::{Kind, Request, Scheme};
+use koel::workload::Picture;
 use koel::{
-    AnyScheme, Bucketized, ColumnIndex, CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, HashTable, KeyType, Load,
-    MultiTable, Result, RobinHood, Sharded,
+    AnyScheme, Bucketized, ColumnIndex, CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Fks, FksFamily,
+    HashBackend, HashTable, KeyType, Load, MultiTable, Perfect, Result, RobinHood, Sharded,
 };
 
 /// A call that fails, a part of its message, and a call that follows the advice.
@@ -63,7 +65,63 @@ fn retrieve(values: usize) -> Result<()> {
     table.retrieve_into(&[1], &mut [0; 2], &mut vec![0; values]).map(drop)
 }
 
+/// A build of a load that is feasible, though not with every seed.
+fn feasible(seed: u64, attempts: u32) -> Result<()> {
+    let keys: Vec<u32> = (0..30).collect();
+    let builder = HashTable::builder(Cuckoo::canonical(2)).slots(62).seed(seed).attempts(attempts);
+    builder.build(&Cpu::of_caller(), &keys, &keys).map(drop)
+}
+
+/// Whether a build of that load succeeds with the first attempt, for the first seed of which this is so.
+fn with_seed(is_lucky: bool) -> u64 {
+    (0..).find(|&seed| feasible(seed, 1).is_ok() == is_lucky).expect("a seed")
+}
+
+/// Keys in one row, whose distances are a divisor of most sides.
+fn crowded(scheme: Perfect) -> Result<()> {
+    let line: Vec<u32> = (0..5000).map(|i| 800 * i).collect();
+    HashTable::builder(scheme).build(&Cpu::of_caller(), &line, &line).map(drop)
+}
+
+fn sum<V: koel::group::Number>(values: &[V]) -> Result<()> {
+    let sum = &[koel::Aggregate::Sum];
+    koel::group::wide::group_by(&Cpu::of_caller(), &[1_u32, 1], values, sum, koel::IdOrder::FirstSeen).map(drop)
+}
+
+/// A plan alone; tables of so many pairs take gigabytes.
+fn plan<S: Scheme>(scheme: S, slots: u64, pairs: u64, attempt: u32) -> Result<()> {
+    scheme.plan(Request { slots, pairs, seed: 1, attempt }).map(drop)
+}
+
+/// Slots, and pairs for them, that Sahu's functions distribute too unevenly.
+const SAHU: (u64, u64) = (1 << 29, 300_000_000);
+
+/// The functions of Sahu's poster.
+fn sahu() -> Fks {
+    Fks::classic().family(FksFamily::Sahu)
+}
+
+fn picture(cells: u32) -> Result<()> {
+    Picture::random(2, 2, cells, 1).map(drop)
+}
+
+fn multi(scheme: impl Into<AnyScheme>) -> Result<()> {
+    MultiTable::builder(scheme.into()).build(&Cpu::of_caller(), &[1, 2], &[2, 3]).map(drop)
+}
+
 const CASES: &[Case] = &[
+    (|| feasible(with_seed(false), 1), "try another seed", || feasible(with_seed(true), 1)),
+    (|| feasible(with_seed(false), 1), "or allow more attempts", || feasible(with_seed(false), 32)),
+    (
+        || crowded(Perfect::volume(1 << 31, 1)),
+        "Use another capacity, sequence, extent",
+        || crowded(Perfect::plane(1600)),
+    ),
+    (|| sum(&[u64::MAX, 1]), "or give the values as f64", || sum(&[u64::MAX as f64, 1.0])),
+    (|| plan(RobinHood::default(), 99, 9, 1024), "use 0 to 1023", || plan(RobinHood::default(), 99, 9, 1023)),
+    (|| plan(sahu(), SAHU.0, SAHU.1, 0), "use the family `mixer`", || plan(Fks::classic(), SAHU.0, SAHU.1, 0)),
+    (|| multi(CuckooSet::canonical(4)), "use a scheme with wider values", || multi(Cuckoo::canonical(4))),
+    (|| picture(5), "use at most as many as the picture has", || picture(4)),
     (|| Load::new(0.0).map(drop), "above 0 and up to 1", || Load::new(1.0).map(drop)),
     (|| Cpu::with_threads(0).map(drop), "use 1 to 1024", || Cpu::with_threads(1).map(drop)),
     (|| Cpu::with_threads(100_000).map(drop), "use 1 to 1024", || Cpu::with_threads(2).map(drop)),
@@ -141,26 +199,34 @@ const CHILD: &str = "KOEL_TEST_VARIABLES";
 /// Variables are read once per process: a child prints what a build in it returns.
 #[test]
 fn advice_on_variables_works() {
-    if std::env::var_os(CHILD).is_some() {
-        let built = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), KEYS, KEYS);
-        println!("built: {:?}", built.map(drop).map_err(|error| error.to_string()));
+    if let Ok(device) = std::env::var(CHILD) {
+        let answers = choose(&device, None)
+            .and_then(|devices| HashTable::builder(Cuckoo::default()).build(&devices[0], KEYS, KEYS)?.get(KEYS));
+        println!("answers: {:?}", answers.map_err(|error| error.to_string()));
         return;
     }
+    let opencl = crate::common::opencl_devices();
+    let opencl = opencl.first().map(|device| device.info().id.as_str());
     let cases = [
-        ("RAYON_NUM_THREADS", "100000", "set it to 1 to 1024", "2"),
-        ("RAYON_NUM_THREADS", "-1", "or unset it for one per CPU", ""),
-        ("RAYON_NUM_THREADS", "many", "set it to 1 to 1024", "0"),
+        (Some("cpu"), "RAYON_NUM_THREADS", "100000", "set it to 1 to 1024", "2"),
+        (Some("cpu"), "RAYON_NUM_THREADS", "-1", "or unset it for one per CPU", ""),
+        (Some("cpu"), "RAYON_NUM_THREADS", "many", "set it to 1 to 1024", "0"),
+        (opencl, "KOEL_LOOKUP_SHAPE", "apart", "use alone, together or runs", "alone"),
+        (opencl, "KOEL_STAGING", "yes", "use on or off", "on"),
+        (opencl, "KOEL_OPENCL_TIER", "full", "use partial, or unset it", "partial"),
+        (opencl, "KOEL_OPENCL_GROUP", "3", "use 64 or 128, or unset it", "64"),
     ];
-    let built = |variable, value| {
+    let answers = |device, variable, value| {
         let mut child = Command::new(std::env::current_exe().expect("this program"));
-        child.args(["--exact", "advice::advice_on_variables_works", "--nocapture"]).env(CHILD, "1");
+        child.args(["--exact", "advice::advice_on_variables_works", "--nocapture"]).env(CHILD, device);
         let said = child.env(variable, value).output().expect("a child").stdout;
-        String::from_utf8_lossy(&said).lines().find(|line| line.contains("built: ")).map(String::from)
+        String::from_utf8_lossy(&said).lines().find(|line| line.contains("answers: ")).map(String::from)
     };
-    for (variable, wrong, says, right) in cases {
-        let said = built(variable, wrong).expect("a line");
+    for (device, variable, wrong, says, right) in cases {
+        let Some(device) = device else { continue };
+        let said = answers(device, variable, wrong).expect("a line");
         assert!(said.contains(&format!("{variable} {wrong} is not valid: ")) && said.contains(says), "{said}");
-        let said = built(variable, right).expect("a line");
-        assert!(said.contains("built: Ok"), "{variable}={right}: {said}");
+        let said = answers(device, variable, right).expect("a line");
+        assert!(said.contains("answers: Ok"), "{variable}={right}: {said}");
     }
 }

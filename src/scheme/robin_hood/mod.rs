@@ -53,7 +53,7 @@ fn sizes(request: &Request) -> Result<(u32, u32)> {
         return Err(too_large());
     }
     if attempt >= ATTEMPTS {
-        return Err(Error::parameter("attempt", attempt, "there are 1024, counted from 0"));
+        return Err(Error::parameter("attempt", attempt, "use 0 to 1023"));
     }
     let base = prime::prime_from((requested as u32).max(cell::LEAST_SLOTS), 0).ok_or_else(too_large)?;
     Ok((base, prime::prime_from(base, attempt).ok_or_else(too_large)?))

@@ -58,7 +58,10 @@ impl Places {
         let ends = self.records.iter().skip(1).map(|record| record.name).chain([self.names.len()]);
         let longest = self.records.iter().zip(ends).map(|(record, end)| end - record.name).max();
         match longest.filter(|&longest| longest > LONGEST) {
-            Some(_) => Err(Failure::Input(format!("{}: a record's name is longer than {LONGEST} bytes", self.shown))),
+            Some(_) => Err(Failure::Input(format!(
+                "{}: a record's name is longer than {LONGEST} bytes: shorten it, or omit --places",
+                self.shown
+            ))),
             None => Ok(()),
         }
     }
@@ -83,7 +86,8 @@ impl Places {
                 self.k, self.shown
             ))
         })?;
-        let not_text = || Failure::Input(format!("--places {}: the name of a record is not UTF-8", self.shown));
+        let advice = "save the file as UTF-8, or omit --places";
+        let not_text = || Failure::Input(format!("--places {}: a record's name is not UTF-8: {advice}", self.shown));
         Ok((std::str::from_utf8(name).map_err(|_| not_text())?, offset))
     }
 }

@@ -131,13 +131,14 @@ pub fn ids(devices: &[Any]) -> String {
 /// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
 const WORTH_A_DRIVER: u64 = 1 << 20;
 
-/// The devices of these names for work on these inputs, one or more; several of a name are several devices.
+/// The devices of these names for work on these inputs; several of a name are several devices. A name selects one
+/// device or more, or is an error.
 pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
     let mut all = Vec::new();
     for name in names {
         all.extend(choose(for_inputs(name, inputs), None)?);
     }
-    if all.is_empty() { Err(none_of(&names.join(","))) } else { Ok(all) }
+    Ok(all)
 }
 
 /// The device of that name for work on tables in files.
@@ -158,10 +159,6 @@ fn names_several(name: &str) -> bool {
     ["all", "gpus"].contains(&name)
 }
 
-fn none_of(name: &str) -> Failure {
-    Failure::Input(format!("no device for {name}: `koel devices` lists the available ones"))
-}
-
 /// Whether all of these are plain files, and small ones: the length of a pipe is unknown.
 fn are_small(inputs: &[&Path]) -> bool {
     let bytes =
@@ -173,12 +170,8 @@ fn are_small(inputs: &[&Path]) -> bool {
 pub fn one_device(name: &str) -> Result<Any> {
     let several = || Failure::Input("this command uses one device: give auto, cpu or opencl:0".into());
     let mut found = choose(name, None).map_err(|error| if name.contains(',') { several() } else { error.into() })?;
-    match found.len() {
-        0 => Err(none_of(name)),
-        // However many they are here.
-        _ if names_several(name) => Err(several()),
-        _ => Ok(found.swap_remove(0)),
-    }
+    // However many they are here.
+    if names_several(name) { Err(several()) } else { Ok(found.swap_remove(0)) }
 }
 
 #[cfg(test)]

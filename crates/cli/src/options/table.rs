@@ -160,14 +160,13 @@ impl TableOptions {
         if self.kind == Kind::Classic {
             return Err(Failure::Input(format!("--kind classic: {wide} are canonical: omit it, {narrow}")));
         }
+        if name == RobinHood::NAME
+            && let AnyScheme::RobinHood(scheme) = scheme::named(name, self.kind, &self.parameters)?
+        {
+            scheme.of::<u64, u64>().check()?;
+            return Ok(Wide::RobinHood(scheme));
+        }
         match (name, self.parameters.given().first()) {
-            (RobinHood::NAME, _) => {
-                let AnyScheme::RobinHood(scheme) = scheme::named(name, self.kind, &self.parameters)? else {
-                    return Err(Failure::Input(format!("there is no scheme {name}")));
-                };
-                scheme.of::<u64, u64>().check()?;
-                Ok(Wide::RobinHood(scheme))
-            }
             (_, Some(given)) => Err(Failure::Input(format!("--{given} does not apply to {wide}: omit it, {narrow}"))),
             (Signpost::NAME, None) => Ok(Wide::Signpost(Signpost::new())),
             _ => Ok(Wide::Bucketized(Bucketized::default())),

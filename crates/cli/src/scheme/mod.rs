@@ -116,7 +116,7 @@ macro_rules! dispatch {
             refuse_others(name, kind, options)?;
             let scheme: AnyScheme = match name {
                 $($name => <koel::scheme::$scheme as Parameters>::with(kind, options)?.into(),)*
-                _ => return Err(Failure::Input(format!("there is no scheme {name}; there is {}", NAMES.join(", ")))),
+                _ => AnyScheme::by_name(name, kind)?,
             };
             scheme.check()?;
             Ok(scheme)

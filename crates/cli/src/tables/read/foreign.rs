@@ -30,7 +30,6 @@ const FORMATS: [(&[u8], &str, &str); 26] = [
     (b"<?xml", "is XML", CONVERT),
 ];
 
-const NDJSON: &str = "is JSON, one object per line (NDJSON)";
 const UNPACK: &str = "unpack it first";
 const UNPACK_XZ: &str = "unpack it first, e.g. with `xz -d`";
 const SAVE_SHEET: &str = "save the sheet as CSV";
@@ -61,17 +60,25 @@ pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if head.get(8..12) == Some(b"DUCK") {
         return Some(("is a DuckDB database", "write the table as Parquet in DuckDB: COPY t TO 't.parquet'"));
     }
-    json(head)
+    const OF_JSON: &str = "convert it to Parquet or CSV first, e.g. with DuckDB: COPY (FROM 'x.json') TO 'x.parquet'";
+    matches!(json(head), Some(Json::Whole)).then_some(("is JSON", OF_JSON))
 }
 
 /// Whether the first line is a JSON object, or the begin of a long one.
 pub(crate) fn is_ndjson(head: &[u8]) -> bool {
-    json(head).is_some_and(|(what, _)| what == NDJSON)
+    matches!(json(head), Some(Json::Lines))
+}
+
+/// A file of JSON.
+enum Json {
+    /// One object per line (NDJSON).
+    Lines,
+    /// One value.
+    Whole,
 }
 
 /// Detects JSON by the first line: an object or an array, or the start of one that spans several lines.
-fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    const ADVICE: &str = "convert it to Parquet or CSV first, e.g. with DuckDB: COPY (FROM 'x.json') TO 'x.parquet'";
+fn json(head: &[u8]) -> Option<Json> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     let end = memchr::memchr(b'\n', head);
     let line = head.get(..end.unwrap_or(head.len()))?.trim_ascii_end();
@@ -79,11 +86,9 @@ fn json(head: &[u8]) -> Option<(&'static str, &'static str)> {
     // The line may be longer than the bytes that were read.
     let is_begun = |begins: [&[u8]; 3]| end.is_none() && begins.iter().any(|begin| line.starts_with(begin));
     match line {
-        b"{" | b"[" | b"[{" => Some(("is JSON", ADVICE)),
-        [b'{', ..] if is_whole() || is_begun([b"{\"", b"{ \"", b"{\t\""]) => {
-            Some((NDJSON, "koel reads it as a table: name columns of it"))
-        }
-        [b'[', ..] if is_whole() || is_begun([b"[{", b"[[", b"[ {"]) => Some(("is JSON", ADVICE)),
+        b"{" | b"[" | b"[{" => Some(Json::Whole),
+        [b'{', ..] if is_whole() || is_begun([b"{\"", b"{ \"", b"{\t\""]) => Some(Json::Lines),
+        [b'[', ..] if is_whole() || is_begun([b"[{", b"[[", b"[ {"]) => Some(Json::Whole),
         _ => None,
     }
 }
@@ -116,13 +121,10 @@ mod tests {
     fn formats_are_named() {
         let tar = [&b"a.csv"[..], &[0; 252], b"ustar\x0000"].concat();
         for (head, part) in [
-            (&b"{\"k\": 1, \"v\": \"x\"}\n{\"k\": 2}\n"[..], "NDJSON"),
-            (b"\xef\xbb\xbf{\"k\":1}\r\n", "NDJSON"),
-            (b"{\n  \"k\": 1\n}", "is JSON"),
+            (&b"{\n  \"k\": 1\n}"[..], "is JSON"),
             (b"[{\"k\": 1}, {\"k\": 2}]", "is JSON"),
             (b"\n[\n  {\"k\": 1}\n]", "is JSON"),
             (b"[1, 2]\n[3, 4]\n", "is JSON"),
-            (b"{\"k\": \"a long line that goes on", "NDJSON"),
             (b"\xfd7zXZ\0\0\x04", "xz"),
             (b"BZh91AY&SY\xff\0", "bzip2"),
             (b"PK\x03\x04\x14\0\0\0 [Content_Types].xml xl/workbook.xml", "Excel"),
@@ -133,7 +135,15 @@ mod tests {
             (b"<!DOCTYPE html><html>", "web page"),
             (&tar, "tar"),
         ] {
+            assert!(!is_ndjson(head), "{part}");
             assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
+        }
+        for head in [
+            &b"{\"k\": 1, \"v\": \"x\"}\n{\"k\": 2}\n"[..],
+            b"\xef\xbb\xbf{\"k\":1}\r\n",
+            b"{\"k\": \"a long line that goes on",
+        ] {
+            assert!(is_ndjson(head) && format_of(head).is_none(), "{head:?}");
         }
         for (head, part) in [
             (&b"ORC\x08\x03\x10\x05\n\x06"[..], "ORC"),

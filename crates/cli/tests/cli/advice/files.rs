@@ -20,6 +20,7 @@ pub(super) const FILES: &[Case] = &[
         "mkdir missing && koel unique pairs.csv -o missing/out.csv",
     ),
     ("koel build pairs.csv -o t.csv", "give a name like table.koel", "koel build pairs.csv -o table.koel"),
+    ("koel build pairs.csv -o new/", "add that of a file", "mkdir new && koel build pairs.csv -o new/t.koel"),
     ("koel build pairs.csv -o -", "name a file", "koel build pairs.csv -o t.koel"),
     ("koel build pairs.csv -o /dev/stdout --json", "omit one of them", "koel build pairs.csv -o /dev/stdout"),
     ("koel man nowhere", "create it first", "mkdir nowhere && koel man nowhere"),
@@ -79,7 +80,6 @@ pub(super) const FILES: &[Case] = &[
     ),
     ("koel convert lists.parquet out.csv", "write .parquet or .arrow", "koel convert lists.parquet out.parquet"),
     ("koel convert quote.csv out.npy", "write another format", "koel convert quote.csv out.parquet"),
-    ("koel convert array.json -", "COPY (FROM 'x.json') TO 'x.parquet'", "koel convert objects.ndjson -"),
     (
         "koel convert feather1.arrow -",
         "write it anew as version 2",
@@ -93,7 +93,7 @@ pub(super) const FILES: &[Case] = &[
     (
         "{ head -c 17000000 /dev/zero | tr '\\0' ' '; echo '{\"a\":1}'; } > wide.ndjson; koel convert wide.ndjson -",
         "write one object a line",
-        "koel convert objects.ndjson -",
+        "tr -d ' ' < wide.ndjson > narrow.ndjson; koel convert narrow.ndjson -",
     ),
     (
         "head -c 200 names.parquet > cut.parquet; koel convert cut.parquet -",
@@ -105,10 +105,11 @@ pub(super) const FILES: &[Case] = &[
     ("koel convert encrypted.parquet -", "remove the column", "koel unique encrypted.parquet --on i32"),
 ];
 
-/// A program that may be missing, and packs of it: a command that reads one fails, and after unpacking succeeds.
+/// Programs that may be missing, and files of theirs, which they convert: a command that succeeds if the program is
+/// there, and a case.
 pub(super) const UNPACK: &[(&str, Case)] = &[
     (
-        "bzip2",
+        "command -v bzip2",
         (
             "bzip2 -k names.csv; koel convert names.csv.bz2 -",
             "`bunzip2`",
@@ -116,22 +117,31 @@ pub(super) const UNPACK: &[(&str, Case)] = &[
         ),
     ),
     (
-        "lz4",
+        "command -v lz4",
         ("lz4 -q names.csv names.lz4; koel convert names.lz4 -", "`lz4 -d`", "lz4 -dc names.lz4 | koel convert - -"),
     ),
-    ("xz", ("xz -k names.csv; koel convert names.csv.xz -", "`xz -d`", "xz -dc names.csv.xz | koel convert - -")),
     (
-        "xz",
+        "command -v xz",
+        ("xz -k names.csv; koel convert names.csv.xz -", "`xz -d`", "xz -dc names.csv.xz | koel convert - -"),
+    ),
+    (
+        "command -v xz",
         (
             "xz -k --format=lzma names.csv; koel convert names.csv.lzma -",
             "`xz -d`",
             "xz -dc names.csv.lzma | koel convert - -",
         ),
     ),
-    ("zip", ("zip -q n.zip names.csv; koel convert n.zip -", "`unzip`", "unzip -p n.zip | koel convert - -")),
-    ("tar", ("tar -cf n.tar names.csv; koel convert n.tar -", "`tar -xf`", "tar -xOf n.tar | koel convert - -")),
     (
-        "zstd",
+        "command -v zip",
+        ("zip -q n.zip names.csv; koel convert n.zip -", "`unzip`", "unzip -p n.zip | koel convert - -"),
+    ),
+    (
+        "command -v tar",
+        ("tar -cf n.tar names.csv; koel convert n.tar -", "`tar -xf`", "tar -xOf n.tar | koel convert - -"),
+    ),
+    (
+        "command -v zstd",
         (
             "zstd -q --long=31 < names.csv > n.zst; koel convert n.zst -",
             "`zstd -d --long=31`",
@@ -139,11 +149,35 @@ pub(super) const UNPACK: &[(&str, Case)] = &[
         ),
     ),
     (
-        "sqlite3",
+        "command -v sqlite3",
         (
             "sqlite3 n.db 'create table t (id int)'; koel convert n.db -",
             "`sqlite3 -header -csv`",
             "sqlite3 -header -csv n.db 'select 1 as id' | koel convert - -",
+        ),
+    ),
+    (
+        "$PYTHON -c 'import numpy'",
+        (
+            "$PYTHON -c \"import numpy; numpy.savez('n.npz', k=numpy.arange(3))\"; koel convert n.npz -",
+            "`numpy.save`, one a file",
+            "$PYTHON -c \"import numpy; numpy.save('k.npy', numpy.load('n.npz')['k'])\" && koel convert k.npy -",
+        ),
+    ),
+    (
+        "$PYTHON -c 'import duckdb'",
+        (
+            "$PYTHON -c \"import duckdb; duckdb.connect('n.duckdb').execute('create table t as select 1')\"; koel convert n.duckdb -",
+            "COPY t TO 't.parquet'",
+            "$PYTHON -c \"import duckdb; duckdb.connect('n.duckdb').execute('COPY t TO \\'t.parquet\\'')\" && koel convert t.parquet -",
+        ),
+    ),
+    (
+        "$PYTHON -c 'import duckdb'",
+        (
+            "koel convert array.json -",
+            "COPY (FROM 'x.json') TO 'x.parquet'",
+            "$PYTHON -c \"import duckdb; duckdb.sql('COPY (FROM \\'array.json\\') TO \\'x.parquet\\'')\" && koel convert x.parquet -",
         ),
     ),
 ];

@@ -206,6 +206,20 @@ pub(super) const TABLES: &[Case] = &[
         "give --shards 2",
         "koel build pairs.csv -o t.koel --memory 64Mi --shards 2 --capacity 2^23",
     ),
+    ("koel build names.csv --key id,id -o t.koel", "name it once", "koel build names.csv --key id -o t.koel"),
+    (
+        "{ printf '>'; head -c 70000 /dev/zero | tr '\\0' a; printf '\\nACGTT\\n'; } > long.fa; \
+         koel lookup kmers.koel long.fa --places long.fa",
+        "shorten it, or omit --places",
+        "cut -c -100 long.fa > short.fa; koel lookup kmers.koel long.fa && \
+         koel lookup kmers.koel short.fa --places short.fa",
+    ),
+    (
+        "printf '>\\366\\nACGTT\\n' > latin1.fa; koel lookup kmers.koel latin1.fa --places latin1.fa",
+        "save the file as UTF-8, or omit --places",
+        "iconv -f LATIN1 -t UTF-8 latin1.fa > utf8.fa; koel lookup kmers.koel latin1.fa && \
+         koel lookup kmers.koel utf8.fa --places utf8.fa",
+    ),
     (
         "koel lookup kmers.koel g.fa --places pairs.csv",
         "give the FASTA or FASTQ of the table",
