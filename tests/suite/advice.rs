@@ -88,7 +88,7 @@ fn sum<V: koel::group::Number>(values: &[V]) -> Result<()> {
     koel::group::wide::group_by(&Cpu::of_caller(), &[1_u32, 1], values, sum, koel::IdOrder::FirstSeen).map(drop)
 }
 
-/// A plan alone; tables of so many pairs take gigabytes.
+/// Only the plan, because a table of this size takes gigabytes.
 fn plan<S: Scheme>(scheme: S, slots: u64, pairs: u64, attempt: u32) -> Result<()> {
     scheme.plan(Request { slots, pairs, seed: 1, attempt }).map(drop)
 }

@@ -277,6 +277,9 @@ pub(crate) mod tests {
         }
         let error = keys.columns()[0].one_piece().expect_err("200 values").to_string();
         assert!(error.contains("cast it to Dictionary(Int32, LargeUtf8)"), "{error}");
+        let wide = DataType::Dictionary(DataType::Int32.into(), DataType::LargeUtf8.into());
+        let chunks = keys.columns()[0].chunks().iter().map(|chunk| arrow_cast::cast(chunk, &wide).expect("a cast"));
+        Column::of_chunks("c", &wide, chunks.collect()).expect("chunks").one_piece().expect("32 bits number them");
     }
 
     #[test]

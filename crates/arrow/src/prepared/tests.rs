@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use arrow_array::{Array, ArrayRef, Int64Array, StringArray, StringViewArray, StructArray, record_batch};
+use arrow_array::{
+    Array, ArrayRef, Int64Array, StringArray, StringViewArray, StructArray, new_empty_array, record_batch,
+};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::Field;
 use koel::JoinKind;
@@ -241,7 +243,18 @@ fn columns_that_do_not_exist_or_match_are_errors() {
     assert_eq!(check(&schema, &[1], own), "");
     assert!(check(&others, &[1], own).contains("other columns: number Int64, text Utf8, view Utf8View"));
     assert!(check(&schema, &[0], own).contains("other keys: text; the join needs number: prepare it again"));
+    build(&["number"]).expect("prepared again").check(&schema, &[0], own).expect("the keys of the join");
     assert!(check(&schema, &[1], NullEquality::NullEquals).contains("other nulls: not equal; the join needs equal"));
+    let lists = |of: &DataType| {
+        let items = new_empty_array(&DataType::ListView(Field::new("item", of.clone(), true).into()));
+        let batch = RecordBatch::try_from_iter([("k", Arc::clone(batches[0].column(0)).slice(0, 0)), ("lists", items)]);
+        let batch = batch.expect("a batch");
+        PreparedJoin::build(device, &batch.schema(), vec![batch], &["k"], PreparedOptions::default())
+    };
+    let texts = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
+    let error = lists(&texts).expect_err("a dictionary in lists").to_string();
+    assert!(error.contains("cast it to a type without dictionaries"), "{error}");
+    lists(&DataType::Utf8).expect("no dictionary");
     let empty = PreparedJoin::build(device, &schema, vec![], &["text"], PreparedOptions::default()).expect("no rows");
     let file = tempfile::NamedTempFile::new().expect("a file");
     empty.save(file.path()).expect("saved");
