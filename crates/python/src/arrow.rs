@@ -43,8 +43,8 @@ pub(crate) fn column(given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let (schema, array) =
             unsafe { (schema.cast::<FFI_ArrowSchema>().as_ref(), FFI_ArrowArray::from_raw(array.cast().as_ptr())) };
-        let read = field_of(schema).and_then(|field| Ok((vec![imported(array, field.data_type())?], field)));
-        return Ok(Some(read.map_err(refused)?));
+        let field = field_of(schema).map_err(of_type)?;
+        return Ok(Some((vec![imported(array, field.data_type()).map_err(refused)?], field)));
     }
     if !given.hasattr("__arrow_c_stream__")? {
         return Ok(None);
@@ -75,6 +75,11 @@ pub(crate) fn table(given: &Bound<'_, PyAny>) -> PyResult<Option<Box<dyn RecordB
 
 fn refused(error: ArrowError) -> PyErr {
     PyTypeError::new_err(text(error))
+}
+
+/// The error of a type.
+fn of_type(error: ArrowError) -> PyErr {
+    PyTypeError::new_err(format!("{}: cast it to another type", text(error)))
 }
 
 /// The text of an error, without the name of its kind where it is one of this interface.
@@ -115,7 +120,7 @@ impl Stream {
         if code != 0 {
             return Err(refused(last_error(&mut stream, code)));
         }
-        let field = field_of(&schema).map_err(refused)?;
+        let field = field_of(&schema).map_err(of_type)?;
         Ok(Stream { stream, field })
     }
 }

@@ -263,10 +263,9 @@ fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>
     if given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.to_string() == "Object") {
         return Err(PyTypeError::new_err(format!("{name} holds Python objects: give a column of one type")));
     }
-    let advice = "cast it to another type";
     crate::arrow::column(given).map_err(|error| {
-        let text = format!("{name} cannot be read as an Arrow column: {}: {advice}", error.value(given.py()));
-        PyTypeError::new_err(text)
+        let text = error.value(given.py());
+        PyTypeError::new_err(format!("{name} cannot be read as an Arrow column: {text}"))
     })
 }
 

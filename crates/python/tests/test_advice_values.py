@@ -25,6 +25,30 @@ class Unreadable:
         raise ValueError("no")
 
 
+class OnMetal:
+    """An array of a GPU that koel cannot read."""
+
+    def __dlpack_device__(self):
+        return 8, 0
+
+    def cpu(self):
+        return K
+
+
+class Stream:
+    """A column whose stream can be read once."""
+
+    def __init__(self):
+        self.stream = pa.chunked_array([[1, 2]]).__arrow_c_stream__()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.stream
+
+
+READ = Stream()
+koel.unique(READ)
+
+
 def union():
     return pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
 
@@ -33,6 +57,13 @@ def union():
 CASES = [
     # Columns.
     (lambda: koel.unique(Unreadable()), "give a NumPy array", lambda: koel.unique(K)),
+    (lambda: koel.unique(OnMetal()), "such as tensor.cpu()", lambda: koel.unique(OnMetal().cpu())),
+    (lambda: koel.unique(READ), "read before: give one that was not", lambda: koel.unique(Stream())),
+    (
+        lambda: koel.Table(np.arange(10**5), np.arange(10**5), load_factor=1.0),
+        "use a lower load_factor",
+        lambda: koel.Table(np.arange(10**5), np.arange(10**5), load_factor=0.9),
+    ),
     (lambda: koel.unique(np.array([1j])), "floats of up to 64 bits", lambda: koel.unique(np.array([1.0]))),
     (
         lambda: koel.unique(np.array([2**62], "M8[D]")),

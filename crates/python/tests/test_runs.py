@@ -80,6 +80,14 @@ def test_any_number_of_threads(expected, threads):
     assert alone(RAYON_NUM_THREADS=threads) == expected
 
 
+@pytest.mark.parametrize("threads", ["100000", "-1", "many"])
+def test_advice_on_the_number_of_threads(threads):
+    says = f"{threads} is not valid: set it to 1 to 1024"
+    script = f"import koel, pytest\nwith pytest.raises(ValueError, match='{says}'):\n    koel.unique([1])"
+    alone(script, RAYON_NUM_THREADS=threads)
+    alone("import koel; koel.unique([1])", RAYON_NUM_THREADS="2")
+
+
 def test_without_opencl(expected):
     script = "import koel, test_runs; assert len(koel.devices()) == 1; print(test_runs.digest('auto'))"
     assert alone(script, KOEL_OPENCL="off") == expected
