@@ -12,8 +12,8 @@
 //!
 //! All are read once, when the first is needed. An invalid value of one of the first five is an error of the
 //! operations that need the choice, and of no others. The last two accept one word, and any other value has no effect.
-//! docs/variables.md describes the defaults. The library reads no other variables, except for injected faults in tests
-//! (`fault.rs`).
+//! docs/variables.md describes the defaults. The library reads no other variables, except for the number of
+//! threads (`threads.rs`) and injected faults in tests (`fault.rs`).
 //!
 //! This module does not select devices, which is up to the loader (`KOEL_OPENCL`, crates/opencl-loader), and does not
 //! contain settings of one device, such as [`Cpu::set_build_route`](crate::Cpu::set_build_route), which take precedence
