@@ -1,33 +1,33 @@
-// Aggregates of groups: count, sum, mean, least and greatest value. One group of work-items a tile of rows.
+// Aggregates of groups of rows: count, sum, mean, minimum and maximum. Each work-group processes one tile of rows.
 //
-//   each work-item   accumulates one group in registers, until a row of another group follows
-//   add              to the group's entry in the tile's table (local memory, one entry per place; the first group
-//                    that uses a place owns it), or, if another group owns the place, to the group's cells
-//   at the end       entries to the groups' cells
+//   each work-item   accumulates rows of one group in registers, until a row of another group follows
+//   add              the result is added to the group's entry in the tile's table (local memory; the first group that
+//                    uses an entry owns it) or, if another group owns the entry, to the group's cells (global memory)
+//   at the end       the entries are added to the cells of their groups
 //
-// So a heavy group, which owns its place in nearly every tile, needs one atomic per tile on its cells, not one per row,
-// and one per work-item on its entry if its rows are adjacent. With many groups, few of whose rows are in one tile,
-// each row costs one more atomic, on local memory.
+// So a heavy group, which owns its entry in nearly every tile, needs one atomic per tile on its cells instead of one
+// per row, and one per work-item on its entry if its rows are adjacent. With many groups, each of which has few rows in
+// a tile, every row costs one additional atomic, in local memory.
 //
-// Which group owns a place depends on timing, and so does the order of additions: neither affects sums modulo 2^64,
-// minima and maxima.
+// Which group owns an entry, and the order of additions, depend on timing. Neither affects sums modulo 2^64, minima and
+// maxima.
 //
-// Sums of 64-bit values have 128 bits, in two words: what passes 2^64 in the lower is one more in the upper, which does not
-// depend on order either. Doubles are added up as integers, in units of a window about the greatest exponent of the column
-// (src/exact/window.rs); rows outside of it are marked, and the host adds them up. Least and greatest values are found by
-// integers in the order of the numbers (src/backend/numbers.rs). `settle` makes values of all of these, and finds the first
-// group whose sum does not fit.
+// Sums of 64-bit values have 128 bits, in two words: a carry of the lower word increments the upper one, so the result
+// does not depend on the order either. Doubles are summed as integers, in units of a window around the greatest
+// exponent of the column (src/exact/window.rs). Rows outside of the window are marked, and the host adds them. Minima
+// and maxima are computed on integers that have the order of the numbers (src/backend/numbers.rs). `settle` converts
+// all of these to values, and finds the first group whose sum overflows.
 //
 // This is not a hash table: group numbers are dense, so their low bits distribute them, and there is no probing.
 //
-//   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each column that is wanted; of means the sum and the count are
-//   KOEL_VALUE_BITS                            of a value: 32 or 64
-//   KOEL_NUMBERS                               what 64 bits are: 0 unsigned, 1 signed, 2 doubles
-//   KOEL_ENTRIES                               of a tile's table, a power of two
-// A tile is KOEL_EACH rows for each of KOEL_GROUP work-items. Work-items past the end reach every barrier.
+//   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each requested column; a mean needs the sum and the count
+//   KOEL_VALUE_BITS                            bits of a value: 32 or 64
+//   KOEL_NUMBERS                               the type of 64-bit values: 0 unsigned, 1 signed, 2 doubles
+//   KOEL_ENTRIES                               entries of a tile's table, a power of two
+// A tile has KOEL_EACH rows for each of KOEL_GROUP work-items. Work-items past the end reach every barrier.
 
 #define VALUES (KOEL_WANT_SUM || KOEL_WANT_LEAST || KOEL_WANT_GREATEST)
-// The number that no group has.
+// Not the number of any group.
 #define NO_GROUP 0xffffffffu
 
 #if KOEL_VALUE_BITS == 64
@@ -37,7 +37,7 @@ typedef ulong number;
 #define NUMBER_MAX 0xffffffffffffffffUL
 #define MIN_CELL(at, number) atom_min(at, number)
 #define MAX_CELL(at, number) atom_max(at, number)
-// 64-bit atomics on local memory are a loop on many devices, and the least of many is seldom a new one: see heavy.clh.
+// Many devices emulate 64-bit atomics on local memory by a loop, and few values are a new minimum: see heavy.clh.
 #ifdef KOEL_WATCHED
 #define MIN_ENTRY(at, number) atom_min(at, number)
 #define MAX_ENTRY(at, number) atom_max(at, number)
@@ -56,7 +56,7 @@ typedef uint number;
 #define MAX_ENTRY(at, number) atomic_max(at, number)
 #endif
 
-// The integers by which the least and the greatest value are found, and back.
+// Conversions between values and the integers with which minima and maxima are computed.
 #if KOEL_VALUE_BITS == 64 && KOEL_NUMBERS == 1
 static inline ulong low_code(ulong bits) { return bits ^ SIGN; }
 static inline ulong high_code(ulong bits) { return bits ^ SIGN; }
@@ -81,7 +81,7 @@ static inline ulong of_high_code(ulong code) {
 #define of_high_code(code) (code)
 #endif
 
-// The groups' cells. Columns that are not wanted are not touched.
+// The cells of the groups. Columns that were not requested are not accessed.
 typedef struct {
     __global uint *counts;
     __global ulong *sums;
@@ -92,11 +92,11 @@ typedef struct {
 #endif
 } cells_of_all;
 
-// A tile's table.
+// The table of a tile.
 typedef struct {
     __local uint *owners;
     __local uint *counts;
-    // Two halves: 64-bit atomics on local memory are a loop on many devices.
+    // Two halves, because many devices emulate 64-bit atomics on local memory by a loop.
     __local uint *sums_low, *sums_high;
     __local number *least, *greatest;
 #if WIDE_SUM
@@ -105,7 +105,7 @@ typedef struct {
 #endif
 } entries_of_tile;
 
-// What is known of one group.
+// Partial aggregates of one group.
 typedef struct {
     uint group, count;
     ulong sum;
@@ -144,7 +144,7 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
     atomic_add(&entries.counts[at], p.count);
 #endif
 #if KOEL_WANT_SUM
-    // By halves, as in `add_to_sum`.
+    // In two halves, as in `add_to_sum`.
     uint low = (uint)p.sum;
     uint before = low ? atomic_add(&entries.sums_low[at], low) : 0;
     uint high = (uint)(p.sum >> 32) + (before + low < low);
@@ -194,7 +194,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
 #endif
 ) {
     __local uint owners[KOEL_ENTRIES];
-    // Of a column that is not wanted, one: no array is empty.
+    // Columns that were not requested have one entry, because an array must not be empty.
     __local uint entry_counts[KOEL_WANT_COUNT ? KOEL_ENTRIES : 1];
     __local uint entry_lows[KOEL_WANT_SUM ? KOEL_ENTRIES : 1], entry_highs[KOEL_WANT_SUM ? KOEL_ENTRIES : 1];
     __local number entry_least[KOEL_WANT_LEAST ? KOEL_ENTRIES : 1];
@@ -295,7 +295,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
 }
 
 #if KOEL_VALUE_BITS == 64
-// The greatest exponent of a sample of doubles, into about[0].
+// Writes the greatest exponent of a sample of doubles to about[0].
 __kernel GROUP_SIZE void sample(__global const ulong *values, const ulong len, const ulong step, __global uint *about) {
     ulong i = get_global_id(0) * step;
     if (i >= len) return;
@@ -303,7 +303,7 @@ __kernel GROUP_SIZE void sample(__global const ulong *values, const ulong len, c
     if (exponent < 0x7ffu) atomic_max(about, exponent);
 }
 
-// One work-item a group. `overflow` is the first group whose sum does not fit, or 2^32 - 1.
+// One work-item per group. `overflow` is set to the first group whose sum does not fit, or stays 2^32 - 1.
 __kernel GROUP_SIZE void settle(const ulong groups, __global ulong *sums, __global const ulong *highs,
                                 __global const uint *counts, __global ulong *means, __global ulong *least,
                                 __global ulong *greatest, __global uint *overflow, __global const uint *about,
@@ -329,7 +329,7 @@ __kernel GROUP_SIZE void settle(const ulong groups, __global ulong *sums, __glob
 #endif
 }
 
-// Results of some groups to their places.
+// Writes the results of some groups to their positions.
 __kernel GROUP_SIZE void put(__global const ulong *found, __global const uint *places, const ulong count,
                              __global ulong *to) {
     ulong i = get_global_id(0);

@@ -1,9 +1,9 @@
-// The self-test of atomics: src/opencl/runtime/selftest.rs runs it on a device before the first table. Of 64 bits, or of 32
-// in the partial tier.
+// The self-test of atomics, which src/opencl/runtime/selftest.rs runs on a device before the first table: of 64 bits,
+// or of 32 in the partial tier.
 //
-// Every work-item leaves its token in cells that all or some others use as well. The host knows what must remain
-// whatever the order was: a sum, a maximum, a XOR, a multiset of tokens, and one winner for each cell that four compete
-// for.
+// Each work-item applies its token to cells that all or some other work-items use as well. The host knows the results
+// that are correct for every order: a sum, a maximum, a XOR, a multiset of tokens, and one winner for each cell for
+// which four work-items compete.
 
 #ifdef KOEL_PARTIAL
 typedef uint cell;
@@ -13,8 +13,8 @@ typedef ulong cell;
 #define OPERATION(name) atom_##name
 #endif
 
-// Every other token has the highest bit, so that a signed comparison cannot pass for an unsigned one. Both halves of a token of
-// 64 bits differ from zero, so that an atomic of 32 bits cannot pass for one of 64.
+// Every other token has the highest bit, which detects signed comparisons. Both halves of a 64-bit token differ from
+// zero, which detects atomics of 32 bits.
 static inline cell token_of(uint item) {
 #ifdef KOEL_PARTIAL
     return (item % 2) << 31 | (item + 1);

@@ -1,11 +1,12 @@
-// Values changed, pairs removed and pairs read back in both kinds of bucketized table, by the names at the end of each
-// part of bucketized.clh. How they are built: bucketized_canonical.cl and bucketized_classic.cl.
+// Assigning values, removing pairs and decoding images of both kinds of bucketized table, with the functions that
+// bucketized.clh defines for each kind. Builds: bucketized_canonical.cl and bucketized_classic.cl.
 //
-// All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
+// All lengths have 64 bits. The global size is a multiple of the group size: work-items past the end do no work, but
 // reach every barrier.
 
-// The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
-// comes as halves: only upper ones (odd) are read, only lower ones (even, the values) are written.
+// Keys are distinct, so each slot has one writer. Other work-items may read the slot during their search. To avoid
+// races, the image is accessed as 32-bit halves: upper (odd) halves are only read, lower (even) halves, which contain
+// the values, only written.
 __kernel GROUP_SIZE void bucketized_assign(__global uint *halves, TABLE, __global const uint *keys,
                                            __global const uint *values, const ulong count) {
     functions f = {forth, back};
@@ -30,8 +31,8 @@ __kernel GROUP_SIZE void bucketized_assign(__global uint *halves, TABLE, __globa
 }
 
 #ifndef KOEL_PARTIAL
-// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair
-// out counts it.
+// Several work-items may remove the same key. Each exchanges the word that it found for VACANT, and the one that gets
+// the pair counts it.
 __kernel GROUP_SIZE void bucketized_remove(__global ulong *image, TABLE, __global const uint *keys, const ulong count,
                                            __global ulong *status) {
     functions f = {forth, back};

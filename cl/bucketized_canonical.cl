@@ -1,29 +1,32 @@
-// How canonical bucketized tables are built: src/scheme/bucketized/canonical.rs, by all work-items at once.
+// Builds of canonical bucketized tables: src/scheme/bucketized/canonical.rs, in parallel.
 //
-//   bucketized_place    an item a pair     offers it, and whom it displaces, until one rests in an empty slot
-//   bucketized_sort     an item a slot     the words of each bucket in descending order
-//   bucketized_copies   an item a slot     counts words whose key stands twice
+//   bucketized_place    a work-item per pair   offers the pair, and then the pairs that are displaced, until one is
+//                                              stored in an empty slot
+//   bucketized_sort     a work-item per slot   sorts the words of each bucket in descending order
+//   bucketized_copies   a work-item per slot   counts words whose key is stored twice
 //
-// and, after parts have been placed by bucketized_parts.cl or bucketized_insert.cl, the same for what is left:
+// and, after bucketized_parts.cl or bucketized_insert.cl has placed the parts, the same for the remaining pairs:
 //
 //   bucketized_escapes  bucketized_restore_order  bucketized_recheck   (not in the partial tier)
 //
-// No work-item waits for another. Words only grow while pairs are placed, so what an old read rules out stays ruled out.
+// No work-item waits for another. Words only increase while pairs are placed, so a conclusion from an outdated read
+// remains true.
 
-// Offers a word to a bucket, and returns what is left without a slot: the word itself, the one that it displaced, or
-// A_COPY.
+// Offers a word to a bucket. Returns the word that is left without a slot: `mine`, the word that it displaced, or
+// A_COPY if `mine` is a duplicate.
 //
-// Every turn but the last saw a slot that had grown meanwhile, and a slot can only grow so often; so this ends. A refusal
-// by words that may be old is final, since each of them was greater, and no slot ever holds less than it did.
+// Terminates: in every iteration but the last, the slot had increased since it was read, and it can only increase a
+// finite number of times. A rejection based on outdated words is final, because each of these words was greater than
+// `mine`, and slots never decrease.
 //
-// A compiler that takes plain reads for reads of memory that no one else changes may read a word twice, and see two. So
-// mine is refused for the minimum, into which every word went, and not for a word that is picked afterwards: that one
-// may have grown since. An exchange for a minimum that is not in its slot fails. (No word is picked by its index in any
-// case: that would put them on the stack.)
+// A compiler that treats plain reads as reads of unshared memory may read a word twice and get two values. Therefore
+// rejection tests the minimum, which was computed from all words, and not a word that is selected afterwards, which may
+// have increased. If the minimum is not in its slot, the exchange fails. (Selecting a word by its index would also put
+// the array on the stack.)
 //
-// The greater of two duplicates stays, and the other is dropped. If mine is not the greater, it does not need its
-// place: a duplicate as great is stored. If the copy was displaced meanwhile, it was by a word that is greater than
-// mine too; then the maximum changes nothing.
+// Of two duplicates, the greater is kept and the other is dropped. If `mine` is not the greater, it needs no slot,
+// because a duplicate that is at least as great is stored. If the duplicate has been displaced, then by a word that is
+// greater than `mine` too, so the maximum changes nothing.
 static inline rival offer(__global rival *bucket, rival mine) {
     rival words[KOEL_SLOTS];
     read_rivals(bucket, words);
@@ -48,14 +51,14 @@ static inline rival offer(__global rival *bucket, rival mine) {
     }
 }
 
-// Remembers that the words of a bucket are no longer in order.
+// Marks a bucket whose words are no longer in order.
 static inline void touch(__global uint *touched, uint bucket) {
     uint bit = 1u << (bucket % 32);
     if (!(seen32(&touched[bucket / 32]) & bit)) atomic_or(&touched[bucket / 32], bit);
 }
 
-// Follows a pair, and all whom it displaces, to the end. The key itself is not needed on the way: home and remainder
-// lead to all buckets. `touched` may be 0.
+// Offers a pair, and then each displaced pair, until one is stored in an empty slot. Needs no key: home and remainder
+// determine all buckets. `touched` may be 0.
 INLINED void walk(functions f, __global rival *image, uint buckets, uint2 home, uint value, uint age,
                   __global uint *touched, __local uint *tally) {
     while (age <= KOEL_MAX_AGE) {
@@ -86,8 +89,8 @@ __kernel GROUP_SIZE void bucketized_place(__global rival *image, TABLE, __global
     report_tally(tally, status);
 }
 
-// The words of each bucket in descending order: each work-item ranks its own among them. Neighbours look at the others
-// from their own on, and so never at one bank of local memory together.
+// Sorts the words of each bucket in descending order: each work-item computes the rank of one word. Work-items compare
+// with the other words beginning at their own, so they access different banks of local memory.
 __kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
     __local ulong words[KOEL_GROUP];
     ulong slot = get_global_id(0);
@@ -95,7 +98,7 @@ __kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
     uint me = get_local_id(0), at = me % KOEL_SLOTS;
     ulong mine = inside ? image[slot] : 0;
     words[me] = mine;
-    // All have read before anyone writes.
+    // All words have been read before any is written.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     uint rank = 0;
     #pragma unroll
@@ -107,13 +110,13 @@ __kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
     if (inside && rank != at) image[slot - at + rank] = mine;
 }
 
-// Whether another word of the same key is stored at a smaller age, or at the same one just before it (equal upper
-// halves are neighbours in a bucket that is in order). Of k words with one key this spares the one that a lookup finds.
+// Whether another word of the same key is stored at a smaller age, or at the same age in the slot before (in a sorted
+// bucket, equal upper halves are adjacent). True for all words of a key but the one that a lookup finds.
 static inline bool is_copy(functions f, __global const ulong *image, ulong slot, uint2 home, uint buckets) {
     uint here = upper_of(image[slot]), age = age_of(here);
     bool copy = slot % KOEL_SLOTS > 0 && upper_of(image[slot - 1]) == here;
     for (uint turn = 0; turn < min(age - 1, 3u); turn++) {
-        // There are no writers now, so these are plain loads for every device.
+        // No other work-item writes in this kernel, so plain loads are correct on every device.
         __global const ulong2 *bucket = (__global const ulong2 *)(image + first_slot(bucket_for(f, turn, home, buckets)));
         #pragma unroll
         for (uint j = 0; j < LOADS; j++) {
@@ -132,9 +135,9 @@ INLINED void check_slot(functions f, __global const ulong *image, ulong slot, ui
     if (is_copy(f, image, slot, home, buckets)) count_copy(tally, key_of_home(f, home, buckets));
 }
 
-// After the sort, an item a slot. Of k words with one key k - 1 are counted, here or when they were dropped.
+// Runs after the sort. Of k words with one key, k - 1 are counted, here or when they were dropped.
 //
-// Several work-items that look at one bucket at once can miss each other's copies; hence this.
+// Work-items that read a bucket at the same time can miss each other's duplicates, so this search is necessary.
 __kernel GROUP_SIZE void bucketized_copies(__global const ulong *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -144,7 +147,7 @@ __kernel GROUP_SIZE void bucketized_copies(__global const ulong *image, TABLE, _
     report_tally(tally, status);
 }
 
-// Tombstones and pairs above age 1 leave the image; the pairs are handed out. A sort follows.
+// Removes tombstones and pairs above age 1 from the image, and returns these pairs. A sort follows.
 __kernel GROUP_SIZE void bucketized_lift(__global ulong *image, TABLE, __global uint *keys, __global uint *values,
                                          __global uint *taken_bits) {
     functions f = {forth, back};
@@ -164,11 +167,11 @@ __kernel GROUP_SIZE void bucketized_lift(__global ulong *image, TABLE, __global 
     if (slot % 32 == 0 && inside) taken_bits[slot / 32] = pack_answers(answers);
 }
 
-// ---- What follows a build or a batch one partition at a time (bucketized_parts.cl, bucketized_insert.cl).
+// ---- After a build or a batch one partition at a time (bucketized_parts.cl, bucketized_insert.cl).
 
 #ifndef KOEL_PARTIAL
 
-// Work-items take escapes in turn, because how many there are is known on the device alone.
+// The list of escapes is processed in a grid-stride loop, because only the device knows its length.
 __kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPES, __global uint *touched) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -182,7 +185,7 @@ __kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPE
     report_tally(tally, status);
 }
 
-// Touched buckets are put in order again: a group finds those of its KOEL_GROUP words of marks, and shares them out.
+// Sorts the touched buckets: a work-group lists those in its KOEL_GROUP words of marks, and its work-items share them.
 __kernel GROUP_SIZE void bucketized_restore_order(__global ulong *image, TABLE, __global const uint *touched) {
     __local ushort list[32 * KOEL_GROUP];
     __local uint listed;
@@ -210,8 +213,8 @@ __kernel GROUP_SIZE void bucketized_restore_order(__global ulong *image, TABLE, 
     }
 }
 
-// Escapes up to this age: a key that is stored twice now is a duplicate. After a build, only those that were never in
-// their part (age 1) are checked, because they were not compared there; after a batch, all.
+// Counts escapes up to age `oldest` whose key is stored twice. After a build, only pairs that were not in their part
+// (age 1) are checked, because they were not compared there; after a batch, all escapes.
 __kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, ESCAPES, const uint oldest) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];

@@ -1,10 +1,10 @@
-// How pairs are placed in classic bucketized tables: src/scheme/bucketized/classic.rs, with a walk for its search.
+// Placing pairs in classic bucketized tables: src/scheme/bucketized/classic.rs, with a random walk instead of a search.
 //
-// Besides what bucketized.clh lists:
+// Besides the parameters of bucketized.clh:
 //   KOEL_LOAD_BALANCING   1, or 0 for first-fit
 //
-// No work-item waits for another. What `settle` sees of a bucket may be old, but a taken slot stays taken while pairs are
-// placed; whether a free one still is, an atomic decides.
+// No work-item waits for another. `settle` may read outdated words, but an occupied slot stays occupied while pairs are
+// placed. An atomic decides whether a slot is still free.
 
 #define NOWHERE 0xffffffffu
 
@@ -27,21 +27,21 @@ static inline bool holds(const ulong *words, uint key) {
     return there;
 }
 
-// Tries to take the first of these slots that is still free. 1.2 has no count of trailing zeros.
+// Tries to store a word in the first of these free slots. OpenCL C 1.2 cannot count trailing zeros.
 static inline bool take(__global ulong *bucket, uint *free, ulong moving) {
     uint lowest = *free & (0u - *free);
     *free ^= lowest;
     return atom_cmpxchg(&bucket[popcount(lowest - 1)], KOEL_CLASSIC_EMPTY, moving) == KOEL_CLASSIC_EMPTY;
 }
 
-// Puts a pair into a free slot of one of its buckets by the table's policy. It was just evicted from bucket `from`,
-// which has no room; or it is new, and then it is dropped where its key stands already. (Only then: of two copies that
-// were both evicted, each could drop out because of the other.)
+// Stores a pair in a free slot of one of its buckets, according to the table's policy. Skips bucket `from`, from which
+// the pair was evicted and which is full. A new pair (`from` is NOWHERE) is dropped if its key is already stored. An
+// evicted pair is not: of two duplicates that are both evicted, each could be dropped because of the other.
 static inline int settle(__global ulong *image, functions f, ulong moving, uint from, uint buckets) {
     uint key = upper_of(moving);
     ulong words[KOEL_SLOTS];
 #if KOEL_LOAD_BALANCING
-    // The free slots of all candidates, KOEL_SLOTS bits each; 64 at the most.
+    // The free slots of all candidate buckets, KOEL_SLOTS bits each, at most 64 in total.
     ulong all = 0;
     #pragma unroll
     for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
@@ -52,7 +52,7 @@ static inline int settle(__global ulong *image, functions f, ulong moving, uint 
         all |= (ulong)free_slots(words) << (i * KOEL_SLOTS);
     }
     uint first = first_choice(f, key);
-    // Each turn strikes a slot off.
+    // Each iteration removes one slot from the set.
     while (all) {
         uint best = 0, free = 0;
         for (uint n = 0; n < KOEL_FUNCTIONS; n++) {
@@ -91,15 +91,15 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
         if (key == KOEL_CLASSIC_EMPTY_KEY) {
             count_outside(tally, value);
         } else {
-            // A walk and no search: a pair without room takes the place of another, which goes on in its stead.
+            // A random walk instead of a search: a pair that finds no free slot evicts another, which continues.
             ulong moving = ((ulong)key << 32) | value;
             uint from = NOWHERE;
             int became = NO_ROOM;
             for (uint moves = 0; ; moves++) {
                 became = settle(image, f, moving, from, buckets);
                 if (became != NO_ROOM || moves == reach) break;
-                // One unplaced pair fails the attempt, so work-items with long chains check from time to time whether
-                // there is one, and stop.
+                // An unplaced pair fails the attempt, so work-items with long chains check for one periodically, and
+                // stop.
                 if (moves % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
                 key = upper_of(moving);
                 mix_keys drawn = {moves, 1, 1, from};
@@ -113,15 +113,15 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
                 from = to;
             }
             if (became == A_COPY) count_copy(tally, key);
-            // Counted at once and not with the group's tally, so that others see it while this group goes on.
+            // Added directly instead of through the group's tally, so that other work-groups see it early.
             if (became == NO_ROOM) atom_add(&status[KOEL_UNPLACED], 1UL);
         }
     }
     report_tally(tally, status);
 }
 
-// After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
-// one key a lookup finds one, so k - 1 are counted, here or when they were dropped.
+// Runs after all pairs are placed. Counts each slot whose key is found in another slot by a lookup. Of k pairs with one
+// key, a lookup finds one, so k - 1 are counted, here or when they were dropped.
 __kernel GROUP_SIZE void bucketized_copies(__global const ulong *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];

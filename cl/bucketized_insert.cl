@@ -1,22 +1,22 @@
 // Adds a batch to a canonical bucketized table one partition at a time, from pairs partitioned by cl/parts.cl: the
 // image is read once, and written once to a new buffer.
 //
-//   bucketized_insert    a group per part    a part of `old`, with the batch's pairs, is written to `image`
+//   bucketized_insert    a group per part    writes a part of `old`, with the batch's pairs, to `image`
 //
-// Then come bucketized_escapes, bucketized_restore_order and bucketized_recheck, as after a build one partition at a time.
+// bucketized_escapes, bucketized_restore_order and bucketized_recheck follow, as after a build.
 //
-//   read      the words of the part
-//   settle    those of the batch are offered to their buckets, and displace lesser words
-//   write     the words of each bucket in order
+//   read      the words of the part are loaded into local memory
+//   settle    pairs of the batch are offered to their buckets, and displace smaller words
+//   write     the words of each bucket are written in order
 //
-// Duplicates of a key meet when they are offered, because they have the same places: nothing is compared beforehand, as
-// it must be where words are placed by counting. A pair that meets its own key leaves the part, and is counted as a
-// duplicate when it meets the key again, or by bucketized_recheck.
+// Duplicates have the same buckets, so they meet when they are offered: no comparison is needed beforehand, unlike in
+// builds, which place words by counting. A pair that meets its own key leaves the part. It is counted as a duplicate
+// when it meets the key again, or by bucketized_recheck.
 //
-// A part contains words of any age, and tombstones, which nothing displaces. A displaced word continues in the part if
-// it had age 1, and leaves it otherwise: its later buckets may be anywhere.
+// A part contains words of any age, and tombstones, which no word displaces. A displaced word stays in the part if it
+// had age 1, and leaves the part otherwise, because its later buckets may be anywhere.
 
-// 16-byte loads that a work-item has under way at a time. More would take registers that other groups need.
+// 16-byte loads in flight per work-item. More would need registers, and reduce occupancy.
 #define AT_ONCE 4
 
 __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __global const ulong *old,
@@ -26,7 +26,7 @@ __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __globa
     __local ulong part[PART_WORDS];
     __local ulong leaving[LEAVING];
     __local uint leaving_buckets[LEAVING];
-    // Words of the batch that somebody has taken up; words that leave.
+    // The number of words of the batch that were taken, and of words that leave the part.
     __local uint taken_up, left_part;
     __local ulong listed;
     uint me = get_local_id(0);
@@ -35,7 +35,7 @@ __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __globa
     uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, len - share));
     batch += share;
     if (me == 0) taken_up = left_part = 0;
-    // The marks of the part's buckets; PART_BUCKETS is a multiple of 32.
+    // Clears the marks of the part's buckets; PART_BUCKETS is a multiple of 32.
     if (me < (whole.y + 31) / 32) touched[whole.x / 32 + me] = 0;
     __global const ulong2 *from = (__global const ulong2 *)(old + first_slot(whole.x));
     for (uint first = me; first < whole.y * LOADS; first += AT_ONCE * KOEL_GROUP) {
@@ -55,7 +55,7 @@ __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __globa
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The next of the batch is taken up as soon as the pair in hand rests, whichever it was that came to rest.
+    // A work-item takes the next pair of the batch as soon as its current chain ends.
     pair mine = {0, 0, 0, 0};
     for (;;) {
         if (mine.age == 0) {

@@ -1,14 +1,14 @@
-// Lookups in both kinds of bucketized table, in the two shapes that devices want (src/opencl/passes/shape.rs).
+// Lookups in both kinds of bucketized table, in two variants for different devices (src/opencl/passes/shape.rs).
 //
-// Besides what bucketized.clh lists:
-//   KOEL_LANES     work-items that read a bucket together: 1, or KOEL_SLOTS / 2 of 16 bytes each
-//   KOEL_AT_ONCE   candidates that are read at once: 1, or all that a key has (classic, latency-optimized)
+// Besides the parameters of bucketized.clh:
+//   KOEL_LANES     work-items that read a bucket together: 1, or KOEL_SLOTS / 2, each of which reads 16 bytes
+//   KOEL_AT_ONCE   buckets that are read at once: 1, or all buckets of a key (classic, latency-optimized)
 //
 // The image is read 16 bytes at a time: two words, as (value, upper half, value, upper half).
 
 #if KOEL_LANES == 1
 
-// One work-item a key.
+// One work-item per key.
 __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
@@ -35,7 +35,7 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
             if (hit || ends(i, search, two[LOADS - 1].w)) break;
         }
 #if KOEL_CLASSIC
-        // The search took empty slots for this key's.
+        // The search takes empty slots for pairs with this key.
         if (key == KOEL_CLASSIC_EMPTY_KEY) {
             hit = outside;
             value = outside_value;
@@ -50,18 +50,18 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
 
 #else
 
-// KOEL_LANES work-items serve as many keys: of each key's bucket, every one of them reads its 16 bytes. A bucket is
-// then one access, and a work-item has KOEL_LANES of them under way before it looks at the first. Keys, buckets and
-// answers meet in local memory, because OpenCL 1.2 has no other way between work-items.
+// KOEL_LANES work-items look up as many keys. Each of them reads 16 bytes of every key's bucket, so a bucket is one
+// memory access, and each work-item has KOEL_LANES loads in flight before it uses the first. Keys, bucket numbers and
+// results are exchanged in local memory, because OpenCL 1.2 has no sub-group operations.
 //
-// In a canonical table few keys need a further bucket. Those who do are listed, and each is the work of KOEL_LANES
-// neighbours, so that a group reads no more than it needs. Work-items without a key read the bucket of key 0, and
+// In a canonical table, few keys need a further bucket. These keys are listed, and KOEL_LANES adjacent work-items read
+// the bucket of each, so a group reads no more than necessary. Work-items without a key read the bucket of key 0 and
 // ignore it.
 
 #define ALIGNED __attribute__((aligned(16)))
 
-// What neighbours that work together have put into local memory, KOEL_LANES numbers at an aligned place: by one load, or
-// two. It pays where the table fits a cache (docs/performance/h200-goals.md), and not in Horton tables.
+// Reads KOEL_LANES numbers that adjacent work-items stored in local memory, at an aligned address, by one or two loads.
+// This is faster if the table fits in a cache (docs/performance/h200-goals.md), but not in Horton tables.
 INLINED void of_neighbours(__local const uint *from, uint *to) {
 #if KOEL_LANES == 2
     vstore2(*(__local const uint2 *)from, 0, to);
@@ -73,8 +73,8 @@ INLINED void of_neighbours(__local const uint *from, uint *to) {
 #endif
 }
 
-// Looks for the key with this mark in two words of its bucket number i. It is in at most one slot, so at most one
-// work-item replies.
+// Searches two words of bucket i for the key with this mark. A key is in at most one slot, so at most one work-item
+// writes a reply.
 INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {
     bool first = stands(i, (uint2)(0, mark), two.y), second = stands(i, (uint2)(0, mark), two.w);
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
@@ -83,14 +83,15 @@ INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {
 __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP];
-    // Of each key: its mark; buckets to read; the last word's upper half of the bucket that was read.
+    // For each key: its mark (remainder or key), the buckets to read, and the upper half of the last word that was
+    // read.
     __local uint marks[KOEL_GROUP] ALIGNED, at[KOEL_AT_ONCE * KOEL_GROUP] ALIGNED, least[KOEL_GROUP];
     __local ushort listed[KOEL_GROUP];
     __local uint waiting[KOEL_FUNCTIONS];
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
     uint key = item < count ? queries[item] : 0;
-    // The key that marks empty slots of a classic table would be found in any of those.
+    // In a classic table, a search for the key that marks empty slots would find one of these.
     uint is_outside = KOEL_CLASSIC && key == KOEL_CLASSIC_EMPTY_KEY, is_query = item < count && !is_outside;
     uint2 search = search_of(f, is_query ? key : 0, buckets);
     marks[me] = search.y;

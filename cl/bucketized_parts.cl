@@ -1,34 +1,34 @@
 // Builds a canonical bucketized table one partition at a time, from pairs partitioned by cl/parts.cl: every word of the
 // image is written once, and nearly all contention is in local memory.
 //
-//   bucketized_parts     a group per part     the part is built in local memory and written over its slice
-//   bucketized_escapes   an item per escape   pairs that do not fit in their part continue in the image
-//   bucketized_restore_order      an item per bucket   buckets that they changed are sorted again
-//   bucketized_recheck   an item per escape   those that never were in their part are checked for duplicates
+//   bucketized_parts           a group per part         builds the part in local memory, and writes it over its slice
+//   bucketized_escapes         a work-item per escape   offers pairs that do not fit in their part to the whole image
+//   bucketized_restore_order   a work-item per bucket   sorts the buckets that these changed
+//   bucketized_recheck         a work-item per escape   checks those that were not in their part for duplicates
 //
 // The first is in this file, the others are in bucketized_canonical.cl.
 //
-// Buckets 1 and 2 of a key lie in one part. A pair that needs bucket 3 leaves the part, as escapes do, and continues
-// when all parts are written. This is another order of the same offers, so the image is the same.
+// Buckets 1 and 2 of a key are in one part. A pair that needs bucket 3 leaves the part as an escape, and continues
+// after all parts are written. This is another order of the same offers, so the image is the same.
 //
-//   arrive    each word takes the next slot of its bucket 1, by counting; those beyond the last are queued
-//   compare   duplicates of a key arrive at one bucket: each word is compared with all others there
-//   settle    the queued ones are offered to their buckets, and displace lesser words
-//   write     the words of each bucket in order, over the slice
+//   arrive    each word takes the next slot of its bucket 1, by counting; if the bucket is full, it is queued
+//   compare   duplicates arrive at the same bucket, so each word is compared with all others of its bucket
+//   settle    queued words are offered to their buckets, and displace smaller words
+//   write     the words of each bucket are written in order, over the slice
 //
-// So duplicates are counted before anything is displaced. Later, two duplicates may both stay, because an image with
+// So duplicates are counted before any word is displaced. Two duplicates may both be stored, because an image with
 // duplicates is discarded. Some may be counted twice.
 //
-// What it is not: a way to add to an image that is not empty. That is bucketized_insert.cl.
+// This does not add pairs to an image that is not empty: see bucketized_insert.cl.
 
-// Words that a work-item reads before it looks at the first. More would take registers that other groups need.
+// Words that a work-item loads before it uses the first. More would need registers, and reduce occupancy.
 #define AT_ONCE 4
-// Words of a part that may be queued; others escape.
+// The maximum number of queued words of a part; others escape.
 #define QUEUED (PART_SLOTS * 3 / 16)
-// In the chain of queued words of a bucket: these are not counts but places in the queue.
+// Entries of `arrived` from here on are positions in the queue (the chain of a bucket's queued words), not counts.
 #define CHAINED 0x10000
 
-// Copies among the words that arrived at a bucket, in its slots. Nothing moves yet.
+// Counts duplicates among the words in the slots of a bucket. No word is displaced yet.
 INLINED void compare_slots(functions f, __local const ulong *part, uint bucket, uint start, uint buckets,
                            __local uint *tally) {
     uint there[KOEL_SLOTS];
@@ -53,7 +53,7 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
     __local ushort queue[QUEUED], behind[QUEUED];
     __local ulong leaving[LEAVING];
     __local uint leaving_buckets[LEAVING];
-    // Of arrivals; taken from the queue; leaving.
+    // The number of words that found their bucket full, that were taken from the queue, and that leave the part.
     __local uint late, taken, left_part;
     __local ulong listed;
     __local uint tally[KOEL_TALLY];
@@ -92,8 +92,8 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Words in the queue are compared with those in the slots, and then with those queued before them: the count of
-    // arrivals gives way to a chain of places in the queue.
+    // Queued words are compared with those in the slots, and then with those of the same bucket that were queued before
+    // them. The counts in `arrived` are replaced by the heads of chains in the queue.
     uint queued = min(late, (uint)QUEUED);
     for (uint bucket = me; bucket < width; bucket += KOEL_GROUP) {
         compare_slots(f, part, bucket, start, buckets, tally);
@@ -120,8 +120,8 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
         }
     }
 
-    // A work-item goes on with the next of the queue as soon as the pair in hand rests, whichever it was that came to
-    // rest, so that work-items in step do not wait for the longest chain of each round.
+    // A work-item takes the next queued word as soon as its current chain ends, so that work-items that run in lockstep
+    // do not wait for the longest chain of each round.
     pair mine = {0, 0, 0, 0};
     for (;;) {
         if (mine.age == 0) {
@@ -131,7 +131,7 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
         }
         step(f, &mine, whole, buckets, part, false, LEAVERS_KEPT, ESCAPED);
     }
-    // All have read the slice before anyone writes it.
+    // All work-items have read the slice before any writes to it.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     uint together = min(left_part, (uint)LEAVING);

@@ -1,9 +1,9 @@
-// Lookups in both kinds of bucketized table by runs of keys (runs.clh, lines.clh).
+// Lookups of runs of keys in both kinds of bucketized table (runs.clh, lines.clh).
 //
-// Besides what bucketized.clh, runs.clh and lines.clh list:
-//   KOEL_AT_ONCE   candidates that are prefetched at once: 1, or all that a key has (classic, latency-optimized)
+// Besides the parameters of bucketized.clh, runs.clh and lines.clh:
+//   KOEL_AT_ONCE   buckets that are prefetched at once: 1, or all buckets of a key (classic, latency-optimized)
 
-// `stands` for each word of a line.
+// `matches` for each word of a line.
 INLINED words standing(uint i, uint mark, line there) {
 #if KOEL_CLASSIC
     return UPPERS(there == (line)(mark));
@@ -61,7 +61,7 @@ __kernel BY_ITSELF void bucketized_lookup(__global const uint *image, TABLE, con
         }
     }
 #if KOEL_CLASSIC
-    // The search took empty slots for this key's.
+    // The search takes empty slots for pairs with this key.
     answer_outside(queries, len, outside, outside_value, values, bits);
 #endif
     for (uint k = 0; k < len; k += 32) found[k / 32] = bits[k / 32];
