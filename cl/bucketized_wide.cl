@@ -1,33 +1,36 @@
-// Canonical tables of 64-bit keys or values, in lines of 64 bytes: built, changed and read back.
+// Canonical tables of 64-bit keys or values, in lines of 64 bytes: builds, changes and decoding.
 //
-//   lines_place    an item a key      offers its word, and whom it displaces, until one rests in an empty slot
-//   lines_sort     an item a line     its pairs in descending order of their words
-//   lines_copies   an item a cell     takes out words whose key stands elsewhere too, and counts them
-//   lines_clear    an item a line     values to 0
-//   lines_carry    an item a cell     values of an old image's pairs, to where their keys stand now
-//   lines_fetch    an item a key      its value
+//   lines_place    a work-item per key    offers its word, and then the words that are displaced, until one is stored in
+//                                         an empty slot
+//   lines_sort     a work-item per line   sorts the pairs in descending order of their words
+//   lines_copies   a work-item per cell   removes words whose key is also stored elsewhere, and counts them
+//   lines_clear    a work-item per line   sets values to 0
+//   lines_carry    a work-item per cell   copies values of an old image to the new places of their keys
+//   lines_fetch    a work-item per key    stores the key's value
 //   lines_assign   lines_remove   lines_decode   lines_lift
 //
-// and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_copies, lines_clear and lines_fetch besides):
+// and, after bucketized_wide_parts.cl has placed the parts (if there are duplicates, lines_copies, lines_clear and
+// lines_fetch follow too):
 //
-//   lines_escapes  an item an escape  goes on in the whole image
-//   lines_restore_order     an item 32 lines   those of them that they came to are put in order again
-//   lines_recheck  an item an escape  those that were in no part are searched for copies
-//   lines_settle   an item an escape, or a pair that one displaced: its value
+//   lines_escapes         a work-item per escape     offers the escape to the whole image
+//   lines_restore_order   a work-item per 32 lines   sorts those of the lines that escapes changed
+//   lines_recheck         a work-item per escape     checks escapes that were in no part for duplicates
+//   lines_settle          a work-item per escape, or per pair that one displaced: stores its value
 //
-// Values are raised to the given ones, so the greatest of duplicates stays. All lengths are 64 bits wide; work-items
-// past the end do nothing, but reach every barrier.
+// Values are only raised, so the greatest of duplicates is kept. All lengths have 64 bits. Work-items past the end do
+// no work, but reach every barrier.
 
-// In the partial tier: lines_copies, lines_assign, lines_decode and lines_lift; bucketized_wide_tokens.cl builds.
+// The partial tier has lines_copies, lines_assign, lines_decode and lines_lift, and builds by
+// bucketized_wide_tokens.cl.
 
 #ifndef KOEL_PARTIAL
 
 #define LINE_COPY LINE_TOMBSTONE
 
-// The bookkeeping while escapes continue in the image: the number of pairs in each section of the list; a bit for each
-// line that is no longer in order; a bit for each cell whose pair changed, where a part stored a pair or could have;
-// the list. A batch into an image that is not built one partition at a time needs none of this: its values are stored
-// afterwards.
+// The bookkeeping while escapes are offered to the image: the number of pairs in each section of the list; a bit for
+// each line that is no longer in order; a bit for each cell in which a pair that a part stored, or could have stored,
+// was changed; and the list. A batch that is not placed one partition at a time needs none of it, because its values
+// are stored afterwards.
 #define ACCOUNT __global uint *account, LINE_ESCAPES
 #define ACCOUNTED account, LINE_ESCAPED
 #define NO_ACCOUNT 0, 0, 0, 0, 0, status
@@ -37,16 +40,16 @@ static inline __global uint *claimed_cells(__global uint *account, uint buckets)
     return touched_lines(account) + buckets / 32 + 1;
 }
 
-// Parts put pairs of these ages into the image.
+// Parts store pairs of these ages in the image.
 static inline bool may_be_of_part(word_type word) { return age_in(word) - 1 < 2; }
 
-// Called before an exchange in a cell that contains `there`. Values do not move with words: a pair that a part stored
-// there has its value in the same cell, and is added to the list before it moves. All pairs that arrived later are in
-// the list already.
+// Called before an exchange in a cell that contains `there`. Values do not move with words: the value of a pair that a
+// part stored is in the same cell, so the pair is added to the list before it moves. Pairs that arrived after the parts
+// were written are in the list already.
 //
-// Pairs above age 2 arrived later. For others a bit is set before a pair enters the cell, and before one leaves it. So
-// a work-item that finds the bit clear, and saw such a pair, saw one that the part stored there; and no other work-item
-// lists it.
+// Pairs above age 2 arrived later. For others, the cell's bit is set before a pair enters the cell and before one
+// leaves it. So if a work-item finds the bit clear and has read such a pair, a part stored it, and no other work-item
+// adds it to the list.
 INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint slot, word_type there, word_type mine,
                        uint buckets, ACCOUNT) {
     if (!may_be_of_part(there) && !may_be_of_part(mine)) return;
@@ -66,8 +69,8 @@ INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint 
     list_line_escape(s.first + (ulong)section * s.room + at, age_in(there) + 1, home, value, LINE_ESCAPED);
 }
 
-// Offers a word to a line: what is left without a slot is the word itself, the one that it displaced, or LINE_COPY.
-// Proofs: bucketized_canonical.cl.
+// Offers a word to a line. Returns the word that is left without a slot: `mine`, the word that it displaced, or
+// LINE_COPY if `mine` is a duplicate. Proofs: bucketized_canonical.cl.
 INLINED word_type offer_word(functions f, __global word_type *words, ulong line, word_type mine, uint buckets, ACCOUNT) {
     for (;;) {
         word_type least = 0;
@@ -87,14 +90,14 @@ INLINED word_type offer_word(functions f, __global word_type *words, ulong line,
     }
 }
 
-// A pair without a slot, and the age of its next offer; 0 if there is none.
+// A pair without a slot, and the age of its next offer; age 0 if there is no pair.
 typedef struct {
     line_home home;
     uint age;
 } homeless;
 
-// One offer. The next pair without a slot is the same, the one that it displaced, or none. The key itself is not needed on
-// the way.
+// Makes one offer. Then *pair is the next pair without a slot: the same, the displaced one, or none. The key itself is
+// not needed.
 INLINED void step(functions f, ulong4 mixer, __global word_type *words, uint buckets, homeless *pair,
                   __local uint *tally, ACCOUNT) {
     uint line = line_for(f, turn_of(pair->age), pair->home, buckets);
@@ -129,7 +132,7 @@ __kernel GROUP_SIZE void lines_place(__global word_type *words, LINE_TABLE, __gl
     report_tally(tally, status);
 }
 
-// The pairs of a line in descending order of their words.
+// Sorts the pairs of a line in descending order of their words.
 static inline void sort_line(__global ulong8 *image, ulong line) {
     union {
         ulong8 all;
@@ -174,10 +177,11 @@ __kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
 
 #endif
 
-// Work-items that read one line at the same time can miss each other's duplicates; hence this, after the sort. Of k
-// words with one key k - 1 are counted, here or when they were dropped: all but the first of its first line, which
-// stays. The others become tombstones, which lookups pass: a gap would end them too early. A word may be removed while
-// others compare with it, except the one that stays, which all others see. In the partial tier they are only counted.
+// Runs after the sort, because work-items that read a line at the same time can miss each other's duplicates. Of k
+// words with one key, k - 1 are counted, here or when they were dropped. The first word in the key's first line is
+// kept, and the others become tombstones, because an empty slot would end lookups too early. A word may be removed
+// while others are compared with it, except the one that is kept, which all others find. In the partial tier,
+// duplicates are only counted.
 __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -219,7 +223,7 @@ __kernel GROUP_SIZE void lines_clear(__global value_type *values, LINE_TABLE) {
     for (uint j = 0; j < KOEL_SLOTS; j++) values[value_at(line, j)] = 0;
 }
 
-// Each key of the old image has one writer, but for duplicates that the batch brings.
+// Each key of the old image has one writer, unless the batch has duplicates of it.
 __kernel GROUP_SIZE void lines_carry(__global word_type *words, LINE_TABLE, __global const word_type *old_words) {
     functions f = {forth, back};
     ulong cell = get_global_id(0);
@@ -246,7 +250,7 @@ __kernel GROUP_SIZE void lines_fetch(__global word_type *words, LINE_TABLE, __gl
     ulong to = cell_of(f, mixer, buckets, words, keys[item]);
     if (to == NOWHERE) return;
     __global value_type *values = (__global value_type *)words + value_at(to / KOEL_SLOTS, to % KOEL_SLOTS);
-    // Values only grow meanwhile, and most are 0 so far.
+    // Values only increase in this kernel, and most are 0 so far.
     if (brought[item] != 0) RAISE_VALUE(values, brought[item]);
 }
 
@@ -262,10 +266,10 @@ __kernel GROUP_SIZE void lines_assign(__global word_type *words, LINE_TABLE, __g
     if (to != NOWHERE) ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = brought[item];
 }
 
-// ---- Pairs out of the image.
+// ---- Removing and decoding pairs.
 
 #ifndef KOEL_PARTIAL
-// Of several work-items with one key, one takes the word out.
+// Of several work-items with the same key, one removes the word.
 __kernel GROUP_SIZE void lines_remove(__global word_type *words, LINE_TABLE, __global const key_type *keys,
                                       const ulong count, __global ulong *status) {
     functions f = {forth, back};
@@ -287,8 +291,8 @@ __kernel GROUP_SIZE void lines_remove(__global word_type *words, LINE_TABLE, __g
 }
 #endif
 
-// Key and value of a cell, and whether it holds a pair that is wanted: any, or one above age 1, which is then taken out
-// as tombstones are.
+// Writes the key and the value of a cell, and a bit for whether the cell has a requested pair: any pair or, with
+// `lift`, a pair above age 1, which is then removed from the image, as tombstones are.
 INLINED void hand_out(functions f, ulong4 mixer, uint buckets, __global word_type *words, bool lift,
                       __global key_type *keys, __global value_type *values, __global uint *taken_bits,
                       __local ulong *answers) {
@@ -324,7 +328,7 @@ __kernel GROUP_SIZE void lines_lift(__global word_type *words, LINE_TABLE, __glo
     hand_out(f, mixer, buckets, words, true, keys, values, taken_bits, answers);
 }
 
-// ---- What follows a build one partition at a time.
+// ---- After a build one partition at a time.
 
 #ifndef KOEL_PARTIAL
 
@@ -333,8 +337,9 @@ static inline homeless listed_pair(ulong at, LINE_ESCAPES) {
     return pair;
 }
 
-// Work-items take escapes in turn, because how many there are is known on the device alone; the next as soon as the pair in
-// hand rests, so that work-items in step do not wait for the longest chain of each round.
+// The list of escapes is processed in a grid-stride loop, because only the device knows its length. A work-item takes
+// the next escape as soon as its current chain ends, so that work-items that run in lockstep do not wait for the
+// longest chain of each round.
 __kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, ACCOUNT) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -353,7 +358,7 @@ __kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, AC
     report_tally(tally, status);
 }
 
-// An item 32 lines, few of which were touched.
+// One work-item per 32 lines, few of which were changed.
 __kernel GROUP_SIZE void lines_restore_order(__global ulong8 *image, LINE_TABLE, __global uint *account) {
     uint item = get_global_id(0);
     if (item > buckets / 32) return;
@@ -362,7 +367,7 @@ __kernel GROUP_SIZE void lines_restore_order(__global ulong8 *image, LINE_TABLE,
     }
 }
 
-// Escapes that were not compared yet, because they have not offered before.
+// Checks the escapes that have made no offer in their part, and so were not compared yet.
 __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LINE_ESCAPES) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -382,7 +387,8 @@ __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LI
     report_tally(tally, status);
 }
 
-// The value of a pair of the list, to where its word rests: most do where they made the offer that is listed.
+// Stores the value of a listed pair next to its word. The search begins where the pair made the listed offer, because
+// most words are stored there.
 INLINED void settle(functions f, __global word_type *words, uint buckets, ulong at, LINE_ESCAPES) {
     homeless pair = listed_pair(at, LINE_ESCAPED);
     ulong to = cell_from(f, turn_of(pair.age), buckets, words, pair.home);
@@ -390,8 +396,8 @@ INLINED void settle(functions f, __global word_type *words, uint buckets, ulong 
     ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = escaped_values[at];
 }
 
-// Each key in the list has one writer, unless there are duplicates, and then the image is discarded. All other keys
-// have their values in their cells. Groups process the sections in turn.
+// Each listed key has one writer, unless there are duplicates, and then the image is discarded. The values of all other
+// keys are in their cells already. Work-groups are assigned to the sections in turn.
 __kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, ACCOUNT) {
     functions f = {forth, back};
     if (status[KOEL_COPIES]) return;

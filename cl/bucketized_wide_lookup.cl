@@ -1,9 +1,9 @@
-// Lookups in lines of 64 bytes, in the two shapes that devices want (src/opencl/passes/shape.rs). Lines and lanes are
-// wide_lookup.clh.
+// Lookups in lines of 64 bytes, in two variants for different devices (src/opencl/passes/shape.rs). Lines and lanes are
+// in wide_lookup.clh.
 
 #if KOEL_LANES == 1
 
-// One work-item a key, and all loads of a line under way at once.
+// One work-item per key, with all loads of a line in flight at once.
 __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, __global const key_type *queries,
                                       const ulong count, LINE_ANSWERS) {
     functions f = {forth, back};
@@ -36,10 +36,10 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 
 #else
 
-// Few keys need a further line: those are listed, and each is the work of four neighbours.
+// Few keys need a further line: these are listed, and four adjacent work-items read the line of each.
 
-// Looks for the key number `whose` in 16 bytes of a line. Results: one more than its slot; whether it may be in a
-// further line; values.
+// Searches 16 bytes of a line for key number `owner`. Sets its slot plus one, whether it may be in a further line, and
+// values.
 INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __local uint *slots, __local uint *further,
                   __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;

@@ -1,19 +1,20 @@
 // Partitions the pairs of a batch by the parts of a table of lines: cl/parts.cl for rows of two columns.
 //
-//   lines_partition_columns   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
+//   lines_partition_columns   columns of keys and values   ->  coarse regions, one per coarse digit
 //   lines_partition_regions   the rows of coarse regions   ->  the shares of the parts
 //
-// Both columns of a tile go through the same local memory, keys first: the work-item that writes a key keeps its digit,
-// and writes the value of the same row when the values are there.
+// Both columns of a tile are staged in the same local memory, keys first. The work-item that writes a key remembers its
+// digit, and writes the value of the same row after the values have been staged.
 
 static inline uint line_digit(digits d, key_type mixed, uint buckets) {
     return (split_line_key(mixed, buckets).home >> KOEL_PART_BITS >> d.shift) - d.first;
 }
 
-// The number of rows of each part, also if they do not fit; then of each coarse region.
+// Cursors: the number of rows of each part, including rows that do not fit, and then of each coarse region.
 static inline uint coarse_line_cursors(uint buckets) { return ((buckets - 1) >> KOEL_PART_BITS) + 1; }
 
-// Writes the rows of a tile to their shares. Of my rows the first `mine` are rows; `values` are theirs, KOEL_GROUP apart.
+// Writes the rows of a tile to their shares. The first `mine` of a work-item's rows exist; `values` points to the first
+// value, and the others are KOEL_GROUP apart.
 INLINED void partition_rows(const key_type *mixed, __global const value_type *values, uint mine, digits d, uint buckets,
                        __local ulong *staged, __local uint *counts, __local uint *starts, __local sum *sums,
                        __global uint *cursors, __global word_type *to, uint share_lines, uint lines, LINE_ESCAPES) {
@@ -34,7 +35,7 @@ INLINED void partition_rows(const key_type *mixed, __global const value_type *va
         at[j] += starts[digit];
         staged_keys[at[j]] = mixed[j];
         if (counts[digit] + at[j] < share_of(d.first + digit, share_lines, lines).room) continue;
-        // Beyond the room it does not matter how many.
+        // The count need not be exact if the list is full.
         if (seen64(&status[KOEL_ESCAPED]) > escapes) continue;
         value_type value = KOEL_VALUE_BITS ? values[j * KOEL_GROUP] : 0;
         list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), 1, split_line_key(mixed[j], buckets), value, LINE_ESCAPED);
@@ -68,7 +69,7 @@ INLINED void partition_rows(const key_type *mixed, __global const value_type *va
 #endif
 }
 
-// The digit of a row is its part's number, shifted.
+// The digit of a row is the number of its part, shifted.
 __kernel GROUP_SIZE void lines_partition_columns(__global word_type *to, LINE_TABLE, const uint shift, const uint share_lines,
                                             const uint lines, __global const key_type *keys,
                                             __global const value_type *values, const ulong count,
@@ -92,7 +93,7 @@ __kernel GROUP_SIZE void lines_partition_columns(__global word_type *to, LINE_TA
               LINE_ESCAPED);
 }
 
-// `tiles` groups a region.
+// `tiles` work-groups per region.
 __kernel GROUP_SIZE void lines_partition_regions(__global word_type *to, LINE_TABLE, const uint shift, const uint share_lines,
                                             const uint lines, const uint tiles, __global const word_type *from,
                                             const uint from_share_lines, const uint from_lines,

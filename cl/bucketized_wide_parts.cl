@@ -1,46 +1,46 @@
-// Builds a table of lines one partition at a time, from rows that cl/bucketized_wide_partition.cl has partitioned into the
-// lines of the parts themselves: every line is written once, and nearly all contention is in local memory.
+// Builds a table of lines one partition at a time, from rows that cl/bucketized_wide_partition.cl has partitioned into
+// the lines of the parts themselves: every line is written once, and nearly all contention is in local memory.
 //
-//   lines_parts     a group a part      the part is placed in local memory and written over its lines
+//   lines_parts     a group per part      builds the part in local memory, and writes it over its lines
 //
-// and then, in cl/bucketized_wide.cl, what is left:
+// and then, for the remaining pairs, the kernels of cl/bucketized_wide.cl:
 //
 //   lines_escapes   lines_restore_order   lines_recheck   lines_settle
 //
-// Words go as in cl/bucketized_parts.cl, where the proofs stand: arrive, compare, settle, hand in. Values follow in the
-// same local memory:
+// Words are placed as in cl/bucketized_parts.cl, which has the proofs: arrive, compare, settle, write. Values follow in
+// the same local memory:
 //
-//   find      each row looks for its word in its two lines of the part; one that is not there leaves the part, and goes
-//             on with its third line in the whole image
-//   values    words go to registers; tile = 0; each row puts its value to the place of its word
-//   hand in   words and values are written out
+//   find      each row searches for its word in its two lines of the part; if the word is not there, the pair leaves
+//             the part, and continues with its third line in the whole image
+//   values    words are loaded into registers; tile = 0; each row stores its value at the place of its word
+//   write     words and values are written to the image
 //
-// Sets have no values, and who leaves is listed while words settle.
+// Sets have no values, and pairs that leave are listed while words settle.
 //
-// Local memory is the tile of wide_part.clh. Nothing is written over the share before all have read it for the last time.
+// Local memory is the tile of wide_part.clh. The share is overwritten only after all work-items have read it for the
+// last time.
 
 // Rows of a work-item.
 #define ROWS ((PART_SLOTS + KOEL_GROUP - 1) / KOEL_GROUP)
-// Rows of a part that may be queued; others leave it before they have offered at all.
+// The maximum number of queued rows of a part; others leave the part before their first offer.
 #define QUEUED (PART_SLOTS / 4)
-// In the chain of queued rows of a line: these are not counts but places in the queue.
+// Entries of `arrived` from here on are positions in the queue (the chain of a line's queued rows), not counts.
 #define CHAINED 0x10000
-// Instead of a place: the row leaves the part; the lower bits are its number among those that do.
+// Instead of a place: the row leaves the part. The lower bits are its number among those that leave.
 #define LEAVES 0x8000
-// Of a set: how many of those that leave are listed at once.
+// For sets: the number of leaving pairs that are listed with one atomic.
 #define LEAVING (PART_SLOTS / 16)
-// Arrivals and the queue, and in the same bytes, when words have settled, where each row's word stands.
+// Scratch space: arrivals and the queue (BEFORE) and, after words have settled, the places of the rows' words (AFTER).
 #define BEFORE (4 * PART_LINES + 4 * QUEUED)
 #define AFTER (KOEL_VALUE_BITS ? 2 * PART_SLOTS : 0)
 #define SCRATCH (BEFORE > AFTER ? BEFORE : AFTER)
 
-// The integers of a line's words and values that are written, including those of no slot, and their number per
-// work-item.
+// The words, and the values, that are written per line, including padding, and the number of words per work-item.
 #define WORDS_WRITTEN (KOEL_KEY_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define VALUES_WRITTEN (KOEL_VALUE_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define WORDS_EACH ((PART_LINES * WORDS_WRITTEN + KOEL_GROUP - 1) / KOEL_GROUP)
 
-// A word that others may change.
+// A word that other work-items may change.
 INLINED word_type word_here(__local word_type *part, uint at) {
 #ifdef KOEL_WATCHED
     return READ_WORD(&part[at]);
@@ -49,8 +49,8 @@ INLINED word_type word_here(__local word_type *part, uint at) {
 #endif
 }
 
-// Offers a word to a line of the part: what is left without a slot is the word itself, or the one that it displaced.
-// Duplicates are already counted.
+// Offers a word to a line of the part. Returns the word that is left without a slot: `mine`, or the word that it
+// displaced. Duplicates have already been counted.
 INLINED word_type offer_here(__local word_type *part, uint line, word_type mine) {
     for (;;) {
         word_type least = word_here(part, place_of(line, 0));
@@ -66,7 +66,7 @@ INLINED word_type offer_here(__local word_type *part, uint line, word_type mine)
     }
 }
 
-// Copies among the words that arrived at a line, in its slots. Nothing moves yet.
+// Counts duplicates among the words in the slots of a line. No word is displaced yet.
 INLINED void compare_line(functions f, ulong4 mixer, __local const word_type *part, uint line, uint start, uint buckets,
                           __local uint *tally, __global ulong *status) {
     word_type words[KOEL_SLOTS];
@@ -90,21 +90,21 @@ INLINED uint found_here(__local const word_type *part, uint line, word_type word
     return at;
 }
 
-// The line of a pair's second offer, in the part.
+// The line of a pair's second offer, relative to the part.
 static inline uint second_line(functions f, uint2 whole, uint line, key_type remainder) {
     return wrapped(line + step_in_part(f, whole, folded(remainder)), whole.y);
 }
 
-// The place of the word of a key in the part, or LEAVES.
+// The place of a key's word in the part, or LEAVES.
 INLINED uint found_in_part(functions f, uint2 whole, __local const word_type *part, line_home home) {
     uint line = home.home - whole.x, at = found_here(part, line, line_word(1, home.remainder));
     if (at != LEAVES) return at;
     return found_here(part, second_line(f, whole, line, home.remainder), line_word(2, home.remainder));
 }
 
-// Lists a pair without a value that leaves the part and is not listed together with others.
+// Lists a pair without a value that leaves the part, with an atomic of its own.
 static inline void leave_alone(uint age, line_home home, LINE_ESCAPES) {
-    // Beyond the room it does not matter how many.
+    // The count need not be exact if the list is full.
     if (seen64(&status[KOEL_ESCAPED]) > escapes) return;
     list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), age, home, 0, LINE_ESCAPED);
 }
@@ -113,7 +113,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     functions f = {forth, back};
     __local ulong tile[TILE_WORDS];
     __local uint scratch[SCRATCH / 4];
-    // Of arrivals; taken from the queue; leaving.
+    // The number of rows that found their line full, that were taken from the queue, and that leave the part.
     __local uint late, taken, left_part;
     __local ulong listed;
     __local uint tally[KOEL_TALLY];
@@ -136,7 +136,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     for (uint i = me; i < PART_LINES; i += KOEL_GROUP) arrived[i] = 0;
     clear_tally(tally);
 
-    // Arrive. Rows that find the queue full have yet to offer for the first time: a bit each.
+    // Arrive. A bit is set for each row that finds the queue full, because it has not made its first offer.
     uint untried = 0;
     for (uint first = 0; first < ROWS; first += AT_ONCE) {
         key_type mixed[AT_ONCE];
@@ -158,8 +158,8 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Compare: words in the slots with each other, rows in the queue with those, and then with those queued before them.
-    // The count of arrivals gives way to a chain of places in the queue.
+    // Compare: words in the slots with each other, queued rows with those, and then with those of the same line that
+    // were queued before them. The counts in `arrived` are replaced by the heads of chains in the queue.
     uint queued = min(late, (uint)QUEUED);
     for (uint line = me; line < width; line += KOEL_GROUP) {
         compare_line(f, mixer, part, line, start, buckets, tally, status);
@@ -182,8 +182,8 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
         }
     }
 
-    // Settle. A work-item goes on with the next of the queue as soon as the pair in hand rests. Who is left without a slot
-    // in its first line has its second before it; who has none there leaves the part.
+    // Settle. A work-item takes the next queued row as soon as its current chain ends. A pair without a slot in its
+    // first line continues with its second line, and leaves the part if it has no slot there.
     line_home mine = {0, 0};
     uint age = 0;
     for (;;) {
@@ -215,7 +215,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     sort_lines(part, width);
 
 #if KOEL_VALUE_BITS
-    // Find. Queue and arrivals are not needed any more.
+    // Find. The queue and the arrivals are no longer needed.
     __global const value_type *values = (__global const value_type *)image + s.values;
     __local ushort *places = (__local ushort *)scratch;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -228,7 +228,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             if (row >= count) continue;
             line_home home = split_line_key(mixed[j], buckets);
             uint there = found_in_part(f, whole, part, home);
-            // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
+            // A row that was not compared yet finds its duplicate here, or leaves the part and is checked afterwards.
             if (untried >> (first + j) & 1 && there != LEAVES) {
                 count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
             }
@@ -247,14 +247,14 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     }
 #else
     uint together = min(left_part, (uint)LEAVING);
-    // Lines are in order, too, behind this barrier.
+    // After this barrier, lines are in order, too.
     if (me == 0 && together) listed = atom_add(&status[KOEL_ESCAPED], (ulong)together);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < together; i += KOEL_GROUP) {
         line_home home = {leaving_homes[i], leaving[i]};
         list_line_escape(listed + i, 3, home, 0, LINE_ESCAPED);
     }
-    // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
+    // A row that was not compared yet finds its duplicate here, or leaves the part and is checked afterwards.
     for (uint j = 0; j < ROWS && untried >> j; j++) {
         if (!(untried >> j & 1)) continue;
         line_home home = split_line_key(keys[me + j * KOEL_GROUP], buckets);
@@ -279,14 +279,14 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     barrier(CLK_LOCAL_MEM_FENCE);
     #pragma unroll 4
     for (uint row = me; row < count; row += KOEL_GROUP) {
-        // Copies would write to one place, and then the image is of no use.
+        // Duplicates would write to the same place, but then the image is discarded.
         if (places[row] < LEAVES && !tally[KOEL_COPIES]) values_here[places[row]] = values[row];
     }
 #endif
-    // All have read the share before anyone writes over it.
+    // All work-items have read the share before any writes to it.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 #if KOEL_WORD_STRIDE == 2
-    // Word and value of a slot are neighbours of 8 bytes each, and are written at once.
+    // The word and the value of a slot are adjacent, 8 bytes each, and are written by one store.
     __global ulong2 *pairs = (__global ulong2 *)image + (ulong)start * KOEL_SLOTS;
     #pragma unroll
     for (uint j = 0; j < WORDS_EACH; j++) {

@@ -1,13 +1,15 @@
-// Builds tables of 64-bit keys or values without 64-bit atomics: the rule of bucketized_wide.cl, by tokens of 32 bits.
+// Builds tables of 64-bit keys or values without 64-bit atomics: the rule of bucketized_wide.cl, with tokens of 32
+// bits.
 //
-//   lines_place_tokens   an item a row    offers its token, and whom it displaces, until one rests in an empty slot
-//   lines_of_tokens      an item a slot   word and value of its token, in descending order of the words of a line
+//   lines_place_tokens   a work-item per row    offers its token, and then the tokens that are displaced, until one is
+//                                               stored in an empty slot
+//   lines_of_tokens      a work-item per slot   writes the word and the value of its token, in descending order of words
 //
-// and lines_copies of bucketized_wide.cl.
+// followed by lines_copies of bucketized_wide.cl.
 //
-// A token is [age][row]. Both determine the word that the row's key has at this age, so tokens compete by their words,
-// and an exchange that finds the same token finds the same word. Ages begin at 1: an empty slot is 0. A slot is
-// token `line * KOEL_SLOTS + slot`.
+// A token is [age][row]. It determines the word that the row's key has at this age, so tokens are compared by their
+// words, and an exchange that finds the same token finds the same word. Ages begin at 1, so an empty slot is 0. A slot
+// is token `line * KOEL_SLOTS + slot`.
 
 #define ROW_BITS (32 - KOEL_AGE_BITS)
 #define ROW_OF(token) ((token) & ((1u << ROW_BITS) - 1))
@@ -23,7 +25,7 @@ static inline word_type word_of_token(ROWS, uint token) {
     return token ? line_word(token >> ROW_BITS, home_of_token(THE_ROWS, token).remainder) : 0;
 }
 
-// Proofs: bucketized_canonical.cl. One loop without a function for the offer: rusticl 22.3.6 loses tokens if a loop
+// Proofs: bucketized_canonical.cl. The offer is not a separate function, because rusticl 22.3.6 loses tokens if a loop
 // within a loop returns.
 __kernel GROUP_SIZE void lines_place_tokens(__global uint *tokens, LINE_TABLE, __global const key_type *keys,
                                             const ulong count, __global ulong *status) {
@@ -67,7 +69,7 @@ __kernel GROUP_SIZE void lines_place_tokens(__global uint *tokens, LINE_TABLE, _
     report_tally(tally, status);
 }
 
-// The image is zeros. Equal words are those of copies: then the image is discarded.
+// The image must be zero. Equal words belong to duplicates, and then the image is discarded.
 __kernel GROUP_SIZE void lines_of_tokens(__global word_type *words, LINE_TABLE, __global const key_type *keys,
                                          __global const value_type *values, __global const uint *tokens) {
     functions f = {forth, back};

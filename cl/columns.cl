@@ -1,23 +1,22 @@
-// What is the same for columns of 32 and of 64 bits: elements moved by number or by a bitmap, and where they differ from
-// their neighbours.
+// Kernels for columns of 32 or 64 bits: moving elements by index or by a bitmap, and comparing adjacent elements.
 //
 //   KOEL_WORD_BITS   bits of an element: 32 or 64
 //
-//   gather         the elements of these numbers
-//   scatter        each element to its place
+//   gather         to[i] = from[index[i]]
+//   scatter        to[places[i]] = values[i]
 //   greatest       the greatest element
-//   select_move    one group a tile: writes the kept elements from offsets[tile] on (primitives.cl has the counts)
-//   shards         which shard each key is in (src/scheme/shard.rs)
-//   heads, tails   ones where an element differs from the one before it, and from the one behind it
+//   select_move    one group per tile: writes the selected elements from offsets[tile] on (counts: primitives.cl)
+//   shards         the shard of each key (src/scheme/shard.rs)
+//   heads, tails   bitmaps of the elements that differ from the previous one, and from the next one
 //
-// KOEL_GROUP, the work-items of a group, is a power of two, 32 at least. All lengths are 64 bits wide, and the global size
-// is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// KOEL_GROUP, the work-items of a group, is a power of two and at least 32. All lengths have 64 bits, and the global
+// size is a multiple of the group size: work-items past the end do no work, but reach every barrier.
 
 #if KOEL_WORD_BITS == 64
 typedef ulong cell;
 typedef ulong4 cell4;
 #ifdef KOEL_PARTIAL
-// A result for each group, because there is no atomic of this width.
+// One result per group, because there are no 64-bit atomics.
 #define REPORT_GREATEST(result, value) result[get_group_id(0)] = value
 #else
 #define REPORT_GREATEST(result, value) atom_max(result, value)
@@ -36,7 +35,7 @@ __kernel GROUP_SIZE void gather(__global const cell *from, const ulong from_len,
     to[i] = at < from_len ? from[at] : 0;
 }
 
-// The numbers of a mixer of 32 bits are in `mixer` too.
+// `mixer` has the constants of the mixer of either width.
 __kernel GROUP_SIZE void shards(__global const cell *keys, const ulong len, const ulong4 mixer, const uint count,
                                 __global uint *to) {
     ulong i = get_global_id(0);
@@ -50,7 +49,7 @@ __kernel GROUP_SIZE void shards(__global const cell *keys, const ulong len, cons
     to[i] = reduce(mixed, count);
 }
 
-// Several words a work-item and one atomic a group.
+// Several words per work-item, and one atomic per group.
 __kernel GROUP_SIZE void greatest(__global const cell *words, const ulong len, __global cell *result) {
     __local cell parts[KOEL_GROUP];
     uint me = get_local_id(0);
@@ -64,8 +63,8 @@ __kernel GROUP_SIZE void greatest(__global const cell *words, const ulong len, _
     if (me == 0) REPORT_GREATEST(result, parts[0]);
 }
 
-// The words and their prefix sums stay in local memory, and the group walks its elements in order: neighbours read and
-// write neighbours.
+// The bitmap's words and their prefix sums are in local memory. The group processes its elements in order, so accesses
+// of adjacent work-items are coalesced.
 __kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len, const uint flip,
                                      __global const sum *offsets, __global const cell *from, __global cell *to) {
     __local sum sums[KOEL_GROUP];
@@ -78,15 +77,15 @@ __kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len,
     ulong out = offsets[get_group_id(0)];
     for (uint round = 0; round < 32; round++) {
         uint element = round * KOEL_GROUP + me;
-        // What its word of the bitmap has from here on.
+        // The bits of this word from this element on.
         uint rest = words[element / 32] >> (element % 32);
         if (!(rest & 1)) continue;
         to[out + sums[element / 32] - popcount(rest)] = from[first + element];
     }
 }
 
-// A byte of a bitmap for each work-item: the ones among eight neighbours that differ from the one before them, or behind
-// them. The bytes past the end of the column, up to the end of the bitmap's last word, are 0.
+// Each work-item writes one byte of the bitmap, for eight adjacent elements: bits of those that differ from the element
+// before (`heads`) or after (`tails`) them. Bytes past the end of the column, up to the end of the last word, are 0.
 
 __kernel GROUP_SIZE void heads(__global const cell *column, const ulong len, __global uint *bits) {
     ulong first = 8 * get_global_id(0);

@@ -1,21 +1,22 @@
-// Both kinds of cuckoo table, and of set: src/scheme/cuckoo/canonical.rs and classic.rs, src/scheme/cuckoo_set.rs; one
-// work-item a key, but for lookups by runs of keys.
+// Both kinds of cuckoo table and set: src/scheme/cuckoo/canonical.rs and classic.rs, src/scheme/cuckoo_set.rs. One
+// work-item per key, except lookups of runs of keys.
 //
-// Fixed when the program is built (one program for each combination that is used):
+// Compile-time parameters (one program for each combination in use):
 //   KOEL_CLASSIC       0 canonical, 1 classic
 //   KOEL_CELL_BITS     64, or 32 for sets: a slot is the upper half of the word, whose value is 0 (cell.clh)
 //   KOEL_FUNCTIONS     H, 2 to 5
-//   KOEL_FAMILY        place in HashFamily::ALL      (classic)
-//   KOEL_REINSERTION   place in Reinsertion::ALL     (classic)
+//   KOEL_FAMILY        index in HashFamily::ALL      (classic)
+//   KOEL_REINSERTION   index in Reinsertion::ALL     (classic)
 //   KOEL_GROUP         work-items of a group, a multiple of 32
-//   KOEL_RUN           0, or the keys of a work-item of lookups (runs.clh)
-// Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
+//   KOEL_RUN           0, or the keys per work-item of lookups (runs.clh)
+// Arguments, because the plan determines them: the constants of the H functions, the slots, the maximum length of
+// chains, the sentinel pair.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN`
-// (cl/heavy.clh says why it may) and in `cuckoo_copies`, which says so itself. All lengths are 64 bits wide. The global
-// size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// No work-item waits for another. Words that others change by atomics are read by `SEEN` (cl/heavy.clh explains why
+// this is correct), except in `cuckoo_copies`, which explains its reads. All lengths have 64 bits. The global size is a
+// multiple of the group size: work-items past the end do no work, but reach every barrier.
 
-// What every kernel of a table takes.
+// The parameters of every kernel of a table.
 #define TABLE const uint slots, MIXERS
 
 // ---- src/scheme/cuckoo/cell.rs
@@ -32,7 +33,7 @@ static inline uint upper_in(cell there) { return upper_of(there); }
 static inline uint value_in(cell there) { return (uint)there; }
 #endif
 
-// ---- What one probe of a lookup says.
+// ---- The result of one probe of a lookup.
 
 #define GO_ON 0
 #define FOUND 1
@@ -53,8 +54,8 @@ static inline uint location(functions f, uint i, uint key, uint slots) {
 #endif
 }
 
-// Where a pair goes that was evicted from `from` after `swaps` swaps (Listing 4.1, and the two cures of Section
-// 4.3.1.2).
+// The next slot of a pair that was evicted from `from` after `swaps` swaps (Listing 4.1, and the two corrections in
+// Section 4.3.1.2).
 static inline uint next_location(functions f, uint key, uint from, uint swaps, uint slots) {
 #if KOEL_REINSERTION == KOEL_RANDOM_FUNCTION
     mix_keys drawn = {swaps, 1, 1, from};
@@ -63,8 +64,8 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
     uint places[KOEL_FUNCTIONS];
     #pragma unroll
     for (uint i = 0; i < KOEL_FUNCTIONS; i++) places[i] = location(f, i, key, slots);
-    // Going down, so that the earliest function that points here is the last to be written: `to` is the place after it.
-    // A pair that none leads here (`here` stays the last function) starts again at the first.
+    // The loops count down, so that the earliest function whose slot is `from` determines `to`, the slot of the next
+    // function. If no function has this slot, `to` is the first function's (and `here` stays the last function).
     uint to = places[0];
 #if KOEL_REINSERTION == KOEL_AS_PUBLISHED
     #pragma unroll
@@ -73,9 +74,9 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
     uint here = KOEL_FUNCTIONS - 1;
     #pragma unroll
     for (uint i = KOEL_FUNCTIONS; i-- > 0;) here = places[i] == from ? i : here;
-    // The nearest place behind `here`, round the circle, that is another slot. `here` is the earliest place at this
-    // slot, so those before it differ too: behind it comes the first that differs, or else the very first, unless all
-    // agree.
+    // The next slot after function `here`, cyclically, that differs from `from`. `here` is the earliest function with
+    // this slot, so all before it have other slots: the result is the first different slot after it or else the very
+    // first, unless all are equal.
     to = here > 0 ? places[0] : from;
     #pragma unroll
     for (uint i = KOEL_FUNCTIONS; i-- > 1;) to = (i > here && places[i] != from) ? places[i] : to;
@@ -86,7 +87,7 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
 
 #ifndef KOEL_PARTIAL
 
-// A pair stops also where it meets its own key: one of the two stays, and the other is counted.
+// A chain also ends if a pair meets its own key: one of the two is kept, and the other is counted.
 __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
@@ -96,16 +97,16 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
     uint key = item < pairs ? keys[item] : KOEL_CLASSIC_EMPTY_KEY;
     uint value = KEYS_ALONE || item >= pairs ? 0 : values[item];
     if (item < pairs && seen64(&status[KOEL_UNPLACED])) {
-        // One cut chain fails the attempt: then no other begins.
+        // A cut chain fails the attempt, so no further chain begins.
         count_unplaced(tally);
     } else if (key != KOEL_CLASSIC_EMPTY_KEY) {
-        // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
-        // out of an empty one.
+        // Listing 4.1. `moving` is the evicted entry. Its key indicates whether the last swap found a pair or an empty
+        // slot.
         cell moving = cell_of(key, value);
         uint at = location(f, 0, key, slots);
-        // The paper checks only in sets whether the evicted entry has the same key. If so, one of the two duplicates
-        // stays and the other is dropped; otherwise duplicates would evict each other until a chain is cut. And a copy
-        // that sees one there before its first swap need not come in. (Only then: of two that were both taken out, each
+        // The paper compares the evicted entry's key only in sets. Here, one of two duplicates is kept and the other is
+        // dropped; otherwise duplicates would evict each other until the chain is cut. A duplicate that finds its key
+        // stored before its first swap is not inserted. (Only then: of two duplicates that were both evicted, each
         // could be dropped because of the other.)
         bool copy = upper_in(SEEN(image, at)) == key;
         for (uint swaps = 0; swaps < chain && !copy; swaps++) {
@@ -114,12 +115,12 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
             key = upper_in(moving);
             if (key == KOEL_CLASSIC_EMPTY_KEY) break;
             at = next_location(f, key, at, swaps, slots);
-            // Work-items with long chains check from time to time whether a chain was cut, and stop. Most chains end
-            // after two swaps and never check.
+            // Work-items with long chains check periodically whether a chain was cut, and stop. Most chains end after
+            // two swaps, and never check.
             if (swaps % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
         }
         if (copy) count_copy(tally, key);
-        // Counted at once and not with the group's tally, so that others see it while this group goes on.
+        // Added directly instead of through the group's tally, so that other work-groups see it early.
         else if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
     } else if (item < pairs) {
         count_outside(tally, value);
@@ -127,19 +128,19 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
     report_tally(tally, status);
 }
 
-// A read of a slot that others may be emptying.
+// Reads a slot that other work-items may be emptying.
 #if KEYS_ALONE
 #define READ_COPY SEEN
 #else
 #define READ_COPY(cells, at) (cells)[at]
 #endif
 
-// After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
-// one key a lookup finds one, so k - 1 are counted, here or when they were dropped.
+// Runs after all pairs are placed. Counts each slot whose key is found in another slot by a lookup. Of k pairs with one
+// key, a lookup finds one, so k - 1 are counted, here or when they were dropped.
 //
-// In a set they are emptied too, which is the paper's clean-up. A slot that is read here may hold its key, or be empty
-// a moment later; but the first of a key's slots with that key is never emptied, and the search comes to it first,
-// whatever it has read before. The loads are of 32 bits, which none tears in two.
+// In a set, these slots are also emptied, which is the paper's clean-up. A slot that is read here may be emptied at any
+// time, but the first slot with a key is never emptied, and the search reaches it before all others of the key. So the
+// result does not depend on other reads. The loads have 32 bits, and are not torn.
 __kernel GROUP_SIZE void cuckoo_copies(__global cell *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -150,7 +151,7 @@ __kernel GROUP_SIZE void cuckoo_copies(__global cell *image, TABLE, __global ulo
         if (key != KOEL_CLASSIC_EMPTY_KEY) {
             for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
                 uint at = location(f, i, key, slots);
-                // The slot itself ends the search without a second read.
+                // If the search reaches the slot itself, it ends without a second read.
                 if (at == slot) break;
                 if (upper_in(READ_COPY(image, at)) == key) {
                     count_copy(tally, key);
@@ -167,7 +168,7 @@ __kernel GROUP_SIZE void cuckoo_copies(__global cell *image, TABLE, __global ulo
 
 #endif
 
-// Where function i sends the key, and what the upper half of its slot must be.
+// The slot of a key under function i, and the upper half that identifies the key there.
 static inline uint2 probe(functions f, uint i, uint key, uint slots) {
     return (uint2)(location(f, i, key, slots), key);
 }
@@ -185,17 +186,18 @@ static inline uint key_in(functions f, uint slot, uint slots, cell there) { retu
 
 // ---- Canonical: a slot is [age][remainder][value], or [age][remainder].
 
-// The function that a proposal of this age uses. Age 0 is not a proposal; it must not go out of range, whatever the
-// image.
+// The function that a proposal of this age uses. Age 0 is not a proposal, but must not give an index out of range,
+// whatever the image contains.
 static inline uint turn_of(uint age) { return (max(age, 1u) - 1) % KOEL_FUNCTIONS; }
 
-// Where function i sends the key, and with which remainder.
+// The slot and the remainder of a key under function i.
 static inline uint2 probe(functions f, uint i, uint key, uint slots) {
     return split(mix(key, keys_of(f, i)), slots);
 }
 
-// Not the remainder alone: it identifies a key only together with the function, which the age determines. And a slot
-// with a word below the key's proposal proves that the key never reached it: it would have displaced the word.
+// Remainders alone do not suffice: a remainder identifies a key only together with the function, which the age
+// determines. A word below the key's proposal proves that the key never made an offer to this slot, because the offer
+// would have displaced the word.
 static inline int verdict(uint i, uint remainder, uint upper_there) {
     if (remainder_of(upper_there) == remainder && is_pair(upper_there) && turn_of(age_of(upper_there)) == i) return FOUND;
     return upper_there < upper(i + 1, remainder) ? ABSENT : GO_ON;
@@ -211,7 +213,7 @@ static inline uint key_in(functions f, uint slot, uint slots, cell there) {
     return unmix(join(slot, remainder_of(upper_in(there)), slots), keys_of(f, turn));
 }
 
-// In the partial tier, tables of pairs are placed as sets are: upper halves alone (src/opencl/cuckoo/mod.rs).
+// In the partial tier, tables of pairs are placed like sets: only upper halves (src/opencl/cuckoo/mod.rs).
 #if !defined(KOEL_PARTIAL) || KEYS_ALONE
 __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
@@ -225,14 +227,14 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
         while (age <= KOEL_MAX_AGE) {
             uint2 at = probe(f, turn, key, slots);
             cell mine = cell_of(upper(age, at.y), value);
-            // The whole rule is this maximum. Its result determines which of the two words is left without a slot.
-            // Where the word seen is not below mine, it would change nothing: slots only grow, so I am refused for
-            // good; or I am a copy of what was there, and may drop out whatever has become of it (src/cpu/acceptance.rs
-            // proves it).
+            // The whole rule is this maximum. Its result determines which of the two words is left without a slot. The
+            // maximum is skipped if the word read is not below `mine`, because it would change nothing: slots only
+            // increase, so `mine` is rejected for good, or it is a duplicate of the word read and can be dropped,
+            // whatever happened to that word (src/cpu/acceptance.rs has the proof).
             cell there = SEEN(image, at.x);
             if (there < mine) there = RAISE(&image[at.x], mine);
             if (upper_in(there) == upper_in(mine)) {
-                // My own key at my own age: the greater word stays, the other is dropped.
+                // The same key at the same age: the greater word is kept, the other is dropped.
                 count_copy(tally, key);
                 break;
             }
@@ -293,7 +295,7 @@ __kernel BY_ITSELF void cuckoo_lookup(__global const cell *image, TABLE, const u
         }
     }
 #if KOEL_CLASSIC
-    // The search took empty slots for this key's.
+    // The search takes empty slots for pairs with this key.
     answer_outside(queries, len, outside, outside_value, values, bits);
 #endif
     for (uint k = 0; k < len; k += 32) found[k / 32] = bits[k / 32];
@@ -301,7 +303,7 @@ __kernel BY_ITSELF void cuckoo_lookup(__global const cell *image, TABLE, const u
 
 #else
 
-// One read at a time, because most keys end at their first or second: in the prototypes, four reads up front halved the
+// One read at a time, because most keys end at their first or second slot: in prototypes, four reads at once halved the
 // rate of an H200.
 __kernel GROUP_SIZE void cuckoo_lookup(__global const cell *image, TABLE, const uint outside, const uint outside_value,
                                        __global const uint *queries, const ulong count, __global uint *values,
@@ -337,8 +339,9 @@ __kernel GROUP_SIZE void cuckoo_lookup(__global const cell *image, TABLE, const 
 #endif
 
 #if !KEYS_ALONE
-// The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
-// comes as halves: only upper ones (odd) are read, only lower ones (even, the values) are written.
+// Keys are distinct, so each slot has one writer. Other work-items may read the slot during their search. To avoid
+// races, the image is accessed as 32-bit halves: upper (odd) halves are only read, lower (even) halves, which contain
+// the values, only written.
 __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global const uint *keys,
                                        __global const uint *values, const ulong count) {
     functions f = {forth, back};
@@ -359,9 +362,9 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
 #endif
 
 #ifndef KOEL_PARTIAL
-// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair
-// out counts it. What the search sees may be gone: that its key is there, the exchange decides, and that it is not,
-// stays so.
+// Several work-items may remove the same key. Each exchanges the word that it found for VACANT, and the one that gets
+// the pair counts it. Reads may be outdated: if the key was found, the exchange decides whether it is still stored; if
+// it was not found, it is absent for good.
 __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global const uint *keys, const ulong count,
                                        __global ulong *status) {
     functions f = {forth, back};
@@ -387,7 +390,7 @@ __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global con
 #endif
 
 #if !KOEL_CLASSIC
-// Tombstones and pairs above age 1 leave the image; the pairs are handed out.
+// Removes tombstones and pairs above age 1 from the image, and returns these pairs.
 __kernel GROUP_SIZE void cuckoo_lift(__global cell *image, TABLE, __global uint *keys, __global uint *values,
                                      __global uint *taken_bits) {
     functions f = {forth, back};
