@@ -1,6 +1,6 @@
 // Canonical tables of 64-bit keys or values, in lines of 64 bytes: builds, changes and decoding.
 //
-//   lines_place    a work-item per key    offers its word, and then the words that are displaced, until one is stored in
+//   lines_place    a work-item per key    offers its word, and then the displaced words, until one is stored in
 //                                         an empty slot
 //   lines_sort     a work-item per line   sorts the pairs in descending order of their words
 //   lines_copies   a work-item per cell   removes words whose key is also stored elsewhere, and counts them

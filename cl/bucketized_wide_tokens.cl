@@ -3,7 +3,7 @@
 //
 //   lines_place_tokens   a work-item per row    offers its token, and then the tokens that are displaced, until one is
 //                                               stored in an empty slot
-//   lines_of_tokens      a work-item per slot   writes the word and the value of its token, in descending order of words
+//   lines_of_tokens      a work-item per slot   writes the word and the value of its token; words descend in a line
 //
 // followed by lines_copies of bucketized_wide.cl.
 //

@@ -1,10 +1,11 @@
-// Reading two-level tables of both kinds, one work-item a key or a slot: src/scheme/fks/canonical.rs and classic.rs.
+// Lookups in two-level tables of both kinds, assigning and decoding, with one work-item per key or slot:
+// src/scheme/fks/canonical.rs and classic.rs.
 //
-// All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
+// All lengths have 64 bits. The global size is a multiple of the group size: work-items past the end do no work, but
 // reach every barrier.
 
-// One read at a time: most keys end at their first or second. The bucket's seed number comes from an array that is a
-// 4608th of the slots, so mostly from a cache.
+// One read at a time, because most keys end at their first or second slot. The bucket's seed number is read from an
+// array with a 4608th of the size of the slots, so it is mostly cached.
 __kernel GROUP_SIZE void fks_lookup(__global const ulong *image, TABLE, const uint outside, const uint outside_value,
                                     __global const uint *queries, const ulong count, __global uint *values,
                                     __global uint *found) {
@@ -38,8 +39,9 @@ __kernel GROUP_SIZE void fks_lookup(__global const ulong *image, TABLE, const ui
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 
-// The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
-// comes as halves: only upper ones (odd) are read, only lower ones (even, the values) are written.
+// Keys are distinct, so each slot has one writer. Other work-items may read the slot during their search. To avoid
+// races, the image is accessed as 32-bit halves: upper (odd) halves are only read, lower (even) halves, which contain
+// the values, only written.
 __kernel GROUP_SIZE void fks_assign(__global uint *halves, TABLE, __global const uint *keys,
                                     __global const uint *values, const ulong count) {
     table t = THE_TABLE;
@@ -59,7 +61,7 @@ __kernel GROUP_SIZE void fks_assign(__global uint *halves, TABLE, __global const
     }
 }
 
-// Words that hold seed numbers hold no pairs.
+// Words of seed numbers contain no pairs.
 __kernel GROUP_SIZE void fks_decode(__global const ulong *image, TABLE, const ulong words, __global uint *keys,
                                     __global uint *values, __global uint *taken_bits) {
     table t = THE_TABLE;

@@ -1,17 +1,17 @@
-// The build of a two-level table: src/scheme/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
+// Builds of two-level tables: src/scheme/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
 //
-//   fks_count      an item a pair      the pair's bucket, and its rank there: one atomic that counts and returns it
-//   (scan)         scan.cl             where each bucket's pairs begin
-//   fks_shuffle    an item a pair      the pair goes to its bucket's range
-//   fks_cuckoo     a group a bucket    the bucket is built in local memory, and written in one sweep
+//   fks_count      a work-item per pair   the pair's bucket, and its rank there: one atomic increment
+//   (scan)         scan.cl                the prefix sums of the counts: where each bucket's pairs begin
+//   fks_shuffle    a work-item per pair   moves the pair to its bucket's range
+//   fks_cuckoo     a group per bucket     builds the bucket in local memory, and writes all of it
 //
-// `starts` has two words more than there are buckets. While pairs are counted, word b counts those of bucket b, and the
-// word behind the last those beyond the KOEL_FKS_BUCKET_PAIRS of their bucket. After the scan word b is where bucket b
-// begins, the next one where it ends, and the last two differ if a bucket was overfull: then the attempt has failed,
-// and the stages that follow do nothing.
+// `starts` has two words more than there are buckets. While pairs are counted, word b counts the pairs of bucket b, and
+// the word after the last bucket counts pairs in excess of KOEL_FKS_BUCKET_PAIRS per bucket. After the scan, bucket b
+// begins at word b and ends at the next one, and the last two words differ if a bucket was overfull: then the attempt
+// has failed, and the later stages do nothing.
 //
-// No work-item waits for another but at barriers. In local memory everything that races is an atomic, which costs a GPU
-// nothing there, and is a maximum where the outcome must not depend on the race.
+// Work-items wait for others only at barriers. All races in local memory are between atomics, which are cheap there on
+// a GPU, and are maxima if the outcome must not depend on the order.
 
 static inline bool failed(table t, __global const uint *starts) { return starts[t.buckets] != starts[t.buckets + 1]; }
 
@@ -28,7 +28,7 @@ __kernel GROUP_SIZE void fks_count(TABLE, __global const uint *keys, __global co
         if (is_outside(key)) {
             count_outside(tally, values[item]);
         } else {
-            // Where a bucket is seen to be full, the attempt has failed: a heavy key need not be counted to the end.
+            // If a bucket is already full, the attempt has failed, so further pairs of a heavy key are not counted.
             __global uint *counted = &starts[bucket_of_key(t, key)];
             uint rank = seen32(counted);
             if (rank < KOEL_FKS_BUCKET_PAIRS) rank = atomic_inc(counted);
@@ -51,18 +51,18 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
     shuffled[starts[bucket_of_key(t, key)] + ranks[item]] = ((ulong)key << 32) | values[item];
 }
 
-// ---- One bucket under one seed number. `halves` are the upper halves of its slots, all empty; `left` is two zeros.
-// What both kinds return is how many pairs have no slot, to all work-items the same.
+// ---- One bucket under one seed number. `halves` are the upper halves of its slots, all empty, and `left` is two zeros.
+// Both kinds of `seat` return the number of pairs without a slot, the same to all work-items.
 
 #if KOEL_CLASSIC
 
 #define PAIRS_EACH ((KOEL_FKS_BUCKET_PAIRS + KOEL_GROUP - 1) / KOEL_GROUP)
-// Numbers instead of a sub-table: in none; and not a pair.
+// Instead of the number of a sub-table: the pair is in none; there is no pair.
 #define OUT 3
 #define NONE 4
 
-// The rounds of the poster: all pairs that are in no sub-table write themselves into the next one at once, and then all
-// look who is still there. Of each pair its key and its three slots stay in registers, a byte a slot.
+// The rounds of the poster: all pairs that are in no sub-table write their keys to the next one, and after a barrier
+// each pair checks whether its key is still stored. Keys and slots of pairs stay in registers, with one byte per slot.
 INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
                   __local uint *halves, __local uint *left) {
     uint keys[PAIRS_EACH], places[PAIRS_EACH], in[PAIRS_EACH];
@@ -91,8 +91,7 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
             }
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        // Counted in one word in this round and in the other in the next: so one can be cleared while the other is
-        // read.
+        // Rounds alternate between the two counters, so that one can be cleared while the other is read.
         uint mine = 0;
         #pragma unroll
         for (uint n = 0; n < PAIRS_EACH; n++) mine += in[n] == OUT;
@@ -106,9 +105,9 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
 
 #else
 
-// Deferred acceptance. A work-item goes on with the next pair as soon as the one in hand rests, whichever it was that
-// came to rest, so that work-items in step do not wait for the longest chain of each round. An offer is made once a
-// pair and age, and that bounds the loop.
+// Deferred acceptance. A work-item takes the next pair as soon as its current chain ends, so that work-items that run
+// in lockstep do not wait for the longest chain of each round. There is one offer per pair and age, which bounds the
+// loop.
 #define MOST_OFFERS (KOEL_FKS_BUCKET_PAIRS * KOEL_MAX_AGE)
 
 INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
@@ -125,12 +124,12 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
         place p = place_of(t, salt, turn, key);
         uint mine = upper(age, p.rest), there = atomic_max(&halves[slot_of(p)], mine);
         if (there == EMPTY_HALF || there == mine) {
-            // It rests, or is dropped: my own key at my own age is a copy, and is counted when values are written.
+            // The pair is stored, or is a duplicate (same key, same age), which is counted when values are written.
             age = 0;
             continue;
         }
         if (there < mine) {
-            // The pair that was there used the same sub-table, so the turn stays.
+            // The displaced pair used the same sub-table, so `turn` stays the same.
             key = key_in(t, salt, turn, p.at, there);
             age = age_of(there);
         }
@@ -147,7 +146,7 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
 
 #endif
 
-// The slot of a bucket in which a key stands that does stand there.
+// The slot of a key that is stored in the bucket.
 INLINED uint standing(table t, uint salt, uint key, __local const uint *halves) {
     for (uint i = 0; i < KOEL_FKS_SUBTABLES; i++) {
         place p = place_of(t, salt, i, key);
@@ -177,15 +176,15 @@ __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint ite
         if (me < 2) left[me] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         out = seat(t, salt, iterations, pairs, count, halves, left);
-        // Nothing is cleared while others still read it.
+        // Nothing is cleared while other work-items read it.
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
     if (out > 0) {
         if (me == 0) atomic_add(&tally[KOEL_UNPLACED], out);
     } else {
-        // Each pair looks where its key stands. Of several with one key the greatest value stays, and all but one count
-        // as copies.
+        // Each pair searches for the slot of its key. Of several pairs with one key, the greatest value is kept, and
+        // all but one are counted as duplicates.
         for (uint j = me; j < count; j += KOEL_GROUP) {
             uint key = upper_of(pairs[j]), slot = standing(t, salt, key, halves);
             if (atomic_or(&claims[slot / 32], 1u << (slot % 32)) & (1u << (slot % 32))) count_copy(tally, key);
@@ -197,7 +196,7 @@ __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint ite
         image[first_slot(bucket) + j] = ((ulong)halves[j] << 32) | values[j];
     }
     if (me == 0) {
-        // The last bucket's byte, and those behind it up to a whole word, which stay 0.
+        // The byte of the last bucket, and the bytes after it up to a whole word, which are 0.
         __global uchar *seeds = (__global uchar *)image + 8 * first_slot(buckets);
         seeds[bucket] = (uchar)seed;
         if (bucket + 1 == buckets) {

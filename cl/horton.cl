@@ -1,23 +1,23 @@
-// Horton tables, all but builds and lookups: src/scheme/horton/bucket.rs, one work-item a key or a word.
+// Assigning values in Horton tables, and decoding images: src/scheme/horton/bucket.rs, one work-item per key or word.
 //
-// All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
+// All lengths have 64 bits. The global size is a multiple of the group size: work-items past the end do no work, but
 // reach every barrier.
 
-// The place of a key in a bucket, KOEL_SLOTS if it is not there. The image comes as halves; of pairs and empty slots
-// only the upper ones (odd) are read.
+// The slot of a key in a bucket, or KOEL_SLOTS if it is not there. The image is accessed as 32-bit halves; of pairs and
+// empty slots, only upper (odd) ones are read.
 static inline uint slot_of(__global const uint *bucket, bool may_be_b, uint key) {
     bool type_b = may_be_b && is_type_b(bucket[1], bucket[3]);
     uint found = KOEL_SLOTS;
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS - 1; j++) found = bucket[2 * j + 1] == key ? j : found;
-    // The remap entries are not a pair, whatever their bits.
+    // The word of remap entries is not a pair, whatever its bits.
     bool last = !type_b && bucket[2 * KOEL_SLOTS - 1] == key;
     return last ? KOEL_SLOTS - 1 : found;
 }
 
-// The keys are distinct, so each slot has one writer, and only lower halves of pairs (their values) are written. Others
-// read meanwhile, but none of these halves: keys and types are in upper halves, because no two pairs of a bucket have
-// the same key and empty slots are all equal; and the remap entries, both of whose halves are read, are not written.
+// Keys are distinct, so each slot has one writer, and only lower halves of pairs (values) are written. Other work-items
+// read none of these halves: keys and types are determined by upper halves, because no two pairs of a bucket have the
+// same key and empty slots are all equal. Both halves of the remap entries are read, but these are not written.
 __kernel GROUP_SIZE void horton_assign(__global uint *halves, TABLE, __global const uint *keys,
                                        __global const uint *values, const ulong count) {
     table t = THE_TABLE;
@@ -47,7 +47,7 @@ __kernel GROUP_SIZE void horton_decode(__global const ulong *image, TABLE, __glo
     if (inside) {
         ulong there = image[slot];
         pair = upper_of(there) != KOEL_CLASSIC_EMPTY_KEY;
-        // The last word of a bucket is not a pair if the bucket is Type B; stash buckets never are.
+        // The last word of a Type B bucket is not a pair; stash buckets are never Type B.
         if (slot % KOEL_SLOTS == KOEL_SLOTS - 1 && slot < table_words) {
             __global const ulong *bucket = image + (slot - (KOEL_SLOTS - 1));
             pair &= !is_type_b(upper_of(bucket[0]), upper_of(bucket[1]));

@@ -1,26 +1,26 @@
-// The canonical build of a Horton table: src/scheme/horton/canonical.rs and group.rs, in parallel.
+// The canonical build of Horton tables: src/scheme/horton/canonical.rs and group.rs, in parallel.
 //
-//   horton_distribute    an item a pair              counts the home's pairs; the first S go to its slots
-//   horton_group         an item a bucket            looks at all keys of one home: copies, tags; clears what follows needs
-//   horton_propose       an item a Type B bucket     deferred acceptance of its tokens, and of those they displace
-//   horton_entries       an item a slot              each proposal that was kept: its entry, and the pair that moves there
-//   horton_close         an item a bucket            brings the bucket into its last form; hands out the stash
-//   horton_stash_sort    an item a stash bucket (horton_stash.cl)
+//   horton_distribute   a work-item per pair            counts the pairs of a home; the first S are stored in its slots
+//   horton_group        a work-item per bucket          finds duplicates and tags of a home, and initialises its state
+//   horton_propose      a work-item per Type B bucket   deferred acceptance of its tokens, and of those they displace
+//   horton_entries      a work-item per slot            for each accepted proposal, sets the entry and moves the pair
+//   horton_close        a work-item per bucket          writes the bucket's final words; appends pairs to the stash
+//   horton_stash_sort   a work-item per stash bucket    (horton_stash.cl)
 //
-// Where the pairs of a home are until `horton_close`: the first S in its slots, and those from the S-th on (which is in
-// both) in a chain, from `heads[home]` by `next[pair]` to as many as `counts[home]` says. So the last word of a Type B
-// bucket is free: it holds the remap entries from the start. The slots that a Type A bucket has to spare hold
+// Until `horton_close`, the first S pairs of a home are in its slots, and those from the S-th on (which is in both) in
+// a linked list, from `heads[home]` through `next[pair]`; `counts[home]` is the number of pairs. So the last word of a
+// Type B bucket is free, and contains the remap entries from the start. The free slots of Type A buckets contain
 // proposals.
 //
-// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but by `seen32`
-// and `seen64`, of which heavy.clh says why.
+// No work-item waits for another. Words that others change by atomics in the same kernel are read by `seen32` and
+// `seen64`; heavy.clh explains why this is correct.
 
-// What kernels take besides `TABLE`: pairs in a home, last pair of a home's chain, the pair before each in its chain.
-// And `stashed`: pairs in a stash bucket.
+// Parameters besides `TABLE`: counts, the pairs of each home; heads, the last pair of each home's list; next, the pair
+// after each in its list. Also stashed, the pairs in each stash bucket.
 #define COUNTS __global uint *counts
 #define CHAINS __global const uint *keys, __global const uint *values, __global const uint *heads, __global const uint *next
 
-// ---- The keys of one Type B home, from S + 1 to KOEL_HORTON_GROUP_MAX of them, and which of them leave.
+// ---- The keys of one Type B home, from S + 1 to KOEL_HORTON_GROUP_MAX, and which of them leave.
 
 typedef struct {
     uint keys;
@@ -43,15 +43,15 @@ static inline void read_group(group *g, table t, __global const ulong *bucket, u
     }
 }
 
-// Whether a pair is the least of its tag.
+// Whether a pair is the smallest with its tag.
 static inline bool is_least(const group *g, uint at) {
     bool least = true;
     for (uint j = 0; j < g->keys; j++) least &= g->tags[j] != g->tags[at] || g->words[j] >= g->words[at];
     return least;
 }
 
-// A bit for each pair that leaves because there are more leavers than tags: the first of those that are not their tag's
-// least, by tag and key.
+// A bit for each pair that leaves because there are more leaving pairs than tags: the first, by tag and key, of those
+// that are not the smallest with their tag.
 static inline ulong surplus_of(const group *g, uint surplus) {
     ulong others = 0, chosen = 0;
     for (uint j = 0; j < g->keys; j++) others |= (ulong)!is_least(g, j) << j;
@@ -83,7 +83,7 @@ __kernel GROUP_SIZE void horton_distribute(__global ulong *image, TABLE, __globa
         } else if (seen32(&counts[home]) <= KOEL_HORTON_GROUP_MAX) {
             uint number = atomic_inc(&counts[home]);
             if (number < KOEL_SLOTS) image[first_slot(home) + number] = ((ulong)key << 32) | value;
-            // The value that the first of a chain gets here is never read.
+            // The end of a list is found by counting, so the `next` of its first pair is never read.
             if (number >= KOEL_SLOTS - 1) next[item] = atomic_xchg(&heads[home], (uint)item);
         }
         // If there are more, the attempt has failed, and these pairs are never read.
@@ -101,7 +101,7 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
         uint home = (uint)item, count = counts[home];
         __global ulong *bucket = image + first_slot(home);
         if (count > KOEL_HORTON_GROUP_MAX) {
-            // The attempt has failed. Its pairs are dropped, so that no work-item processes this many.
+            // The attempt has failed. The pairs of this home are dropped, because processing that many would be slow.
             count_unplaced(tally);
             counts[home] = count = 0;
         }
@@ -141,9 +141,9 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
     report_tally(tally, status);
 }
 
-// One proposal per iteration, whichever token makes it: this bucket's tokens one by one (an age that is about to become
-// 0 says that the next is due), each followed by all that are displaced on its account. So work-items that run in step
-// are out of step by whole proposals only.
+// Each iteration makes one proposal, of any token. A work-item processes the tokens of its bucket one by one, each
+// followed by all tokens that are displaced in turn. Setting `age` to 0xffffffff makes it 0 in the next iteration,
+// which starts the next token. So work-items that run in lockstep diverge by whole proposals only.
 __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global const uint *counts,
                                         __global const uint *masks) {
     table t = THE_TABLE;
@@ -161,7 +161,8 @@ __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global c
             mask = own_mask;
             tokens = own_tokens;
             age = 1;
-            // With surplus each token has one tag, and those whose tag means the stash from the start do not propose.
+            // With surplus pairs, each token has one tag, and tokens whose entry already means the stash do not
+            // propose.
             if (surplus) {
                 ulong array = atom_or(&image[first_slot(home) + KOEL_SLOTS - 1], 0UL);
                 if (entry(array, nth_bit(mask, token)) != 0) {
@@ -172,7 +173,7 @@ __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global c
         }
         uint2 tag_and_function = token_step(mask, tokens, token, age);
         if (tag_and_function.y == 0) {
-            // Past its last age.
+            // The token has exceeded its last age.
             ulong stashed = with_entry(0, nth_bit(mask, token), STASH_CODE);
             atom_or(&image[first_slot(home) + KOEL_SLOTS - 1], stashed);
             age = 0xffffffffu;
@@ -194,8 +195,7 @@ __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global c
     }
 }
 
-// The pairs of Type B homes are only read, the slots to spare of Type A buckets only written, each by its own
-// work-item.
+// The pairs of Type B homes are only read. Free slots of Type A buckets are only written, each by its own work-item.
 __kernel GROUP_SIZE void horton_entries(__global ulong *image, TABLE, CHAINS, __global const uint *counts,
                                         __global const uint *masks) {
     table t = THE_TABLE;
@@ -208,7 +208,7 @@ __kernel GROUP_SIZE void horton_entries(__global ulong *image, TABLE, CHAINS, __
         uint2 tag_and_function = token_step(mask, token_count(count, mask), proposed.z, proposed.x);
         __global ulong *bucket = image + first_slot(home);
         atom_or(&bucket[KOEL_SLOTS - 1], with_entry(0, tag_and_function.x, tag_and_function.y));
-        // The least of its tag.
+        // The smallest pair with the tag leaves.
         uint at = heads[home];
         for (uint j = 0; j < count; j++) {
             ulong pair;
@@ -250,7 +250,7 @@ __kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, __gl
             }
             uint surplus = leavers(count) - token_count(count, mask);
             if (surplus > 0) gone |= surplus_of(&g, surplus);
-            // Those who stay go through the words from above, each pushing down what is less: they end up descending.
+            // The remaining pairs are inserted into `words`, which stay in descending order.
             #pragma unroll
             for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = 0;
             for (uint j = 0; j < count; j++) {

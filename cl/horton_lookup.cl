@@ -1,11 +1,11 @@
-// Lookups in Horton tables, in two shapes. Besides what horton.clh lists:
+// Lookups in Horton tables, in two variants. Besides the parameters of horton.clh:
 //   KOEL_LANES    work-items that read a bucket together: 1, or one for each 16 bytes of it (S / 2)
 //
-// A bucket as 16-byte loads see it: values in x and z, keys in y and w. Both shapes read the home bucket whole, then,
-// if its entry for the key's tag says so, one more. What that entry leads to is Type A or in the stash (it holds a
-// secondary item), so in the second bucket each word is a pair or empty.
+// A 16-byte load contains two words: values in x and z, keys in y and w. Both variants read the whole home bucket and,
+// if its entry for the key's tag is set, one more bucket. That bucket contains a pair that left its home, so it is Type
+// A or in the stash, and all of its words are pairs or empty.
 //
-// The key of the empty marker is not in the image; its answer is an argument.
+// The pair of the key that marks empty slots is not in the image; its result is an argument.
 
 #define LOADS (KOEL_SLOTS / 2)
 
@@ -13,12 +13,12 @@ static inline __global const uint4 *loads_of(__global const uint4 *image, uint b
     return image + (ulong)bucket * LOADS;
 }
 
-// The remap entry of a tag in a bucket's last 16 bytes, if the bucket is Type B.
+// The remap entry of a tag, from the last 16 bytes of a bucket; valid if the bucket is Type B.
 static inline uint entry_in(uint4 last, uint tag) { return entry(as_ulong(last.zw), tag); }
 
 #if KOEL_LANES == 1
 
-// ---- One work-item a key.
+// ---- One work-item per key.
 
 __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     table t = THE_TABLE;
@@ -65,11 +65,12 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
 
 #else
 
-// ---- A few work-items serve as many keys: each reads its 16 bytes of all their buckets. What they see meets in local
-// memory, an element for each key. Every load is on its way before the first is looked at. Those who need their second
-// bucket are listed, and each is the work of KOEL_LANES neighbours, so that a group reads no more than it needs.
+// ---- KOEL_LANES work-items look up as many keys: each reads 16 bytes of every key's bucket. Results are exchanged in
+// local memory, one element per key. All loads are in flight before the first is used. Keys that need their second
+// bucket are listed, and KOEL_LANES adjacent work-items read the bucket of each, so a group reads no more than
+// necessary.
 
-// Looks for a key in two words. It is in at most one slot, so at most one work-item replies.
+// Searches two words for a key. It is in at most one slot, so at most one work-item writes a reply.
 INLINED void look(uint4 two, uint key, __local ulong *reply) {
     bool first = two.y == key, second = two.w == key;
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
@@ -84,7 +85,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     __local uint waiting;
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
-    // Work-items past the end, and those with the key outside of the image, look up key 0, and the result is ignored:
+    // Work-items past the end, and those with the key of the sentinel pair, look up key 0, and the result is ignored:
     // so the loads need no conditions.
     uint key = item < count ? queries[item] : 0;
     uint is_outside = key == KOEL_CLASSIC_EMPTY_KEY, is_query = item < count && !is_outside;
@@ -102,7 +103,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     #pragma unroll
     for (uint i = 0; i < KOEL_LANES; i++) {
         if (lane == 0) type_b_of[base + i] = is_type_b(v[i].y, v[i].w);
-        // Whether the last word is a pair or the remap entries is not known here, so it is handed over.
+        // Other work-items know whether the last word is a pair or the remap entries, so it is stored for them.
         if (lane == KOEL_LANES - 1) {
             last_of[base + i] = as_ulong(v[i].zw);
             v[i].w = KOEL_CLASSIC_EMPTY_KEY;

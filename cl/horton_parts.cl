@@ -1,41 +1,41 @@
 // Builds a canonical Horton table one partition at a time, from pairs partitioned by cl/parts.cl: the contents of the
 // homes.
 //
-//   horton_parts           a group a part        this file
+//   horton_parts           a group per part      this file
 //   horton_parts_propose   \
 //   horton_parts_entries    > horton_rooms.cl
 //   horton_parts_close     /
 //
-// A part's pairs are sorted into the order of horton_parts.clh in local memory:
+// The pairs of a part are sorted into the order of horton_parts.clh in local memory:
 //
-//   count    pairs of each home; sums over them say where each home's pairs begin, and its rooms
-//   gather   each pair to its home. The first pair of each tag is recorded, and which tags occur again
-//   write    pairs to the region: those of a Type A home in any order, those with a unique tag by its rank
-//   doubts   pairs whose tag occurs again, one in seven at load 0.9: each is compared with all of its home
-//   tokens   what each Type B home needs is listed, for horton_rooms.cl
+//   count    the pairs of each home; prefix sums determine where each home's pairs, and its rooms, begin
+//   gather   each pair is moved to its home; the tags of each home, and the tags that occur repeatedly, are recorded
+//   write    pairs are written to the region: those of a Type A home in any order, those with a unique tag by its rank
+//   doubts   pairs whose tag occurs repeatedly, one in seven at load 0.9: each is compared with all of its home
+//   tokens   the tokens of each Type B home are listed, for horton_rooms.cl
 //
 // Duplicates have the same tag, so those of a Type B home are found among the doubts. Those of a Type A home are found
-// when the bucket is sorted, at the end.
+// when the bucket is sorted at the end.
 //
 // The order in which pairs arrive determines the positions of rooms and tokens in their lists, and of pairs in a Type A
 // home. The image does not depend on it.
 //
-//   KOEL_CAPACITY    words of a part that local memory has room for, fewer than 2^12
-//   KOEL_PART_BITS   the base-2 logarithm of its buckets, at most 11; and it has no more than 2^11 slots
+//   KOEL_CAPACITY    the number of words of a part that fit in local memory, fewer than 2^12
+//   KOEL_PART_BITS   the base-2 logarithm of the buckets of a part, at most 11; a part has at most 2^11 slots
 
 #define PART_BUCKETS (1 << KOEL_PART_BITS)
 #define BUCKETS_EACH ((PART_BUCKETS + KOEL_GROUP - 1) / KOEL_GROUP)
-// Words that a work-item reads before it looks at the first.
+// Words that a work-item loads before it uses the first.
 #define AT_ONCE 4
-// The most doubts that are listed. Where there are more, all pairs are gone through again.
+// The maximum number of listed doubts. If there are more, all pairs are searched again.
 #define DOUBTS (KOEL_CAPACITY / 4)
-// What the cursor of a home is set to that has too many pairs.
+// The cursor of a home that has too many pairs.
 #define CROWDED 0x80000000u
 
-// Sums of pairs in the lower half, of rooms in the upper one.
+// Sums of pairs in the lower half, of rooms in the upper half.
 static inline uint pairs_and_rooms(uint pairs) { return pairs | (rooms_beside(pairs) << 16); }
 
-// The next of a work-item's words, AT_ONCE of them; what is past the end is 0.
+// Loads the next AT_ONCE words of a work-item; words past the end are 0.
 static inline void read_words(__global const ulong *region, uint first, uint count, ulong *words) {
     #pragma unroll
     for (uint j = 0; j < AT_ONCE; j++) {
@@ -44,7 +44,8 @@ static inline void read_words(__global const ulong *region, uint first, uint cou
     }
 }
 
-// A pair is its tag's least if none of its tag is less. Other pairs are placed after the least pairs of all tags.
+// The position of pair `p` in its home. Pairs that are the smallest with their tag come first, in the order of tags,
+// and then all others, by tag and key.
 INLINED uint place_in_home(__local const ulong *words, __local const ushort *tags, uint p, uint record, uint mask,
                            bool *copy) {
     ulong mine = words[p];
@@ -69,9 +70,10 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
                                       __global ulong *status) {
     table t = THE_TABLE;
     __local ulong words[KOEL_CAPACITY];
-    // [bucket][tag:5] of each.
+    // [bucket][tag:5] of each word.
     __local ushort bucket_and_tag[KOEL_CAPACITY], doubts[DOUBTS];
-    // Of each bucket: how many pairs so far; its record; its tags; those that came again, and later its tokens.
+    // For each bucket: the end of its pairs so far; its record; its tags; the tags that occurred repeatedly and, later,
+    // its tokens.
     __local uint cursors[PART_BUCKETS], records[PART_BUCKETS], masks[PART_BUCKETS], again[PART_BUCKETS];
     __local sum sums[KOEL_GROUP];
     __local uint tally[KOEL_TALLY];
@@ -80,7 +82,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
     uint start = get_group_id(0) << KOEL_PART_BITS, width = min(buckets - start, (uint)PART_BUCKETS);
     __global ulong *region = regions + get_group_id(0) * stride;
     uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, (ulong)KOEL_CAPACITY));
-    // The pair of this key is stored outside of the image.
+    // The pair with this mixed key is stored outside of the image.
     uint outside = mix(KOEL_CLASSIC_EMPTY_KEY, keys_of(t.f, 0));
 
     if (me == 0) doubtful = needed = 0;
@@ -105,7 +107,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         uint b = me * BUCKETS_EACH + i;
         if (b >= width) continue;
         if (cursors[b] > KOEL_HORTON_GROUP_MAX) {
-            // The attempt has failed. Its pairs are dropped, so that no work-item processes this many.
+            // The attempt has failed. The pairs of this home are dropped, because processing that many would be slow.
             count_unplaced(tally);
             cursors[b] = CROWDED;
         }
@@ -149,7 +151,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         }
     }
     for (uint i = me; i < room_count; i += KOEL_GROUP) rooms[room_base + i] = KOEL_HORTON_NO_PROPOSAL;
-    // All have read the region before anyone writes to it.
+    // All work-items have read the region before any writes to it.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     for (uint b = me; b < width; b += KOEL_GROUP) {
@@ -176,7 +178,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         uint at = place_in_home(words, bucket_and_tag, p, record, mask, &copy);
         if (copy) count_copy(tally, upper_of(words[p]));
         region[first_pair(record) + at] = words[p];
-        // Surplus: the first of those behind the least ones.
+        // Surplus pairs: the first ones after the smallest pairs of all tags.
         if (at >= distinct && at - distinct < leavers(pairs) - token_count(pairs, mask)) {
             atom_or(&arrays[start + b], with_entry(0, tag, STASH_CODE));
         }
@@ -188,7 +190,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         // 32 tokens at most.
         uint live = (uint)((1UL << tokens_here) - 1);
         if (leavers(pairs) > tokens_here) {
-            // Each has one tag, and those whose tag means the stash from the start do not propose.
+            // Each token has one tag, and tokens whose entry already means the stash do not propose.
             ulong array = atom_or(&arrays[start + b], 0UL);
             for (uint token = 0; token < tokens_here; token++) {
                 if (entry(array, nth_bit(masks[b], token)) != 0) live &= ~(1u << token);

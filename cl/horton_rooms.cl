@@ -1,15 +1,15 @@
 // Builds a canonical Horton table one partition at a time, after horton_parts.cl has sorted the pairs by home: which
 // pairs leave their homes, and where they are stored.
 //
-//   horton_parts_propose   items take tokens   deferred acceptance of the tokens, and of those they displace
-//   horton_parts_entries   items take rooms    each proposal that was kept: its entry, and the pair that moves there
-//   horton_parts_close     an item a bucket    the bucket in its last form, written once; hands out the stash
+//   horton_parts_propose   a loop over tokens       deferred acceptance of the tokens, and of those they displace
+//   horton_parts_entries   a loop over rooms        for each accepted proposal, sets the entry and moves the pair
+//   horton_parts_close     a work-item per bucket   writes the bucket's final words; appends pairs to the stash
 //
-// Proposals meet in a list of all rooms and not in the image: they are a sixth of the slots, and the targets of neighbours'
-// first proposals lie within one stratum, so most of this happens in a cache.
+// Proposals compete in a list of all rooms instead of the image: rooms are a sixth of the slots, and the targets of
+// adjacent homes' first proposals are within one stratum, so most accesses hit a cache.
 
-// Work-items that have finished a token take their next one at once, so that those in lockstep do not wait for a long
-// chain: an age that is about to become 0 says so.
+// Work-items that have finished a token take their next one at once, so that work-items in lockstep do not wait for a
+// long chain: setting `age` to 0xffffffff makes it 0 in the next iteration, which starts the next token.
 __kernel GROUP_SIZE void horton_parts_propose(TABLE, HOMES, __global const ushort *spare,
                                               __global ulong *arrays, ROOMS, __global const ulong *tokens) {
     table t = THE_TABLE;
@@ -27,7 +27,7 @@ __kernel GROUP_SIZE void horton_parts_propose(TABLE, HOMES, __global const ushor
         }
         uint2 tag_and_function = token_step(mask, token_total, token, age);
         if (tag_and_function.y == 0) {
-            // Past its last age.
+            // The token has exceeded its last age.
             atom_or(&arrays[home], with_entry(0, nth_bit(mask, token), STASH_CODE));
             age = 0xffffffffu;
             continue;
@@ -60,7 +60,7 @@ __kernel GROUP_SIZE void horton_parts_entries(TABLE, REGIONS, HOMES, __global ul
             uint record = (uint)home, mask = tags_of(home);
             uint2 tag_and_function =
                 token_step(mask, token_count(pairs_of(record), mask), proposed.z, proposed.x);
-            // The least of its tag.
+            // The smallest pair with the tag leaves.
             uint rank = popcount(mask & ((1u << tag_and_function.x) - 1));
             leaver = pairs_at(regions, stride, proposed.y, record)[rank];
             atom_or(&arrays[proposed.y], with_entry(0, tag_and_function.x, tag_and_function.y));
@@ -69,20 +69,20 @@ __kernel GROUP_SIZE void horton_parts_entries(TABLE, REGIONS, HOMES, __global ul
     }
 }
 
-// Where word j of a group's i-th bucket stands: neighbours at the same j do not meet at one bank.
+// The position of word j of bucket i of a group: adjacent work-items with the same j access different banks.
 #define PLACE(i, j) ((i) * KOEL_SLOTS + (((j) + (i)) & (KOEL_SLOTS - 1)))
 
-// Those of a Type B home who stay; the others go to the stash or have moved already.
+// Stores the pairs that stay in a Type B home in `here`, and appends pairs to the stash. The others were moved already.
 INLINED void stay_or_leave(table t, __global const ulong *pairs, uint count, uint mask, ulong array,
                            __local ulong *here, __global ulong *image, __global uint *stashed, __local uint *tally) {
     uint distinct = popcount(mask), surplus = leavers(count) - token_count(count, mask), staying = 0;
     for (uint j = 0; j < count; j++) {
         ulong pair = pairs[j];
-        // The least of a tag leave by its entry, surplus to the stash.
+        // The smallest pair of a tag leaves if its entry is set; surplus pairs leave for the stash.
         uint code = j < distinct ? entry(array, nth_bit(mask, 0)) : j - distinct < surplus ? STASH_CODE : 0;
         mask &= mask - 1;
         if (code == 0) {
-            // S - 1 of them: a token's end is one entry, whatever it is.
+            // S - 1 pairs stay, because each token results in one entry, in a room or the stash.
             here[PLACE(get_local_id(0), staying++)] = pair;
         } else if (code == STASH_CODE) {
             uint to = stash(t, upper_of(pair)), number = atomic_inc(&stashed[to]);
@@ -120,7 +120,7 @@ __kernel GROUP_SIZE void horton_parts_close(__global ulong *image, TABLE, REGION
         if (type_b) words[KOEL_SLOTS - 1] = arrays[home];
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
-            // Type A ascends.
+            // Type A buckets ascend.
             here[PLACE(me, type_b ? j : KOEL_SLOTS - 1 - j)] = words[j];
             if (j == 0 || type_b) continue;
             uint key = upper_of(words[j]);

@@ -1,5 +1,5 @@
-// Lookups in Horton tables by runs of keys (runs.clh, lines.clh).
-// After its home a key goes on to one bucket at most: where its entry there leads it.
+// Lookups of runs of keys in Horton tables (runs.clh, lines.clh). A key has at most one bucket besides its home: the
+// one that its remap entry means.
 
 __kernel BY_ITSELF void horton_lookup(__global const uint *image, TABLE, const uint outside, const uint outside_value,
                                        __global const uint *queries, const ulong count, __global uint *values,
@@ -58,7 +58,7 @@ __kernel BY_ITSELF void horton_lookup(__global const uint *image, TABLE, const u
         values[k] = (uint)reply;
         bits[k / 32] |= upper_of(reply) << (k % 32);
     }
-    // In an image this key marks what is empty.
+    // In an image, this key marks empty slots.
     answer_outside(queries, len, outside, outside_value, values, bits);
     for (uint k = 0; k < len; k += 32) found[k / 32] = bits[k / 32];
 }

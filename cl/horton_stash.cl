@@ -1,6 +1,6 @@
-// The last step of a canonical Horton table's build, whichever way: the stash in its last form.
+// The last step of both builds of a canonical Horton table: sorts the stash.
 
-// `stashed`: pairs in each stash bucket, so far in any order; the words after them do not belong to the table.
+// `stashed` is the number of pairs in each stash bucket, so far in any order. The words after them are undefined.
 __kernel GROUP_SIZE void horton_stash_sort(__global ulong *image, TABLE, __global const uint *stashed) {
     ulong item = get_global_id(0);
     if (item >= stash_buckets) return;
