@@ -113,14 +113,14 @@ typedef struct {
 #if WIDE_SUM
     ulong high;
 #endif
-} part;
+} partial;
 
-static inline part nothing_of(uint group) {
-    part none = {group, 0, 0, NUMBER_MAX, 0};
+static inline partial empty_partial(uint group) {
+    partial none = {group, 0, 0, NUMBER_MAX, 0};
     return none;
 }
 
-static inline void add_to_cells(cells_of_all cells, part p) {
+static inline void add_to_cells(cells_of_all cells, partial p) {
 #if KOEL_WANT_COUNT
     atomic_add(&cells.counts[p.group], p.count);
 #endif
@@ -139,7 +139,7 @@ static inline void add_to_cells(cells_of_all cells, part p) {
 #endif
 }
 
-INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
+INLINED void add_to_entry(entries_of_tile entries, uint at, partial p) {
 #if KOEL_WANT_COUNT
     atomic_add(&entries.counts[at], p.count);
 #endif
@@ -172,7 +172,7 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
 #endif
 }
 
-INLINED void give(entries_of_tile entries, cells_of_all cells, part p) {
+INLINED void flush(entries_of_tile entries, cells_of_all cells, partial p) {
     if (p.count == 0) return;
     uint at = p.group % KOEL_ENTRIES;
     uint owner = atomic_cmpxchg(&entries.owners[at], NO_GROUP, p.group);
@@ -231,7 +231,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong first = (ulong)get_group_id(0) * KOEL_GROUP * KOEL_EACH + me;
-    part hand = nothing_of(NO_GROUP);
+    partial current = empty_partial(NO_GROUP);
 #if SUMS_OF_DOUBLES
     uint lowest = window_around(about[0]);
     bool has_left = false;
@@ -241,11 +241,11 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
         if (i >= len) break;
         uint group = ids[i];
         if (group >= groups) continue;
-        if (group != hand.group) {
-            give(entries, cells, hand);
-            hand = nothing_of(group);
+        if (group != current.group) {
+            flush(entries, cells, current);
+            current = empty_partial(group);
         }
-        hand.count++;
+        current.count++;
 #if VALUES
         number value = values[i];
 #if SUMS_OF_DOUBLES
@@ -254,27 +254,27 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const num
             atomic_or(&left[i / 32], 1u << (i % 32));
             has_left = true;
         }
-        hand.sum += integer.low;
-        hand.high += integer.high + (hand.sum < integer.low);
+        current.sum += integer.low;
+        current.high += integer.high + (current.sum < integer.low);
 #else
-        hand.sum += value;
+        current.sum += value;
 #if WIDE_SUM
         // The upper word of a negative number is all ones.
-        hand.high += (ulong)(hand.sum < value) - (KOEL_NUMBERS == 1 && value >= SIGN);
+        current.high += (ulong)(current.sum < value) - (KOEL_NUMBERS == 1 && value >= SIGN);
 #endif
 #endif
-        hand.least = min(hand.least, low_code(value));
-        hand.greatest = max(hand.greatest, high_code(value));
+        current.least = min(current.least, low_code(value));
+        current.greatest = max(current.greatest, high_code(value));
 #endif
     }
-    give(entries, cells, hand);
+    flush(entries, cells, current);
 #if SUMS_OF_DOUBLES
     if (has_left) atomic_or(&about[1], 1u);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = me; at < KOEL_ENTRIES; at += KOEL_GROUP) {
         if (owners[at] == NO_GROUP) continue;
-        part all = nothing_of(owners[at]);
+        partial all = empty_partial(owners[at]);
 #if KOEL_WANT_COUNT
         all.count = entry_counts[at];
 #endif

@@ -23,7 +23,7 @@ __kernel GROUP_SIZE void bucketized_assign(__global uint *halves, TABLE, __globa
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
             least = bucket[2 * j + 1];
-            found = stands(i, search, least) ? j : found;
+            found = matches(i, search, least) ? j : found;
         }
         if (found < KOEL_SLOTS) bucket[2 * found] = values[item];
         if (found < KOEL_SLOTS || ends(i, search, least)) return;
@@ -52,7 +52,7 @@ __kernel GROUP_SIZE void bucketized_remove(__global ulong *image, TABLE, __globa
             read_bucket(bucket, words);
             uint found = KOEL_SLOTS;
             #pragma unroll
-            for (uint j = 0; j < KOEL_SLOTS; j++) found = stands(i, search, upper_of(words[j])) ? j : found;
+            for (uint j = 0; j < KOEL_SLOTS; j++) found = matches(i, search, upper_of(words[j])) ? j : found;
             if (found < KOEL_SLOTS && atom_xchg(&bucket[found], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
             if (found < KOEL_SLOTS || ends(i, search, upper_of(words[KOEL_SLOTS - 1]))) break;
         }

@@ -31,18 +31,18 @@ static inline rival offer(__global rival *bucket, rival mine) {
     rival words[KOEL_SLOTS];
     read_rivals(bucket, words);
     for (;;) {
-        rival least = words[0], copy = words[0];
-        uint at = 0, copy_at = KOEL_SLOTS;
+        rival least = words[0], duplicate = words[0];
+        uint at = 0, duplicate_at = KOEL_SLOTS;
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
             at = words[j] < least ? j : at;
             least = min(words[j], least);
-            copy_at = same_key(words[j], mine) ? j : copy_at;
-            copy = same_key(words[j], mine) ? words[j] : copy;
+            duplicate_at = same_key(words[j], mine) ? j : duplicate_at;
+            duplicate = same_key(words[j], mine) ? words[j] : duplicate;
         }
-        if (copy_at < KOEL_SLOTS) {
-            if (copy < mine) copy = RAISE_RIVAL(&bucket[copy_at], mine);
-            if (same_key(copy, mine)) return A_COPY;
+        if (duplicate_at < KOEL_SLOTS) {
+            if (duplicate < mine) duplicate = RAISE_RIVAL(&bucket[duplicate_at], mine);
+            if (same_key(duplicate, mine)) return A_COPY;
         } else {
             if (least > mine) return mine;
             if (EXCHANGE_RIVAL(&bucket[at], least, mine) == least) return least;
@@ -112,27 +112,27 @@ __kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
 
 // Whether another word of the same key is stored at a smaller age, or at the same age in the slot before (in a sorted
 // bucket, equal upper halves are adjacent). True for all words of a key but the one that a lookup finds.
-static inline bool is_copy(functions f, __global const ulong *image, ulong slot, uint2 home, uint buckets) {
+static inline bool is_duplicate(functions f, __global const ulong *image, ulong slot, uint2 home, uint buckets) {
     uint here = upper_of(image[slot]), age = age_of(here);
-    bool copy = slot % KOEL_SLOTS > 0 && upper_of(image[slot - 1]) == here;
+    bool duplicate = slot % KOEL_SLOTS > 0 && upper_of(image[slot - 1]) == here;
     for (uint turn = 0; turn < min(age - 1, 3u); turn++) {
         // No other work-item writes in this kernel, so plain loads are correct on every device.
         __global const ulong2 *bucket = (__global const ulong2 *)(image + first_slot(bucket_for(f, turn, home, buckets)));
         #pragma unroll
         for (uint j = 0; j < LOADS; j++) {
             ulong2 two = bucket[j];
-            copy |= stands(turn, home, upper_of(two.x)) && age_of(upper_of(two.x)) < age;
-            copy |= stands(turn, home, upper_of(two.y)) && age_of(upper_of(two.y)) < age;
+            duplicate |= matches(turn, home, upper_of(two.x)) && age_of(upper_of(two.x)) < age;
+            duplicate |= matches(turn, home, upper_of(two.y)) && age_of(upper_of(two.y)) < age;
         }
     }
-    return copy;
+    return duplicate;
 }
 
 INLINED void check_slot(functions f, __global const ulong *image, ulong slot, uint buckets, __local uint *tally) {
     if (!taken(image[slot])) return;
     uint here = upper_of(image[slot]);
     uint2 home = {home_of(f, turn_of(age_of(here)), bucket_of(slot), remainder_of(here), buckets), remainder_of(here)};
-    if (is_copy(f, image, slot, home, buckets)) count_copy(tally, key_of_home(f, home, buckets));
+    if (is_duplicate(f, image, slot, home, buckets)) count_copy(tally, key_of_home(f, home, buckets));
 }
 
 // Runs after the sort. Of k words with one key, k - 1 are counted, here or when they were dropped.
@@ -221,14 +221,14 @@ __kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, 
     clear_tally(tally);
     ulong end = listed_escapes(escapes, status);
     for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
-        uint there = upper_of(escaped_words[item]), standing = 0;
+        uint there = upper_of(escaped_words[item]), occurrences = 0;
         if (age_of(there) > oldest) continue;
         uint2 home = {escaped_homes[item], remainder_of(there)};
         for (uint turn = 0; turn < 3; turn++) {
             __global const ulong *bucket = image + first_slot(bucket_for(f, turn, home, buckets));
-            for (uint j = 0; j < KOEL_SLOTS; j++) standing += stands(turn, home, upper_of(bucket[j]));
+            for (uint j = 0; j < KOEL_SLOTS; j++) occurrences += matches(turn, home, upper_of(bucket[j]));
         }
-        if (standing > 1) count_copy(tally, key_of_home(f, home, buckets));
+        if (occurrences > 1) count_copy(tally, key_of_home(f, home, buckets));
     }
     report_tally(tally, status);
 }

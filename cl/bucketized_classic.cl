@@ -8,7 +8,7 @@
 
 #define NOWHERE 0xffffffffu
 
-#define NO_ROOM 0
+#define NO_SLOT 0
 #define SETTLED 1
 #define A_COPY 2
 
@@ -20,7 +20,7 @@ static inline uint free_slots(const ulong *words) {
     return free;
 }
 
-static inline bool holds(const ulong *words, uint key) {
+static inline bool contains(const ulong *words, uint key) {
     bool there = false;
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) there |= upper_of(words[j]) == key;
@@ -48,7 +48,7 @@ static inline int settle(__global ulong *image, functions f, ulong moving, uint 
         uint at = location(f, i, key, buckets);
         if (at == from) continue;
         read_bucket(image + first_slot(at), words);
-        if (from == NOWHERE && holds(words, key)) return A_COPY;
+        if (from == NOWHERE && contains(words, key)) return A_COPY;
         all |= (ulong)free_slots(words) << (i * KOEL_SLOTS);
     }
     uint first = first_choice(f, key);
@@ -57,9 +57,9 @@ static inline int settle(__global ulong *image, functions f, ulong moving, uint 
         uint best = 0, free = 0;
         for (uint n = 0; n < KOEL_FUNCTIONS; n++) {
             uint i = (first + n) % KOEL_FUNCTIONS;
-            uint room = (uint)(all >> (i * KOEL_SLOTS)) & ((1u << KOEL_SLOTS) - 1);
-            best = popcount(room) > popcount(free) ? i : best;
-            free = popcount(room) > popcount(free) ? room : free;
+            uint vacant = (uint)(all >> (i * KOEL_SLOTS)) & ((1u << KOEL_SLOTS) - 1);
+            best = popcount(vacant) > popcount(free) ? i : best;
+            free = popcount(vacant) > popcount(free) ? vacant : free;
         }
         all ^= (ulong)(free & (0u - free)) << (best * KOEL_SLOTS);
         if (take(image + first_slot(location(f, best, key, buckets)), &free, moving)) return SETTLED;
@@ -70,14 +70,14 @@ static inline int settle(__global ulong *image, functions f, ulong moving, uint 
         if (at == from) continue;
         __global ulong *bucket = image + first_slot(at);
         read_bucket(bucket, words);
-        if (from == NOWHERE && holds(words, key)) return A_COPY;
+        if (from == NOWHERE && contains(words, key)) return A_COPY;
         uint free = free_slots(words);
         while (free) {
             if (take(bucket, &free, moving)) return SETTLED;
         }
     }
 #endif
-    return NO_ROOM;
+    return NO_SLOT;
 }
 
 __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const uint reach, __global const uint *keys,
@@ -94,10 +94,10 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
             // A random walk instead of a search: a pair that finds no free slot evicts another, which continues.
             ulong moving = ((ulong)key << 32) | value;
             uint from = NOWHERE;
-            int became = NO_ROOM;
+            int outcome = NO_SLOT;
             for (uint moves = 0; ; moves++) {
-                became = settle(image, f, moving, from, buckets);
-                if (became != NO_ROOM || moves == reach) break;
+                outcome = settle(image, f, moving, from, buckets);
+                if (outcome != NO_SLOT || moves == reach) break;
                 // An unplaced pair fails the attempt, so work-items with long chains check for one periodically, and
                 // stop.
                 if (moves % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
@@ -112,9 +112,9 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
                 moving = atom_xchg(&image[first_slot(to) + random % KOEL_SLOTS], moving);
                 from = to;
             }
-            if (became == A_COPY) count_copy(tally, key);
+            if (outcome == A_COPY) count_copy(tally, key);
             // Added directly instead of through the group's tally, so that other work-groups see it early.
-            if (became == NO_ROOM) atom_add(&status[KOEL_UNPLACED], 1UL);
+            if (outcome == NO_SLOT) atom_add(&status[KOEL_UNPLACED], 1UL);
         }
     }
     report_tally(tally, status);

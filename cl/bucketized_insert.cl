@@ -21,20 +21,20 @@
 
 __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __global const ulong *old,
                                            __global const ulong *batch, const ulong stride, const ulong len,
-                                           __global const uint *dealt, __global uint *touched, ESCAPES) {
+                                           __global const uint *part_counts, __global uint *touched, ESCAPES) {
     functions f = {forth, back};
     __local ulong part[PART_WORDS];
     __local ulong leaving[LEAVING];
     __local uint leaving_buckets[LEAVING];
     // The number of words of the batch that were taken, and of words that leave the part.
-    __local uint taken_up, left_part;
+    __local uint claimed, left_part;
     __local ulong listed;
     uint me = get_local_id(0);
     uint2 whole = part_of(get_group_id(0) << KOEL_PART_BITS, buckets);
     ulong share = get_group_id(0) * stride;
-    uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, len - share));
+    uint count = (uint)min((ulong)part_counts[get_group_id(0)], min(stride, len - share));
     batch += share;
-    if (me == 0) taken_up = left_part = 0;
+    if (me == 0) claimed = left_part = 0;
     // Clears the marks of the part's buckets; PART_BUCKETS is a multiple of 32.
     if (me < (whole.y + 31) / 32) touched[whole.x / 32 + me] = 0;
     __global const ulong2 *from = (__global const ulong2 *)(old + first_slot(whole.x));
@@ -59,7 +59,7 @@ __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __globa
     pair mine = {0, 0, 0, 0};
     for (;;) {
         if (mine.age == 0) {
-            uint at = atomic_inc(&taken_up);
+            uint at = atomic_inc(&claimed);
             if (at >= count) break;
             mine = pair_of_mixed(batch[at], whole, buckets);
         }

@@ -28,7 +28,7 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
             }
             #pragma unroll
             for (uint j = 0; j < KOEL_AT_ONCE * LOADS; j++) {
-                bool first = stands(i + j / LOADS, search, two[j].y), second = stands(i + j / LOADS, search, two[j].w);
+                bool first = matches(i + j / LOADS, search, two[j].y), second = matches(i + j / LOADS, search, two[j].w);
                 value = first ? two[j].x : second ? two[j].z : value;
                 hit = hit || first || second;
             }
@@ -75,8 +75,8 @@ INLINED void of_neighbours(__local const uint *from, uint *to) {
 
 // Searches two words of bucket i for the key with this mark. A key is in at most one slot, so at most one work-item
 // writes a reply.
-INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {
-    bool first = stands(i, (uint2)(0, mark), two.y), second = stands(i, (uint2)(0, mark), two.w);
+INLINED void search_words(uint4 two, uint i, uint mark, __local ulong *reply) {
+    bool first = matches(i, (uint2)(0, mark), two.y), second = matches(i, (uint2)(0, mark), two.w);
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
 }
 
@@ -110,9 +110,9 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
     of_neighbours(&marks[base], marks_of);
     #pragma unroll
     for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
-        uint whose = base + k % KOEL_LANES;
-        look(two[k], k / KOEL_LANES, marks_of[k % KOEL_LANES], &replies[whose]);
-        if (lane == KOEL_LANES - 1) least[whose] = two[k].w;
+        uint query = base + k % KOEL_LANES;
+        search_words(two[k], k / KOEL_LANES, marks_of[k % KOEL_LANES], &replies[query]);
+        if (lane == KOEL_LANES - 1) least[query] = two[k].w;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -127,10 +127,10 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint task = me; task < waiting[i] * KOEL_LANES; task += KOEL_GROUP) {
-            uint whose = listed[task / KOEL_LANES];
+            uint query = listed[task / KOEL_LANES];
             uint4 more = image[(ulong)at[task / KOEL_LANES] * LOADS + lane];
-            look(more, i, marks[whose], &replies[whose]);
-            if (lane == KOEL_LANES - 1) least[whose] = more.w;
+            search_words(more, i, marks[query], &replies[query]);
+            if (lane == KOEL_LANES - 1) least[query] = more.w;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (open) {

@@ -34,36 +34,36 @@ INLINED void compare_slots(functions f, __local const ulong *part, uint bucket, 
     uint there[KOEL_SLOTS];
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) there[j] = upper_of(part[place_of(bucket, j)]);
-    uint copies = 0;
+    uint duplicates = 0;
     #pragma unroll
     for (uint j = 1; j < KOEL_SLOTS; j++) {
         #pragma unroll
-        for (uint i = 0; i < j; i++) copies |= (uint)(there[i] == there[j] && there[j] != 0) << j;
+        for (uint i = 0; i < j; i++) duplicates |= (uint)(there[i] == there[j] && there[j] != 0) << j;
     }
-    for (; copies; copies &= copies - 1) {
-        uint copy = upper_of(part[place_of(bucket, popcount((copies & (0u - copies)) - 1))]);
-        count_copy(tally, key_of_home(f, (uint2)(start + bucket, remainder_of(copy)), buckets));
+    for (; duplicates; duplicates &= duplicates - 1) {
+        uint duplicate = upper_of(part[place_of(bucket, popcount((duplicates & (0u - duplicates)) - 1))]);
+        count_copy(tally, key_of_home(f, (uint2)(start + bucket, remainder_of(duplicate)), buckets));
     }
 }
 
-__kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global const uint *dealt, ESCAPES) {
+__kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global const uint *part_counts, ESCAPES) {
     functions f = {forth, back};
     __local ulong part[PART_WORDS];
     __local uint arrived[PART_BUCKETS];
-    __local ushort queue[QUEUED], behind[QUEUED];
+    __local ushort queue[QUEUED], previous[QUEUED];
     __local ulong leaving[LEAVING];
     __local uint leaving_buckets[LEAVING];
     // The number of words that found their bucket full, that were taken from the queue, and that leave the part.
-    __local uint late, taken, left_part;
+    __local uint overflowed, taken, left_part;
     __local ulong listed;
     __local uint tally[KOEL_TALLY];
     uint me = get_local_id(0);
     uint2 whole = part_of(get_group_id(0) << KOEL_PART_BITS, buckets);
     uint start = whole.x, width = whole.y;
     __global ulong *slice = image + first_slot(start);
-    uint count = min(dealt[get_group_id(0)], width * KOEL_SLOTS);
+    uint count = min(part_counts[get_group_id(0)], width * KOEL_SLOTS);
 
-    if (me == 0) late = taken = left_part = 0;
+    if (me == 0) overflowed = taken = left_part = 0;
     for (uint i = me; i < PART_WORDS; i += KOEL_GROUP) part[i] = KOEL_SLOT_EMPTY;
     for (uint i = me; i < PART_BUCKETS; i += KOEL_GROUP) arrived[i] = 0;
     clear_tally(tally);
@@ -84,7 +84,7 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
             if (rank < KOEL_SLOTS) {
                 part[place_of(bucket, rank)] = word(1, home.y, (uint)words[j]);
             } else {
-                uint at = atomic_inc(&late);
+                uint at = atomic_inc(&overflowed);
                 if (at < QUEUED) queue[at] = i;
                 else escape_mixed(words[j], buckets, ESCAPED);
             }
@@ -94,26 +94,26 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
 
     // Queued words are compared with those in the slots, and then with those of the same bucket that were queued before
     // them. The counts in `arrived` are replaced by the heads of chains in the queue.
-    uint queued = min(late, (uint)QUEUED);
+    uint queued = min(overflowed, (uint)QUEUED);
     for (uint bucket = me; bucket < width; bucket += KOEL_GROUP) {
         compare_slots(f, part, bucket, start, buckets, tally);
     }
     for (uint q = me; q < queued; q += KOEL_GROUP) {
         uint mixed = upper_of(slice[queue[q]]);
         uint2 home = split(mixed, buckets);
-        bool copy = false;
+        bool duplicate = false;
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
-            copy |= upper_of(part[place_of(home.x - start, j)]) == upper(1, home.y);
+            duplicate |= upper_of(part[place_of(home.x - start, j)]) == upper(1, home.y);
         }
-        if (copy) count_copy(tally, key_of_home(f, home, buckets));
+        if (duplicate) count_copy(tally, key_of_home(f, home, buckets));
         uint before = atomic_xchg(&arrived[home.x - start], CHAINED + q);
-        behind[q] = before >= CHAINED ? before - CHAINED : QUEUED;
+        previous[q] = before >= CHAINED ? before - CHAINED : QUEUED;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint q = me; q < queued; q += KOEL_GROUP) {
         uint mixed = upper_of(slice[queue[q]]);
-        for (uint other = behind[q]; other < QUEUED; other = behind[other]) {
+        for (uint other = previous[q]; other < QUEUED; other = previous[other]) {
             if (upper_of(slice[queue[other]]) != mixed) continue;
             count_copy(tally, key_of_home(f, split(mixed, buckets), buckets));
             break;

@@ -4,7 +4,7 @@
 //   KOEL_AT_ONCE   buckets that are prefetched at once: 1, or all buckets of a key (classic, latency-optimized)
 
 // `matches` for each word of a line.
-INLINED words standing(uint i, uint mark, line there) {
+INLINED words matching(uint i, uint mark, line there) {
 #if KOEL_CLASSIC
     return UPPERS(there == (line)(mark));
 #else
@@ -51,7 +51,7 @@ __kernel BY_ITSELF void bucketized_lookup(__global const uint *image, TABLE, con
             #pragma unroll
             for (uint n = 0; n < LINES; n++) {
                 line there = LINE_OF(image, at[j], n);
-                reply |= chosen(there, standing(i, marks[k], there));
+                reply |= chosen(there, matching(i, marks[k], there));
                 last = LAST_OF(AS_WORDS(there));
             }
             values[k] = (uint)reply;

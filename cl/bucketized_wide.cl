@@ -58,7 +58,7 @@ INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint 
     bool first = !(atomic_or(&claimed_cells(account, buckets)[cell / 32], bit) & bit);
     mem_fence(CLK_GLOBAL_MEM_FENCE);
     if (!first || !may_be_of_part(there)) return;
-    sections s = sections_behind(listed_escapes(escapes, status), escapes);
+    sections s = sections_after(listed_escapes(escapes, status), escapes);
     uint section = get_group_id(0) % s.count, at = atomic_inc(&account[section * KOEL_SECTION_STRIDE]);
     if (at >= s.room) {
         atom_add(&status[KOEL_MOVED], 1UL);
@@ -75,15 +75,15 @@ INLINED word_type offer_word(functions f, __global word_type *words, ulong line,
     for (;;) {
         word_type least = 0;
         uint at = KOEL_SLOTS;
-        bool copy = false;
+        bool duplicate = false;
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
             word_type there = SEEN_WORD(&words[word_at(line, j)]);
-            copy |= there == mine;
+            duplicate |= there == mine;
             at = j == 0 || there < least ? j : at;
             least = j == 0 ? there : min(there, least);
         }
-        if (copy) return LINE_COPY;
+        if (duplicate) return LINE_COPY;
         if (least > mine) return mine;
         if (KOEL_VALUE_BITS && account) keep_pair(f, words, line, at, least, mine, buckets, ACCOUNTED);
         if (EXCHANGE_WORD(&words[word_at(line, at)], least, mine) == least) return least;
@@ -94,11 +94,11 @@ INLINED word_type offer_word(functions f, __global word_type *words, ulong line,
 typedef struct {
     line_home home;
     uint age;
-} homeless;
+} unplaced_pair;
 
 // Makes one offer. Then *pair is the next pair without a slot: the same, the displaced one, or none. The key itself is
 // not needed.
-INLINED void step(functions f, ulong4 mixer, __global word_type *words, uint buckets, homeless *pair,
+INLINED void step(functions f, ulong4 mixer, __global word_type *words, uint buckets, unplaced_pair *pair,
                   __local uint *tally, ACCOUNT) {
     uint line = line_for(f, turn_of(pair->age), pair->home, buckets);
     word_type mine = line_word(pair->age, pair->home.remainder);
@@ -126,7 +126,7 @@ __kernel GROUP_SIZE void lines_place(__global word_type *words, LINE_TABLE, __gl
     clear_tally(tally);
     ulong item = from_both_ends();
     if (item < count) {
-        homeless pair = {home_of_line_key(f, mixer, buckets, keys[item]), 1};
+        unplaced_pair pair = {home_of_line_key(f, mixer, buckets, keys[item]), 1};
         while (pair.age) step(f, mixer, words, buckets, &pair, tally, NO_ACCOUNT);
     }
     report_tally(tally, status);
@@ -193,16 +193,16 @@ __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __g
         word_type word = SEEN_WORD(mine);
         if (holds_pair(word)) {
             line_home home = home_of_word(f, (uint)(cell / KOEL_SLOTS), word, buckets);
-            bool copy = false;
-            for (uint j = 0; j < slot; j++) copy |= SEEN_WORD(&words[word_at(cell / KOEL_SLOTS, j)]) == word;
+            bool duplicate = false;
+            for (uint j = 0; j < slot; j++) duplicate |= SEEN_WORD(&words[word_at(cell / KOEL_SLOTS, j)]) == word;
             for (uint turn = 0; turn < min(age_in(word) - 1, 3u); turn++) {
                 ulong line = line_for(f, turn, home, buckets);
                 for (uint j = 0; j < KOEL_SLOTS; j++) {
                     word_type there = SEEN_WORD(&words[word_at(line, j)]);
-                    copy |= is_of(turn, home.remainder, there) && age_in(there) < age_in(word);
+                    duplicate |= is_of(turn, home.remainder, there) && age_in(there) < age_in(word);
                 }
             }
-            if (copy) {
+            if (duplicate) {
                 count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
 #ifndef KOEL_PARTIAL
                 SWAP_WORD(mine, LINE_TOMBSTONE);
@@ -243,7 +243,7 @@ __kernel GROUP_SIZE void lines_carry(__global word_type *words, LINE_TABLE, __gl
 }
 
 __kernel GROUP_SIZE void lines_fetch(__global word_type *words, LINE_TABLE, __global const key_type *keys,
-                                     __global const value_type *brought, const ulong count) {
+                                     __global const value_type *new_values, const ulong count) {
     functions f = {forth, back};
     ulong item = get_global_id(0);
     if (item >= count) return;
@@ -251,19 +251,19 @@ __kernel GROUP_SIZE void lines_fetch(__global word_type *words, LINE_TABLE, __gl
     if (to == NOWHERE) return;
     __global value_type *values = (__global value_type *)words + value_at(to / KOEL_SLOTS, to % KOEL_SLOTS);
     // Values only increase in this kernel, and most are 0 so far.
-    if (brought[item] != 0) RAISE_VALUE(values, brought[item]);
+    if (new_values[item] != 0) RAISE_VALUE(values, new_values[item]);
 }
 
 #endif
 
 // The keys are distinct, so each slot has one writer.
 __kernel GROUP_SIZE void lines_assign(__global word_type *words, LINE_TABLE, __global const key_type *keys,
-                                      __global const value_type *brought, const ulong count) {
+                                      __global const value_type *new_values, const ulong count) {
     functions f = {forth, back};
     ulong item = get_global_id(0);
     if (item >= count) return;
     ulong to = cell_of(f, mixer, buckets, words, keys[item]);
-    if (to != NOWHERE) ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = brought[item];
+    if (to != NOWHERE) ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = new_values[item];
 }
 
 // ---- Removing and decoding pairs.
@@ -293,9 +293,9 @@ __kernel GROUP_SIZE void lines_remove(__global word_type *words, LINE_TABLE, __g
 
 // Writes the key and the value of a cell, and a bit for whether the cell has a requested pair: any pair or, with
 // `lift`, a pair above age 1, which is then removed from the image, as tombstones are.
-INLINED void hand_out(functions f, ulong4 mixer, uint buckets, __global word_type *words, bool lift,
-                      __global key_type *keys, __global value_type *values, __global uint *taken_bits,
-                      __local ulong *answers) {
+INLINED void decode_cell(functions f, ulong4 mixer, uint buckets, __global word_type *words, bool lift,
+                         __global key_type *keys, __global value_type *values, __global uint *taken_bits,
+                         __local ulong *answers) {
     ulong cell = get_global_id(0), line = cell / KOEL_SLOTS;
     uint slot = cell % KOEL_SLOTS;
     bool inside = cell < first_slot(buckets), pair = false;
@@ -318,22 +318,22 @@ __kernel GROUP_SIZE void lines_decode(__global word_type *words, LINE_TABLE, __g
                                       __global value_type *values, __global uint *taken_bits) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
-    hand_out(f, mixer, buckets, words, false, keys, values, taken_bits, answers);
+    decode_cell(f, mixer, buckets, words, false, keys, values, taken_bits, answers);
 }
 
 __kernel GROUP_SIZE void lines_lift(__global word_type *words, LINE_TABLE, __global key_type *keys,
                                     __global value_type *values, __global uint *taken_bits) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
-    hand_out(f, mixer, buckets, words, true, keys, values, taken_bits, answers);
+    decode_cell(f, mixer, buckets, words, true, keys, values, taken_bits, answers);
 }
 
 // ---- After a build one partition at a time.
 
 #ifndef KOEL_PARTIAL
 
-static inline homeless listed_pair(ulong at, LINE_ESCAPES) {
-    homeless pair = {{escaped_homes[at], remainder_in(escaped_words[at])}, age_in(escaped_words[at])};
+static inline unplaced_pair listed_pair(ulong at, LINE_ESCAPES) {
+    unplaced_pair pair = {{escaped_homes[at], remainder_in(escaped_words[at])}, age_in(escaped_words[at])};
     return pair;
 }
 
@@ -346,7 +346,7 @@ __kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, AC
     clear_tally(tally);
     ulong end = listed_escapes(escapes, status);
     ulong item = get_global_id(0);
-    homeless pair = {{0, 0}, 0};
+    unplaced_pair pair = {{0, 0}, 0};
     for (;;) {
         if (pair.age == 0) {
             if (item >= end) break;
@@ -374,15 +374,15 @@ __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LI
     clear_tally(tally);
     ulong end = listed_escapes(escapes, status);
     for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
-        homeless pair = listed_pair(item, LINE_ESCAPED);
+        unplaced_pair pair = listed_pair(item, LINE_ESCAPED);
         line_home home = pair.home;
         if (pair.age > 1) continue;
-        uint standing = 0;
+        uint occurrences = 0;
         for (uint turn = 0; turn < 3; turn++) {
             ulong line = line_for(f, turn, home, buckets);
-            for (uint j = 0; j < KOEL_SLOTS; j++) standing += is_of(turn, home.remainder, words[word_at(line, j)]);
+            for (uint j = 0; j < KOEL_SLOTS; j++) occurrences += is_of(turn, home.remainder, words[word_at(line, j)]);
         }
-        if (standing > 1) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+        if (occurrences > 1) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
     }
     report_tally(tally, status);
 }
@@ -390,7 +390,7 @@ __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LI
 // Stores the value of a listed pair next to its word. The search begins where the pair made the listed offer, because
 // most words are stored there.
 INLINED void settle(functions f, __global word_type *words, uint buckets, ulong at, LINE_ESCAPES) {
-    homeless pair = listed_pair(at, LINE_ESCAPED);
+    unplaced_pair pair = listed_pair(at, LINE_ESCAPED);
     ulong to = cell_from(f, turn_of(pair.age), buckets, words, pair.home);
     if (to == NOWHERE) return;
     ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = escaped_values[at];
@@ -401,7 +401,7 @@ INLINED void settle(functions f, __global word_type *words, uint buckets, ulong 
 __kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, ACCOUNT) {
     functions f = {forth, back};
     if (status[KOEL_COPIES]) return;
-    sections s = sections_behind(listed_escapes(escapes, status), escapes);
+    sections s = sections_after(listed_escapes(escapes, status), escapes);
     for (ulong at = get_global_id(0); at < s.first; at += get_global_size(0)) settle(f, words, buckets, at, LINE_ESCAPED);
     uint section = get_group_id(0) % s.count, groups = (get_num_groups(0) - section - 1) / s.count + 1;
     uint moved = min(account[section * KOEL_SECTION_STRIDE], s.room);

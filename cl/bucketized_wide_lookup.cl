@@ -38,10 +38,10 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 
 // Few keys need a further line: these are listed, and four adjacent work-items read the line of each.
 
-// Searches 16 bytes of a line for key number `owner`. Sets its slot plus one, whether it may be in a further line, and
+// Searches 16 bytes of a line for query number `query`. Sets its slot plus one, whether it may be in a further line, and
 // values.
-INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __local uint *slots, __local uint *further,
-                  __local value_type *kept) {
+INLINED void search_words(ulong2 here, uint turn, key_type remainder, uint query, __local uint *slots,
+                         __local uint *further, __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
     value_type values[VALUES_OF_A_LANE] = VALUES_IN(here);
@@ -50,12 +50,12 @@ INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __loca
         uint slot = (lane * WORDS_OF_A_LANE + i) / KOEL_WORD_STRIDE;
         if (slot >= KOEL_SLOTS) break;
         if (is_of(turn, remainder, words[i])) {
-            slots[whose] = slot + 1;
-            KEEP_NEIGHBOUR(i, whose);
+            slots[query] = slot + 1;
+            KEEP_NEIGHBOUR(i, query);
         }
-        if (slot == KOEL_SLOTS - 1) further[whose] = words[i] >= line_word(turn + 1, remainder);
+        if (slot == KOEL_SLOTS - 1) further[query] = words[i] >= line_word(turn + 1, remainder);
     }
-    keep_values(here, whose, kept);
+    keep_values(here, query, kept);
 }
 
 __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, __global const key_type *queries,
@@ -84,7 +84,7 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
     key_type remainders_of[KOEL_LANES];
     four_words(remainders, base, remainders_of);
     #pragma unroll
-    for (uint k = 0; k < KOEL_LANES; k++) look(here[k], 0, remainders_of[k], base + k, slots, further, kept);
+    for (uint k = 0; k < KOEL_LANES; k++) search_words(here[k], 0, remainders_of[k], base + k, slots, further, kept);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint found_in = is_query ? slots[me] : 0;
@@ -100,9 +100,9 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint task = me; task < waiting[turn - 1] * KOEL_LANES; task += KOEL_GROUP) {
-            uint whose = listed[task / KOEL_LANES];
+            uint query = listed[task / KOEL_LANES];
             ulong2 more = image[(ulong)at[task / KOEL_LANES] * KOEL_LANES + lane];
-            look(more, turn, remainders[whose], whose, slots, further, kept);
+            search_words(more, turn, remainders[query], query, slots, further, kept);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (open) {

@@ -74,11 +74,11 @@ INLINED void compare_line(functions f, ulong4 mixer, __local const word_type *pa
     for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = part[place_of(line, j)];
     #pragma unroll
     for (uint j = 1; j < KOEL_SLOTS; j++) {
-        bool copy = false;
+        bool duplicate = false;
         #pragma unroll
-        for (uint i = 0; i < j; i++) copy |= words[i] == words[j] && words[j] != 0;
+        for (uint i = 0; i < j; i++) duplicate |= words[i] == words[j] && words[j] != 0;
         line_home home = {start + line, remainder_in(words[j])};
-        if (copy) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+        if (duplicate) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
     }
 }
 
@@ -103,18 +103,18 @@ INLINED uint found_in_part(functions f, uint2 whole, __local const word_type *pa
 }
 
 // Lists a pair without a value that leaves the part, with an atomic of its own.
-static inline void leave_alone(uint age, line_home home, LINE_ESCAPES) {
+static inline void list_single(uint age, line_home home, LINE_ESCAPES) {
     // The count need not be exact if the list is full.
     if (seen64(&status[KOEL_ESCAPED]) > escapes) return;
     list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), age, home, 0, LINE_ESCAPED);
 }
 
-__kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __global const uint *dealt, LINE_ESCAPES) {
+__kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __global const uint *part_counts, LINE_ESCAPES) {
     functions f = {forth, back};
     __local ulong tile[TILE_WORDS];
     __local uint scratch[SCRATCH / 4];
     // The number of rows that found their line full, that were taken from the queue, and that leave the part.
-    __local uint late, taken, left_part;
+    __local uint overflowed, taken, left_part;
     __local ulong listed;
     __local uint tally[KOEL_TALLY];
 #if !KOEL_VALUE_BITS
@@ -123,15 +123,15 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
 #endif
     __local word_type *part = (__local word_type *)tile;
     __local uint *arrived = scratch;
-    __local ushort *queue = (__local ushort *)(scratch + PART_LINES), *behind = queue + QUEUED;
+    __local ushort *queue = (__local ushort *)(scratch + PART_LINES), *previous = queue + QUEUED;
     uint me = get_local_id(0);
     uint2 whole = part_of(get_group_id(0) << KOEL_PART_BITS, buckets);
     uint start = whole.x, width = whole.y;
     share s = share_of(get_group_id(0), PART_LINES, buckets);
     __global const key_type *keys = image + s.keys;
-    uint count = min(dealt[get_group_id(0)], s.room);
+    uint count = min(part_counts[get_group_id(0)], s.room);
 
-    if (me == 0) late = taken = left_part = 0;
+    if (me == 0) overflowed = taken = left_part = 0;
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) tile[i] = 0;
     for (uint i = me; i < PART_LINES; i += KOEL_GROUP) arrived[i] = 0;
     clear_tally(tally);
@@ -150,7 +150,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             if (rank < KOEL_SLOTS) {
                 part[place_of(line, rank)] = line_word(1, home.remainder);
             } else {
-                uint at = atomic_inc(&late);
+                uint at = atomic_inc(&overflowed);
                 if (at < QUEUED) queue[at] = row;
                 else untried |= 1u << (first + j);
             }
@@ -160,7 +160,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
 
     // Compare: words in the slots with each other, queued rows with those, and then with those of the same line that
     // were queued before them. The counts in `arrived` are replaced by the heads of chains in the queue.
-    uint queued = min(late, (uint)QUEUED);
+    uint queued = min(overflowed, (uint)QUEUED);
     for (uint line = me; line < width; line += KOEL_GROUP) {
         compare_line(f, mixer, part, line, start, buckets, tally, status);
     }
@@ -170,12 +170,12 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
         }
         uint before = atomic_xchg(&arrived[home.home - start], CHAINED + q);
-        behind[q] = before >= CHAINED ? before - CHAINED : QUEUED;
+        previous[q] = before >= CHAINED ? before - CHAINED : QUEUED;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint q = me; q < queued; q += KOEL_GROUP) {
         key_type mine = keys[queue[q]];
-        for (uint other = behind[q]; other < QUEUED; other = behind[other]) {
+        for (uint other = previous[q]; other < QUEUED; other = previous[other]) {
             if (keys[queue[other]] != mine) continue;
             count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, split_line_key(mine, buckets)));
             break;
@@ -207,7 +207,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             leaving[at] = home.remainder;
             leaving_homes[at] = home.home;
         } else {
-            leave_alone(3, home, LINE_ESCAPED);
+            list_single(3, home, LINE_ESCAPED);
         }
 #endif
     }
@@ -261,7 +261,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
         if (found_in_part(f, whole, part, home) != LEAVES) {
             count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
         } else {
-            leave_alone(1, home, LINE_ESCAPED);
+            list_single(1, home, LINE_ESCAPED);
         }
     }
 #endif

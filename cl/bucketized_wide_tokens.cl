@@ -36,35 +36,35 @@ __kernel GROUP_SIZE void lines_place_tokens(__global uint *tokens, LINE_TABLE, _
     if (item < count) {
         uint row = (uint)item, age = 1;
         line_home home = home_of_token(THE_ROWS, row);
-        bool rests = false;
-        while (!rests && age <= KOEL_MAX_AGE) {
+        bool settled = false;
+        while (!settled && age <= KOEL_MAX_AGE) {
             uint token = age << ROW_BITS | row, least_token = 0, at = 0;
             word_type mine = line_word(age, home.remainder), least = 0;
             __global uint *line = tokens + first_slot(line_for(f, turn_of(age), home, buckets));
-            bool copy = false;
+            bool duplicate = false;
             #pragma unroll
             for (uint j = 0; j < KOEL_SLOTS; j++) {
                 uint there = seen32(&line[j]);
                 word_type word = word_of_token(THE_ROWS, there);
-                copy |= word == mine;
+                duplicate |= word == mine;
                 bool less = j == 0 || word < least;
                 least = less ? word : least;
                 least_token = less ? there : least_token;
                 at = less ? j : at;
             }
-            if (copy) {
+            if (duplicate) {
                 count_wide_copy(tally, status, keys[row]);
-                rests = true;
+                settled = true;
             } else if (least > mine) {
                 age++;
             } else if (atomic_cmpxchg(&line[at], least_token, token) == least_token) {
-                rests = least_token == 0;
+                settled = least_token == 0;
                 row = ROW_OF(least_token);
                 age = (least_token >> ROW_BITS) + 1;
                 home = home_of_token(THE_ROWS, row);
             }
         }
-        if (!rests) count_unplaced(tally);
+        if (!settled) count_unplaced(tally);
     }
     report_tally(tally, status);
 }

@@ -108,9 +108,9 @@ __kernel GROUP_SIZE void tails(__global const cell *column, const ulong len, __g
     uint ones = 0;
     if (first + 8 <= len) {
         cell4 a = ((__global const cell4 *)(column + first))[0], b = ((__global const cell4 *)(column + first))[1];
-        cell behind = first + 8 < len ? column[first + 8] : ~b.w;
+        cell after = first + 8 < len ? column[first + 8] : ~b.w;
         ones = (a.x != a.y) | (a.y != a.z) << 1 | (a.z != a.w) << 2 | (a.w != b.x) << 3 | (b.x != b.y) << 4 |
-               (b.y != b.z) << 5 | (b.z != b.w) << 6 | (b.w != behind) << 7;
+               (b.y != b.z) << 5 | (b.z != b.w) << 6 | (b.w != after) << 7;
     } else {
         for (ulong i = first; i < len; i++) ones |= (uint)(i + 1 == len || column[i] != column[i + 1]) << (i - first);
     }

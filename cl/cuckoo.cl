@@ -108,10 +108,10 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
         // dropped; otherwise duplicates would evict each other until the chain is cut. A duplicate that finds its key
         // stored before its first swap is not inserted. (Only then: of two duplicates that were both evicted, each
         // could be dropped because of the other.)
-        bool copy = upper_in(SEEN(image, at)) == key;
-        for (uint swaps = 0; swaps < chain && !copy; swaps++) {
+        bool duplicate = upper_in(SEEN(image, at)) == key;
+        for (uint swaps = 0; swaps < chain && !duplicate; swaps++) {
             moving = EXCHANGE(&image[at], moving);
-            copy = upper_in(moving) == key;
+            duplicate = upper_in(moving) == key;
             key = upper_in(moving);
             if (key == KOEL_CLASSIC_EMPTY_KEY) break;
             at = next_location(f, key, at, swaps, slots);
@@ -119,7 +119,7 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
             // two swaps, and never check.
             if (swaps % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
         }
-        if (copy) count_copy(tally, key);
+        if (duplicate) count_copy(tally, key);
         // Added directly instead of through the group's tally, so that other work-groups see it early.
         else if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
     } else if (item < pairs) {
@@ -272,7 +272,7 @@ __kernel BY_ITSELF void cuckoo_lookup(__global const cell *image, TABLE, const u
     found += start / 32;
     uint at[KOEL_RUN], wanted[KOEL_RUN], bits[KOEL_RUN / 32];
     cell there[KOEL_RUN];
-    uchar says[KOEL_RUN];
+    uchar result[KOEL_RUN];
     ushort open[KOEL_RUN];
     for (uint k = 0; k < KOEL_RUN / 32; k++) bits[k] = 0;
     for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
@@ -283,15 +283,15 @@ __kernel BY_ITSELF void cuckoo_lookup(__global const cell *image, TABLE, const u
         }
         for (uint j = 0; j < left; j++) ASK_FOR(image + at[j]);
         for (uint j = 0; j < left; j++) there[j] = image[at[j]];
-        for (uint j = 0; j < left; j++) says[j] = (uchar)verdict(i, wanted[j], upper_in(there[j]));
+        for (uint j = 0; j < left; j++) result[j] = (uchar)verdict(i, wanted[j], upper_in(there[j]));
         uint now = left;
         left = 0;
         for (uint j = 0; j < now; j++) {
-            uint k = i ? open[j] : j, hit = says[j] == FOUND;
+            uint k = i ? open[j] : j, hit = result[j] == FOUND;
             values[k] = value_in(there[j]) & (0 - hit);
             bits[k / 32] |= hit << (k % 32);
             open[left] = (ushort)k;
-            left += says[j] == GO_ON;
+            left += result[j] == GO_ON;
         }
     }
 #if KOEL_CLASSIC
@@ -323,9 +323,9 @@ __kernel GROUP_SIZE void cuckoo_lookup(__global const cell *image, TABLE, const 
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
             uint2 at = probe(f, i, key, slots);
             cell there = image[at.x];
-            int says = verdict(i, at.y, upper_in(there));
-            if (says == GO_ON) continue;
-            hit = says == FOUND;
+            int result = verdict(i, at.y, upper_in(there));
+            if (result == GO_ON) continue;
+            hit = result == FOUND;
             value = hit ? value_in(there) : 0;
             break;
         }
@@ -353,9 +353,9 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
 #endif
     for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
         uint2 at = probe(f, i, key, slots);
-        int says = verdict(i, at.y, halves[2 * (ulong)at.x + 1]);
-        if (says == GO_ON) continue;
-        if (says == FOUND) halves[2 * (ulong)at.x] = values[item];
+        int result = verdict(i, at.y, halves[2 * (ulong)at.x + 1]);
+        if (result == GO_ON) continue;
+        if (result == FOUND) halves[2 * (ulong)at.x] = values[item];
         return;
     }
 }
@@ -379,9 +379,9 @@ __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global con
 #endif
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
             uint2 at = probe(f, i, key, slots);
-            int says = verdict(i, at.y, upper_in(SEEN(image, at.x)));
-            if (says == GO_ON) continue;
-            if (says == FOUND && EXCHANGE(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
+            int result = verdict(i, at.y, upper_in(SEEN(image, at.x)));
+            if (result == GO_ON) continue;
+            if (result == FOUND && EXCHANGE(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
             break;
         }
     }

@@ -51,8 +51,8 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
     shuffled[starts[bucket_of_key(t, key)] + ranks[item]] = ((ulong)key << 32) | values[item];
 }
 
-// ---- One bucket under one seed number. `halves` are the upper halves of its slots, all empty, and `left` is two zeros.
-// Both kinds of `seat` return the number of pairs without a slot, the same to all work-items.
+// ---- Placing a bucket's pairs with one seed number. `halves` are the upper halves of its slots, all empty, and `left`
+// is two zeros. Both versions of `place_pairs` return the number of pairs without a slot to all work-items.
 
 #if KOEL_CLASSIC
 
@@ -63,8 +63,8 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
 
 // The rounds of the poster: all pairs that are in no sub-table write their keys to the next one, and after a barrier
 // each pair checks whether its key is still stored. Keys and slots of pairs stay in registers, with one byte per slot.
-INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
-                  __local uint *halves, __local uint *left) {
+INLINED uint place_pairs(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
+                         __local uint *halves, __local uint *left) {
     uint keys[PAIRS_EACH], places[PAIRS_EACH], in[PAIRS_EACH];
     #pragma unroll
     for (uint n = 0; n < PAIRS_EACH; n++) {
@@ -110,8 +110,8 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
 // loop.
 #define MOST_OFFERS (KOEL_FKS_BUCKET_PAIRS * KOEL_MAX_AGE)
 
-INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
-                  __local uint *halves, __local uint *left) {
+INLINED uint place_pairs(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
+                         __local uint *halves, __local uint *left) {
     uint next = get_local_id(0), key = 0, age = 0, turn = 0;
     for (uint offers = 0; offers <= MOST_OFFERS; offers++) {
         if (age == 0) {
@@ -147,7 +147,7 @@ INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pai
 #endif
 
 // The slot of a key that is stored in the bucket.
-INLINED uint standing(table t, uint salt, uint key, __local const uint *halves) {
+INLINED uint slot_of_key(table t, uint salt, uint key, __local const uint *halves) {
     for (uint i = 0; i < KOEL_FKS_SUBTABLES; i++) {
         place p = place_of(t, salt, i, key);
         if (stands(p, halves[slot_of(p)])) return slot_of(p);
@@ -175,7 +175,7 @@ __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint ite
         for (uint j = me; j < KOEL_FKS_BUCKET_SLOTS; j += KOEL_GROUP) halves[j] = EMPTY_HALF;
         if (me < 2) left[me] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        out = seat(t, salt, iterations, pairs, count, halves, left);
+        out = place_pairs(t, salt, iterations, pairs, count, halves, left);
         // Nothing is cleared while other work-items read it.
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -186,7 +186,7 @@ __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint ite
         // Each pair searches for the slot of its key. Of several pairs with one key, the greatest value is kept, and
         // all but one are counted as duplicates.
         for (uint j = me; j < count; j += KOEL_GROUP) {
-            uint key = upper_of(pairs[j]), slot = standing(t, salt, key, halves);
+            uint key = upper_of(pairs[j]), slot = slot_of_key(t, salt, key, halves);
             if (atomic_or(&claims[slot / 32], 1u << (slot % 32)) & (1u << (slot % 32))) count_copy(tally, key);
             atomic_max(&values[slot], (uint)pairs[j]);
         }

@@ -16,7 +16,7 @@
 // `seen64`; heavy.clh explains why this is correct.
 
 // Parameters besides `TABLE`: counts, the pairs of each home; heads, the last pair of each home's list; next, the pair
-// after each in its list. Also stashed, the pairs in each stash bucket.
+// that follows each in its list. Also stashed, the pairs in each stash bucket.
 #define COUNTS __global uint *counts
 #define CHAINS __global const uint *keys, __global const uint *values, __global const uint *heads, __global const uint *next
 
@@ -83,7 +83,7 @@ __kernel GROUP_SIZE void horton_distribute(__global ulong *image, TABLE, __globa
         } else if (seen32(&counts[home]) <= KOEL_HORTON_GROUP_MAX) {
             uint number = atomic_inc(&counts[home]);
             if (number < KOEL_SLOTS) image[first_slot(home) + number] = ((ulong)key << 32) | value;
-            // The end of a list is found by counting, so the `next` of its first pair is never read.
+            // `next` of the pair that was added first is never read, because pairs are counted.
             if (number >= KOEL_SLOTS - 1) next[item] = atomic_xchg(&heads[home], (uint)item);
         }
         // If there are more, the attempt has failed, and these pairs are never read.
@@ -110,10 +110,10 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
             load_words(bucket, words);
             #pragma unroll
             for (uint j = 0; j < KOEL_SLOTS; j++) {
-                bool copy = false;
+                bool duplicate = false;
                 #pragma unroll
-                for (uint k = 0; k < KOEL_SLOTS; k++) copy |= k < j && upper_of(words[k]) == upper_of(words[j]);
-                if (copy && j < count) count_copy(tally, upper_of(words[j]));
+                for (uint k = 0; k < KOEL_SLOTS; k++) duplicate |= k < j && upper_of(words[k]) == upper_of(words[j]);
+                if (duplicate && j < count) count_copy(tally, upper_of(words[j]));
                 if (j >= count) bucket[j] = KOEL_HORTON_NO_PROPOSAL;
             }
         } else {
@@ -121,9 +121,9 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
             read_group(&g, t, bucket, count, heads[home], keys, values, next);
             uint mask = 0;
             for (uint j = 0; j < count; j++) {
-                bool copy = false;
-                for (uint k = 0; k < j; k++) copy |= upper_of(g.words[k]) == upper_of(g.words[j]);
-                if (copy) count_copy(tally, upper_of(g.words[j]));
+                bool duplicate = false;
+                for (uint k = 0; k < j; k++) duplicate |= upper_of(g.words[k]) == upper_of(g.words[j]);
+                if (duplicate) count_copy(tally, upper_of(g.words[j]));
                 mask |= 1u << g.tags[j];
             }
             masks[home] = mask;

@@ -71,7 +71,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
 // necessary.
 
 // Searches two words for a key. It is in at most one slot, so at most one work-item writes a reply.
-INLINED void look(uint4 two, uint key, __local ulong *reply) {
+INLINED void search_words(uint4 two, uint key, __local ulong *reply) {
     bool first = two.y == key, second = two.w == key;
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
 }
@@ -103,12 +103,12 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     #pragma unroll
     for (uint i = 0; i < KOEL_LANES; i++) {
         if (lane == 0) type_b_of[base + i] = is_type_b(v[i].y, v[i].w);
-        // Other work-items know whether the last word is a pair or the remap entries, so it is stored for them.
+        // The last word is a pair or the remap entries. This is decided later, by the work-item that has the key.
         if (lane == KOEL_LANES - 1) {
             last_of[base + i] = as_ulong(v[i].zw);
             v[i].w = KOEL_CLASSIC_EMPTY_KEY;
         }
-        look(v[i], key_of[base + i], &replies[base + i]);
+        search_words(v[i], key_of[base + i], &replies[base + i]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -129,8 +129,8 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint task = me; task < waiting * KOEL_LANES; task += KOEL_GROUP) {
-        uint whose = listed[task / KOEL_LANES];
-        look(loads_of(image, bucket_of[task / KOEL_LANES])[lane], key_of[whose], &replies[whose]);
+        uint query = listed[task / KOEL_LANES];
+        search_words(loads_of(image, bucket_of[task / KOEL_LANES])[lane], key_of[query], &replies[query]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (open) reply = replies[me];

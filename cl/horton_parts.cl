@@ -33,7 +33,7 @@
 #define CROWDED 0x80000000u
 
 // Sums of pairs in the lower half, of rooms in the upper half.
-static inline uint pairs_and_rooms(uint pairs) { return pairs | (rooms_beside(pairs) << 16); }
+static inline uint pairs_and_rooms(uint pairs) { return pairs | (free_rooms(pairs) << 16); }
 
 // Loads the next AT_ONCE words of a work-item; words past the end are 0.
 static inline void read_words(__global const ulong *region, uint first, uint count, ulong *words) {
@@ -47,25 +47,26 @@ static inline void read_words(__global const ulong *region, uint first, uint cou
 // The position of pair `p` in its home. Pairs that are the smallest with their tag come first, in the order of tags,
 // and then all others, by tag and key.
 INLINED uint place_in_home(__local const ulong *words, __local const ushort *tags, uint p, uint record, uint mask,
-                           bool *copy) {
+                           bool *duplicate) {
     ulong mine = words[p];
     uint tag = tags[p] & 31, first = first_pair(record), before = 0;
     bool least = true;
-    *copy = false;
+    *duplicate = false;
     for (uint j = first; j < first + pairs_of(record); j++) {
         uint its = tags[j] & 31;
         ulong other = words[j];
         bool less = other < mine || (other == mine && j < p);
         before += its < tag || (its == tag && less);
         least &= its != tag || !less;
-        *copy |= upper_of(other) == upper_of(mine) && j < p;
+        *duplicate |= upper_of(other) == upper_of(mine) && j < p;
     }
     uint lower = popcount(mask & ((1u << tag) - 1));
     return least ? lower : popcount(mask) + before - lower - 1;
 }
 
-__kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong stride, TABLE, __global const uint *dealt,
-                                      __global ulong *homes, __global ushort *spare, __global ulong *arrays,
+__kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong stride, TABLE,
+                                      __global const uint *part_counts, __global ulong *homes,
+                                      __global ushort *spare, __global ulong *arrays,
                                       __global ulong *rooms, __global uint *room_bases, __global ulong *tokens,
                                       __global ulong *status) {
     table t = THE_TABLE;
@@ -74,19 +75,19 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
     __local ushort bucket_and_tag[KOEL_CAPACITY], doubts[DOUBTS];
     // For each bucket: the end of its pairs so far; its record; its tags; the tags that occurred repeatedly and, later,
     // its tokens.
-    __local uint cursors[PART_BUCKETS], records[PART_BUCKETS], masks[PART_BUCKETS], again[PART_BUCKETS];
+    __local uint cursors[PART_BUCKETS], records[PART_BUCKETS], masks[PART_BUCKETS], repeated[PART_BUCKETS];
     __local sum sums[KOEL_GROUP];
     __local uint tally[KOEL_TALLY];
-    __local uint room_base, token_base, doubtful, needed;
+    __local uint room_base, token_base, doubt_count, needed;
     uint me = get_local_id(0);
     uint start = get_group_id(0) << KOEL_PART_BITS, width = min(buckets - start, (uint)PART_BUCKETS);
     __global ulong *region = regions + get_group_id(0) * stride;
-    uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, (ulong)KOEL_CAPACITY));
+    uint count = (uint)min((ulong)part_counts[get_group_id(0)], min(stride, (ulong)KOEL_CAPACITY));
     // The pair with this mixed key is stored outside of the image.
     uint outside = mix(KOEL_CLASSIC_EMPTY_KEY, keys_of(t.f, 0));
 
-    if (me == 0) doubtful = needed = 0;
-    for (uint b = me; b < PART_BUCKETS; b += KOEL_GROUP) cursors[b] = masks[b] = again[b] = 0;
+    if (me == 0) doubt_count = needed = 0;
+    for (uint b = me; b < PART_BUCKETS; b += KOEL_GROUP) cursors[b] = masks[b] = repeated[b] = 0;
     clear_tally(tally);
     for (uint first = me; first < count; first += AT_ONCE * KOEL_GROUP) {
         ulong there[AT_ONCE];
@@ -147,7 +148,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
             words[at] = ((ulong)unmix(mixed, keys_of(t.f, 0)) << 32) | (uint)there[j];
             bucket_and_tag[at] = (ushort)((b << 5) | tag);
             if (pairs_of(records[b]) <= KOEL_SLOTS) continue;
-            if ((atomic_or(&masks[b], 1u << tag) >> tag) & 1) atomic_or(&again[b], 1u << tag);
+            if ((atomic_or(&masks[b], 1u << tag) >> tag) & 1) atomic_or(&repeated[b], 1u << tag);
         }
     }
     for (uint i = me; i < room_count; i += KOEL_GROUP) rooms[room_base + i] = KOEL_HORTON_NO_PROPOSAL;
@@ -156,12 +157,12 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
 
     for (uint b = me; b < width; b += KOEL_GROUP) {
         homes[start + b] = ((ulong)masks[b] << 32) | records[b];
-        spare[start + b] = spare_record(first_room(records[b]), rooms_beside(pairs_of(records[b])));
+        spare[start + b] = spare_record(first_room(records[b]), free_rooms(pairs_of(records[b])));
     }
     for (uint p = me; p < kept; p += KOEL_GROUP) {
         uint b = bucket_and_tag[p] >> 5, tag = bucket_and_tag[p] & 31, at = p;
-        if ((again[b] >> tag) & 1) {
-            uint place = atomic_inc(&doubtful);
+        if ((repeated[b] >> tag) & 1) {
+            uint place = atomic_inc(&doubt_count);
             if (place < DOUBTS) doubts[place] = (ushort)p;
             continue;
         }
@@ -169,14 +170,14 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         region[at] = words[p];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    bool listed = doubtful <= DOUBTS;
-    for (uint i = me; i < (listed ? doubtful : kept); i += KOEL_GROUP) {
+    bool listed = doubt_count <= DOUBTS;
+    for (uint i = me; i < (listed ? doubt_count : kept); i += KOEL_GROUP) {
         uint p = listed ? doubts[i] : i, b = bucket_and_tag[p] >> 5, tag = bucket_and_tag[p] & 31;
-        if (!((again[b] >> tag) & 1)) continue;
+        if (!((repeated[b] >> tag) & 1)) continue;
         uint record = records[b], mask = masks[b], pairs = pairs_of(record), distinct = popcount(mask);
-        bool copy;
-        uint at = place_in_home(words, bucket_and_tag, p, record, mask, &copy);
-        if (copy) count_copy(tally, upper_of(words[p]));
+        bool duplicate;
+        uint at = place_in_home(words, bucket_and_tag, p, record, mask, &duplicate);
+        if (duplicate) count_copy(tally, upper_of(words[p]));
         region[first_pair(record) + at] = words[p];
         // Surplus pairs: the first ones after the smallest pairs of all tags.
         if (at >= distinct && at - distinct < leavers(pairs) - token_count(pairs, mask)) {
@@ -196,7 +197,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
                 if (entry(array, nth_bit(masks[b], token)) != 0) live &= ~(1u << token);
             }
         }
-        again[b] = live;
+        repeated[b] = live;
         if (live) cursors[b] = atomic_add(&needed, popcount(live));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -204,7 +205,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint b = me; b < width; b += KOEL_GROUP) {
         uint at = token_base + cursors[b];
-        for (uint live = again[b]; live; live &= live - 1) tokens[at++] = proposal(0, start + b, nth_bit(live, 0));
+        for (uint live = repeated[b]; live; live &= live - 1) tokens[at++] = proposal(0, start + b, nth_bit(live, 0));
     }
     report_tally(tally, status);
 }

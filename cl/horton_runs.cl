@@ -12,7 +12,7 @@ __kernel BY_ITSELF void horton_lookup(__global const uint *image, TABLE, const u
     values += start;
     found += start / 32;
     uint homes[KOEL_RUN], tags[KOEL_RUN], codes[KOEL_RUN], bits[KOEL_RUN / 32];
-    ushort led_on[KOEL_RUN];
+    ushort continued[KOEL_RUN];
     for (uint k = 0; k < len; k++) {
         uint2 home = home_of(t, queries[k]);
         homes[k] = home.x;
@@ -37,18 +37,18 @@ __kernel BY_ITSELF void horton_lookup(__global const uint *image, TABLE, const u
         uint code = entry(last, tags[k]) & (0 - type_b);
         values[k] = (uint)reply;
         bits[k / 32] |= upper_of(reply) << (k % 32);
-        led_on[left] = (ushort)k;
+        continued[left] = (ushort)k;
         codes[left] = code;
         left += !reply & (code - 1 < STASH_CODE);
     }
     uint at[KOEL_RUN];
     for (uint j = 0; j < left; j++) {
-        uint k = led_on[j];
+        uint k = continued[j];
         at[j] = led(t, queries[k], (uint2)(homes[k], tags[k]), codes[j]);
     }
     for (uint j = 0; j < left; j++) ask_for_bucket(image, at[j]);
     for (uint j = 0; j < left; j++) {
-        uint k = led_on[j], key = queries[k];
+        uint k = continued[j], key = queries[k];
         ulong reply = 0;
         #pragma unroll
         for (uint n = 0; n < LINES; n++) {
