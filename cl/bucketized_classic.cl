@@ -98,8 +98,8 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
             for (uint moves = 0; ; moves++) {
                 outcome = settle(image, f, moving, from, buckets);
                 if (outcome != NO_SLOT || moves == reach) break;
-                // An unplaced pair fails the attempt, so work-items with long chains check for one periodically, and
-                // stop.
+                // An unplaced pair fails the attempt, so work-items with long chains periodically check for one
+                // and stop.
                 if (moves % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
                 key = upper_of(moving);
                 mix_keys drawn = {moves, 1, 1, from};

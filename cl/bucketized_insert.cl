@@ -16,7 +16,7 @@
 // A part contains words of any age, and tombstones, which no word displaces. A displaced word stays in the part if it
 // had age 1, and leaves the part otherwise, because its later buckets may be anywhere.
 
-// 16-byte loads in flight per work-item. More would need registers, and reduce occupancy.
+// 16-byte loads in flight per work-item. More would need more registers, and reduce occupancy.
 #define AT_ONCE 4
 
 __kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __global const ulong *old,

@@ -21,7 +21,7 @@
 //
 // This does not add pairs to an image that is not empty: see bucketized_insert.cl.
 
-// Words that a work-item loads before it uses the first. More would need registers, and reduce occupancy.
+// Words that a work-item loads before it uses the first. More would need more registers, and reduce occupancy.
 #define AT_ONCE 4
 // The maximum number of queued words of a part; others escape.
 #define QUEUED (PART_SLOTS * 3 / 16)

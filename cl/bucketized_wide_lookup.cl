@@ -38,8 +38,8 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 
 // Few keys need a further line: these are listed, and four adjacent work-items read the line of each.
 
-// Searches 16 bytes of a line for query number `query`. Sets its slot plus one, whether it may be in a further line, and
-// values.
+// Searches 16 bytes of a line for query number `query`. Sets its slot plus one, whether it may be in a further line,
+// and values.
 INLINED void search_words(ulong2 here, uint turn, key_type remainder, uint query, __local uint *slots,
                          __local uint *further, __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;

@@ -57,7 +57,7 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
 #if KOEL_CLASSIC
 
 #define PAIRS_EACH ((KOEL_FKS_BUCKET_PAIRS + KOEL_GROUP - 1) / KOEL_GROUP)
-// Instead of the number of a sub-table: the pair is in none; there is no pair.
+// Instead of the number of a sub-table: OUT if the pair is in none, NONE if there is no pair.
 #define OUT 3
 #define NONE 4
 
