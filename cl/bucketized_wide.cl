@@ -250,7 +250,7 @@ __kernel GROUP_SIZE void lines_fetch(__global word_type *words, LINE_TABLE, __gl
     ulong to = cell_of(f, mixer, buckets, words, keys[item]);
     if (to == NOWHERE) return;
     __global value_type *values = (__global value_type *)words + value_at(to / KOEL_SLOTS, to % KOEL_SLOTS);
-    // Values only increase in this kernel, and are 0 at first, so the value 0 needs no atomic.
+    // Values only increase in this kernel, so the value 0 needs no atomic.
     if (new_values[item] != 0) RAISE_VALUE(values, new_values[item]);
 }
 
