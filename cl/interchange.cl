@@ -1,8 +1,8 @@
-// Numbers of other libraries as words of tables and as values, row numbers as integers, and bitmaps as bytes
-// (src/opencl/cuda/convert.rs).
+// Conversions between the numbers of other libraries and the words and values of tables, between row numbers and
+// integers, and between bitmaps and bytes (src/opencl/cuda/convert.rs).
 //
-// KOEL_FROM_BITS and KOEL_TO_BITS are 32 or 64, and the former also 8 or 16 for columns of tuples; KOEL_FROM_SIGNED and
-// KOEL_TO_SIGNED are 0 or 1.
+// KOEL_FROM_BITS and KOEL_TO_BITS are 32 or 64; KOEL_FROM_BITS is also 8 or 16, for columns of tuples. KOEL_FROM_SIGNED
+// and KOEL_TO_SIGNED are 0 or 1.
 
 #if KOEL_FROM_BITS == 64
 typedef ulong from_word;
@@ -19,7 +19,7 @@ typedef char from_integer;
 #endif
 #define EXTENDED(word) (KOEL_FROM_SIGNED ? (ulong)(long)(from_integer)(word) : (ulong)(word))
 #define IS_NEGATIVE(word) (KOEL_FROM_SIGNED && (from_integer)(word) < 0)
-// Changes keys into words that ascend as the keys do, and back.
+// XOR with this converts keys to words of the same order, and back.
 #define FROM_FLIP (KOEL_FROM_SIGNED ? 1UL << (KOEL_FROM_BITS - 1) : 0UL)
 #if KOEL_TO_BITS == 64
 typedef ulong to_word;
@@ -37,8 +37,8 @@ static inline bool fits(ulong bits, bool is_negative) {
     return TO_MAGNITUDE == 64 || bits >> (TO_MAGNITUDE & 63) == 0;
 }
 
-// Keys as words that ascend as the keys do: the top bit of signed ones is flipped. A key that the type does not hold is
-// replaced by `absent`.
+// Converts keys to words of the same order, by flipping the top bit of signed keys. A key that does not fit in the type
+// becomes `absent`.
 __kernel void keys_to_words(__global const from_word *from, const ulong len, const ulong absent, __global to_word *to) {
     const ulong i = get_global_id(0);
     if (i >= len) return;
@@ -48,13 +48,13 @@ __kernel void keys_to_words(__global const from_word *from, const ulong len, con
     to[i] = (to_word)(fits(bits, IS_NEGATIVE(key)) ? bits ^ flip : absent);
 }
 
-// Integers as integers of another width. The upper bits are cut off.
+// Converts integers to another width. The upper bits are cut off.
 __kernel void resized(__global const from_word *from, const ulong len, __global to_word *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = (to_word)EXTENDED(from[i]);
 }
 
-// Appends a column to the words of keys of several columns: the columns before it move up.
+// Appends a column to the words of composite keys: the earlier columns move up.
 __kernel void append_column(
     __global const from_word *from, const ulong len, const uint is_first, __global to_word *words
 ) {
@@ -64,13 +64,13 @@ __kernel void append_column(
     words[i] = (to_word)(before | ((ulong)from[i] ^ FROM_FLIP));
 }
 
-// The column of these words whose lowest bit is `shift`.
+// Extracts the column whose lowest bit is `shift` from the words of composite keys.
 __kernel void column_of(__global const to_word *words, const ulong len, const uint shift, __global from_word *column) {
     const ulong i = get_global_id(0);
     if (i < len) column[i] = (from_word)(((ulong)words[i] >> shift) ^ FROM_FLIP);
 }
 
-// Row numbers as integers of 64 bits; the number that means no row becomes -1.
+// Converts row numbers to integers of 64 bits. The number that means "no row" becomes -1.
 __kernel void rows_to_integers(__global const uint *rows, const ulong len, __global ulong *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = rows[i] == UINT_MAX ? ~0UL : rows[i];
@@ -79,7 +79,7 @@ __kernel void rows_to_integers(__global const uint *rows, const ulong len, __glo
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
-// The bits of floats as the bits of doubles, and back.
+// Converts the bits of floats to the bits of doubles, and back.
 __kernel void floats_to_doubles(__global const uint *from, const ulong len, __global ulong *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = as_ulong((double)as_float(from[i]));
@@ -88,7 +88,7 @@ __kernel void floats_to_doubles(__global const uint *from, const ulong len, __gl
 __kernel void doubles_to_floats(__global const ulong *from, const ulong len, __global uint *to) {
     const ulong i = get_global_id(0);
     if (i >= len) return;
-    // The bits of a converted NaN would be the device's choice.
+    // The bits of a converted NaN depend on the device, so a fixed NaN is written.
     to[i] = IS_NAN(from[i]) ? 0x7fc00000U : as_uint((float)as_double(from[i]));
 }
 #endif
@@ -99,13 +99,13 @@ __kernel void find_nan(__global const ulong *values, const ulong len, __global u
     if (i < len && IS_NAN(values[i])) *found = 1;
 }
 
-// The group of each row; none if its value, the bits of a double, is NaN.
+// The group of each row, or UINT_MAX if its value (the bits of a double) is NaN.
 __kernel void without_nan(__global const uint *ids, __global const ulong *values, const ulong len, __global uint *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = IS_NAN(values[i]) ? UINT_MAX : ids[i];
 }
 
-// The bits of doubles, with 0.0 for -0.0.
+// Replaces -0.0 by 0.0 in the bits of doubles.
 __kernel void without_negative_zero(__global const ulong *from, const ulong len, __global ulong *to) {
     const ulong i = get_global_id(0);
     if (i < len) to[i] = from[i] == 1UL << 63 ? 0 : from[i];
@@ -117,7 +117,7 @@ __kernel void nan_if_empty(__global const uint *counts, const ulong len, __globa
     if (i < len && counts[i] == 0) values[i] = 0x7ff8000000000000UL;
 }
 
-// Bit i of a bitmap as byte i, four a work-item; `words` is the number of words of `bytes`.
+// Bit i of a bitmap becomes byte i, four per work-item. `words` is the number of 32-bit words of `bytes`.
 __kernel void bits_to_bytes(__global const uint *bits, const ulong words, __global uint *bytes) {
     const ulong i = get_global_id(0);
     if (i >= words) return;

@@ -1,18 +1,18 @@
-// A slot for each distinct key of a column, and the first row with that key.
+// Assigns a slot to each distinct key of a column, and finds the first row with that key.
 //
-//   key_slots   slot = hash of the key; while another key has it: the next slot
-//               the slot is empty: the key is written there by a compare-and-swap
+//   key_slots   slot = hash of the key; while the slot has another key: the next slot
+//               if the slot is empty: write the key with a compare-and-swap
 //               first_rows[slot] = min(first_rows[slot], row);  of_rows[row] = slot
 //
-// The table is open addressing with linear probing. Unlike the tables in koel's other files it is not canonical: which
-// of two keys has the first slot depends on timing, and so does whether 128 probes suffice. The least row of a key does
-// not, so callers number groups by first rows. If the table is small enough for the L2 cache, a row takes two reads from
-// that cache, and atomics are as few as new keys and new first rows.
+// This is open addressing with linear probing. Unlike koel's other tables, this one is not canonical: which of two keys
+// gets a slot depends on timing, and so does whether 128 probes suffice. The first row of a key does not, so callers
+// number groups by first rows. If the table fits in the L2 cache, a row costs two reads from that cache, and only new
+// keys and lower first rows cost an atomic.
 //
 //   KOEL_KEY_BITS   32 or 64
-//   KOEL_PROBES     slots that a key tries. If none is free, `failed` is set, and the results are invalid.
+//   KOEL_PROBES     the maximum number of probes. If a key finds no slot, `failed` is set, and the results are invalid.
 //
-// An empty slot contains 0. The key 0 has a slot of its own, after all others.
+// An empty slot contains 0. The key 0 has its own slot after all others.
 
 #if KOEL_KEY_BITS == 64
 typedef ulong key_type;
@@ -28,7 +28,7 @@ __kernel GROUP_SIZE void key_slots(__global const key_type *keys, const ulong le
                                    const uint bits, __global uint *first_rows, __global uint *of_rows,
                                    __global uint *failed) {
     ulong row = get_global_id(0);
-    // After a failure, the rows that have not started do not search in a full table.
+    // After a failure, rows that have not started skip the search in a full table.
     if (row >= len || seen32(failed)) return;
     key_type key = keys[row];
     uint slots = 1u << bits, slot = slots;

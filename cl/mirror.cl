@@ -1,4 +1,4 @@
-// Probes for src/opencl/mirror/mod.rs: each work-item applies every function of scheme.clh to its row of inputs.
+// A test kernel for src/opencl/mirror/mod.rs: each work-item applies every function of scheme.clh to its row of inputs.
 
 __kernel void mirror(__global const uint *in, __global ulong *out, ulong rows) {
     ulong row = get_global_id(0);
@@ -16,7 +16,7 @@ __kernel void mirror(__global const uint *in, __global ulong *out, ulong rows) {
     to[4] = ((ulong)at.x << 32) | at.y;
     to[5] = join(at.x, at.y, n);
     to[6] = join(a, b, n);
-    // `max` because a modulus of 0 has no meaning on either side.
+    // `max`, because the result for a modulus of 0 is undefined on both sides.
     to[7] = linear_family(x, a, b, KOEL_ALCANTARA_PRIME, max(n, 1u));
     to[8] = xor_family(x, a, b, KOEL_ALCANTARA_PRIME, max(n, 1u));
     to[9] = word(a % 16, at.y, x);
@@ -25,7 +25,7 @@ __kernel void mirror(__global const uint *in, __global ulong *out, ulong rows) {
     to[11] = upper(a % 16, at.y);
 }
 
-// Every work-item answers with the parity of its input; the group packs the answers.
+// Each work-item returns the parity of its input, and the group packs the answers into a bitmap.
 __kernel void mirror_bitmap(__global const uint *in, __global uint *bitmap, ulong count) {
     __local ulong answers[KOEL_GROUP / 8];
     ulong item = get_global_id(0);

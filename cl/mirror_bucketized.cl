@@ -1,5 +1,5 @@
-// Probes for src/opencl/mirror/mod.rs: each work-item applies the functions of bucketized.clh to its row of inputs, which
-// is key, bucket, remainder.
+// A test kernel for src/opencl/mirror/mod.rs: each work-item applies the functions of bucketized.clh to its row of
+// inputs: key, bucket, remainder.
 
 __kernel void mirror_bucketized(__global const uint *in, __global ulong *out, ulong rows, TABLE) {
     functions f = {forth, back};

@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror/divisor.rs: every function of cl/divisor.clh on one row of inputs a work-item, which is
-// x, n, reciprocal, times, ratio; and x, n, reciprocal of 64 bits.
+// A test kernel for src/opencl/mirror/divisor.rs: each work-item applies every function of divisor.clh to its row of
+// inputs: x, n, reciprocal, times, ratio; and x, n, reciprocal of 64 bits.
 
 __kernel GROUP_SIZE void mirror_divisor(__global const uint *from, __global const ulong *from_long,
                                         __global ulong *to, const ulong rows) {

@@ -1,4 +1,4 @@
-// Probes for src/opencl/mirror/fks.rs: each work-item applies the functions of fks.clh to its row of inputs, which is
+// A test kernel for src/opencl/mirror/fks.rs: each work-item applies the functions of fks.clh to its row of inputs:
 // key, seed number, slot of a sub-table, upper half.
 
 __kernel void mirror_fks(__global const uint *in, TABLE, __global ulong *out, ulong rows) {

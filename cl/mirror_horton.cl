@@ -1,5 +1,5 @@
-// Probes for src/opencl/mirror/horton.rs: each work-item applies every function of horton.clh to its row of inputs,
-// which is key, home, tag, entry, age, token, mask, keys.
+// A test kernel for src/opencl/mirror/horton.rs: each work-item applies every function of horton.clh to its row of
+// inputs: key, home, tag, entry, age, token, mask, keys.
 
 __kernel void mirror_horton(__global const uint *in, TABLE, __global ulong *out, ulong rows) {
     table t = THE_TABLE;

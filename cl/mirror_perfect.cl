@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror/perfect.rs: every function of cl/perfect.clh on one row of inputs a work-item, which is
-// key and offset.
+// A test kernel for src/opencl/mirror/perfect.rs: each work-item applies every function of perfect.clh to its row of
+// inputs: key and offset.
 
 __kernel GROUP_SIZE void mirror_perfect(__global const uint *from, __global ulong *to, const ulong rows, TABLE) {
     ulong row = get_global_id(0);

@@ -1,5 +1,5 @@
-// Probes for src/opencl/mirror/robin_hood.rs: each work-item applies every function of robin_hood.clh to its row of
-// inputs, which is key, place, age, value.
+// A test kernel for src/opencl/mirror/robin_hood.rs: each work-item applies every function of robin_hood.clh to its row
+// of inputs: key, place, age, value.
 
 __kernel void mirror_robin_hood(__global const uint *in, TABLE, __global ulong *out, ulong rows) {
     lists t = THE_LISTS;

@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror/robin_hood_wide.rs: each work-item applies every function of robin_hood_wide.clh to its row
-// of inputs, which is key, slot, age, a word.
+// A test kernel for src/opencl/mirror/robin_hood_wide.rs: each work-item applies every function of robin_hood_wide.clh
+// to its row of inputs: key, slot, age, word.
 
 __kernel GROUP_SIZE void mirror_robin_hood_wide(__global const ulong *from, SLOT_TABLE, __global ulong *to,
                                                 const ulong rows) {

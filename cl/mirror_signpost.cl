@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror/signpost.rs: the functions of signpost.clh on one row of inputs a work-item, which is key,
-// function, tags, keys of a home, token and position.
+// A test kernel for src/opencl/mirror/signpost.rs: each work-item applies the functions of signpost.clh to its row of
+// inputs: key, function, tags, number of keys of a home, token, position.
 
 __kernel GROUP_SIZE void mirror_signpost(__global const ulong *from, POST_TABLE, __global ulong *to, const ulong rows) {
     post_table t = THE_POST_TABLE;

@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror/wide.rs: the arithmetic of 64-bit keys in wide.clh and bucketized_wide.clh on one row of
-// inputs a work-item, which is key, the four numbers of a mixer, n, bucket, remainder.
+// A test kernel for src/opencl/mirror/wide.rs: each work-item applies the arithmetic of 64-bit keys in wide.clh and
+// bucketized_wide.clh to its row of inputs: key, the four numbers of a mixer, n, bucket, remainder.
 
 __kernel GROUP_SIZE void mirror_wide(__global const ulong *from, __global ulong *to, const ulong rows) {
     ulong row = get_global_id(0);
@@ -9,7 +9,7 @@ __kernel GROUP_SIZE void mirror_wide(__global const ulong *from, __global ulong 
     ulong key = from[0];
     ulong4 mixer = (ulong4)(from[1], from[2], from[3], from[4]);
     uint n = (uint)from[5];
-    // Of keys of 32 bits.
+    // The mixers of 32-bit keys, which are not used here.
     functions none = {(uint16)(0), (uint16)(0)};
     line_home home = home_of_line_key(none, mixer, n, key), other = {(uint)from[6], from[7]};
     to[0] = mix_64(key, mixer);

@@ -1,12 +1,12 @@
 // Partitions the pairs of a batch by the parts of a table, so that each part can be built in local memory.
 //
-//   partition_pairs   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
-//   partition_words   the words of coarse regions  ->  the parts themselves: each has its slice of the image, or of other memory
+//   partition_pairs   columns of keys and values   ->  coarse regions, one for each coarse digit
+//   partition_words   the words of coarse regions  ->  the parts, each in its slice of the image, or in other memory
 //
-// A partitioned word is [mixed key][value]: the mixed key grows with the bucket, and so with the part, and determines
-// the key. A region has space for random deviations. Words that do not fit escape: they are added to a list, and from
-// there to the image when the parts are placed. So does what a slice has no slots for. Nothing depends on the order in
-// which words come to lie in a region.
+// A partitioned word is [mixed key][value]: the mixed key grows with the bucket, hence with the part, and determines
+// the key. A region has some extra space for random deviations. Words that do not fit in their region, or in the slice
+// of their part, escape: they are added to a list, and inserted into the image after the parts have been placed. The
+// result does not depend on the order of the words in a region.
 //
 // What it is not: a sort, and not stable.
 
@@ -14,8 +14,8 @@ static inline uint digit_of(digits d, ulong dealt, uint buckets) {
     return (part_number(home_of_mixed(upper_of(dealt), buckets)) >> d.shift) - d.first;
 }
 
-// Writes the words of a tile to their regions; region r begins at r * stride and has `room` for words but the last,
-// which ends with the buffer. Of my words the first `mine` are words.
+// Writes the first `mine` words of each work-item to their regions. Region r begins at r * stride and has space for
+// `stride` words, except that the last region ends with the buffer, at `len`.
 INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local ulong *staged, __local uint *counts,
                   __local uint *starts, __local sum *sums, __global uint *cursors, __global ulong *out, ulong stride,
                   ulong len, ESCAPES) {
@@ -41,7 +41,7 @@ INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local
     }
 }
 
-// The digit of a pair is its part's number, shifted.
+// A pair's digit is its part number, shifted.
 __kernel GROUP_SIZE void partition_pairs(const uint buckets, MIXERS, const uint shift, __global const uint *keys, __global const uint *values,
                                     const ulong pairs, __global uint *cursors, __global ulong *regions,
                                     const ulong stride, const ulong len, ESCAPES) {
@@ -66,7 +66,7 @@ __kernel GROUP_SIZE void partition_pairs(const uint buckets, MIXERS, const uint 
     deal(words, mine, d, buckets, staged, counts, starts, sums, cursors, regions, stride, len, ESCAPED);
 }
 
-// `tiles` groups a region.
+// `tiles` groups per region.
 __kernel GROUP_SIZE void partition_words(const uint buckets, MIXERS, const uint shift, const uint tiles, __global const ulong *regions,
                                     const ulong region_stride, __global uint *cursors, __global ulong *to,
                                     const ulong stride, const ulong len, ESCAPES) {

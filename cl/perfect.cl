@@ -1,17 +1,17 @@
-// The perfect spatial hash: lookups, one work-item a key. Tables are built by the host (src/scheme/perfect/build.rs).
+// Perfect spatial hashing: lookups, one work-item per key. Tables are built by the host (src/scheme/perfect/build.rs).
 //
-// Fixed when the program is built:
-//   KOEL_AXES          2 in a plane, 3 in a volume
+// Compile-time constants:
+//   KOEL_AXES          2 for a plane, 3 for a volume
 //   KOEL_GROUP         work-items of a group, a multiple of 32
-// Fixed by the plan, hence arguments: the sizes of the domain and of both tables, the pair outside.
+// Arguments, because the plan determines them: the sizes of the domain and of both tables, and the sentinel pair.
 //
-// Neighbouring work-items with neighbouring keys of a row read neighbouring offsets, and where those are equal, as
-// builds try to have them, neighbouring slots: one access for all.
+// If adjacent work-items have adjacent keys of a row, they read adjacent offsets. If these offsets are equal, which the
+// build tries to achieve, they also read adjacent slots, so the accesses are coalesced.
 //
-// The image is [key][value] in each slot, then the offsets, two to a word. The global size is a multiple of the
-// group's: work-items past the end do nothing, but reach every barrier.
+// The image is [key][value] for each slot, followed by the offsets, two per word. The global size is a multiple of
+// KOEL_GROUP: work-items past the end do nothing, but reach every barrier.
 
-// The offset in a cell.
+// The offset in a cell of the offset table.
 static inline uint offset_of(__global const ulong *image, table t, uint cell) {
     ulong two = image[(ulong)SLOTS + cell / 2];
     return (uint)(two >> (32 * (cell % 2)));
@@ -28,7 +28,7 @@ __kernel GROUP_SIZE void perfect_lookup(__global const ulong *image, TABLE, cons
         uint key = queries[item];
         uint2 at = home(t, key);
         ulong there = image[slot_at(t, at.y, offset_of(image, t, at.x))];
-        // An empty slot has the marker for its key; the pair with that key stands outside.
+        // The key of an empty slot is the sentinel; the pair with that key is stored outside of the image.
         bool is_marker = key == KOEL_CLASSIC_EMPTY_KEY;
         hit = is_marker ? outside : upper_of(there) == key;
         values[item] = !hit ? 0 : is_marker ? outside_value : (uint)there;
@@ -38,9 +38,9 @@ __kernel GROUP_SIZE void perfect_lookup(__global const ulong *image, TABLE, cons
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 
-// The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
-// comes as halves: of slots only upper ones (odd) are read, only lower ones (even, the values) are written. Offsets are
-// halves of their own.
+// The keys are distinct, so each slot has one writer. Others may read it at the same time, so the image is accessed as
+// 32-bit halves: of the slots, only upper halves (odd, the keys) are read, and only lower halves (even, the values) are
+// written. An offset is one half.
 __kernel GROUP_SIZE void perfect_assign(__global uint *halves, TABLE, __global const uint *keys,
                                         __global const uint *values, const ulong count) {
     table t = {sizes};
@@ -52,7 +52,7 @@ __kernel GROUP_SIZE void perfect_assign(__global uint *halves, TABLE, __global c
     if (key != KOEL_CLASSIC_EMPTY_KEY && halves[2 * slot + 1] == key) halves[2 * slot] = values[item];
 }
 
-// One work-item a slot.
+// One work-item per slot.
 __kernel GROUP_SIZE void perfect_decode(__global const ulong *image, TABLE, __global uint *keys, __global uint *values,
                                         __global uint *taken_bits) {
     table t = {sizes};

@@ -1,10 +1,11 @@
-// What no scheme owns: sequences, ranks in a bitmap and the counts by which is selected, and the limits of random access.
+// Kernels that do not belong to a scheme: sequences, ranks in a bitmap, the counts of a selection, and benchmarks of
+// random access.
 //
-// KOEL_GROUP, the work-items of a group, is a power of two, 64 at least. All lengths are 64 bits wide, and the global size is a
-// multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// KOEL_GROUP, the work-items of a group, is a power of two and at least 64. All lengths have 64 bits, and the global
+// size is a multiple of KOEL_GROUP: work-items past the end do nothing, but reach every barrier.
 
 
-// Four neighbours a work-item.
+// Four consecutive elements per work-item.
 __kernel GROUP_SIZE void iota(__global uint *to, const ulong len) {
     ulong i = 4 * get_global_id(0);
     if (i + 4 <= len) {
@@ -14,7 +15,8 @@ __kernel GROUP_SIZE void iota(__global uint *to, const ulong len) {
     }
 }
 
-// The driver's own way is for short buffers (src/opencl/passes/primitives.rs). `four` is the value, once or twice or four times.
+// Short buffers are filled by the driver instead (src/opencl/passes/primitives.rs). `four` is the value, repeated to
+// fill 16 bytes.
 __kernel GROUP_SIZE void fill(__global uint *to, const ulong len, const uint4 four) {
     for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
         if (i + 4 <= len) {
@@ -32,18 +34,18 @@ __kernel GROUP_SIZE void complement(__global uint *words, const ulong len) {
     if (i < len) words[i] = ~words[i];
 }
 
-// Cells of 32 bits become the upper halves of words, whose lower halves are 0.
+// Each 32-bit cell becomes the upper half of a word, whose lower half is 0.
 __kernel GROUP_SIZE void upper_halves(__global const uint *cells, const ulong len, __global ulong *words) {
     ulong i = get_global_id(0);
     if (i < len) words[i] = (ulong)cells[i] << 32;
 }
 
-// ---- Selection and ranks. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
+// ---- Selection and ranks. A tile is one word of the bitmap per work-item of a group: 32 * KOEL_GROUP elements.
 //
-//   select_count   one group a tile: how many elements it keeps               -> offsets[tile]
-//   (cl/scan.cl    exclusive prefix sums of these, in place)                -> offsets[tiles]: the total
-//   (select_move   of columns.cl writes the kept elements from offsets[tile] on)
-//   ranks          one group a tile: how many ones there are up to each element and on it, less one
+//   select_count   one group per tile: the number of selected elements       -> offsets[tile]
+//   (cl/scan.cl    exclusive prefix sums of these, in place                 -> offsets[tiles]: the total)
+//   (select_move   of columns.cl writes the selected elements from offsets[tile] on)
+//   ranks          one group per tile: the number of ones up to and including each element, minus one
 
 __kernel GROUP_SIZE void select_count(__global const uint *bits, const ulong len, const uint flip,
                                       __global sum *offsets) {
@@ -63,25 +65,25 @@ __kernel GROUP_SIZE void ranks(__global const uint *bits, const ulong len, __glo
     sums[me] = popcount(words[me]);
     prefix_sums(sums);
     ulong first = (ulong)get_group_id(0) * KOEL_GROUP * 32;
-    // Before the first one that is all ones.
+    // For elements before the first one bit, the rank is UINT_MAX.
     uint before = (uint)offsets[get_group_id(0)] - 1;
     for (uint round = 0; round < 32; round++) {
         uint element = round * KOEL_GROUP + me;
         if (first + element >= len) break;
-        // Two shifts, because one of 32 bits is none.
+        // Two shifts, because a shift by 32 bits would be a shift by 0.
         uint later = popcount((words[element / 32] >> (element % 32)) >> 1);
         to[first + element] = before + (uint)sums[element / 32] - later;
     }
 }
 
-// ---- The limits of random access: the places are those of `Probe::random_reads`.
+// ---- Benchmarks of random access. The places are those of `Probe::random_reads`.
 
 static inline ulong random_place(ulong i, uint len) {
     mix_keys none = {0, 1, 1, 0};
     return reduce(mix((uint)i, none), len);
 }
 
-// All parts of a group into the result, by one atomic.
+// Combines the parts of all work-items of a group by XOR, and updates the result with one atomic.
 INLINED void xor_parts(__local ulong *parts, ulong part, __global ulong *result) {
     uint me = get_local_id(0);
     parts[me] = part;
@@ -99,7 +101,7 @@ INLINED void xor_parts(__local ulong *parts, ulong part, __global ulong *result)
 #endif
 }
 
-// Several reads a work-item, so that the one atomic of each group weighs nothing.
+// Several reads per work-item, so that the cost of one atomic per group is negligible.
 __kernel GROUP_SIZE void random_reads(__global const ulong *words, const uint len, const ulong reads,
                                       __global ulong *result) {
     __local ulong parts[KOEL_GROUP];
@@ -108,7 +110,8 @@ __kernel GROUP_SIZE void random_reads(__global const ulong *words, const uint le
     xor_parts(parts, part, result);
 }
 
-// Eight work-items a line, a word each; four lines are on their way at once, because eight words in flight are few.
+// Eight work-items per line, one word each. Each work-item loads from four lines before it uses the first word, to have
+// more loads in flight.
 __kernel GROUP_SIZE void random_lines(__global const ulong *words, const uint lines, const ulong reads,
                                       __global ulong *result) {
     __local ulong parts[KOEL_GROUP];
@@ -131,8 +134,7 @@ __kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, c
 }
 #endif
 
-// ---- Updates near each other and far apart: of 32 and of 64 bits, by one atomic or by a read and a write. A length is
-// below 2^32, so the product has room.
+// ---- Strided updates of 32 and of 64 bits, with an atomic or with a read and a write. Lengths are below 2^32, so the product does not overflow.
 
 #define STRIDED(NAME, WORD, UPDATE)                                                                                    \
     __kernel GROUP_SIZE void NAME(__global WORD *words, const ulong len, const uint stride) {                          \

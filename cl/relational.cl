@@ -1,19 +1,19 @@
-// What grouping and joining are made of, but for aggregates (accumulate.cl) and what columns of either width share
-// (columns.cl): bitmaps, runs, and images of two columns.
+// Building blocks of grouping and joining: bitmaps, runs, and images of two columns. Aggregates are in accumulate.cl,
+// and kernels for columns of either width in columns.cl.
 //
-//   mark            ones at some places of a bitmap
-//   spans           where the run of each query stands, and how long it is
-//   widen           counts of 32 bits as sums of 64, which cl/scan.cl adds up
-//   expand_borders  one work-item a border between tiles: the run that stands there
-//   expand          one group a tile of the list: the run of each element, and its place in it
-//   interleave      cells of 32 bits and values to words of 64
+//   mark            sets bits of a bitmap at given places
+//   spans           where the run of each query begins, and its length
+//   widen           counts of 32 bits become 64-bit numbers, for the prefix sums of cl/scan.cl
+//   expand_borders  one work-item per border between tiles: the run at the border
+//   expand          one group per tile of the list: the run of each element, and its place in the run
+//   interleave      32-bit cells and values become words of 64 bits
 //
-// KOEL_GROUP, the work-items of a group, is a multiple of 32. All lengths are 64 bits wide, and the global size is a
-// multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// KOEL_GROUP, the work-items of a group, is a multiple of 32. All lengths have 64 bits, and the global size is a
+// multiple of KOEL_GROUP: work-items past the end do nothing, but reach every barrier.
 
 static inline bool bit_at(__global const uint *bits, ulong i) { return (bits[i / 32] >> (i % 32)) & 1; }
 
-// One place a million times is one atomic, and those that come before it is seen.
+// If a place occurs a million times, only the work-items that do not see its bit yet issue an atomic.
 __kernel GROUP_SIZE void mark(__global const uint *places, const ulong count, __global uint *bits, const ulong len) {
     ulong i = get_global_id(0);
     if (i >= count) return;
@@ -21,7 +21,7 @@ __kernel GROUP_SIZE void mark(__global const uint *places, const ulong count, __
     if (place < len && !(seen32(&bits[place / 32]) & bit)) atomic_or(&bits[place / 32], bit);
 }
 
-// Queries without a run have `missing_count` elements from `missing` on.
+// The run of a query that is a miss has `missing_count` elements and begins at `missing`.
 __kernel GROUP_SIZE void spans(__global const uint *starts, const ulong starts_len, __global const uint *ids,
                                __global const uint *found, const uint missing, const uint missing_count,
                                const ulong len, __global uint *to_starts, __global uint *to_counts) {
@@ -37,7 +37,7 @@ __kernel GROUP_SIZE void spans(__global const uint *starts, const ulong starts_l
     to_counts[i] = count;
 }
 
-// With a 0 behind them, where the sum of all will be.
+// Followed by a 0, which the prefix sums replace by the total.
 __kernel GROUP_SIZE void widen(__global const uint *counts, const ulong len, __global ulong *to) {
     ulong i = get_global_id(0);
     if (i <= len) to[i] = i < len ? counts[i] : 0;
@@ -51,21 +51,22 @@ __kernel GROUP_SIZE void interleave(__global const ulong *cells, __global const 
     words[i] = bit_at(bits, i) ? (cell << 32) | lower[i] : empty;
 }
 
-// ---- Expanding. A tile is KOEL_EACH elements of the list for each work-item of a group.
+// ---- Expanding. A tile is KOEL_EACH elements of the list per work-item of a group.
 //
-//   expand_borders   the runs at the two borders of a tile: one search each among all offsets
-//   expand           a work-item has KOEL_EACH neighbours: a search for the run of the first and of the last, between
-//                    the borders' runs, and searches for the others between these two
-//                    the group writes the tile in order: neighbours write to neighbours
+//   expand_borders   the runs at the two borders of a tile: a binary search in all offsets for each border
+//   expand           a work-item has KOEL_EACH consecutive elements: it searches for the runs of the first and of the last
+//                    one between the runs at the borders, and for those of the others between these two
+//                    the group writes the tile in order, so that adjacent work-items write to adjacent places
 //
-// So a run of millions is KOEL_EACH elements to each work-item as any other, and millions of empty runs are a few steps
-// more of a search. What it is not: a walk from run to run, which empty runs would stop.
+// So a work-item has KOEL_EACH elements however long a run is, and millions of empty runs only add a few steps to a
+// search. What it is not: a walk from run to run, whose time depends on the number of empty runs.
 
 #define TILE (KOEL_GROUP * KOEL_EACH)
-// Work-items write KOEL_EACH neighbours each; a gap behind these keeps them from meeting at one bank of local memory.
+// Each work-item writes KOEL_EACH consecutive elements; padding after them avoids bank conflicts in local memory.
 #define PADDED(i) ((i) + (i) / KOEL_EACH)
 
-// The last run of low..=high that begins at `at` or before, if `low` does. Empty runs before it begin there too.
+// The last run of low..=high that begins at or before `at`, if run `low` does. Empty runs before it begin at the same
+// place.
 static inline uint run_of(__global const ulong *offsets, ulong at, uint low, uint high) {
     for (uint left = 32; left > 0 && low < high; left--) {
         uint middle = high - (high - low) / 2;
@@ -76,13 +77,13 @@ static inline uint run_of(__global const ulong *offsets, ulong at, uint low, uin
     return low;
 }
 
-// How many of `len` elements from `first` on the list has. There is a run.
+// The number of elements of the list among the `len` from `first` on. There is at least one run.
 static inline ulong listed(__global const ulong *offsets, uint runs, ulong first, ulong len) {
     ulong total = offsets[runs];
     return first < total ? min(len, total - first) : 0;
 }
 
-// `borders` is one more than tiles. Of a border past the end of the list it is the run of the last element.
+// `count` is the number of tiles plus one. A border past the end of the list gets the run of the last element.
 __kernel GROUP_SIZE void expand_borders(__global const ulong *offsets, const uint runs, const ulong first,
                                         const ulong len, __global uint *borders, const ulong count) {
     ulong border = get_global_id(0);
