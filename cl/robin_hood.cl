@@ -1,14 +1,14 @@
-// Both kinds of Robin Hood table: src/scheme/robin_hood/rule.rs, one work-item a key, and one a cell for the rest.
+// Robin Hood tables, canonical and classic: the OpenCL version of src/scheme/robin_hood/rule.rs. Kernels have one
+// work-item per key or per cell.
 //
-// Besides what robin_hood.clh lists: KOEL_GROUP, the work-items of a group, a multiple of 32.
+// KOEL_GROUP, the work-items of a group, is a multiple of 32. The other constants are listed in robin_hood.clh.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN`, of which
-// cl/heavy.clh says why. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past
-// the end do nothing, but reach every barrier.
+// No work-item waits for another. Words that other work-items change with atomics are read with `SEEN`; cl/heavy.clh
+// explains why. All lengths have 64 bits. The global size is a multiple of KOEL_GROUP: work-items past the end do
+// nothing, but reach every barrier.
 //
-// Where neighbouring work-items have neighbouring keys, a coherent sequence gives them neighbouring cells at every age:
-// a group then reads whole lines. Nothing here undoes that: a key is followed by the one work-item that it came to, and
-// no order is made up.
+// If adjacent work-items have adjacent keys, a coherent sequence gives them adjacent cells at every age, so a group
+// reads whole lines. The kernels preserve this: each work-item keeps its key, and the input is not reordered.
 
 // ---- Building.
 
@@ -26,19 +26,19 @@ __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global 
         while (age <= KOEL_LAST_AGE) {
             uint at = place_of(t, home, age);
             cell mine = cell_of(age, name, value);
-            // The whole rule is this maximum. Its result determines which of the two cells is left without a slot.
-            // Where the cell seen is not below mine, it would change nothing: I am refused for good, or a copy of what
-            // was there.
+            // The whole rule is this maximum. Its result determines which of the two cells continues. If the cell that
+            // was read is not less than mine, the atomic would not change it, so it is skipped: my pair is rejected for
+            // good, or is a duplicate.
             cell there = SEEN(image, at);
             if (there < mine) there = RAISE(&image[at], mine);
             if (upper_part(there) == upper_part(mine)) {
-                // My own key at my own age: the greater cell stays, the other is dropped.
+                // The same key at the same age: the greater cell stays, and the other pair is dropped as a duplicate.
                 count_copy(tally, KOEL_CLASSIC ? name : key_of(t, home, name));
                 break;
             }
             if (there < mine) {
                 if (!has_age(there)) break;
-                // Place and age say the home, so the key itself is never needed on the way.
+                // Place and age determine the home, so the displaced key itself need not be computed.
                 age = age_in(there);
                 name = name_in(there);
                 value = value_in(there);
@@ -53,7 +53,7 @@ __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global 
 
 #if KOEL_ARRAY || KOEL_PACKED
 
-// For each home the greatest age of its keys. `ages` is 0 before.
+// The maximum age of the keys of each home. The caller sets `ages` to 0.
 __kernel GROUP_SIZE void robin_hood_max_ages(__global const cell *image, TABLE, __global uint *ages) {
     lists t = THE_LISTS;
     ulong at = get_global_id(0);
@@ -62,7 +62,8 @@ __kernel GROUP_SIZE void robin_hood_max_ages(__global const cell *image, TABLE, 
     if (has_age(there)) atomic_max(&ages[home_of(t, (uint)at, age_in(there))], age_in(there));
 }
 
-// Their codes: into the words behind the cells, one work-item a word; or over the ages in the cells, one a cell.
+// Writes the codes of the maximum ages: to the words after the cells, one work-item per word; or in place of the ages
+// in the cells, one work-item per cell.
 __kernel GROUP_SIZE void robin_hood_pack(__global cell *image, TABLE, __global const uint *ages) {
     lists t = THE_LISTS;
     ulong item = get_global_id(0);
@@ -76,7 +77,7 @@ __kernel GROUP_SIZE void robin_hood_pack(__global cell *image, TABLE, __global c
 #else
     if (item >= SLOTS(t)) return;
     cell there = image[item];
-    // At least 1, so that a pair that is not on its list is not an empty cell.
+    // At least 1: the pair may have another home, and with code 0, its cell could be equal to an empty one.
     if (there != 0) image[item] = with_age(there, max(code_of(ages[item]), 1u));
 #endif
 }
@@ -89,7 +90,7 @@ __kernel GROUP_SIZE void robin_hood_pack(__global cell *image, TABLE, __global c
 
 #define NOWHERE 0xffffffffu
 
-// How far a lookup may have to go, as long as it has read no cell.
+// The maximum number of cells that a lookup probes, before it has read any.
 static inline uint first_bound(lists t, __global const cell *image, uint home) {
 #if KOEL_ARRAY
     ulong word = image[SLOTS(t) + (ulong)(home / CODES_A_WORD)];
@@ -99,7 +100,7 @@ static inline uint first_bound(lists t, __global const cell *image, uint home) {
 #endif
 }
 
-// The same once the cell at home is read.
+// The same, after the cell at home has been read.
 static inline uint second_bound(cell at_home) {
 #if KOEL_PACKED
     return max(bound_of(age_in(at_home)), 1u);
@@ -112,13 +113,13 @@ static inline bool is_mine(cell there, uint age, uint name) {
     return name_in(there) == name && (KOEL_PACKED ? there != 0 : age_in(there) == age);
 }
 
-// A key would have displaced what is weaker. If codes have replaced the ages, this is unknown.
+// A key that was inserted would have displaced a weaker cell. If codes have replaced the ages, this is unknown.
 static inline bool ends_here(cell there, uint age, uint name) {
     return !KOEL_PACKED && upper_part(there) < upper_part(cell_of(age, name, 0));
 }
 
-// A search: the place where a key stands, and the cell there; or NOWHERE. One read at a time, because most keys end at
-// their first or second. READ(cells, at) is how others' changes are met meanwhile.
+// Defines a search: it returns the place of a key and its cell, or NOWHERE. It reads one cell at a time, because most
+// keys end at their first or second place. READ(cells, at) reads a cell that other work-items may be changing.
 #define SEARCH(NAME, CELLS, READ)                                                                                    \
     static inline uint NAME(lists t, __global const cell *image, CELLS cells, uint key, cell *there) {               \
         uint2 goal = aim(t, key);                                                                                    \
@@ -204,13 +205,13 @@ __kernel GROUP_SIZE void robin_hood_lookup(__global const cell *image, TABLE, __
 
 #endif
 
-// The keys are distinct, so each cell has one writer. Others read it meanwhile on their way.
+// The keys are distinct, so each cell has one writer. Other work-items may read the cell at the same time.
 #if KOEL_CLASSIC
 
-// A value shares its half of a cell with a part of the key, so all that reads and writes here is atomic.
+// A value shares its half of a cell with a part of the key, so all reads and writes here are atomic.
 #if KOEL_VALUE_BITS > 0
 #ifdef KOEL_PARTIAL
-// The lower half alone changes, and in it the value alone: a read in two halves sees the age and the key.
+// Only the value in the lower half changes, so a read in two halves still returns the age and the key.
 static inline void put_value(__global cell *at, cell there, uint value) {
     uint low = (uint)there & ~LOW(KOEL_VALUE_BITS);
     atomic_xchg((__global uint *)at, low | (value & LOW(KOEL_VALUE_BITS)));
@@ -238,8 +239,8 @@ __kernel GROUP_SIZE void robin_hood_assign(__global cell *cells, __global const 
 
 #else
 
-// Only upper halves (odd) are read, only lower ones (even, the values) are written. The image is passed once more for
-// the maximum ages, which are not written.
+// Only upper halves (odd) are read, and only lower halves (even, the values) are written. The image is passed a second
+// time for the maximum ages, which are not written.
 #define READ_UPPER(halves, at) ((cell)(halves)[2 * (ulong)(at) + 1] << 32)
 SEARCH(find_upper, __global const uint *, READ_UPPER)
 
@@ -256,8 +257,8 @@ __kernel GROUP_SIZE void robin_hood_assign(__global uint *halves, __global const
 #ifndef KOEL_PARTIAL
 SEARCH(find_shared, __global cell *, SEEN)
 
-// Several work-items may be after one key. Each exchanges the cell it found for the tombstone; the one that takes the
-// pair out counts it.
+// Several work-items may remove the same key. Each exchanges the cell that it found for a tombstone, and the one that
+// gets the pair counts it.
 __kernel GROUP_SIZE void robin_hood_remove(__global cell *cells, __global const cell *image, TABLE,
                                            __global const uint *keys, const ulong count, __global ulong *status) {
     lists t = THE_LISTS;
@@ -275,8 +276,8 @@ __kernel GROUP_SIZE void robin_hood_remove(__global cell *cells, __global const 
 }
 #endif
 
-// Tombstones and pairs above age 1 leave the image; the pairs are returned. The maximum ages stay: the caller places
-// the pairs again, which rewrites them.
+// Removes tombstones, and pairs above age 1, from the image. The pairs are returned. The maximum ages stay, because the
+// caller inserts the pairs again, which rewrites them.
 __kernel GROUP_SIZE void robin_hood_lift(__global cell *image, TABLE, __global uint *keys, __global uint *values,
                                          __global uint *taken_bits) {
     lists t = THE_LISTS;

@@ -1,14 +1,14 @@
 // Exclusive prefix sums of any number of counts, in place: reduce, then scan.
 //
-//   scan_sums   one group a tile: the sum of the tile         -> sums[tile]
-//               (the sums are scanned in the same way, until one tile holds them all)
-//   scan_tiles  one group a tile: its prefix sums, on top of what stands before it
+//   scan_sums   one group per tile: the sum of the tile         -> sums[tile]
+//               (the sums are scanned in the same way, until one tile contains all of them)
+//   scan_tiles  one group per tile: the prefix sums of the tile, plus the sum of all earlier tiles
 //
-// A tile is KOEL_EACH counts for each of KOEL_GROUP work-items. No group waits for another: a sum that must be known is
-// that of an earlier kernel.
+// A tile is KOEL_EACH counts for each of KOEL_GROUP work-items. No group waits for another: sums of other groups are
+// read from the results of an earlier kernel.
 //
-// What it is not: one pass ("decoupled look-back"), in which groups wait for what others write. OpenCL 1.2 does not
-// promise that those others run.
+// What it is not: a single pass ("decoupled look-back"), in which groups wait for the results of other groups. OpenCL
+// 1.2 does not guarantee that those groups make progress.
 
 // Counts past the end are 0.
 static inline sum own_counts(__global const sum *counts, ulong len, sum *mine) {
@@ -34,7 +34,7 @@ __kernel GROUP_SIZE void scan_sums(__global const sum *counts, const ulong len, 
     if (me == 0) sums[get_group_id(0)] = parts[0];
 }
 
-// `before` has a sum for each tile; where there is one tile, nothing stands before it and `before` is not read.
+// `before` contains the sum of all earlier tiles, for each tile. It is not read if there is only one tile.
 __kernel GROUP_SIZE void scan_tiles(__global sum *counts, const ulong len, __global const sum *before) {
     __local sum parts[KOEL_GROUP];
     sum mine[KOEL_EACH];

@@ -1,7 +1,7 @@
-// The two shapes of a lookup, bare: what src/opencl/passes/shape.rs measures to see which one a device wants.
+// Benchmark of the two shapes of a lookup: src/opencl/passes/shape.rs measures which one is faster on a device.
 //
-// Each of `reads` keys has one block of 64 bytes at a pseudo-random place, searched for a word that is not there. The
-// loads, the compares, the way through local memory and the answers are those of a lookup.
+// Each of `reads` keys is searched in one block of 64 bytes at a pseudo-random place, which does not contain it. The
+// loads, comparisons, local-memory traffic and answers are those of a lookup.
 
 #define LOADS 4
 
@@ -10,7 +10,7 @@ static inline uint place_of(uint i, uint blocks) {
     return reduce(mix(i, none), blocks);
 }
 
-// One work-item a block.
+// One work-item per block.
 __kernel GROUP_SIZE void shape_alone(__global const uint4 *buffer, const uint blocks, const uint reads,
                                      __global uint *to) {
     uint item = get_global_id(0);
@@ -28,7 +28,7 @@ __kernel GROUP_SIZE void shape_alone(__global const uint4 *buffer, const uint bl
     to[item] = got;
 }
 
-// Four work-items a block, of 16 bytes each.
+// Four work-items per block, with 16 bytes each.
 __kernel GROUP_SIZE void shape_together(__global const uint4 *buffer, const uint blocks, const uint reads,
                                         __global uint *to) {
     __local uint at[KOEL_GROUP], wanted[KOEL_GROUP], got[KOEL_GROUP], last[KOEL_GROUP];

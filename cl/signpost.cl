@@ -1,12 +1,12 @@
-// Signpost tables, all but builds and lookups: one work-item a key or a cell.
+// Signpost tables: all operations except builds and lookups.
 //
-//   signpost_assign   an item a key    its value
-//   signpost_decode   an item a cell   the pair in it
+//   signpost_assign   a work-item per key    overwrites its value
+//   signpost_decode   a work-item per cell   returns its pair
 //
-// All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach
+// All lengths have 64 bits. The global size is a multiple of KOEL_GROUP: work-items past the end do nothing, but reach
 // every barrier.
 
-// The keys are distinct, so each slot has one writer; values are not read.
+// The keys are distinct, so each slot has one writer. Values are not read.
 __kernel GROUP_SIZE void signpost_assign(__global word_type *words, POST_TABLE, __global const key_type *keys,
                                          __global const value_type *brought, const ulong count) {
     post_table t = THE_POST_TABLE;

@@ -1,15 +1,16 @@
-// A signpost table built from rows in the order of their mixed keys, so by home, and within a home by remainder and tag: the
-// rule of src/scheme/signpost/rule.rs, a kernel a step. For any number of pairs, copies and crowds, on any device.
+// Builds a signpost table from rows that are sorted by mixed key, so by home, and within a home by remainder and tag.
+// It implements the rule of src/scheme/signpost/rule.rs with one kernel per step, for any number of pairs, duplicates
+// and crowds, on any device.
 //
-//   signpost_mix       an item a key      its mixed key; the rows are sorted by those then
-//   signpost_copies    an item a row      counts rows whose key is that of the row before; the host drops them
-//   signpost_starts    an item a row      where the rows of each home begin
-//   signpost_leavers   an item a home     the tags that occur; the signposts of the surplus
-//   signpost_offers    an item a home     its tokens offer, and rejected or displaced ones continue
-//   signpost_entries   an item a bucket   the signposts of the guests that it has accepted
-//   signpost_lines     an item a bucket   its line; those of its home that go to the stash are listed
+//   signpost_mix       a work-item per key      its mixed key; the rows are then sorted by these
+//   signpost_copies    a work-item per row      counts rows with the key of the row before; the host removes them
+//   signpost_starts    a work-item per row      the first row of each home
+//   signpost_leavers   a work-item per home     its tags; sets the entries of the surplus
+//   signpost_offers    a work-item per home     its tokens make offers; rejected and displaced tokens continue
+//   signpost_entries   a work-item per bucket   sets the entries of the guests that it accepted
+//   signpost_lines     a work-item per bucket   its line; lists the keys of its home that go to the stash
 //
-// `kept` has a place for each slot of a table: offers in those that no native needs.
+// `kept` has an element per slot of the table: offers are stored in those of slots that no native needs.
 
 #define GROUPS __global const key_type *rows, __global const uint *starts
 
@@ -32,7 +33,7 @@ __kernel GROUP_SIZE void signpost_copies(__global const key_type *rows, POST_TAB
     report_tally(tally, status);
 }
 
-// One item more than there are rows: behind the last home stands the number of all.
+// There is one more work-item than rows, which writes the number of rows after the last home.
 __kernel GROUP_SIZE void signpost_starts(__global uint *starts, POST_TABLE, __global const key_type *rows,
                                          const ulong count) {
     ulong row = get_global_id(0);
@@ -45,7 +46,7 @@ __kernel GROUP_SIZE void signpost_starts(__global uint *starts, POST_TABLE, __gl
 
 static inline uint tag_of_row(post_table t, key_type row) { return tag_of(posted_home(t, row).remainder); }
 
-// Sets a signpost that was none.
+// Sets an entry that is 0.
 static inline void set_entry(__global uint *entries, uint home, uint tag, uint entry) {
     atomic_or(&entries[(ulong)home * ENTRY_WORDS + tag / 8], entry << (tag % 8 * 4));
 }
@@ -54,7 +55,7 @@ static inline uint entry_here(__global const uint *entries, uint home, uint tag)
     return entries[(ulong)home * ENTRY_WORDS + tag / 8] >> (tag % 8 * 4) & 0xf;
 }
 
-// Who goes to the stash is counted in status[KOEL_ESCAPED].
+// status[KOEL_ESCAPED] counts the keys that go to the stash.
 __kernel GROUP_SIZE void signpost_leavers(__global uint *tags, POST_TABLE, GROUPS, __global uint *entries,
                                           __global ulong *status) {
     post_table t = THE_POST_TABLE;
@@ -80,7 +81,8 @@ __kernel GROUP_SIZE void signpost_leavers(__global uint *tags, POST_TABLE, GROUP
     add_to_sum(&status[KOEL_ESCAPED], stashed);
 }
 
-// Follows a token, and all whom it displaces, to the end.
+// Makes the offers of a token, and then those of the tokens that are displaced, until each is placed or goes to the
+// stash.
 static inline void follow(post_table t, GROUPS, __global const uint *tags, __global uint *entries, __global uint *kept,
                           uint home, uint token, __global ulong *status) {
     uint start = part_of(home, t.buckets).x, position = 0;
@@ -114,8 +116,8 @@ static inline void follow(post_table t, GROUPS, __global const uint *tags, __glo
     }
 }
 
-// Of a home whose keys are surplus, tokens whose tag means the stash already offer nothing. This is read from the
-// entries that signpost_leavers has set: entries are set here, too, but of other tags.
+// If a home has surplus keys, its tokens whose tag has a stash entry make no offers. Such entries were set by
+// signpost_leavers. This kernel sets entries as well, but only those of other tags.
 __kernel GROUP_SIZE void signpost_offers(__global uint *kept, POST_TABLE, GROUPS, __global const uint *tags,
                                          __global uint *entries, __global ulong *status) {
     post_table t = THE_POST_TABLE;
@@ -142,25 +144,26 @@ __kernel GROUP_SIZE void signpost_entries(__global const uint *kept, POST_TABLE,
     }
 }
 
-// Puts a pair into a slot of a line.
+// Writes a pair to a slot of a line.
 static inline void put_pair(__global word_type *words, ulong line, uint slot, word_type word, value_type value) {
     words[word_at(line, slot)] = word;
     if (KOEL_VALUE_BITS) ((__global value_type *)words)[value_at(line, slot)] = value;
 }
 
-// The entries that stand within a slot's word.
+// The entries that are stored in the word of a slot.
 static inline word_type entries_within(__global const uint *entries, uint bucket, uint slot) {
     return KOEL_POSTS == WITHIN ? two_entries(entries[(ulong)bucket * ENTRY_WORDS + slot / 4], slot) : 0;
 }
 
-// The row of the least key of a home with this tag.
+// The row of the smallest key of a home with this tag.
 static inline uint least_row(post_table t, GROUPS, uint home, uint tag) {
     uint row = starts[home];
     while (row + 1 < starts[home + 1] && tag_of_row(t, rows[row]) != tag) row++;
     return row;
 }
 
-// Those of a bucket with room: guests in descending order, natives in descending order, nothing.
+// Writes the line of a bucket with at most KOEL_SLOTS natives: guests in descending order, natives in descending order,
+// then empty slots.
 static inline void fill_line(post_table t, __global word_type *words, GROUPS, __global const value_type *values,
                              __global const uint *tags, __global const uint *kept, uint bucket) {
     uint first = starts[bucket], natives = starts[bucket + 1] - first, start = part_of(bucket, t.buckets).x, guests = 0;
@@ -208,7 +211,7 @@ __kernel GROUP_SIZE void signpost_lines(__global word_type *words, POST_TABLE, G
         before = tag;
         if (over) surplus--;
         if (over || (least && entry == KOEL_SIGNPOST_STASH)) {
-            // Room for all who were counted.
+            // The arrays have space for all keys that were counted.
             ulong at = next_of(&status[KOEL_MOVED]);
             stash_keys[at] = key_of_posted_home(t, home);
             if (KOEL_VALUE_BITS) stash_values[at] = values[row];

@@ -1,12 +1,12 @@
-// Lookups in signpost tables, in the two shapes that devices want (src/opencl/passes/shape.rs). Lines and lanes are
-// wide_lookup.clh.
+// Lookups in signpost tables, in two variants for different devices (src/opencl/passes/shape.rs). Lines and lanes are
+// defined in wide_lookup.clh.
 //
-// The home line; and for those who are not there and whom a signpost leads on, a line more. The few in the stash go their
-// own way.
+// A query reads its home line. If the key is not there and the entry of its tag is not 0, the query reads the line to
+// which the entry leads, or, rarely, the stash.
 
 #if KOEL_LANES == 1
 
-// The entry of a tag, which is in this line or after all lines.
+// The entry of a tag, from this line or from the entries after all lines.
 static inline uint entry_in(const whole_line *line, __global const uint *image, post_table t, uint home, uint tag) {
 #if KOEL_POSTS == WITHIN
     word_type word = 0;
@@ -20,7 +20,7 @@ static inline uint entry_in(const whole_line *line, __global const uint *image, 
 #endif
 }
 
-// Whether a word is in a line, and its value.
+// Returns whether a word is in a line, and its value.
 static inline bool stands_in(const whole_line *line, word_type wanted, value_type *value) {
     bool hit = false;
     #pragma unroll
@@ -67,7 +67,8 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong8 *image, POST_TABLE, __g
 
 #else
 
-// Looks for the word of key number `whose` in 16 bytes of a line: one more than the slot where it stands, values.
+// Compares 16 bytes of a line with the word of query `whose`. Stores the slot plus one if the word is there, and the
+// values.
 INLINED void look(ulong2 here, word_type wanted, uint whose, __local uint *slots, __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
@@ -82,7 +83,7 @@ INLINED void look(ulong2 here, word_type wanted, uint whose, __local uint *slots
     keep_values(here, whose, kept);
 }
 
-// The entry of a tag, from the one of the four work-items that has it, for key number `whose`.
+// The work-item that has the entry of a tag, of the four that read the line, stores it for query `whose`.
 INLINED void read_entry(ulong2 here, uint tag, uint whose, __local uchar *entries) {
     uint lane = get_local_id(0) % KOEL_LANES;
 #if KOEL_POSTS == WITHIN

@@ -1,20 +1,21 @@
 // Builds a signpost table one partition at a time, from rows that cl/bucketized_wide_partition.cl has partitioned into
-// shares of the parts. Guests stay in the part of their home, so one group has all data of the rule in its local
-// memory, and each line is written once.
+// the shares of the parts. Guests stay in the part of their home, so a group has all data of the rule in local memory,
+// and each line is written once.
 //
-//   arrive     each row's word to its home line, or, if that is full, to a chain of the line
-//   surplus    of the few homes that have any, to the stash
-//   settle     tokens offer; offers are stored in slots that no native needs
-//   guests     each offer is replaced by the word of its guest, sets a signpost and records the moved key
-//   close      words of the chains that stayed take the slots of those that moved; then lines are sorted
-//   find       each row finds its word, or goes to the stash
-//   write      words, and values at the places of their words
+//   arrive     writes each row's word to its home line or, if that is full, to the chain of the line
+//   surplus    moves the surplus of the few homes that have any to the stash
+//   settle     tokens make offers, which are stored in slots that no native needs
+//   guests     replaces each offer by the word of its guest, sets the entry, and marks the word as gone from its home
+//   close      moves the words of chains that have not left to slots whose words have; then lines are sorted
+//   find       each row finds the position of its word, or goes to the stash
+//   write      writes the words, and the values at the positions of their words
 //
-// Cases that this cannot handle are counted in status[KOEL_MOVED]: a share, a chain or a home that is too long,
-// duplicate keys. Then the image is discarded, and cl/signpost_build.cl builds it.
+// Cases that this kernel does not handle are counted in status[KOEL_MOVED]: a share, a chain or a home that is too
+// long, and duplicate keys. Then the image is discarded, and cl/signpost_build.cl builds it.
 
-// Writes a part's words, which are in order, and the values of its rows, each to the place of its word: they follow in the same
-// local memory, when words have been written or, where both are neighbours, are in registers.
+// Writes the sorted words of a part, and the values of its rows at the positions of their words. Values are put in
+// order in the local memory of the words, after the words have been written or, if word and value are adjacent in the
+// image, loaded into registers.
 INLINED void hand_in(near_part p, __local const ushort *places, __global const value_type *values, uint count,
                      __global word_type *image, uint start, uint width) {
     uint me = get_local_id(0), empty = 0;
@@ -24,7 +25,7 @@ INLINED void hand_in(near_part p, __local const ushort *places, __global const v
         uint i = me + j * KOEL_GROUP, line = i / KOEL_SLOTS, slot = i % KOEL_SLOTS;
         if (line >= width) continue;
         words[j] = p.words[place_of(line, slot)];
-        // Who has signposts has no empty slots.
+        // A line with entries has no empty slots, so the word of an empty slot remains 0.
         empty |= (words[j] == 0) << j;
         if (KOEL_POSTS == WITHIN) words[j] |= two_entries(p.entries[line * ENTRY_WORDS + slot / 4], slot);
         if (KOEL_WORD_STRIDE == 1) image[word_at((ulong)start + line, slot)] = words[j];
@@ -66,7 +67,8 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     __local ulong tile[(TILE_WORDS * TILE_BITS + 63) / 64], scratch[(SCRATCH + 7) / 8];
     __local uint entries[PART_LINES * ENTRY_WORDS];
     __local ushort stashed[STASHED];
-    // Words in chains; those taken; offers listed; rows of the stash; whether this part has no place here.
+    // The number of words in chains; of those taken as tokens; of listed offers; of rows for the stash; and whether
+    // this kernel cannot build this part.
     __local uint late, taken, guests, stashed_rows, unfit;
     __local ulong stash_base;
     near_part p;
@@ -121,7 +123,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
 
     uint in_chains = late;
     bool copy = false;
-    // All reach every barrier.
+    // All work-items must reach every barrier, so loops are empty instead.
     if (unfit) width = count = in_chains = 0;
 
     for (uint at = me; at < in_chains; at += KOEL_GROUP) {
@@ -171,7 +173,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
                 line = wrapped(line + post_step(t.f, tag, entry, width), width);
                 slot = near_slot(p, line, line_word(entry + 1, home.remainder));
             }
-            // Nowhere stands only who has a copy.
+            // A word is missing only if its key has duplicates.
             places[row] = slot < KOEL_SLOTS ? (ushort)place_of(line, slot) : GONE;
         }
     }

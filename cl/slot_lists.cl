@@ -1,21 +1,21 @@
-// Tables of 64-bit keys or values, and sets of 64-bit keys, whose keys have a list of single slots each: cuckoo and Robin Hood.
-// src/scheme/slot_lists.rs once more.
+// Tables with 64-bit keys or values, and sets of 64-bit keys, in which each key has a list of single slots: cuckoo and
+// Robin Hood. The OpenCL version of src/scheme/slot_lists.rs.
 //
-//   place      an item a key      offers its word, and whom it displaces, until one rests in an empty slot
-//   clear      an item a line     values to 0
-//   carry      an item a slot     values of an old image's pairs, to where their keys stand now
-//   bring      an item a key      its value
+//   place      a work-item per key      inserts its word, and continues with displaced words until a slot was empty
+//   clear      a work-item per line     sets values to 0
+//   carry      a work-item per slot     copies the values of an old image to the new slots of their keys
+//   bring      a work-item per key      writes its value
 //   lookup   contains   assign   remove   decode   lift
 //
-// The places of keys are defined by files that precede this one (cuckoo_wide.clh, robin_hood_wide.clh):
-//   KERNEL(NAME)    a kernel's name in that scheme
+// The places of keys are defined by the file that precedes this one (cuckoo_wide.clh or robin_hood_wide.clh):
+//   KERNEL(NAME)    the name of a kernel of that scheme
 //   SLOT_TABLE, SLOT_FUNCTIONS, slot_functions, SLOT_COUNT(f)   arguments, and what is derived from them
 //   TURNS           the maximum number of places that a lookup probes
-//   goal_type, goal_of, key_of_goal, goal_in_slot, probe, turn_of_age   the twins of `SlotLists`
-// Words, values and lines are wide.clh; KOEL_SLOTS are those of a line.
+//   goal_type, goal_of, key_of_goal, goal_in_slot, probe, turn_of_age   the counterparts of `SlotLists`
+// Words, values and lines are those of wide.clh; KOEL_SLOTS is the number of slots of a line.
 //
-// Values are raised to the given ones, so the greatest of duplicates stays. All lengths are 64 bits wide; work-items
-// past the end do nothing, but reach every barrier.
+// Values are written with atomic maxima, so the greatest value of duplicates is kept. All lengths have 64 bits.
+// Work-items past the end do nothing, but reach every barrier.
 
 #if KOEL_KEY_BITS == 64
 #define RAISE_WORD(at, word) atom_max(at, word)
@@ -23,7 +23,7 @@
 #define RAISE_WORD(at, word) atomic_max(at, word)
 #endif
 
-// Where the word of a slot stands, and where its value does.
+// The positions of the word and of the value of a slot.
 static inline ulong word_of_slot(uint slot) { return word_at(slot / KOEL_SLOTS, slot % KOEL_SLOTS); }
 static inline ulong value_of_slot(uint slot) { return value_at(slot / KOEL_SLOTS, slot % KOEL_SLOTS); }
 
@@ -31,7 +31,7 @@ static inline ulong value_of_slot(uint slot) { return value_at(slot / KOEL_SLOTS
 #define FOUND 1
 #define ABSENT 2
 
-// What a word means for a lookup of a key with this remainder at an age: the twin of `verdict`.
+// What a word means for the lookup of a key with this remainder at an age: the counterpart of `verdict`.
 static inline int verdict(uint age, key_type remainder, word_type word) {
     if (holds_pair(word) && remainder_in(word) == remainder && turn_of_age(age_in(word)) == age - 1) return FOUND;
     return word < line_word(age, remainder) ? ABSENT : GO_ON;
@@ -39,8 +39,8 @@ static inline int verdict(uint age, key_type remainder, word_type word) {
 
 #define NO_SLOT 0xffffffffu
 
-// The slot of a key in an image whose words do not change, or that only become tombstones meanwhile. No slot has the
-// number NO_SLOT: they are fewer.
+// The slot of a key in an image whose words do not change, or only become tombstones, while the kernel runs. There are
+// fewer than NO_SLOT slots, so no slot has this number.
 static inline uint slot_of(slot_functions f, __global word_type *words, key_type key) {
     goal_type goal = goal_of(f, key);
     for (uint age = 1; age <= TURNS; age++) {
@@ -66,8 +66,9 @@ __kernel GROUP_SIZE void KERNEL(place)(__global word_type *words, SLOT_TABLE, __
             line_home at = probe(f, goal, age);
             word_type mine = line_word(age, at.remainder);
             __global word_type *word = &words[word_of_slot(at.home)];
-            // The whole rule is this maximum; its result determines which of the two words is left without a slot.
-            // Where the word seen is not below mine, it would change nothing (src/cpu/acceptance.rs proves it).
+            // The whole rule is this maximum: its result determines which of the two words continues. If the word that
+            // was read is not less than mine, the atomic would not change it, so it is skipped (src/cpu/acceptance.rs
+            // has the proof).
             word_type there = SEEN_WORD(word);
             if (there < mine) there = RAISE_WORD(word, mine);
             if (there == mine) {
@@ -95,7 +96,7 @@ __kernel GROUP_SIZE void KERNEL(clear)(__global value_type *values, SLOT_TABLE) 
     for (uint j = 0; j < KOEL_SLOTS; j++) values[value_at(line, j)] = 0;
 }
 
-// Each key of the old image has one writer, but for duplicates that the batch brings.
+// The keys of the old image are distinct, but the batch may contain duplicates of them, so the greater value is kept.
 __kernel GROUP_SIZE void KERNEL(carry)(__global word_type *words, SLOT_TABLE, __global const word_type *old_words) {
     slot_functions f = SLOT_FUNCTIONS;
     ulong item = get_global_id(0);
@@ -104,7 +105,7 @@ __kernel GROUP_SIZE void KERNEL(carry)(__global word_type *words, SLOT_TABLE, __
     word_type word = old_words[word_of_slot(slot)];
     if (!holds_pair(word)) return;
     value_type value = ((__global const value_type *)old_words)[value_of_slot(slot)];
-    // Words do not change here, but simulators need them to be read in the same way everywhere.
+    // Words do not change here, but race detectors require that they are read in the same way everywhere.
     uint to = SEEN_WORD(&words[word_of_slot(slot)]) == word ? slot : slot_of(f, words, key_of_goal(f, goal_in_slot(f, slot, word)));
     __global value_type *values = (__global value_type *)words;
     if (to != NO_SLOT && value != 0) RAISE_VALUE(&values[value_of_slot(to)], value);
@@ -116,7 +117,7 @@ __kernel GROUP_SIZE void KERNEL(bring)(__global word_type *words, SLOT_TABLE, __
     ulong item = get_global_id(0);
     if (item >= count) return;
     uint to = slot_of(f, words, keys[item]);
-    // All values are 0 before.
+    // All values are initially 0.
     if (to != NO_SLOT && brought[item] != 0) {
         RAISE_VALUE((__global value_type *)words + value_of_slot(to), brought[item]);
     }
@@ -134,8 +135,7 @@ __kernel GROUP_SIZE void KERNEL(assign)(__global word_type *words, SLOT_TABLE, _
     if (to != NO_SLOT) ((__global value_type *)words)[value_of_slot(to)] = brought[item];
 }
 
-// ---- Lookups: one slot at a time, because most keys end at their first or second. The word and the value of a slot
-// are in one line and are read together, so that a hit waits once.
+// ---- Lookups probe one slot at a time, because most keys end at their first or second slot. The word and the value of a slot are in one line and are loaded together, so a hit waits for memory once.
 
 INLINED bool look_up(slot_functions f, __global const word_type *words, key_type key, bool want_value,
                      value_type *value) {
@@ -182,10 +182,10 @@ __kernel GROUP_SIZE void KERNEL(contains)(__global const word_type *words, SLOT_
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 
-// ---- Pairs out of the image.
+// ---- Removing and decoding.
 
 #ifndef KOEL_PARTIAL
-// Of several work-items with one key, one takes the word out.
+// If several work-items have the same key, one of them removes and counts it.
 __kernel GROUP_SIZE void KERNEL(remove)(__global word_type *words, SLOT_TABLE, __global const key_type *keys,
                                        const ulong count, __global ulong *status) {
     slot_functions f = SLOT_FUNCTIONS;
@@ -203,8 +203,8 @@ __kernel GROUP_SIZE void KERNEL(remove)(__global word_type *words, SLOT_TABLE, _
 }
 #endif
 
-// Key and value of a slot, and whether it holds a pair that is wanted: any, or one above age 1, which is then taken out
-// as tombstones are.
+// Returns the key and the value of a slot, and whether it contains a pair to return: any pair, or, with `lift`, one
+// above age 1. `lift` also empties these slots and those with tombstones.
 INLINED void hand_out_slot(slot_functions f, __global word_type *words, bool lift, __global key_type *keys,
                            __global value_type *values, __global uint *taken_bits, __local ulong *answers) {
     ulong item = get_global_id(0);

@@ -1,48 +1,51 @@
-// A stable radix sort of pairs by key: the least digit first, KOEL_DIGIT_BITS bits a pass.
+// A stable radix sort of pairs by key: least significant digit first, KOEL_DIGIT_BITS bits per pass.
 //
-//   sort_differing  in which bits keys differ: the others need no pass; and whether any pass is needed
-//   sort_count      one group a chunk, which is `tiles` tiles: how many keys of each digit the chunk has before each of
-//                   its tiles                                                -> befores[tile][digit]
-//                   and altogether                                           -> counts[digit][chunk], totals[digit]
-//   sort_starts     one group for KOEL_COUNTS_EACH counts a work-item: prefix sums -> starts[chunk][digit]
-//   sort_scatter    one group a tile: puts its pairs in the order of their digits in local memory, and writes them from
-//                   there, so that neighbours write to neighbours
+//   sort_differing  the bits in which keys differ, because the others need no pass; and whether the keys are in order
+//   sort_count      one group per chunk of `tiles` tiles: for each digit, the number of keys in the chunk
+//                   before each of its tiles                                 -> befores[tile][digit]
+//                   and in the whole chunk                                   -> counts[digit][chunk], totals[digit]
+//   sort_starts     one group per KOEL_GROUP * KOEL_COUNTS_EACH counts: prefix sums -> starts[chunk][digit]
+//   sort_scatter    one group per tile: sorts its pairs by digit in local memory, and writes them from there, so that
+//                   adjacent work-items write to adjacent places
 //
-// A tile is KOEL_EACH pairs for each of KOEL_GROUP work-items. Groups that run at the same time have neighbouring tiles,
-// and so write to neighbouring places: a line is complete before it leaves the cache. (One group for the tiles of a chunk
-// would save most of the offsets, and take half as long again.)
+// A tile is KOEL_EACH pairs for each of KOEL_GROUP work-items. Groups that run concurrently have adjacent tiles, so
+// they write to adjacent places, and a cache line is complete before it is evicted. (With one group for all tiles of a
+// chunk, most offsets would be unnecessary, but it takes 1.5 times as long.)
 //
-// The order within a tile: each work-item counts KOEL_EACH neighbours by half of the digit's bits, in one register.
-// Prefix sums over (half digit, work-item) say how many come before its first pair with these bits; its own earlier
-// pairs with the same ones come on top. That is a stable rank, without atomics. Once for the lower half and once for the
-// upper one. In between only 16 bits of each pair move: the upper half, and where the pair stands.
+// The order within a tile: each work-item counts its KOEL_EACH consecutive pairs by one half of the bits of the digit,
+// in one register. Prefix sums over (half digit, work-item) give the number of pairs before its first pair with each
+// half digit, to which it adds the number of its own earlier pairs with that half digit. This is a stable rank, without
+// atomics. The lower halves are sorted first, then the upper halves. In between, only 16 bits of each pair are moved:
+// the upper half digit, and the position of the pair.
 //
-// Keys past the end are greatest and come last, so they stay last in every order, and are not written.
+// Elements past the end have the greatest key and are last in the input, so they are last in every order. They are not
+// written.
 //
-// KOEL_DIGIT_BITS is 8 and KOEL_EACH is 16: half digits and the places of four neighbours fill words.
+// KOEL_DIGIT_BITS is 8 and KOEL_EACH is 16: the packing of half digits and places into words depends on these values.
 //
-// Keys and values have KOEL_KEY_WORDS and KOEL_VALUE_WORDS words of 32 bits: 1 or 2. A digit lies in one word of the key,
-// and ranks are made of that word alone; keys of two words are then read once more, because registers are few. Both words of
-// an element leave in one store, for two stores of half of it take twice the time, and the tile goes through local memory
-// in two rounds, so that it takes no more of that.
+// Keys and values have KOEL_KEY_WORDS and KOEL_VALUE_WORDS words of 32 bits: 1 or 2. A digit is in one word of the key,
+// and ranks are computed from that word alone; keys of two words are loaded again later, to save registers. Both words
+// of an element are written with one store, because two stores of half the size take twice as long. Such tiles pass
+// through local memory in two rounds, so they need no more local memory.
 
-// Values of a digit.
+// The number of values of a digit.
 #define DIGITS (1 << KOEL_DIGIT_BITS)
 #define TILE (KOEL_GROUP * KOEL_EACH)
 // Keys are read four at a time.
 #define FOURS (KOEL_EACH / 4)
-// Counts of half digits: two to a word, those of k and of k + COLUMNS.
+// Counts of half digits, two per word: those of k and of k + COLUMNS.
 #define COLUMNS 8
-// The number of copies of a chunk's counters: adjacent elements of a sorted input have the same digit.
+// The number of copies of a chunk's counters, which reduce contention: adjacent elements of sorted input have the same
+// digit.
 #define COPIES 4
-// Places in the tile, with gaps: digits that come at regular distances would meet at one bank of local memory.
+// Positions in the tile, padded to avoid bank conflicts between digits at regular distances.
 #define PADDED(i) ((i) + (i) / 32)
 #define PADDED_GROUP PADDED(KOEL_GROUP)
 
-// The digit that begins at this bit, of the word that it lies in.
+// The digit that begins at bit `shift` of the key, from the word that contains it.
 static inline uint digit_of(uint word, uint shift) { return (word >> (shift % 32)) & (DIGITS - 1); }
 
-// Word `part` of four neighbouring elements, and of one, of a column whose elements have `words` words.
+// Word `part` of four consecutive elements, and of one, in a column whose elements have `words` words.
 INLINED uint4 words_of_four(__global const uint *column, ulong four, const uint words, const uint part) {
     __global const uint4 *from = (__global const uint4 *)column;
     if (words == 1) return from[four];
@@ -69,8 +72,8 @@ typedef ulong value_type;
 typedef ulong4 four_values;
 #endif
 
-// `result` has the ones, the zeros and the falls; of keys of two words these are the low ones', and behind them come the
-// ones and zeros of the high ones.
+// `result` is the OR of all keys, the OR of their complements, and whether any key is less than the one before. For
+// keys of two words, these ORs are those of the low words, and are followed by those of the high words.
 __kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulong len, __global uint *result) {
     __local key_type ones[KOEL_GROUP], zeros[KOEL_GROUP];
     __local uint falls[KOEL_GROUP];
@@ -78,7 +81,7 @@ __kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulo
     key_type one = 0, zero = 0;
     for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
         key_type before = keys[i - (i > 0)];
-        // Past the end the last key once more, which neither differs nor falls.
+        // Past the end, the last key is repeated, which changes no result.
         four_keys four;
         if (i + 4 <= len) {
             four = ((__global const four_keys *)keys)[i / 4];
@@ -113,9 +116,9 @@ __kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulo
     }
 }
 
-// ---- Where tiles begin.
+// ---- The destinations of tiles.
 
-// How often a digit came, over all copies.
+// The count of a digit: the sum over all copies of its counter.
 INLINED uint count_of(__local const uint *own, uint digit) {
     uint count = 0;
     #pragma unroll
@@ -127,7 +130,7 @@ INLINED uint count_of(__local const uint *own, uint digit) {
 __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, const uint tiles, const uint pass,
                                     const uint shift, __global uint *befores, __global uint *counts,
                                     __global uint *totals) {
-    // Copies of one count lie in different banks.
+    // The copies of a counter are in different banks.
     __local uint own[COPIES * (DIGITS + 1)];
     uint me = get_local_id(0), chunk = get_group_id(0);
     for (uint i = me; i < COPIES * (DIGITS + 1); i += KOEL_GROUP) own[i] = 0;
@@ -136,7 +139,7 @@ __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, c
         ulong tile = (ulong)chunk * tiles + t, first = tile * TILE;
         if (first >= len) break;
         bool whole = first + TILE <= len;
-        // On their way while the counts are written.
+        // These loads are in flight while the counts are written.
         uint4 fours[FOURS];
         #pragma unroll
         for (uint q = 0; q < FOURS; q++) {
@@ -185,7 +188,7 @@ __kernel GROUP_SIZE void sort_starts(__global const uint *counts, const uint chu
         mine[j] = first + j < DIGITS * chunks ? counts[first + j] : 0;
         count += mine[j];
     }
-    // The last sums have been read.
+    // All work-items have read the previous sums.
     barrier(CLK_LOCAL_MEM_FENCE);
     at += sum_before(count, sums, &total);
     #pragma unroll
@@ -198,7 +201,7 @@ __kernel GROUP_SIZE void sort_starts(__global const uint *counts, const uint chu
 
 // ---- The order of a tile.
 
-// The digit's word of the tile's part of the keys: four neighbours of each KOEL_GROUP of fours.
+// Loads the word that contains the digit, of the keys of the tile: four consecutive keys per work-item, FOURS times.
 INLINED void take_words(__global const uint *keys, const uint part, ulong first, uint len, uint *mine) {
     uint me = get_local_id(0);
     if (first + TILE <= len) {
@@ -219,11 +222,11 @@ INLINED void take_words(__global const uint *keys, const uint part, ulong first,
     }
 }
 
-// Where each of KOEL_EACH neighbours stands when the tile is in the order of half a digit; `fours` has four times that
-// half. Its last reads of `columns` and `sums` have no barrier behind them.
+// Computes the position of each of KOEL_EACH consecutive elements if the tile is sorted by half a digit; `fours`
+// contains four times the half digits. There is no barrier after the last reads of `columns` and `sums`.
 INLINED void rank_by(const uint *fours, uint *places, __local uint *columns, __local sum *sums) {
     uint me = get_local_id(0);
-    // Sixteen counts of four bits, and as many ranks.
+    // Sixteen counts and sixteen ranks of four bits each.
     ulong counts = 0;
     uint2 ranks = 0;
     #pragma unroll
@@ -238,16 +241,16 @@ INLINED void rank_by(const uint *fours, uint *places, __local uint *columns, __l
     for (uint k = 0; k < COLUMNS; k++) {
         columns[k * KOEL_GROUP + me] = ((lower >> (4 * k)) & 15) | (((upper >> (4 * k)) & 15) << 16);
     }
-    // The last one is counted here, because sixteen of a kind are more than four bits hold.
+    // The last element is counted here, because a count of sixteen does not fit in four bits.
     uint last = fours[KOEL_EACH - 1];
     columns[last % 32 / 4 * KOEL_GROUP + me] += last < 32 ? 1u : 1u << 16;
     barrier(CLK_LOCAL_MEM_FENCE);
-    // The counts lie in the order of the sums: COLUMNS neighbours for each work-item.
+    // The counts are stored in the order of the prefix sums: COLUMNS consecutive words per work-item.
     __local uint4 *row = (__local uint4 *)(columns + me * COLUMNS);
     uint4 a = row[0], b = row[1];
     uint total;
     uint before = sum_before(a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w, sums, &total);
-    // All lower half digits come before the upper ones.
+    // The half digits in the lower 16 bits of words come before those in the upper bits.
     before += total << 16;
     uint4 sums_a, sums_b;
     sums_a.x = before;
@@ -276,10 +279,10 @@ static inline uint place_of(const uint2 *places, uint j) {
     return j % 2 ? two >> 16 : two & 0xffff;
 }
 
-// How the elements of a column are moved:
-//   take  the tile's part of it, in the order of take_words
-//   move  mine to their places in the tile, in several rounds, and from there to their destinations. What others still read of the
-//         tile before, or read of it afterwards, needs a barrier
+// The functions that move the elements of a column:
+//   take  loads the elements of the tile, in the order of take_words
+//   move  writes the loaded elements to their positions in the tile, in several rounds, and from there to their destinations.
+//         The caller needs a barrier if other work-items read the tile before or after this
 #define MOVES(name, type, fours, rounds)                                                                               \
     INLINED void take_##name(__global const type *from, ulong first, uint len, type *mine) {                           \
         uint me = get_local_id(0);                                                                                     \
@@ -327,12 +330,14 @@ __kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global co
                                       const uint tiles, const uint shift, __global const uint *befores,
                                       __global const uint *starts, __global key_type *to_keys,
                                       __global value_type *to_values) {
-    // First the digits, then 16 bits of each pair, then 16 bits of its place, and behind these the columns; then the tile.
+    // Contains in turn: the digits; 16 bits of each pair, then of its position, both followed by `columns`; the
+    // elements.
     __local uint tile[PADDED_GROUP * KOEL_EACH] __attribute__((aligned(16)));
     __local uint *columns = tile + TILE / 2;
     __local ushort *shorts = (__local ushort *)tile;
     SUMS_MEMORY(sums);
-    // Where the tile's first pair would go if it had this digit.
+    // For each digit, the destination of its first pair in the tile, minus (later) the position of that pair in the
+    // tile.
     __local uint bases[DIGITS];
     uint me = get_local_id(0), chunk = get_group_id(0) / tiles;
     ulong first = (ulong)get_group_id(0) * TILE;
@@ -373,7 +378,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global co
     barrier(CLK_LOCAL_MEM_FENCE);
     #pragma unroll
     for (uint q = 0; q < FOURS; q++) places[q] = ((__local const uint2 *)tile)[q * KOEL_GROUP + me];
-    // Not earlier, because registers are few.
+    // Loaded only here, to save registers.
     value_type my_values[KOEL_EACH];
 #if KOEL_KEY_WORDS == 1 && KOEL_VALUE_WORDS == 1
     take_values(values, first, len, my_values);
@@ -382,9 +387,10 @@ __kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global co
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) tile[place_of(places, j)] = heads[j];
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Each digit is one run in the tile; the work-item with its first pair subtracts the number of pairs before it.
+    // The pairs of a digit are adjacent in the tile. The work-item with the first of them subtracts its position.
     uint found[FOURS] = {0, 0, 0, 0};
-    // PADDED of me and of the one before me, as of every KOEL_GROUP-th on; -1 is followed by a gap too.
+    // The padded positions of element `me` and of the one before it; plus j * PADDED_GROUP, those of round j. The
+    // element at -1 is followed by padding, too.
     uint at = PADDED(me);
     int previous = (int)me - 1 + (((int)me - 1) >> 5);
     #pragma unroll

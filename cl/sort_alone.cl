@@ -1,10 +1,12 @@
-// The passes of cl/sort.cl where a work-item is a core, as on CPUs: one per chunk of pairs, without waiting for others.
+// The passes of cl/sort.cl for devices on which a work-item is a core, such as CPUs: one work-item per chunk of pairs,
+// without barriers.
 //
-//   sort_count     how many keys the chunk has of each digit                  -> counts[digit][chunk]
-//   (cl/scan.cl    exclusive prefix sums over digits and chunks: where each chunk's keys of a digit go)
-//   sort_scatter   puts each pair behind the last one of its digit
+//   sort_count     the number of keys of the chunk with each digit            -> counts[digit][chunk]
+//   (cl/scan.cl    exclusive prefix sums over digits and chunks: the destination of each chunk's keys of a digit)
+//   sort_scatter   appends each pair to those with its digit
 //
-// KOEL_GROUP is 1. What it is not: a way for GPUs, where neighbours would write far from each other.
+// KOEL_GROUP is 1. What it is not: an algorithm for GPUs, on which the writes of adjacent work-items would not be
+// coalesced.
 
 #define DIGITS (1 << KOEL_DIGIT_BITS)
 

@@ -1,9 +1,9 @@
-// The sorted array: pairs that cl/sort.cl put in order become an image, and searches in it.
+// Sorted tables: the image of pairs that cl/sort.cl has sorted, and binary searches in it.
 //
-// An image is read as halves where keys are sought: the upper ones (odd) are keys, the lower ones values.
+// Searches read an image as 32-bit halves: the upper ones (odd) are keys, the lower ones (even) are values.
 
 #ifndef KOEL_PARTIAL
-// The pairs become words; the slots after them are 0. A key that equals its neighbour is a duplicate.
+// Writes the pairs as words, and 0 to the slots after them. A key that equals the one before it is a duplicate.
 __kernel GROUP_SIZE void sorted_place(__global ulong *image, const uint slots, __global const uint *keys,
                                       __global const uint *values, const uint pairs, __global ulong *status) {
     __local uint tally[KOEL_TALLY];
@@ -38,7 +38,7 @@ __kernel GROUP_SIZE void sorted_lookup(__global const uint *halves, const uint p
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 
-// The keys are distinct, so each value has one writer; and searches read keys alone.
+// The keys are distinct, so each value has one writer. Searches only read keys.
 __kernel GROUP_SIZE void sorted_assign(__global uint *halves, const uint pairs, const uint steps,
                                        __global const uint *keys, __global const uint *values, const ulong count) {
     ulong item = get_global_id(0);

@@ -1,9 +1,9 @@
-// The sorted array of 64-bit keys or values: two columns, src/scheme/sorted/wide/columns.rs once more.
+// Sorted tables with 64-bit keys or values, in two columns: the OpenCL version of src/scheme/sorted/wide/columns.rs.
 //
-//   KOEL_KEY_BITS, KOEL_VALUE_BITS   32 or 64; values of 0 bits are none, and 32 zeros where there must be some
+//   KOEL_KEY_BITS, KOEL_VALUE_BITS   32 or 64. KOEL_VALUE_BITS is 0 in sets, whose values are passed as 32-bit zeros
 //
-// An image has `slots` keys and, from its word `first_value` on, as many values; a column of 32 bits ends with a whole
-// word. Behind the pairs all is 0.
+// An image consists of `slots` keys and, from its word `first_value` on, as many values. A column of 32 bits is padded
+// to whole words. The slots after the pairs are 0.
 
 #if KOEL_VALUE_BITS == 64
 typedef ulong value_type;
@@ -14,11 +14,11 @@ typedef uint value_type;
 #define COLUMNS const uint pairs, const uint slots, const ulong first_value
 #define KEYS_OF(image) ((__global const key_type *)(image))
 #define VALUES_OF(image) ((__global value_type *)((image) + first_value))
-// Cells of a column of integers with `bits` bits, including the one after an odd last slot.
+// The number of elements of a column of `bits` bits, including the padding after an odd number of slots.
 #define CELLS(bits) ((bits) == 64 ? (ulong)slots : ((ulong)slots + 1) / 2 * 2)
 
 #ifndef KOEL_PARTIAL
-// The pairs, in order, to their columns. A key that its neighbour has is a copy.
+// Writes the sorted pairs to their columns. A key that equals the one before it is a duplicate.
 __kernel GROUP_SIZE void sorted_place(__global ulong *image, COLUMNS, __global const key_type *keys,
                                       __global const value_type *values, __global ulong *status) {
     __local uint tally[KOEL_TALLY];
@@ -52,7 +52,7 @@ __kernel GROUP_SIZE void sorted_lookup(__global ulong *image, COLUMNS, const uin
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 
-// The keys are distinct, so each value has one writer; and searches read keys alone.
+// The keys are distinct, so each value has one writer. Searches only read keys.
 __kernel GROUP_SIZE void sorted_assign(__global ulong *image, COLUMNS, const uint steps,
                                        __global const key_type *keys, __global const value_type *values,
                                        const ulong count) {

@@ -1,7 +1,7 @@
-// Cells of points, the points of each voxel, and keys of neighbouring voxels (src/opencl/cuda/voxels.rs).
+// The cells of points, the points of each voxel, and the keys of neighbouring voxels (src/opencl/cuda/voxels.rs).
 //
-// KOEL_BITS is 32 or 64: the width of coordinates, which are floats or integers. A key has 21 bits an axis, z on top.
-// Coordinate `axis` of row i is item i * row_step + axis * column_step.
+// KOEL_BITS is 32 or 64: the width of coordinates, which are floats or integers. A key has 21 bits per axis, with z in
+// the uppermost ones. Coordinate `axis` of row i is item i * row_step + axis * column_step.
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -20,11 +20,11 @@ typedef uint item;
 #define FAR (1L << (AXIS_BITS - 1))
 #define OUTSIDE (~0UL)
 
-// The key of each point's cell, floor((point - least) / size) on each axis, or OUTSIDE. `cells` are the numbers of cells
-// on each axis, or 0 for space without bounds, where a cell that has no key sets `too_far`.
+// The key of each point's cell, floor((point - least) / size) in each axis, or OUTSIDE. `cells` is the number of cells
+// in each axis, or 0 if space is unbounded; then a cell that has no key sets `too_far`.
 //
-// The quotient of two floats is computed in double and rounded, which is the correctly rounded quotient: the division of
-// floats may have an error of 2.5 ulp.
+// The quotient of two floats is computed in double precision and rounded, which gives the correctly rounded quotient:
+// the division of floats may have an error of 2.5 ulp.
 __kernel void cells_of_points(
     __global const real *points, const ulong rows, const ulong row_step, const ulong column_step, const double4 size,
     const double4 least, const long4 cells, __global ulong *keys, __global uint *too_far
@@ -51,7 +51,7 @@ __kernel void cells_of_points(
     keys[i] = key;
 }
 
-// A bitmap of the keys that are not OUTSIDE, a word a work-item.
+// A bitmap of the keys that are not OUTSIDE, one word per work-item.
 __kernel void inside(__global const ulong *keys, const ulong len, __global uint *bits) {
     const ulong word = get_global_id(0);
     if (word * 32 >= len) return;
@@ -61,7 +61,7 @@ __kernel void inside(__global const ulong *keys, const ulong len, __global uint 
     bits[word] = found;
 }
 
-// The number of points of each of `len` voxels, at most `most`. Those of voxel i begin at starts[i].
+// The number of points of each of `len` voxels, limited to `most`. The points of voxel i begin at starts[i].
 __kernel void points_of_voxels(
     __global const uint *starts, const ulong voxels, const ulong points, const ulong most, const ulong len,
     __global uint *counts
@@ -72,7 +72,7 @@ __kernel void points_of_voxels(
     counts[i] = (uint)min(end - starts[i], most);
 }
 
-// Items of the points of each voxel, `most` points of `width` items a voxel, zeros after the last point.
+// Gathers the points of each voxel: `most` points of `width` items per voxel, with zeros after the last point.
 __kernel void gather_points(
     __global const item *points, const ulong row_step, const ulong column_step, const ulong width,
     __global const uint *starts, __global const uint *counts, __global const uint *rows, const ulong most,
@@ -88,7 +88,7 @@ __kernel void gather_points(
     }
 }
 
-// The places of keys as three numbers each: z, y, x, from -`from` on.
+// The positions of keys as three integers each (z, y, x), minus `from`.
 __kernel void places_of_keys(__global const ulong *keys, const ulong len, const long from, __global int *places) {
     const ulong i = get_global_id(0);
     if (i >= len) return;
@@ -96,8 +96,8 @@ __kernel void places_of_keys(__global const ulong *keys, const ulong len, const 
     places[i] = (int)((long)(keys[i / 3] >> (axis * AXIS_BITS) & ((1UL << AXIS_BITS) - 1)) - from);
 }
 
-// The keys of the cells around places from row `first` on, `span` cells an axis, x fastest; OUTSIDE if a cell has no key.
-// If `span` is 1, a place without a key sets `too_far`.
+// The keys of the cells around positions from row `first` on, `span` cells in each axis, x fastest; OUTSIDE if a cell
+// has no key. If `span` is 1, a position without a key sets `too_far`.
 __kernel void keys_around_places(
     __global const integer *places, const ulong row_step, const ulong column_step, const ulong first, const uint span,
     const ulong len, __global ulong *keys, __global uint *too_far
