@@ -9,7 +9,7 @@ __kernel void mirror_robin_hood(__global const uint *in, TABLE, __global ulong *
     uint key = in[0], place = in[1], age = in[2], value = in[3];
     __global ulong *to = out + row * 9;
 
-    uint2 parts = split_key(t, key), goal = aim(t, key);
+    uint2 parts = split_key(t, key), goal = home_and_name(t, key);
     to[0] = ((ulong)parts.x << 32) | parts.y;
     to[1] = ((ulong)goal.x << 32) | goal.y;
     to[2] = ((ulong)place_of(t, place, age) << 32) | home_of(t, place, age);

@@ -10,15 +10,15 @@
 //
 // What it is not: a sort, and not stable.
 
-static inline uint digit_of(digits d, ulong dealt, uint buckets) {
-    return (part_number(home_of_mixed(upper_of(dealt), buckets)) >> d.shift) - d.first;
+static inline uint digit_of(digits d, ulong partitioned, uint buckets) {
+    return (part_number(home_of_mixed(upper_of(partitioned), buckets)) >> d.shift) - d.first;
 }
 
 // Writes the first `mine` words of each work-item to their regions. Region r begins at r * stride and has space for
 // `stride` words, except that the last region ends with the buffer, at `len`.
-INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local ulong *staged, __local uint *counts,
-                  __local uint *starts, __local sum *sums, __global uint *cursors, __global ulong *out, ulong stride,
-                  ulong len, ESCAPES) {
+INLINED void scatter_tile(const ulong *words, uint mine, digits d, uint buckets, __local ulong *staged,
+                          __local uint *counts, __local uint *starts, __local sum *sums, __global uint *cursors,
+                          __global ulong *out, ulong stride, ulong len, ESCAPES) {
     uint me = get_local_id(0);
     clear_counts(counts);
     uint ranks[KOEL_EACH];
@@ -42,9 +42,9 @@ INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local
 }
 
 // A pair's digit is its part number, shifted.
-__kernel GROUP_SIZE void partition_pairs(const uint buckets, MIXERS, const uint shift, __global const uint *keys, __global const uint *values,
-                                    const ulong pairs, __global uint *cursors, __global ulong *regions,
-                                    const ulong stride, const ulong len, ESCAPES) {
+__kernel GROUP_SIZE void partition_pairs(const uint buckets, MIXERS, const uint shift, __global const uint *keys,
+                                         __global const uint *values, const ulong pairs, __global uint *cursors,
+                                         __global ulong *regions, const ulong stride, const ulong len, ESCAPES) {
     functions f = {forth, back};
     TILE_MEMORY;
     ulong first = (ulong)get_group_id(0) * TILE + get_local_id(0);
@@ -63,13 +63,14 @@ __kernel GROUP_SIZE void partition_pairs(const uint buckets, MIXERS, const uint 
     }
     digits d = {shift, 0};
     cursors += coarse_cursors(buckets);
-    deal(words, mine, d, buckets, staged, counts, starts, sums, cursors, regions, stride, len, ESCAPED);
+    scatter_tile(words, mine, d, buckets, staged, counts, starts, sums, cursors, regions, stride, len, ESCAPED);
 }
 
 // `tiles` groups per region.
-__kernel GROUP_SIZE void partition_words(const uint buckets, MIXERS, const uint shift, const uint tiles, __global const ulong *regions,
-                                    const ulong region_stride, __global uint *cursors, __global ulong *to,
-                                    const ulong stride, const ulong len, ESCAPES) {
+__kernel GROUP_SIZE void partition_words(const uint buckets, MIXERS, const uint shift, const uint tiles,
+                                         __global const ulong *regions, const ulong region_stride,
+                                         __global uint *cursors, __global ulong *to, const ulong stride,
+                                         const ulong len, ESCAPES) {
     TILE_MEMORY;
     uint region = get_group_id(0) / tiles;
     ulong first = (ulong)(get_group_id(0) % tiles) * TILE + get_local_id(0);
@@ -85,5 +86,5 @@ __kernel GROUP_SIZE void partition_words(const uint buckets, MIXERS, const uint 
         mine += inside;
     }
     digits d = {0, region << shift};
-    deal(words, mine, d, buckets, staged, counts, starts, sums, cursors, to, stride, len, ESCAPED);
+    scatter_tile(words, mine, d, buckets, staged, counts, starts, sums, cursors, to, stride, len, ESCAPED);
 }

@@ -115,11 +115,11 @@ __kernel GROUP_SIZE void random_reads(__global const ulong *words, const uint le
 __kernel GROUP_SIZE void random_lines(__global const ulong *words, const uint lines, const ulong reads,
                                       __global ulong *result) {
     __local ulong parts[KOEL_GROUP];
-    ulong part = 0, lane = get_global_id(0) % 8, apart = get_global_size(0) / 8;
-    for (ulong first = get_global_id(0) / 8; first < reads; first += 4 * apart) {
+    ulong part = 0, lane = get_global_id(0) % 8, stride = get_global_size(0) / 8;
+    for (ulong first = get_global_id(0) / 8; first < reads; first += 4 * stride) {
         ulong found[4];
         for (uint k = 0; k < 4; k++) {
-            ulong i = first + k * apart;
+            ulong i = first + k * stride;
             found[k] = i < reads ? words[8 * random_place(i, lines) + lane] : 0;
         }
         part ^= found[0] ^ found[1] ^ found[2] ^ found[3];
@@ -134,7 +134,8 @@ __kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, c
 }
 #endif
 
-// ---- Strided updates of 32 and of 64 bits, with an atomic or with a read and a write. Lengths are below 2^32, so the product does not overflow.
+// ---- Strided updates of 32 and of 64 bits, with an atomic or with a read and a write. Lengths are below 2^32, so the
+// product does not overflow.
 
 #define STRIDED(NAME, WORD, UPDATE)                                                                                    \
     __kernel GROUP_SIZE void NAME(__global WORD *words, const ulong len, const uint stride) {                          \

@@ -54,7 +54,7 @@ __kernel GROUP_SIZE void interleave(__global const ulong *cells, __global const 
 // ---- Expanding. A tile is KOEL_EACH elements of the list per work-item of a group.
 //
 //   expand_borders   the runs at the two borders of a tile: a binary search in all offsets for each border
-//   expand           a work-item has KOEL_EACH consecutive elements: it searches for the runs of the first and of the last
+//   expand           a work-item has KOEL_EACH consecutive elements: it searches for the runs of the first and the last
 //                    one between the runs at the borders, and for those of the others between these two
 //                    the group writes the tile in order, so that adjacent work-items write to adjacent places
 //

@@ -21,7 +21,7 @@ __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global 
     clear_tally(tally);
     ulong item = from_both_ends();
     if (item < pairs) {
-        uint2 goal = aim(t, keys[item]);
+        uint2 goal = home_and_name(t, keys[item]);
         uint home = goal.x, name = goal.y, value = values[item], age = 1;
         while (age <= KOEL_LAST_AGE) {
             uint at = place_of(t, home, age);
@@ -122,7 +122,7 @@ static inline bool ends_here(cell there, uint age, uint name) {
 // keys end at their first or second place. READ(cells, at) reads a cell that other work-items may be changing.
 #define SEARCH(NAME, CELLS, READ)                                                                                    \
     static inline uint NAME(lists t, __global const cell *image, CELLS cells, uint key, cell *there) {               \
-        uint2 goal = aim(t, key);                                                                                    \
+        uint2 goal = home_and_name(t, key);                                                                          \
         uint bound = first_bound(t, image, goal.x);                                                                  \
         for (uint age = 1; age <= bound; age++) {                                                                    \
             uint at = place_of(t, goal.x, age);                                                                      \
@@ -153,7 +153,7 @@ __kernel BY_ITSELF void robin_hood_lookup(__global const cell *image, TABLE, __g
     ushort open[KOEL_RUN];
     for (uint k = 0; k < KOEL_RUN / 32; k++) bits[k] = 0;
     for (uint k = 0; k < len; k++) {
-        uint2 goal = aim(t, queries[k]);
+        uint2 goal = home_and_name(t, queries[k]);
         homes[k] = goal.x;
         names[k] = goal.y;
         values[k] = 0;
@@ -299,8 +299,8 @@ __kernel GROUP_SIZE void robin_hood_lift(__global cell *image, TABLE, __global u
 
 #endif
 
-__kernel GROUP_SIZE void robin_hood_decode(__global const cell *image, TABLE, __global uint *keys, __global uint *values,
-                                           __global uint *taken_bits) {
+__kernel GROUP_SIZE void robin_hood_decode(__global const cell *image, TABLE, __global uint *keys,
+                                           __global uint *values, __global uint *taken_bits) {
     lists t = THE_LISTS;
     __local ulong answers[KOEL_GROUP / 8];
     ulong at = get_global_id(0);

@@ -8,12 +8,12 @@
 
 // The keys are distinct, so each slot has one writer. Values are not read.
 __kernel GROUP_SIZE void signpost_assign(__global word_type *words, POST_TABLE, __global const key_type *keys,
-                                         __global const value_type *brought, const ulong count) {
+                                         __global const value_type *new_values, const ulong count) {
     post_table t = THE_POST_TABLE;
     ulong item = get_global_id(0);
     if (item >= count) return;
     ulong to = posted_cell(t, words, keys[item]);
-    if (to != NOWHERE) ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = brought[item];
+    if (to != NOWHERE) ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = new_values[item];
 }
 
 __kernel GROUP_SIZE void signpost_decode(__global const word_type *words, POST_TABLE, __global key_type *keys,

@@ -83,14 +83,14 @@ __kernel GROUP_SIZE void signpost_leavers(__global uint *tags, POST_TABLE, GROUP
 
 // Makes the offers of a token, and then those of the tokens that are displaced, until each is placed or goes to the
 // stash.
-static inline void follow(post_table t, GROUPS, __global const uint *tags, __global uint *entries, __global uint *kept,
-                          uint home, uint token, __global ulong *status) {
+static inline void make_offers(post_table t, GROUPS, __global const uint *tags, __global uint *entries,
+                               __global uint *kept, uint home, uint token, __global ulong *status) {
     uint start = part_of(home, t.buckets).x, position = 0;
     for (;;) {
-        uint its_tags = tags[home];
-        uint2 offer = offer_of(its_tags, tokens_of(starts[home + 1] - starts[home], its_tags), token, position);
+        uint home_tags = tags[home];
+        uint2 offer = offer_of(home_tags, tokens_of(starts[home + 1] - starts[home], home_tags), token, position);
         if (offer.x == NO_OFFER) {
-            set_entry(entries, home, nth_bit(its_tags, token), KOEL_SIGNPOST_STASH);
+            set_entry(entries, home, nth_bit(home_tags, token), KOEL_SIGNPOST_STASH);
             add_to_sum(&status[KOEL_ESCAPED], 1);
             return;
         }
@@ -127,7 +127,7 @@ __kernel GROUP_SIZE void signpost_offers(__global uint *kept, POST_TABLE, GROUPS
     for (uint token = 0; token < tokens; token++) {
         uint tag = nth_bit(tags[home], token);
         if (surplus && seen32(&entries[(ulong)home * ENTRY_WORDS + tag / 8]) >> (tag % 8 * 4) & 0xf) continue;
-        follow(t, rows, starts, tags, entries, kept, home, token, status);
+        make_offers(t, rows, starts, tags, entries, kept, home, token, status);
     }
 }
 
@@ -151,8 +151,8 @@ static inline void put_pair(__global word_type *words, ulong line, uint slot, wo
 }
 
 // The entries that are stored in the word of a slot.
-static inline word_type entries_within(__global const uint *entries, uint bucket, uint slot) {
-    return KOEL_POSTS == WITHIN ? two_entries(entries[(ulong)bucket * ENTRY_WORDS + slot / 4], slot) : 0;
+static inline word_type entries_in_word(__global const uint *entries, uint bucket, uint slot) {
+    return KOEL_POSTS == IN_WORDS ? two_entries(entries[(ulong)bucket * ENTRY_WORDS + slot / 4], slot) : 0;
 }
 
 // The row of the smallest key of a home with this tag.
@@ -191,14 +191,15 @@ static inline void fill_line(post_table t, __global word_type *words, GROUPS, __
     }
 }
 
-__kernel GROUP_SIZE void signpost_lines(__global word_type *words, POST_TABLE, GROUPS, __global const value_type *values,
-                                        __global const uint *tags, __global const uint *entries,
-                                        __global const uint *kept, __global key_type *stash_keys,
-                                        __global value_type *stash_values, __global ulong *status) {
+__kernel GROUP_SIZE void signpost_lines(__global word_type *words, POST_TABLE, GROUPS,
+                                        __global const value_type *values, __global const uint *tags,
+                                        __global const uint *entries, __global const uint *kept,
+                                        __global key_type *stash_keys, __global value_type *stash_values,
+                                        __global ulong *status) {
     post_table t = THE_POST_TABLE;
     if (get_global_id(0) >= buckets) return;
     uint bucket = (uint)get_global_id(0), first = starts[bucket], count = starts[bucket + 1] - first;
-    if (KOEL_POSTS == SPARE) ((__global uint *)words)[(ulong)bucket * 16 + KOEL_SPARE] = entries[bucket];
+    if (KOEL_POSTS == SPARE_BYTES) ((__global uint *)words)[(ulong)bucket * 16 + KOEL_SPARE] = entries[bucket];
     if (count <= KOEL_SLOTS) {
         fill_line(t, words, rows, starts, values, tags, kept, bucket);
         return;
@@ -217,7 +218,7 @@ __kernel GROUP_SIZE void signpost_lines(__global word_type *words, POST_TABLE, G
             if (KOEL_VALUE_BITS) stash_values[at] = values[row];
         } else if ((!least || entry == 0) && slot > 0) {
             slot--;
-            word_type word = line_word(1, home.remainder) | entries_within(entries, bucket, slot);
+            word_type word = line_word(1, home.remainder) | entries_in_word(entries, bucket, slot);
             put_pair(words, bucket, slot, word, KOEL_VALUE_BITS ? values[row] : 0);
         }
     }

@@ -8,12 +8,12 @@
 
 // The entry of a tag, from this line or from the entries after all lines.
 static inline uint entry_in(const whole_line *line, __global const uint *image, post_table t, uint home, uint tag) {
-#if KOEL_POSTS == WITHIN
+#if KOEL_POSTS == IN_WORDS
     word_type word = 0;
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) word = j == tag / 2 ? line->words[j * KOEL_WORD_STRIDE] : word;
     return (uint)(word >> (REMAINDER_BITS + tag % 2 * 4)) & 0xf;
-#elif KOEL_POSTS == SPARE
+#elif KOEL_POSTS == SPARE_BYTES
     return line->integers[KOEL_SPARE] >> (tag * 4) & 0xf;
 #else
     return entry_of((__global const word_type *)image, home, tag, t.buckets, t.stash_buckets);
@@ -21,7 +21,7 @@ static inline uint entry_in(const whole_line *line, __global const uint *image, 
 }
 
 // Returns whether a word is in a line, and its value.
-static inline bool stands_in(const whole_line *line, word_type wanted, value_type *value) {
+static inline bool line_contains(const whole_line *line, word_type wanted, value_type *value) {
     bool hit = false;
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) {
@@ -44,7 +44,7 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong8 *image, POST_TABLE, __g
         value_type value = 0;
         whole_line line;
         line.all = image[home.home];
-        hit = stands_in(&line, line_word(1, home.remainder), &value);
+        hit = line_contains(&line, line_word(1, home.remainder), &value);
         uint tag = tag_of(home.remainder), entry = 0;
         if (!hit) entry = entry_in(&line, (__global const uint *)image, t, home.home, tag);
         if (entry >= KOEL_SIGNPOST_STASH) {
@@ -54,7 +54,7 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong8 *image, POST_TABLE, __g
             if (WANT_VALUES && hit) value = ((__global const value_type *)image)[at];
         } else if (entry) {
             line.all = image[guest_bucket(t, home.home, tag, entry)];
-            hit = stands_in(&line, line_word(entry + 1, home.remainder), &value);
+            hit = line_contains(&line, line_word(entry + 1, home.remainder), &value);
         }
 #if !KOEL_BITS_ALONE
         values[item] = value;
@@ -67,9 +67,9 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong8 *image, POST_TABLE, __g
 
 #else
 
-// Compares 16 bytes of a line with the word of query `whose`. Stores the slot plus one if the word is there, and the
-// values.
-INLINED void look(ulong2 here, word_type wanted, uint whose, __local uint *slots, __local value_type *kept) {
+// Compares 16 bytes of a line with the word of query number `query`. If the word is there, stores its slot plus one.
+// Also stores the values.
+INLINED void compare_lane(ulong2 here, word_type wanted, uint query, __local uint *slots, __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
     value_type values[VALUES_OF_A_LANE] = VALUES_IN(here);
@@ -77,25 +77,25 @@ INLINED void look(ulong2 here, word_type wanted, uint whose, __local uint *slots
     for (uint i = 0; i < WORDS_OF_A_LANE; i += KOEL_WORD_STRIDE) {
         uint slot = (lane * WORDS_OF_A_LANE + i) / KOEL_WORD_STRIDE;
         if (slot >= KOEL_SLOTS || ((words[i] ^ wanted) & OF_PAIR) != 0) continue;
-        slots[whose] = slot + 1;
-        KEEP_NEIGHBOUR(i, whose);
+        slots[query] = slot + 1;
+        KEEP_NEIGHBOUR(i, query);
     }
-    keep_values(here, whose, kept);
+    keep_values(here, query, kept);
 }
 
-// The work-item that has the entry of a tag, of the four that read the line, stores it for query `whose`.
-INLINED void read_entry(ulong2 here, uint tag, uint whose, __local uchar *entries) {
+// The work-item that has the entry of a tag, of the four that read the line, stores it for query number `query`.
+INLINED void read_entry(ulong2 here, uint tag, uint query, __local uchar *entries) {
     uint lane = get_local_id(0) % KOEL_LANES;
-#if KOEL_POSTS == WITHIN
+#if KOEL_POSTS == IN_WORDS
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
     #pragma unroll
     for (uint i = 0; i < WORDS_OF_A_LANE; i += KOEL_WORD_STRIDE) {
         uint slot = (lane * WORDS_OF_A_LANE + i) / KOEL_WORD_STRIDE;
-        if (slot == tag / 2) entries[whose] = (uchar)(words[i] >> (REMAINDER_BITS + tag % 2 * 4) & 0xf);
+        if (slot == tag / 2) entries[query] = (uchar)(words[i] >> (REMAINDER_BITS + tag % 2 * 4) & 0xf);
     }
-#elif KOEL_POSTS == SPARE
+#elif KOEL_POSTS == SPARE_BYTES
     uint integers[4] = {as_uint4(here).x, as_uint4(here).y, as_uint4(here).z, as_uint4(here).w};
-    if (lane == KOEL_SPARE / 4) entries[whose] = (uchar)(integers[KOEL_SPARE % 4] >> (tag * 4) & 0xf);
+    if (lane == KOEL_SPARE / 4) entries[query] = (uchar)(integers[KOEL_SPARE % 4] >> (tag * 4) & 0xf);
 #endif
 }
 
@@ -127,7 +127,7 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     four_words(wanted, base, four);
     #pragma unroll
     for (uint k = 0; k < KOEL_LANES; k++) {
-        look(here[k], four[k], base + k, slots, kept);
+        compare_lane(here[k], four[k], base + k, slots, kept);
         read_entry(here[k], tag_of(posted_remainder(four[k])), base + k, entries);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -137,11 +137,11 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     value_type value = 0;
     if (WANT_VALUES && hit) value = kept[KEPT_AT(found_in - 1, me)];
     if (is_query && !hit) {
-        entry = KOEL_POSTS == BEHIND
+        entry = KOEL_POSTS == AFTER_LINES
             ? entry_of((__global const word_type *)image, home.home, tag, buckets, stash_buckets) : entries[me];
     }
-    bool led = entry - 1 < KOEL_SIGNPOST_FUNCTIONS;
-    if (led) {
+    bool has_guest = entry - 1 < KOEL_SIGNPOST_FUNCTIONS;
+    if (has_guest) {
         uint place = atomic_inc(&waiting);
         listed[place] = (ushort)me;
         at[place] = guest_bucket(t, home.home, tag, entry);
@@ -154,11 +154,11 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint task = me; task < waiting * KOEL_LANES; task += KOEL_GROUP) {
-        uint whose = listed[task / KOEL_LANES];
-        look(image[(ulong)at[task / KOEL_LANES] * KOEL_LANES + lane], wanted[whose], whose, slots, kept);
+        uint query = listed[task / KOEL_LANES];
+        compare_lane(image[(ulong)at[task / KOEL_LANES] * KOEL_LANES + lane], wanted[query], query, slots, kept);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (led && slots[me]) {
+    if (has_guest && slots[me]) {
         hit = true;
         if (WANT_VALUES) value = kept[KEPT_AT(slots[me] - 1, me)];
     }

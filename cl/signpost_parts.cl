@@ -4,9 +4,9 @@
 //
 //   arrive     writes each row's word to its home line or, if that is full, to the chain of the line
 //   surplus    moves the surplus of the few homes that have any to the stash
-//   settle     tokens make offers, which are stored in slots that no native needs
+//   tokens     tokens make offers, which are stored in slots that no native needs
 //   guests     replaces each offer by the word of its guest, sets the entry, and marks the word as gone from its home
-//   close      moves the words of chains that have not left to slots whose words have; then lines are sorted
+//   fill       moves the words of chains that have not left to slots whose words have; then lines are sorted
 //   find       each row finds the position of its word, or goes to the stash
 //   write      writes the words, and the values at the positions of their words
 //
@@ -16,8 +16,8 @@
 // Writes the sorted words of a part, and the values of its rows at the positions of their words. Values are put in
 // order in the local memory of the words, after the words have been written or, if word and value are adjacent in the
 // image, loaded into registers.
-INLINED void hand_in(near_part p, __local const ushort *places, __global const value_type *values, uint count,
-                     __global word_type *image, uint start, uint width) {
+INLINED void write_lines(local_part p, __local const ushort *places, __global const value_type *values, uint count,
+                         __global word_type *image, uint start, uint width) {
     uint me = get_local_id(0), empty = 0;
     word_type words[SLOTS_EACH];
     #pragma unroll
@@ -27,7 +27,7 @@ INLINED void hand_in(near_part p, __local const ushort *places, __global const v
         words[j] = p.words[place_of(line, slot)];
         // A line with entries has no empty slots, so the word of an empty slot remains 0.
         empty |= (words[j] == 0) << j;
-        if (KOEL_POSTS == WITHIN) words[j] |= two_entries(p.entries[line * ENTRY_WORDS + slot / 4], slot);
+        if (KOEL_POSTS == IN_WORDS) words[j] |= two_entries(p.entries[line * ENTRY_WORDS + slot / 4], slot);
         if (KOEL_WORD_STRIDE == 1) image[word_at((ulong)start + line, slot)] = words[j];
     }
 #if KOEL_VALUE_BITS
@@ -60,18 +60,19 @@ INLINED void hand_in(near_part p, __local const ushort *places, __global const v
 }
 
 __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, __global const word_type *shares,
-                                        const uint share_lines, __global const uint *dealt, __global uint *behind,
-                                        __global key_type *stash_keys, __global value_type *stash_values,
-                                        const ulong stash_room, __global ulong *status) {
+                                        const uint share_lines, __global const uint *row_counts,
+                                        __global uint *after_lines, __global key_type *stash_keys,
+                                        __global value_type *stash_values, const ulong stash_room,
+                                        __global ulong *status) {
     post_table t = THE_POST_TABLE;
     __local ulong tile[(TILE_WORDS * TILE_BITS + 63) / 64], scratch[(SCRATCH + 7) / 8];
     __local uint entries[PART_LINES * ENTRY_WORDS];
     __local ushort stashed[STASHED];
     // The number of words in chains; of those taken as tokens; of listed offers; of rows for the stash; and whether
     // this kernel cannot build this part.
-    __local uint late, taken, guests, stashed_rows, unfit;
+    __local uint chained_words, taken, guests, stashed_rows, unfit;
     __local ulong stash_base;
-    near_part p;
+    local_part p;
     p.words = (__local word_type *)tile;
     p.chained = (__local word_type *)scratch;
     p.links = (__local uint *)(p.chained + CHAINED);
@@ -86,11 +87,11 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     share s = share_of(number, share_lines, (number + 1) * share_lines);
     __global const key_type *keys = shares + s.keys;
     __global const value_type *values = (__global const value_type *)shares + s.values;
-    uint room = min(s.room, (uint)PART_ROWS), count = min(dealt[number], room);
+    uint room = min(s.room, (uint)PART_ROWS), count = min(row_counts[number], room);
 
     if (me == 0) {
-        late = taken = guests = stashed_rows = 0;
-        unfit = dealt[number] > room;
+        chained_words = taken = guests = stashed_rows = 0;
+        unfit = row_counts[number] > room;
     }
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) p.words[i] = 0;
     for (uint i = me; i < LINE_INFOS + PART_LINES * (1 + MASKS); i += KOEL_GROUP) p.infos[i] = 0;
@@ -105,12 +106,12 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             if (me + (first + j) * KOEL_GROUP >= count) continue;
             line_home home = posted_home(t, mixed[j]);
             uint line = home.home - start, rank = atomic_inc(&p.infos[line]) & 0xffff;
-            NOTE_TAG(p, line, tag_of(home.remainder));
+            ADD_TAG(p, line, tag_of(home.remainder));
             if (rank < KOEL_SLOTS) {
                 p.words[place_of(line, rank)] = line_word(1, home.remainder);
                 continue;
             }
-            uint at = atomic_inc(&late);
+            uint at = atomic_inc(&chained_words);
             if (at >= CHAINED || rank >= MOST_WORDS) {
                 atomic_or(&unfit, 1u);
                 continue;
@@ -121,17 +122,18 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    uint in_chains = late;
-    bool copy = false;
+    uint in_chains = chained_words;
+    bool duplicate = false;
     // All work-items must reach every barrier, so loops are empty instead.
     if (unfit) width = count = in_chains = 0;
 
     for (uint at = me; at < in_chains; at += KOEL_GROUP) {
-        uint line = LINE_OF_LINK(p.links[at]), leavers = leaving(COUNT_OF(p, line)), tokens = popcount(TAGS_OF(p, line));
-        if (NUMBER_OF(p.links[at]) == tokens) stash_surplus(p, line, leavers - tokens, &copy);
+        uint line = LINE_OF_LINK(p.links[at]), leavers = leaving(COUNT_OF(p, line)),
+             tokens = popcount(TAGS_OF(p, line));
+        if (NUMBER_OF(p.links[at]) == tokens) stash_surplus(p, line, leavers - tokens, &duplicate);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    settle(p, t.f, width, in_chains, &taken, &copy);
+    place_tokens(p, t.f, width, in_chains, &taken, &duplicate);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint line = me; line < width; line += KOEL_GROUP) {
         for (uint j = COUNT_OF(p, line); j < KOEL_SLOTS; j++) {
@@ -139,17 +141,17 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = me; i < guests; i += KOEL_GROUP) take_guest_in(p, listed[i], &copy);
+    for (uint i = me; i < guests; i += KOEL_GROUP) place_guest(p, listed[i], &duplicate);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint at = me; at < in_chains; at += KOEL_GROUP) close_rank(p, at);
+    for (uint at = me; at < in_chains; at += KOEL_GROUP) fill_slot(p, at);
     barrier(CLK_LOCAL_MEM_FENCE);
-    copy |= sort_lines(p.words, width);
-    if (copy) atomic_or(&unfit, 1u);
+    duplicate |= sort_lines(p.words, width);
+    if (duplicate) atomic_or(&unfit, 1u);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    for (uint i = me; KOEL_POSTS != WITHIN && i < width * ENTRY_WORDS; i += KOEL_GROUP) {
-        if (KOEL_POSTS == SPARE) ((__global uint *)image)[((ulong)start + i) * 16 + KOEL_SPARE] = entries[i];
-        else behind[(ulong)start * ENTRY_WORDS + i] = entries[i];
+    for (uint i = me; KOEL_POSTS != IN_WORDS && i < width * ENTRY_WORDS; i += KOEL_GROUP) {
+        if (KOEL_POSTS == SPARE_BYTES) ((__global uint *)image)[((ulong)start + i) * 16 + KOEL_SPARE] = entries[i];
+        else after_lines[(ulong)start * ENTRY_WORDS + i] = entries[i];
     }
     for (uint first = 0; first * KOEL_GROUP < count; first += AT_ONCE) {
         key_type mixed[AT_ONCE];
@@ -159,8 +161,8 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             uint row = me + (first + j) * KOEL_GROUP;
             if (row >= count) continue;
             line_home home = posted_home(t, mixed[j]);
-            uint line = home.home - start, tag = tag_of(home.remainder), entry = near_entry(p, line, tag);
-            uint slot = KOEL_VALUE_BITS || entry ? near_slot(p, line, line_word(1, home.remainder)) : 0;
+            uint line = home.home - start, tag = tag_of(home.remainder), entry = local_entry(p, line, tag);
+            uint slot = KOEL_VALUE_BITS || entry ? local_slot(p, line, line_word(1, home.remainder)) : 0;
             if (slot == KOEL_SLOTS && entry == KOEL_SIGNPOST_STASH) {
                 uint at = atomic_inc(&stashed_rows);
                 if (at < STASHED) stashed[at] = row;
@@ -171,7 +173,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             if (!KOEL_VALUE_BITS) continue;
             if (slot == KOEL_SLOTS) {
                 line = wrapped(line + post_step(t.f, tag, entry, width), width);
-                slot = near_slot(p, line, line_word(entry + 1, home.remainder));
+                slot = local_slot(p, line, line_word(entry + 1, home.remainder));
             }
             // A word is missing only if its key has duplicates.
             places[row] = slot < KOEL_SLOTS ? (ushort)place_of(line, slot) : GONE;
@@ -179,7 +181,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0 && unfit) atom_add(&status[KOEL_MOVED], 1UL);
-    hand_in(p, places, values, count, image, start, width);
+    write_lines(p, places, values, count, image, start, width);
     if (me == 0 && stashed_rows) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)stashed_rows);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < min(stashed_rows, (uint)STASHED); i += KOEL_GROUP) {

@@ -27,14 +27,14 @@
 static inline ulong word_of_slot(uint slot) { return word_at(slot / KOEL_SLOTS, slot % KOEL_SLOTS); }
 static inline ulong value_of_slot(uint slot) { return value_at(slot / KOEL_SLOTS, slot % KOEL_SLOTS); }
 
-#define GO_ON 0
+#define CONTINUE 0
 #define FOUND 1
 #define ABSENT 2
 
 // What a word means for the lookup of a key with this remainder at an age: the counterpart of `verdict`.
 static inline int verdict(uint age, key_type remainder, word_type word) {
     if (holds_pair(word) && remainder_in(word) == remainder && turn_of_age(age_in(word)) == age - 1) return FOUND;
-    return word < line_word(age, remainder) ? ABSENT : GO_ON;
+    return word < line_word(age, remainder) ? ABSENT : CONTINUE;
 }
 
 #define NO_SLOT 0xffffffffu
@@ -45,8 +45,8 @@ static inline uint slot_of(slot_functions f, __global word_type *words, key_type
     goal_type goal = goal_of(f, key);
     for (uint age = 1; age <= TURNS; age++) {
         line_home at = probe(f, goal, age);
-        int says = verdict(age, at.remainder, SEEN_WORD(&words[word_of_slot(at.home)]));
-        if (says != GO_ON) return says == FOUND ? at.home : NO_SLOT;
+        int outcome = verdict(age, at.remainder, SEEN_WORD(&words[word_of_slot(at.home)]));
+        if (outcome != CONTINUE) return outcome == FOUND ? at.home : NO_SLOT;
     }
     return NO_SLOT;
 }
@@ -106,20 +106,21 @@ __kernel GROUP_SIZE void KERNEL(carry)(__global word_type *words, SLOT_TABLE, __
     if (!holds_pair(word)) return;
     value_type value = ((__global const value_type *)old_words)[value_of_slot(slot)];
     // Words do not change here, but race detectors require that they are read in the same way everywhere.
-    uint to = SEEN_WORD(&words[word_of_slot(slot)]) == word ? slot : slot_of(f, words, key_of_goal(f, goal_in_slot(f, slot, word)));
+    uint to = SEEN_WORD(&words[word_of_slot(slot)]) == word
+        ? slot : slot_of(f, words, key_of_goal(f, goal_in_slot(f, slot, word)));
     __global value_type *values = (__global value_type *)words;
     if (to != NO_SLOT && value != 0) RAISE_VALUE(&values[value_of_slot(to)], value);
 }
 
 __kernel GROUP_SIZE void KERNEL(bring)(__global word_type *words, SLOT_TABLE, __global const key_type *keys,
-                                      __global const value_type *brought, const ulong count) {
+                                      __global const value_type *new_values, const ulong count) {
     slot_functions f = SLOT_FUNCTIONS;
     ulong item = get_global_id(0);
     if (item >= count) return;
     uint to = slot_of(f, words, keys[item]);
     // All values are initially 0.
-    if (to != NO_SLOT && brought[item] != 0) {
-        RAISE_VALUE((__global value_type *)words + value_of_slot(to), brought[item]);
+    if (to != NO_SLOT && new_values[item] != 0) {
+        RAISE_VALUE((__global value_type *)words + value_of_slot(to), new_values[item]);
     }
 }
 
@@ -127,15 +128,16 @@ __kernel GROUP_SIZE void KERNEL(bring)(__global word_type *words, SLOT_TABLE, __
 
 // The keys are distinct, so each value has one writer.
 __kernel GROUP_SIZE void KERNEL(assign)(__global word_type *words, SLOT_TABLE, __global const key_type *keys,
-                                       __global const value_type *brought, const ulong count) {
+                                       __global const value_type *new_values, const ulong count) {
     slot_functions f = SLOT_FUNCTIONS;
     ulong item = get_global_id(0);
     if (item >= count) return;
     uint to = slot_of(f, words, keys[item]);
-    if (to != NO_SLOT) ((__global value_type *)words)[value_of_slot(to)] = brought[item];
+    if (to != NO_SLOT) ((__global value_type *)words)[value_of_slot(to)] = new_values[item];
 }
 
-// ---- Lookups probe one slot at a time, because most keys end at their first or second slot. The word and the value of a slot are in one line and are loaded together, so a hit waits for memory once.
+// ---- Lookups probe one slot at a time, because most keys end at their first or second slot. The word and the value of
+// a slot are in one line and are loaded together, so a hit waits for memory once.
 
 INLINED bool look_up(slot_functions f, __global const word_type *words, key_type key, bool want_value,
                      value_type *value) {
@@ -144,14 +146,14 @@ INLINED bool look_up(slot_functions f, __global const word_type *words, key_type
         line_home at = probe(f, goal, age);
         word_type there = words[word_of_slot(at.home)];
 #if KOEL_VALUE_BITS > 0
-        value_type beside = want_value ? ((__global const value_type *)words)[value_of_slot(at.home)] : 0;
+        value_type value_here = want_value ? ((__global const value_type *)words)[value_of_slot(at.home)] : 0;
 #else
-        value_type beside = 0;
+        value_type value_here = 0;
 #endif
-        int says = verdict(age, at.remainder, there);
-        if (says == GO_ON) continue;
-        *value = says == FOUND ? beside : 0;
-        return says == FOUND;
+        int outcome = verdict(age, at.remainder, there);
+        if (outcome == CONTINUE) continue;
+        *value = outcome == FOUND ? value_here : 0;
+        return outcome == FOUND;
     }
     *value = 0;
     return false;
@@ -205,7 +207,7 @@ __kernel GROUP_SIZE void KERNEL(remove)(__global word_type *words, SLOT_TABLE, _
 
 // Returns the key and the value of a slot, and whether it contains a pair to return: any pair, or, with `lift`, one
 // above age 1. `lift` also empties these slots and those with tombstones.
-INLINED void hand_out_slot(slot_functions f, __global word_type *words, bool lift, __global key_type *keys,
+INLINED void decode_slot(slot_functions f, __global word_type *words, bool lift, __global key_type *keys,
                            __global value_type *values, __global uint *taken_bits, __local ulong *answers) {
     ulong item = get_global_id(0);
     uint slot = (uint)item;
@@ -229,12 +231,12 @@ __kernel GROUP_SIZE void KERNEL(decode)(__global word_type *words, SLOT_TABLE, _
                                        __global value_type *values, __global uint *taken_bits) {
     slot_functions f = SLOT_FUNCTIONS;
     __local ulong answers[KOEL_GROUP / 8];
-    hand_out_slot(f, words, false, keys, values, taken_bits, answers);
+    decode_slot(f, words, false, keys, values, taken_bits, answers);
 }
 
 __kernel GROUP_SIZE void KERNEL(lift)(__global word_type *words, SLOT_TABLE, __global key_type *keys,
                                      __global value_type *values, __global uint *taken_bits) {
     slot_functions f = SLOT_FUNCTIONS;
     __local ulong answers[KOEL_GROUP / 8];
-    hand_out_slot(f, words, true, keys, values, taken_bits, answers);
+    decode_slot(f, words, true, keys, values, taken_bits, answers);
 }

@@ -281,8 +281,8 @@ static inline uint place_of(const uint2 *places, uint j) {
 
 // The functions that move the elements of a column:
 //   take  loads the elements of the tile, in the order of take_words
-//   move  writes the loaded elements to their positions in the tile, in several rounds, and from there to their destinations.
-//         The caller needs a barrier if other work-items read the tile before or after this
+//   move  writes the loaded elements to their positions in the tile, in several rounds, and from there to their
+//         destinations. The caller needs a barrier if other work-items read the tile before or after this
 #define MOVES(name, type, fours, rounds)                                                                               \
     INLINED void take_##name(__global const type *from, ulong first, uint len, type *mine) {                           \
         uint me = get_local_id(0);                                                                                     \
@@ -355,7 +355,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global co
             digits | digit_of(heads[4 * q + 2], shift) << 16 | digit_of(heads[4 * q + 3], shift) << 24;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // The digits of KOEL_EACH neighbours.
+    // The digits of KOEL_EACH consecutive pairs.
     uint4 digits = ((__local const uint4 *)tile)[me];
     uint words[FOURS] = {digits.x, digits.y, digits.z, digits.w};
     #pragma unroll
