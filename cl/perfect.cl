@@ -1,4 +1,5 @@
-// Perfect spatial hashing: lookups, one work-item per key. Tables are built by the host (src/scheme/perfect/build.rs).
+// Perfect spatial hashing: lookups and assignments, one work-item per key, and decoding. Tables are built by the host
+// (src/scheme/perfect/build.rs).
 //
 // Compile-time constants:
 //   KOEL_AXES          2 for a plane, 3 for a volume

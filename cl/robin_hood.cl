@@ -8,7 +8,7 @@
 // nothing, but reach every barrier.
 //
 // If adjacent work-items have adjacent keys, a coherent sequence gives them adjacent cells at every age, so a group
-// reads whole lines. The kernels preserve this: each work-item keeps its key, and the input is not reordered.
+// reads whole lines. The kernels preserve this: adjacent work-items process adjacent keys of the input.
 
 // ---- Building.
 

@@ -33,7 +33,7 @@ __kernel GROUP_SIZE void signpost_copies(__global const key_type *rows, POST_TAB
     report_tally(tally, status);
 }
 
-// There is one more work-item than rows, which writes the number of rows after the last home.
+// There is one more work-item than rows: the element after the last home is the number of rows.
 __kernel GROUP_SIZE void signpost_starts(__global uint *starts, POST_TABLE, __global const key_type *rows,
                                          const ulong count) {
     ulong row = get_global_id(0);

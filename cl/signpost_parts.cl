@@ -4,9 +4,9 @@
 //
 //   arrive     writes each row's word to its home line or, if that is full, to the chain of the line
 //   surplus    moves the surplus of the few homes that have any to the stash
-//   tokens     tokens make offers, which are stored in slots that no native needs
+//   tokens     places tokens by their offers, which are stored in slots that no native needs
 //   guests     replaces each offer by the word of its guest, sets the entry, and marks the word as gone from its home
-//   fill       moves the words of chains that have not left to slots whose words have; then lines are sorted
+//   fill       moves each word of a chain that stays in its home to a slot whose word has left; then lines are sorted
 //   find       each row finds the position of its word, or goes to the stash
 //   write      writes the words, and the values at the positions of their words
 //
@@ -40,7 +40,7 @@ INLINED void write_lines(local_part p, __local const ushort *places, __global co
     }
     #pragma unroll 4
     for (uint row = me; row < count; row += KOEL_GROUP) {
-        if (places[row] != GONE) values_here[places[row]] = values[row];
+        if (places[row] != NOT_IN_LINES) values_here[places[row]] = values[row];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     #pragma unroll
@@ -67,7 +67,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     post_table t = THE_POST_TABLE;
     __local ulong tile[(TILE_WORDS * TILE_BITS + 63) / 64], scratch[(SCRATCH + 7) / 8];
     __local uint entries[PART_LINES * ENTRY_WORDS];
-    __local ushort stashed[STASHED];
+    __local ushort stashed[MAX_STASHED];
     // The number of words in chains; of those taken as tokens; of listed offers; of rows for the stash; and whether
     // this kernel cannot build this part.
     __local uint chained_words, taken, guests, stashed_rows, unfit;
@@ -75,8 +75,8 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     local_part p;
     p.words = (__local word_type *)tile;
     p.chained = (__local word_type *)scratch;
-    p.links = (__local uint *)(p.chained + CHAINED);
-    p.infos = p.links + CHAINED;
+    p.links = (__local uint *)(p.chained + MAX_CHAINED);
+    p.infos = p.links + MAX_CHAINED;
     p.chains = p.infos + LINE_INFOS;
     p.gone = p.chains + PART_LINES;
     p.entries = entries;
@@ -112,7 +112,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
                 continue;
             }
             uint at = atomic_inc(&chained_words);
-            if (at >= CHAINED || rank >= MOST_WORDS) {
+            if (at >= MAX_CHAINED || rank >= MAX_WORDS) {
                 atomic_or(&unfit, 1u);
                 continue;
             }
@@ -165,9 +165,9 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             uint slot = KOEL_VALUE_BITS || entry ? local_slot(p, line, line_word(1, home.remainder)) : 0;
             if (slot == KOEL_SLOTS && entry == KOEL_SIGNPOST_STASH) {
                 uint at = atomic_inc(&stashed_rows);
-                if (at < STASHED) stashed[at] = row;
+                if (at < MAX_STASHED) stashed[at] = row;
                 else atom_add(&status[KOEL_MOVED], 1UL);
-                if (KOEL_VALUE_BITS) places[row] = GONE;
+                if (KOEL_VALUE_BITS) places[row] = NOT_IN_LINES;
                 continue;
             }
             if (!KOEL_VALUE_BITS) continue;
@@ -176,7 +176,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
                 slot = local_slot(p, line, line_word(entry + 1, home.remainder));
             }
             // A word is missing only if its key has duplicates.
-            places[row] = slot < KOEL_SLOTS ? (ushort)place_of(line, slot) : GONE;
+            places[row] = slot < KOEL_SLOTS ? (ushort)place_of(line, slot) : NOT_IN_LINES;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -184,7 +184,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     write_lines(p, places, values, count, image, start, width);
     if (me == 0 && stashed_rows) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)stashed_rows);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = me; i < min(stashed_rows, (uint)STASHED); i += KOEL_GROUP) {
+    for (uint i = me; i < min(stashed_rows, (uint)MAX_STASHED); i += KOEL_GROUP) {
         if (stash_base + i >= stash_room) continue;
         stash_keys[stash_base + i] = key_of_posted_home(t, posted_home(t, keys[stashed[i]]));
         if (KOEL_VALUE_BITS) stash_values[stash_base + i] = values[stashed[i]];
