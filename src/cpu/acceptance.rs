@@ -61,7 +61,7 @@ pub(super) trait Accepts<P: Shared = AtomicU64>: Lists {
         word.raise(mine)
     }
 
-    /// The number of the place: that of the word, unless a word has several.
+    /// Returns the number of a key's place: that of its word, unless a word holds several places.
     #[inline(always)]
     fn place_of(&self, slot: u32, _upper: u32) -> u32 {
         slot
@@ -136,8 +136,8 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         self.chunk.start += block.fill(&pairs.keys[fresh.clone()], pairs.values[fresh].iter().copied());
     }
 
-    /// The branch predictor cannot foresee whether a pair is refused or displaces another. So pairs of both kinds are
-    /// written to the end of a list in any case, and only the lengths of the lists depend on the result.
+    /// Whether a pair is refused or displaces another is unpredictable. So both kinds of pairs are written to the end
+    /// of a list in any case, and only the lengths of the lists depend on the result.
     #[inline(always)]
     fn resolve(&mut self) {
         const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };

@@ -56,7 +56,7 @@ impl Cpu {
             least: atomic(all.least.words_mut()?),
             greatest: atomic(all.greatest.words_mut()?),
         };
-        // A separate loop per type of number, in which the branches on that type are eliminated.
+        // Each type of number has its own loop, from which the compiler eliminates the branches on the type.
         let leftovers = self.run(|| match of {
             Numbers::Unsigned => cells.take(ids, values, |bits| Value::of(Numbers::Unsigned, bits, window)),
             Numbers::Signed => cells.take(ids, values, |bits| Value::of(Numbers::Signed, bits, window)),
@@ -143,7 +143,8 @@ impl Cells<'_> {
             let mut leftovers = Leftovers::default();
             let mut entries = [Entry::default(); ENTRIES];
             for i in rows {
-                // With this many groups, most rows evict an entry, and the atomics then wait for their cells in turn.
+                // With this many groups, most rows evict an entry. Without prefetching, the atomics would wait for one
+                // cell at a time.
                 if ahead && let Some(&next) = ids.get(i + BLOCK / 4) {
                     self.prefetch(next as usize);
                 }

@@ -7,7 +7,7 @@ use wide::u32x8;
 
 use super::BLOCK;
 
-/// Calls `ahead(number, place)` for every key, and `visit` with the same one or two blocks later.
+/// Calls `ahead(number, place)` for every key, and `visit` with the same arguments one or two blocks later.
 #[inline(always)]
 pub(super) fn each_place(
     keys: &[u32],

@@ -8,8 +8,8 @@
 //! resolve  a scheme places or compares; a key that must go on is queued under the next age
 //! ```
 //!
-//! There is one queue per age, because SIMD lanes share the constants of one function. Placing and looking up count
-//! alike: the first probe of a key has age 1 and uses function 0.
+//! There is one queue per age, because SIMD lanes share the constants of one function. Builds and lookups count ages in
+//! the same way: the first probe of a key has age 1 and uses function 0.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{array, fmt};
@@ -57,20 +57,20 @@ pub(super) trait Lists: Sync {
     /// The number of words per place: 1 for tables of slots, S for buckets.
     const STRIDE: usize;
 
-    /// The number of the lowest bits of a word, which hold the value.
+    /// The number of bits of the value, which is in the lowest bits of a word.
     const VALUE_BITS: u32 = 32;
 
-    /// The age of a lookup's first probe: 1, or 0 if there is one before those of places.
+    /// The age of a lookup's first probe: 1, or 0 if lookups read another word before the first place.
     const FIRST_AGE: u32 = 1;
 
-    /// Slots (or buckets) at this age, and the upper half of the word of each key there.
+    /// Returns the slots (or buckets) of keys at this age, and the upper halves that their words would have there.
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8);
 
     /// Compares a word with a key at this age whose upper half would be `upper`: returns `(hit, end)`, where `end`
     /// means that the key is absent. Never both.
     fn judge(&self, age: u32) -> impl Fn(u32, u64) -> (bool, bool);
 
-    /// The same for a key with a tag, and its next tag: `(upper, word, tag)` to `(hit, end, tag)`.
+    /// As [`judge`](Self::judge), for a key with a tag: maps `(upper, word, tag)` to `(hit, end, next tag)`.
     fn answer(&self, age: u32) -> impl Fn(u32, u64, u32) -> (bool, bool, u32) {
         let judge = self.judge(age);
         move |upper, word, tag| {
@@ -151,7 +151,7 @@ struct Queue {
 /// A queue for every age.
 pub(super) struct Waiting {
     queues: [Queue; AGES],
-    /// One bit for each queue that is not empty, and for each that has a whole block.
+    /// Bitmasks of the queues that are not empty (`some`), and of those that have a whole block (`whole`).
     some: u64,
     whole: u64,
     /// Whether there was no memory for a queue: keys were lost, and the pass has failed.
@@ -210,7 +210,8 @@ impl Waiting {
         self.take(self.whole, block)
     }
 
-    /// Fills a block with the keys of the least age, so that those that are displaced can join the waiting ones.
+    /// Fills a block with the keys of the least age. Keys that are displaced meanwhile can then join those of later
+    /// ages.
     pub(super) fn take_any(&mut self, block: &mut Block) -> bool {
         self.take(self.some, block)
     }
@@ -245,7 +246,7 @@ pub(super) struct Workspace {
 /// with a dozen allocations.
 #[derive(Default)]
 pub(super) struct Workspaces {
-    /// Slices of one.
+    /// Each is a slice of one workspace.
     free: SegQueue<Box<[Workspace]>>,
     /// How often there was no memory for a workspace, or for a queue in one.
     shortages: AtomicU64,

@@ -43,7 +43,7 @@ impl Cpu {
         self.lift_words(slots, |word| slot::age(word) > 1, pair)
     }
 
-    /// Empties the slots that are to be lifted. Returns the pairs among them, decoded by `pair`.
+    /// Empties the slots of tombstones and of pairs above age 1. Returns these pairs, decoded by `pair`.
     pub(super) fn lift_words<C: Cell>(
         &self,
         slots: &mut [C],

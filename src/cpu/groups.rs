@@ -7,8 +7,8 @@
 //! ```
 //!
 //! No ids are written to memory, and threads share no cells. This is used for columns with few groups: at most
-//! [`CHUNK`], or so few that each group has at least [`ROWS_A_CELL`] rows per thread. Otherwise the ids are stored, and
-//! aggregated as on any device (`relational.rs`, `aggregate.rs`).
+//! [`CHUNK`], or so few that each group has at least [`ROWS_A_CELL`] rows per thread. For other columns the ids are
+//! stored, and rows are aggregated by them as on any device (`relational.rs`, `aggregate.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,8 +27,8 @@ use crate::scheme::Key;
 
 /// The least number of rows per group and thread, if there are more than [`CHUNK`] groups.
 const ROWS_A_CELL: usize = 4;
-/// The most groups for which each thread has an [`ExactSum`]: 2.2 MiB, about a second-level cache. Adding to one is
-/// then several times as fast as a sort of the leftovers.
+/// The most groups for which each thread has an [`ExactSum`]: 2.2 MiB, about a second-level cache. Up to this number,
+/// adding to an `ExactSum` is several times as fast as sorting the leftovers.
 const FEW: usize = 1 << 12;
 /// The number of groups above which cells are prefetched.
 pub(super) const CACHED: usize = 1 << 14;
@@ -37,7 +37,7 @@ pub(super) const CACHED: usize = 1 << 14;
 pub(crate) enum Grouped<K: Key> {
     /// The groups.
     Whole(Memory<K>, WideAccumulated<Cpu>),
-    /// The numbering, if aggregating by ids is faster.
+    /// Only the numbering, because aggregating by ids is faster.
     ById(Numbering<K>),
 }
 
@@ -52,7 +52,7 @@ struct Cells {
 
 /// Doubles outside of the column's window.
 enum Outside {
-    /// A sum per group if there are few groups; empty if there are no such doubles.
+    /// A sum per group if there are few groups; empty if there are no doubles outside of the window.
     Sums(Vec<ExactSum>),
     Rows(Leftovers),
 }
@@ -125,8 +125,9 @@ fn visit<T>(cells: &mut [T], ids: &[u32], mut then: impl FnMut(&mut T, usize)) {
 }
 
 impl Cpu {
-    /// The distinct keys of a column in order of first occurrence, and the requested aggregates of their groups, least
-    /// and greatest values as values of 64 bits; or the numbering of the column, if aggregating by ids is faster.
+    /// The distinct keys of a column in order of first occurrence, and the requested aggregates of their groups; least
+    /// and greatest values are returned as 64-bit values. Returns only the numbering of the column if aggregating by
+    /// ids is faster.
     pub(crate) fn grouped<K: Key, V: Word>(
         &self,
         keys: &[K],

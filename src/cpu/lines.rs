@@ -138,7 +138,7 @@ impl Cpu {
         L::Value: Shared,
     {
         let Some(values_at) = Places::<L>::new() else { return Ok(()) };
-        // All are found before any is written: lines do not change while they are read.
+        // All places are found before any value is written, because lines must not change while they are read.
         let places = self.run(|| places_of::<L>(table, lines(image.words()), keys.words())).flatten()?;
         let cells = L::Value::cells(image.words_mut()?);
         self.run(|| {

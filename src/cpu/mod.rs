@@ -35,8 +35,8 @@
 //! perfect/            `Passes<Perfect>`
 //! ```
 //!
-//! Tables are larger than the caches, so most of the time is spent waiting for lines of memory, and one core can wait
-//! for a hundred of them at once. Each pass therefore works on **blocks** of 128 keys: it hashes all of them with SIMD
+//! Tables are larger than the caches, so most of the time is spent waiting for memory, and one core can wait for a
+//! hundred cache lines at once. Each pass therefore works on **blocks** of 128 keys: it hashes all of them with SIMD
 //! lanes, prefetches their slots, and reads them while the lines of the next block are being fetched. A key that needs
 //! another slot is queued for a later block.
 //!

@@ -22,7 +22,7 @@
 //! Filled from their fronts, all of them would be written in the same few cache sets.
 //!
 //! **Why stores are atomic.** As in `sort.rs`: each place is written once, which safe Rust cannot prove. Only lines
-//! that several chunks share are written by several of them: each sets its bits in words that were 0.
+//! that are shared by several chunks are written by several threads; each sets its bits in words that were 0.
 //!
 //! This is not a sort. The position of a pair in its slice depends on chunks and threads, and no result may depend on
 //! it.
@@ -44,7 +44,7 @@ use crate::parallel::{collect, threads};
 pub(super) const LINE: usize = 8;
 /// The distance in lines between the offsets of adjacent parts: odd, so that the parts use all sets of a cache.
 const APART: usize = 421;
-/// Chunks per thread, if there are several: they may take different times.
+/// Chunks per thread, if there are several threads: chunks may take different times.
 const CHUNKS_EACH: usize = 4;
 
 /// An empty vector with this capacity; `None` if there is too little memory.
@@ -236,7 +236,7 @@ pub(super) fn partition<B: Batch>(
     let mut done = collect(&mut first_occurrences[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
     let mut escapes = try_with_capacity(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
-    // The shares of the last chunk are after all others.
+    // The shares of the last chunk end after those of all other chunks.
     let (ends, _) = done.pop()?;
     let mut counts = try_with_capacity(ends.len())?;
     counts.extend(ends.iter().enumerate().map(|(part, &end)| slices.len_of(part).min(end as usize)));

@@ -12,7 +12,7 @@ use crate::parallel::{Per, collect, each, fold};
 /// Words of a bitmap for one chunk.
 const CHUNK_WORDS: usize = CHUNK / 32;
 
-/// 0, 1, ..
+/// Writes 0, 1, ..
 pub(super) fn iota(to: &mut [u32]) {
     each(to, CHUNK, |chunk, to| {
         let first = (chunk * CHUNK) as u32;
@@ -20,7 +20,7 @@ pub(super) fn iota(to: &mut [u32]) {
     });
 }
 
-/// `!x` for every x.
+/// Replaces every x by `!x`.
 pub(super) fn complement(words: &mut [u32]) {
     each(words, CHUNK, |_, chunk| chunk.iter_mut().for_each(|x| *x = !*x));
 }
@@ -31,7 +31,7 @@ pub(super) fn greatest<T: Word>(words: &[T]) -> T {
     fold(words, CHUNK, of_chunk, Option::max).unwrap_or(T::zeroed())
 }
 
-/// `from[index[i]]`, or 0 past the end.
+/// Writes `from[index[i]]`, or 0 for indexes past the end.
 pub(super) fn gather<T: Word>(from: &[T], index: &[u32], to: &mut [T]) {
     each((to, index), CHUNK, |_, (to, index)| {
         for (i, to) in to.iter_mut().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn gather<T: Word>(from: &[T], index: &[u32], to: &mut [T]) {
     });
 }
 
-/// The elements that a bitmap keeps. They are counted once for any number of columns.
+/// The elements that a bitmap keeps. They are counted only once, whatever the number of columns.
 pub(super) struct Kept<'a> {
     bits: &'a [u32],
     flip: u32,

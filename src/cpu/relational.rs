@@ -8,8 +8,8 @@
 //! ```
 //!
 //! All rows of a heavy group pass through such entries, so its cells are written once per chunk instead of once per
-//! row, unless two heavy groups share an entry and evict each other. Sums, minima and maxima do not depend on the order
-//! of the rows.
+//! row, unless another heavy group has the same entry, and the two evict each other. Sums, minima and maxima do not
+//! depend on the order of the rows.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -57,7 +57,7 @@ impl Relational for Cpu {
             each(places.words(), CHUNK, |_, places| {
                 for &place in places.iter().filter(|&&place| (place as usize) < len) {
                     let (word, bit) = (&words[place as usize / 32], 1 << (place % 32));
-                    // A place that occurs a million times is written once.
+                    // If a place occurs a million times, its bit is written once.
                     if word.load(Relaxed) & bit == 0 {
                         word.fetch_or(bit, Relaxed);
                     }

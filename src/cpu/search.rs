@@ -8,8 +8,8 @@
 //! Each key prefetches the line of one key of the next block. Prefetching all of them at once would make them wait for
 //! each other, and cost a third of the speed.
 //!
-//! Compared with finishing each block before the next is begun: later probes have full blocks too, so that a hundred
-//! lines are in flight at all times, and not only after the first probe.
+//! Finishing each block before the next is begun would leave few lines in flight after the first probe. Here, later
+//! probes have full blocks too, so a hundred lines are in flight at all times.
 
 use std::ops::Add;
 
@@ -20,8 +20,8 @@ use super::place::{Place, Shared};
 use super::{BLOCK, CHUNK, Cpu};
 use crate::parallel::{Per, each_with, fold_with};
 
-/// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` after every probe, the last one of a key
-/// last.
+/// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` after every probe. The last call for a key is
+/// that of its last probe.
 #[inline(always)]
 pub(super) fn search<L: Lists>(
     lists: &L,

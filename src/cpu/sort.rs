@@ -16,10 +16,10 @@
 //! on chunks or threads.
 //!
 //! Memory, in addition to the result: scratch space per thread, and a copy of each bucket with crowded keys until it
-//! has been partitioned. Its own buckets are sorted after that, so all copies together never hold a word twice: at most
-//! 8 bytes per pair.
+//! has been partitioned. The buckets within it are sorted after that, so all copies together never contain a word
+//! twice: at most 8 bytes per pair.
 //!
-//! Why the scatter uses atomic stores: each place is written once, but in scattered order, which safe Rust cannot
+//! The scatter uses atomic stores because each place is written once, but in scattered order, which safe Rust cannot
 //! express for a slice that threads share. A relaxed store compiles to a plain one. The alternative, splitting the
 //! slice into the ranges of each chunk and digit, was a fifth slower.
 
@@ -45,7 +45,7 @@ const SPREAD_BITS: u32 = 10;
 const SETTLED: usize = 1 << 17;
 /// Values of a digit within a bucket: two passes for the remaining bits after a spread of 2^24 pairs.
 const COUNTS: usize = 1 << 11;
-/// The same for small buckets, for which clearing and summing that many counts would take too long.
+/// The same for small buckets, for which clearing and summing [`COUNTS`] counts would take too long.
 const FEW_COUNTS: usize = 1 << 8;
 const FEW: usize = 1 << 11;
 /// Up to this many words are sorted by insertion.

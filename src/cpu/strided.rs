@@ -7,7 +7,7 @@ use super::{BLOCK, CHUNK};
 use crate::backend::Word;
 use crate::parallel::each;
 
-/// Adds one to `words[k * stride % len]` for each k below `len`; by one atomic, or by a read and a write.
+/// Adds one to `words[k * stride % len]` for each k below `len`: by an atomic addition, or by a read and a write.
 pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
     // The two widths of words.
     if size_of::<T>() == size_of::<u32>() {
@@ -33,7 +33,7 @@ fn at_strides<T: Sync>(words: &[T], stride: u32, visit: impl Fn(&T) + Sync) {
     let place = |k: usize| (k as u64 % len * u64::from(stride) % len) as usize;
     each(0..words.len(), CHUNK, |_, range| {
         let first = range.start;
-        // One division per chunk: the next place is one step further, or one step minus the length.
+        // One division per chunk suffices: the next place is one step further, or one step minus the length.
         let step = place(1);
         let next = |at: usize| if at + step >= words.len() { at + step - words.len() } else { at + step };
         let (mut at, mut ahead) = (place(first), place(first + BLOCK));

@@ -18,7 +18,7 @@ pub(super) struct Totals<S, C> {
     pub(super) count: C,
     pub(super) window: Window,
     pub(super) leftovers: Leftovers,
-    /// Sums of other leftovers, one per group, or empty.
+    /// The sums of the leftovers that are not in `leftovers`: one per group, or empty.
     pub(super) exact: Vec<ExactSum>,
 }
 

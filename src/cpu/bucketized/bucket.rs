@@ -18,7 +18,8 @@ const UPPERS: u32 = 0b1010_1010_1010_1010;
 pub(super) trait Cell: Sync + Sized {
     fn get(&self) -> u64;
 
-    /// The words of a bucket whose upper half is `upper` in all bits of `care`: word i is bit 2 i + 1.
+    /// Returns the words of a bucket whose upper half equals `upper` in all bits of `care`: bit 2 i + 1 is set for word
+    /// i.
     fn same_upper<const S: usize>(cells: &[Self; S], lanes: impl Lanes, upper: u32, care: u32) -> u32;
 }
 

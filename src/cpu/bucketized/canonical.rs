@@ -23,9 +23,9 @@
 //!   rule (`scheme/bucketized/canonical.rs`).
 //!
 //! **Why two threads with duplicates of one key cannot miss each other in a bucket.** Let A and B have the same upper
-//! half, let A be exchanged for a0 in slot p and B for b0 in slot q, and suppose that neither scan read a word with
-//! that upper half. If p = q, the later thread exchanged a word that is at least the earlier thread's and less than its
-//! own, so of that upper half: its scan read it. So p and q differ.
+//! half. Let A be exchanged for a0 in slot p and B for b0 in slot q, and suppose that neither scan read a word with
+//! that upper half. If p = q, the later thread exchanged a word that is at least the earlier thread's word and less
+//! than its own. Such a word has the same upper half, and the later scan read it: impossible. So p and q differ.
 //! - *Each scan read the other's slot before the other's exchange.* Then A's read at most b0 in q, and chose p, so
 //!   (a0, p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible.
 //!   **So the least word must be chosen by one order without ties:** of equal words, which are empty slots, the first
@@ -238,9 +238,8 @@ impl<'a, const S: usize> Placer<'a, S> {
         block.age = self.age;
     }
 
-    /// Whether a pair is refused is unpredictable for the branch predictor, and so is whether it displaced another. So
-    /// both kinds of pairs are written to the end of a list in any case, and only the lengths of the lists depend on
-    /// the result.
+    /// Whether a pair is refused or displaces another is unpredictable. So both kinds of pairs are written to the end
+    /// of a list in any case, and only the lengths of the lists depend on the result.
     #[inline(always)]
     fn resolve(&mut self) {
         let Workspace { flying: block, next, waiting } = &mut *self.workspace;

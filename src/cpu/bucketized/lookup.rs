@@ -46,21 +46,22 @@ use crate::scheme::bucketized::MAX_FUNCTIONS;
 
 /// Tables whose places are buckets.
 pub(super) trait Buckets<const S: usize>: Lists {
-    /// The upper half of an empty slot, if a query can have it: no pair has it.
+    /// The upper half of an empty slot, which no pair has; `None` if no query has it either.
     const NEVER: Option<u32>;
 
     /// [`Lists::aim`] of one key.
     fn aim_one(&self, age: u32, key: u32) -> (u32, u32);
 
-    /// Index and word of a key that was not found with its upper halves at ages 1 to [`Lists::last_age`]. Only for keys
-    /// whose searches did not end.
+    /// Returns index and word of a key that does not have its upper halves of ages 1 to [`Lists::last_age`]. Only
+    /// called for keys whose searches did not end.
     fn find_rest<C: Cell>(&self, lanes: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)>;
 
     /// Whether the buckets of all ages are prefetched at once.
     fn at_once(&self) -> bool;
 }
 
-/// The result for a key: whether it was found, and where; an arbitrary word of a bucket if it was not.
+/// Whether a key was found, and the place of its word. If it was not found, the place is that of an arbitrary word of a
+/// bucket.
 pub(super) struct Hit {
     /// The number of the key.
     pub(super) number: usize,
@@ -93,7 +94,8 @@ impl Aimed {
     }
 }
 
-/// The index in the bucket and the word with this upper half, and whether there is one; otherwise an arbitrary word.
+/// Returns the index in the bucket and the word with this upper half, and true; if there is none, an arbitrary word and
+/// false.
 #[inline(always)]
 fn compare<const S: usize, C: Cell, L: Buckets<S>>(
     lanes: impl Lanes,

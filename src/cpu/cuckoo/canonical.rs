@@ -50,7 +50,7 @@ impl Lists for Canonical<'_> {
     }
 }
 
-/// For images of words and of halves: an offer of a set has the value 0.
+/// Implemented for images of words and of halves of words: an offer of a set has the value 0.
 impl<P: Shared> Accepts<P> for Canonical<'_> {
     const MAX_AGE: u32 = slot::MAX_AGE;
 

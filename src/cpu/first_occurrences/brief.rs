@@ -6,9 +6,9 @@
 //! half full    move all numbers to a table of four times as many slots
 //! ```
 //!
-//! If threads share a table, the number of keys, their first rows and the ranks of these rows need a pass each. One
-//! thread that reads the rows in order gets all of them in one pass. Slots hold only numbers, and their count grows
-//! with the number of distinct keys, so the table of a column with few keys stays in the first-level cache.
+//! If threads shared a table, the number of keys, their first rows and the ranks of these rows would need a pass each.
+//! One thread that reads the rows in order gets all of them in one pass. Slots contain only numbers, and their count
+//! grows with the number of distinct keys, so the table of a column with few keys stays in the first-level cache.
 //!
 //! Keys can be chosen to share their homes. Steps are therefore counted: above [`STEPS`] per row, the column is left to
 //! the algorithms that bound them.
@@ -22,7 +22,7 @@ use crate::scheme::Key;
 const SEED: u64 = 0x6b6f_656c_6272_6965;
 /// Slots of the first table.
 pub(super) const SLOTS: usize = 1 << 9;
-/// The most slots after its home that a key may probe, on average. With half of the slots occupied, random keys probe
+/// The average number of slots after its home that a key may probe. With half of the slots occupied, random keys probe
 /// half a slot.
 const STEPS: usize = 8;
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::parallel::{each, fold, threads};
 use crate::scheme::Key;
 
-/// The number of cells above which they are prefetched: fewer cells fit in the second-level cache.
+/// Above this number of cells, cells are prefetched. Fewer cells fit in the second-level cache.
 const CACHED: usize = 1 << 17;
 
 pub(super) struct Dense<K: Key> {

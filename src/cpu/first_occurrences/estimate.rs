@@ -6,8 +6,8 @@
 //! estimate      the harmonic mean of the registers; if it is small, the share of unused registers (linear counting)
 //! ```
 //!
-//! The standard error is 1.6 %. Keys can be chosen so that the estimate is wrong. A table that is too small for that
-//! reason is discarded, and built again (`hashed.rs` describes the size).
+//! The standard error is 1.6 %. Keys can be chosen so that the estimate is wrong. If a table is too small for this
+//! reason, it is discarded and built again (`hashed.rs` describes the size).
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 

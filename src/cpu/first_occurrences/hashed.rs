@@ -12,8 +12,8 @@
 //! A slot is claimed once and never changes its key, and a line is filled from its front. Threads therefore need no
 //! locks, and each key has one slot.
 //!
-//! Size: up to [`FEW`] keys get [`LINES_A_KEY`] lines each, so that most are first in their line, which the branch
-//! predictor learns. For more keys, [`FILLED`] percent of the slots are expected to be occupied.
+//! Size: up to [`FEW`] keys get [`LINES_A_KEY`] lines each. Most keys are then first in their line, which the branch
+//! predictor learns. For more keys, the size is such that about [`FILLED`] percent of the slots are occupied.
 //!
 //! No key is stored farther than [`REACH`] lines from its home, so insertions and lookups read at most that many lines
 //! for all keys. An attempt fails (`filling.rs`) if no line within reach has a free slot, or if the new keys of a chunk
@@ -42,11 +42,11 @@ use filling::Filling;
 pub(super) const ATTEMPTS: usize = 3;
 /// The percentage of occupied slots.
 const FILLED: usize = 60;
-/// The lines in which a key may be stored: its home, and those after it. Of 10^9 random keys of 64 bits one needed 33
-/// of them at 61 percent; of 10^8 one needed 32 at 63 percent, three standard errors of the estimate, and of 32 bits 16
-/// (a simulation of a single thread, 2026-11-25).
+/// The lines in which a key may be stored: its home and those after it. The greatest number of lines that any key
+/// needed in a simulation (one thread, 2026-11-25): 33 for 10^9 random keys of 64 bits, at 61 percent; 32 for 10^8 such
+/// keys and 16 for 10^8 keys of 32 bits, at 63 percent, three standard errors of the estimate.
 const REACH: usize = 48;
-/// The number of keys that are few, and the lines per key.
+/// Up to this many keys get [`LINES_A_KEY`] lines each.
 const FEW: usize = 1 << 12;
 const LINES_A_KEY: usize = 4;
 /// Words of a line.
@@ -92,8 +92,8 @@ impl Homes {
         (((mixed(key, self.seed) >> 32) * self.count) >> 32) as usize
     }
 
-    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched,
-    /// and `behind`, with the next line, for the keys for which `at_home` returns that the search continues.
+    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched.
+    /// If `at_home` returns that the search of a key continues, calls `behind` with the next line.
     #[inline(always)]
     fn each<K: Key, L>(
         self,

@@ -50,7 +50,8 @@ pub(crate) use numbered::Numbering;
 
 /// The most rows that one thread processes alone: waking other threads takes as long as this work.
 const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };
-/// The least range of keys that is addressed directly, and the range per row.
+/// The greatest range of keys that is addressed directly for any number of rows, and the range per row for long
+/// columns.
 const RANGE: u64 = 1 << 16;
 const RANGE_A_ROW: u64 = 4;
 
@@ -148,7 +149,7 @@ impl<K: Key> FirstOccurrences<K> {
         }
     }
 
-    /// As [`seek`](Self::seek), on all threads.
+    /// Writes the first row of each query, on all threads.
     fn seek_all(&self, queries: &[K], to: &mut [u32]) {
         each((queries, to), grain(queries.len()), |_, (queries, to)| self.seek(queries, to));
     }
@@ -207,7 +208,7 @@ impl Cpu {
         self.run(|| first_occurrences.seek_all(queries, to))
     }
 
-    /// The same in a buffer.
+    /// As [`find_first_occurrences`](Self::find_first_occurrences), in a new buffer.
     pub(crate) fn found_first_occurrences<K: Key>(
         &self,
         first_occurrences: &FirstOccurrences<K>,
@@ -223,7 +224,7 @@ impl Cpu {
     }
 }
 
-/// The least key and the number of values from it to the greatest key, if that is at most `most`.
+/// The least key and the number of values from it to the greatest key; `None` if that number exceeds `most`.
 fn range<K: Key>(keys: &[K], most: u64) -> Option<(K, usize)> {
     let too_far = AtomicBool::new(false);
     let ends = |_, keys: &[K]| {
@@ -246,8 +247,8 @@ fn range<K: Key>(keys: &[K], most: u64) -> Option<(K, usize)> {
         (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
         (a, b) => a.or(b),
     };
-    // A long column in chunks, so that keys far apart are seen soon; a short one at once, since waking others takes
-    // longer.
+    // A long column is read in chunks, so that keys that are far apart are seen soon. A short one is read at once,
+    // because waking other threads takes longer.
     let size = if alone(keys.len()) { keys.len().max(1) } else { CHUNK };
     let ends = fold(keys, size, ends, join);
     if too_far.into_inner() {

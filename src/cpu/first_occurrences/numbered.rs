@@ -110,7 +110,7 @@ impl<K: Key> FirstOccurrences<K> {
     /// A bitmap of the rows of `keys`, which are the column, with a one at each first row.
     ///
     /// The first rows in a table are unordered, so several threads change the same words. If there are many first rows,
-    /// it is faster to look up the keys of all rows: each thread then writes words of its own.
+    /// it is faster to look up the keys of all rows, because no two threads then write to one word.
     fn bits(&self, keys: &[K]) -> Result<Memory<u32>> {
         let mut bits = Memory::zeroed(bitmap_words(self.rows))?;
         if self.distinct > self.rows / ROWS_A_KEY {
@@ -181,7 +181,8 @@ impl Cpu {
         self.run(|| FirstOccurrences::of(self, keys, false)?.unique(keys)).flatten()
     }
 
-    /// The same. Writes the number of each row to `ids`, which has the length of the column.
+    /// As [`first_seen`](Self::first_seen). Also writes the number of each row to `ids`, which has the length of the
+    /// column.
     pub(crate) fn write_numbered<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Memory<K>> {
         if let Some(unique) = self.brief(keys, ids)? {
             return Ok(unique);
@@ -222,8 +223,9 @@ impl Cpu {
         self.run(|| FirstOccurrences::of(self, keys, false)?.numbered(keys)).flatten()
     }
 
-    /// The numbering of a column's front, if the front has few enough keys, each often enough, that the rest may
-    /// contain no others. Callers look up all rows, and use [`numbering`](Self::numbering) if a key is unknown.
+    /// The numbering of a column's front. `None` unless the front has so few keys, each so often, that the rest of the
+    /// column probably contains no others. Callers look up all rows, and use [`numbering`](Self::numbering) if a key is
+    /// unknown.
     pub(in crate::cpu) fn front<K: Key>(&self, keys: &[K]) -> Result<Option<Numbering<K>>> {
         if keys.len() < 4 * FRONT {
             return Ok(None);

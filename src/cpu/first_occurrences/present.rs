@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 23;
 const A_ROW: u64 = 512;
 /// Queries of a block.
 const BLOCK: usize = 512;
-/// The number of blocks that are looked up unfiltered after one in which more than this many in four queries passed.
+/// If more than this many in four queries of a block pass, [`BLOCKS`] blocks after it are looked up unfiltered.
 const BLOCKS: usize = 15;
 const IN_FOUR: usize = 3;
 

@@ -50,8 +50,8 @@ pub(super) struct Bucket {
 /// The result of placing a bucket with one seed number.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Seated {
-    /// Pairs without a slot. Exact only for the last seed number; for others, any number above 0 if there are such
-    /// pairs.
+    /// Pairs without a slot. Exact only for the last seed number; for others, any number above 0 means that there are
+    /// some.
     pub(super) unplaced: u64,
     /// Pairs dropped as duplicates.
     pub(super) duplicates: u64,

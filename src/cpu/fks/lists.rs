@@ -24,7 +24,7 @@ pub(super) struct Fks<'a, const CLASSIC: bool> {
 }
 
 impl<'a> Fks<'a, false> {
-    /// The lists of a canonical table.
+    /// Creates the lists of a canonical table.
     pub(super) fn canonical(functions: &'a Functions, seeds: &'a [u64]) -> Self {
         Fks::new(functions, seeds)
     }

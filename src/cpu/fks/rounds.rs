@@ -6,8 +6,8 @@
 //!     of the displaced: if its own key is in the slot, it is a duplicate, and is dropped; the others are out
 //! ```
 //!
-//! A pair can only lose its slot if the slot was written in this step, so all others need no check. Duplicates of a key
-//! are placed and displaced together until they meet in a slot, where all but one are dropped; so their number is
+//! A pair can only lose its slot if the slot was written in this step, so all other pairs need no check. Duplicates of
+//! a key are placed and displaced together until they meet in a slot, where all but one are dropped; so their number is
 //! exact.
 
 use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};

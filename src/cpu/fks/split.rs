@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Keys are hashed twice, because that costs less than storing the hashes. Counting first detects an overfull bucket
-//! before any pair is moved: a million duplicates of one key are a million additions to one count.
+//! before any pair is moved. A million duplicates of one key cost only a million additions to one count.
 //!
 //! The order of the pairs of a bucket depends on the schedule; the resulting bucket does not (`accept.rs`).
 

@@ -89,7 +89,7 @@ impl<const S: usize, A> Clone for Build<'_, S, A> {
 
 impl<const S: usize, A> Copy for Build<'_, S, A> {}
 
-/// A header, unpacked.
+/// The fields of a header.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     /// The number of keys of this home.

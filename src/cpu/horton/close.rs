@@ -113,7 +113,7 @@ fn take_in<const S: usize>(build: &Build<'_, S>, free_slots: &[AtomicU64], alone
 fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed: &mut Placed) {
     let words = build.bucket(at);
     let keys = header.keys as usize;
-    // The words after its own pairs; what is read from the words before them is not used.
+    // These are the words after its own pairs. What is read from the words before them is not used.
     let from = Header { start: header.start - header.keys, ..header };
     let Some(free_slots) = build.record(at, from).first_chunk::<S>() else { return };
     let mut pairs: [u64; S] =
@@ -134,7 +134,7 @@ fn type_b<const S: usize>(
     stashed: &[AtomicU64],
     placed: &mut Placed,
 ) {
-    // One more than remain, if there are no duplicates.
+    // If there are no duplicates, one more pair than remains in the bucket.
     const MOST: usize = 16;
     let (bits, stash_code) = (build.functions.bits, build.functions.stash_code());
     let record = build.record(bucket, header);

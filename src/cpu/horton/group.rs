@@ -7,8 +7,8 @@
 //! surplus   the first of the others, if there are fewer tags than keys that must leave: their tags get the entry STASH
 //! ```
 //!
-//! Duplicates of a key have one tag. So two of them meet as leasts, or are adjacent among the sorted others. Only with
-//! a surplus must that order be the rule's, by tag and key.
+//! Duplicates of a key have the same tag. So two of them meet as leasts, or are adjacent among the sorted others. Only
+//! if there is a surplus must the others be in the order of the rule, by tag and key.
 
 use wide::u32x8;
 

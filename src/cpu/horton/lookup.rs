@@ -12,8 +12,8 @@
 //! either: each key writes its result, and its number to the end of the list, and only the length of the list depends
 //! on the result. At load 0.9 about 14 % of the hits and 5 % of the misses read a second bucket.
 //!
-//! In contrast to the cuckoo table, there are no queues by age. A key has at most two probes, and a block has few
-//! second probes, so these need no blocks of their own, and answers are in the order of the keys.
+//! In contrast to the cuckoo table, there are no queues by age. A key has at most two probes, and few keys of a block
+//! have a second one, so second probes need no blocks of their own, and answers are in the order of the keys.
 
 use wide::u32x8;
 
@@ -57,7 +57,7 @@ struct Seconds {
 }
 
 /// Receives the results of comparisons. Bit `2 i + 1` of `hits` is set for each word i of a bucket whose key is the
-/// query; in a valid image at most one is. For the key of the empty marker every answer is wrong.
+/// query; in a valid image at most one bit is set. For the key of the empty marker every answer is wrong.
 pub(super) trait Answers<const S: usize> {
     /// The answer for a key. A second answer follows only if the first had no hit. Without hits, `value` is arbitrary.
     fn answer(&mut self, number: usize, bucket: u32, hits: u32, value: u32);
@@ -167,8 +167,8 @@ impl Seconds {
         for i in 0..self.len.min(BLOCK) {
             let at = self.buckets[i];
             let Some(bucket) = image.get(at as usize) else { continue };
-            // In a valid image no entry leads to a Type B bucket; in an invalid one, its entries must not be read as a
-            // pair.
+            // In a valid image no entry leads to a Type B bucket. In an invalid one, the entries of such a bucket must
+            // not be read as a pair.
             let type_b = tokens::is_type_b(bucket[0], bucket[1]) & (at < functions.buckets);
             let hits = find(lanes, bucket, type_b, self.keys[i]);
             answers.answer(self.numbers[i] as usize, at, hits, bucket[slot_of::<S>(hits)] as u32);
@@ -210,7 +210,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// The buckets to which their entries lead eight keys.
+    /// The buckets to which the entries of eight keys lead.
     #[inline(always)]
     fn led(self, keys: [u32; 8], homes: [u32; 8], tags: [u32; 8], codes: [u32; 8]) -> [u32; 8] {
         let functions = self.functions;

@@ -38,8 +38,8 @@ use crate::parallel::{Per, each};
 use crate::scheme::horton::{HortonPlan, bucket, tokens};
 use crate::scheme::{Horton, Kind, Plan};
 
-/// Queries that a thread answers at a time. At the end of each such task only its own last lines are in flight, so
-/// tasks are longer than in other tables.
+/// Queries that a thread answers at a time. Tasks are longer than in other tables, because at the end of each task only
+/// the lines of its last queries are in flight.
 const TASK: usize = 4 * CHUNK;
 
 /// Keys whose places are found before any value is overwritten.
@@ -222,7 +222,7 @@ fn assign<const S: usize>(lookup: Lookup<'_>, image: &mut [u64], keys: &[u32], v
     let words = &*image;
     each((keys, &mut *places), TASK, |_, (keys, places)| {
         search::<S>(Portable, lookup, words, keys, &mut Places(places));
-        // That key equals empty slots, but is not stored in any of them.
+        // The empty marker's key equals the key of empty slots, but is not stored in any of them.
         places.iter_mut().zip(keys).filter(|(_, key)| **key == tokens::EMPTY_KEY).for_each(|(at, _)| *at = NOWHERE);
     });
     let image = atomic(image);

@@ -22,7 +22,7 @@ const TOKENS: u32 = 1 << (HOME_SHIFT - TOKEN_SHIFT);
 /// No offer: the least word.
 pub(super) const NO_OFFER: u64 = 0;
 
-/// One offer, unpacked.
+/// The fields of an offer.
 #[derive(Clone, Copy)]
 pub(super) struct Offer {
     pub(super) home: u32,
@@ -44,7 +44,7 @@ impl Offer {
         }
     }
 
-    /// The function, counted from 1, out of this many.
+    /// The function, out of this many, counted from 1.
     #[inline(always)]
     pub(super) fn function(self, functions: u32) -> u32 {
         const { assert!(CYCLES == 2) }
@@ -60,8 +60,8 @@ pub(super) fn before_first(home: u32, token: u32, tokens: u32) -> u64 {
         | u64::from(token.wrapping_sub(tokens) % RANKS)
 }
 
-/// The offer after this one, of a home with this header and this many tokens, and its word. The caller checks its round
-/// to detect whether there is one.
+/// The next offer of the same token, and its word, for a home with this header and this many tokens. The caller checks
+/// the round of the offer to detect whether it exists.
 #[inline(always)]
 pub(super) fn next(word: u64, header: Header, tokens: u32) -> (Offer, u64) {
     let mut offer = Offer::of(word);

@@ -48,7 +48,8 @@ pub(super) struct Scratch<const S: usize> {
     /// The number of arrivals at each bucket.
     counts: Vec<u32>,
     late: Vec<Late>,
-    /// For each bucket the last late pair, if there is one; and an element for the others to write to.
+    /// The last late pair of each bucket, if there is one, and a further element, to which pairs that are not late
+    /// write.
     last: Vec<u32>,
     /// Buckets with more arrivals than slots.
     full: Vec<u32>,

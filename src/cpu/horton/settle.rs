@@ -66,7 +66,7 @@ struct Block<'a, const S: usize, A> {
 /// One thread.
 struct Settler<'a, const S: usize, A> {
     build: Build<'a, S, A>,
-    /// The first `waiting` are made next, the last of them first; the rest is capacity.
+    /// The first `waiting` offers are made next, beginning with the last of them; the rest is capacity.
     queue: Vec<u64>,
     waiting: usize,
     /// Buckets whose tokens have not been queued.
@@ -188,7 +188,7 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
             let header = self.build.header(target);
             let behind = self.build.record(target, header);
             prefetch(behind, 0);
-            // They may extend into the next line.
+            // The free slots may extend into the next line.
             prefetch(behind, S / 2 - 1);
             let Some(words) = behind.first_chunk::<S>() else { continue };
             *free_slots = (words, S - (header.keys as usize).min(S));
@@ -214,8 +214,8 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
     }
 }
 
-/// Makes an offer to the first `count` of these words, and returns the rejected offer: this one, the displaced one, or
-/// [`NO_OFFER`] if a slot was empty.
+/// Makes an offer to the first `count` of these words, and returns the rejected offer: this one or the displaced one;
+/// or [`NO_OFFER`] if a slot was empty.
 #[inline(always)]
 fn put<A: Atomic<Word = u64>, const S: usize>(free_slots: &[A; S], count: usize, mine: u64) -> u64 {
     loop {
@@ -238,8 +238,8 @@ fn put<A: Atomic<Word = u64>, const S: usize>(free_slots: &[A; S], count: usize,
 /// As [`put`], for a single thread: the words stay sorted, the greatest first.
 #[inline(always)]
 fn put_alone<A: Atomic<Word = u64>, const S: usize>(free_slots: &[A; S], count: usize, mine: u64) -> u64 {
-    // All are read before one is written. There is no branch on their number, which is unpredictable, except for more
-    // than four, which are rare.
+    // All words are read before one is written. There is no branch on their number, which is unpredictable, except if
+    // there are more than four, which is rare.
     let few: [u64; 4] = std::array::from_fn(|i| free_slots[i].load(Relaxed));
     let mut carry = mine;
     let mut pass = |free_slot: &A, there: u64, is_free: bool| {

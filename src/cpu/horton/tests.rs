@@ -332,8 +332,8 @@ fn any_image_can_be_read() -> Result<()> {
     Ok(())
 }
 
-/// Sorted pairs of each home, and a key with a second bucket for every entry of a crowded one: an image as classic
-/// tables have, for any functions.
+/// Sorted pairs of each home, and a key with a second bucket for every entry of a crowded home: an image like those of
+/// classic tables, for any functions.
 #[test]
 fn classic_lookups_follow_every_entry_in_both_families() -> Result<()> {
     for family in HortonFamily::ALL {

@@ -236,7 +236,7 @@ impl Probed {
 
     fn piece<K: Key>(&self, with: &Right<K>, first: u64, left: &mut [u32], right: &mut [u32]) {
         let mut written = 0;
-        // The last chunk that begins here or before; empty ones before it begin there too.
+        // The last chunk that begins at this result or before it; empty chunks before it begin at the same result.
         let mut chunk = self.before.partition_point(|&before| before <= first).saturating_sub(1);
         let mut skip = first - self.before.get(chunk).copied().unwrap_or(first);
         let first_occurrences = self.first_occurrences.words();
@@ -269,7 +269,7 @@ fn mark(first_occurrences: &[u32], bits: &[AtomicU32]) {
     }
 }
 
-/// Writes the kept left rows, from the kept one with number `skip` on, until `left` is full.
+/// Writes the kept left rows, from the one with number `skip` on, until `left` is full.
 #[inline(always)]
 fn keep(row: u32, first_occurrences: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32) -> bool) -> usize {
     let (mut skip, mut at) = (skip, 0);
@@ -279,7 +279,7 @@ fn keep(row: u32, first_occurrences: &[u32], skip: u64, left: &mut [u32], kept: 
             continue;
         }
         let Some(to) = left.get_mut(at) else { break };
-        // The next one overwrites it, unless it is kept.
+        // The next kept row overwrites a row that is not kept.
         *to = row;
         at += usize::from(kept(first));
     }

@@ -30,13 +30,13 @@ use crate::tuning::tuning;
 
 /// Compares a 64-byte line, with some set of instructions.
 pub(super) trait Lanes: Copy {
-    /// A bit for each of the sixteen 32-bit lanes of a line that equals its lane of `[wanted; 8]` in all bits of
-    /// `[care; 8]`.
+    /// Compares each of the sixteen 32-bit lanes of a line with its lane of `[wanted; 8]`, in all bits of `[care; 8]`.
+    /// The result has a bit for each lane that is equal.
     fn same(self, line: &[u64; 8], wanted: u64, care: u64) -> u32;
 }
 
-/// The lanes of `wide`, compiled to the instructions of the enclosing function. 32-bit lanes, because every instruction
-/// set compares these, and SSE2 does not compare wider ones.
+/// The lanes of `wide`, compiled to the instructions of the enclosing function. They have 32 bits, because every
+/// instruction set compares such lanes, and SSE2 does not compare wider ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
@@ -102,7 +102,7 @@ pub(super) fn found() -> Found {
     })
 }
 
-/// Their name.
+/// The name of the instructions.
 pub(super) fn name() -> &'static str {
     let Found { avx2, avx512 } = found();
     if avx512.is_some() {

@@ -50,7 +50,7 @@ impl Block {
     /// Reads the offsets, and computes the slots.
     #[inline(always)]
     fn aim(&mut self, functions: &Functions, word: &impl Fn(usize) -> u64) {
-        // A cell is not needed after its offset was read, which replaces it.
+        // The offset replaces its cell, which is not needed any more.
         for cell in &mut self.cells[..self.len] {
             *cell = half(word(functions.offset_word(*cell)), *cell);
         }

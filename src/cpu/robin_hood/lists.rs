@@ -9,8 +9,8 @@
 //!
 //! The greatest age that a key must probe is computed once, and stored in its tag above the number of the query.
 //!
-//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image. The highest
-//! bit of the value to compare selects one of them; keys of 28 bits leave it free.
+//! Each layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image. The highest
+//! bit of the value to compare selects one of them; keys of 28 bits do not use that bit.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -119,7 +119,7 @@ impl Cells for KeysAlone {
             if cell >= mine {
                 return cell;
             }
-            // By addition, so that the cell's bits change and the other half's do not.
+            // An addition changes the bits of this cell, and not those of the other half.
             let raised = there + ((mine - cell) << (upper / UPPER_HALF * 32));
             match word.compare_exchange_weak(there, raised, Relaxed, Relaxed) {
                 Ok(_) => return cell,

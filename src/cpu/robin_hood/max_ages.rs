@@ -32,7 +32,7 @@ fn cells<C: Cells>(word: u64) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-/// Raises the codes in `array` to those that the pairs in the words of an image need.
+/// Raises the codes in `array` to at least the codes that the pairs in the words of an image need.
 pub(super) fn raise<C: Cells>(functions: &Functions, levels: &Levels, words: &[u64], array: &[AtomicU64]) {
     let codes: [u32; 64] = array::from_fn(|age| levels.code(age as u32));
     each(words, CHUNK, |chunk, words| {

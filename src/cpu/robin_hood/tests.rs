@@ -21,7 +21,7 @@ fn every_table() -> impl Iterator<Item = RobinHood> {
     })
 }
 
-/// The low bits of x, this many.
+/// The `bits` lowest bits of x.
 fn cut(x: u32, bits: u32) -> u32 {
     (u64::from(x) & ((1 << bits) - 1)) as u32
 }

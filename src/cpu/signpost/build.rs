@@ -103,7 +103,7 @@ impl Cpu {
         }
         canonical::sort::<L>(&mut words[stash..entries]);
         if functions.posts == Posts::Behind {
-            // Such a table has one part.
+            // A table whose entries are stored after its lines has one part.
             scratches.iter().for_each(|scratch| write_behind::<L>(&mut words[entries..], &scratch.behind));
         }
         Ok((image, placed))

@@ -46,7 +46,7 @@ pub(super) struct Homes<L: Layout> {
     /// The bucket that the part begins with.
     start: u32,
     pub(super) homes: Vec<Home>,
-    /// Their keys as words of age 1.
+    /// The keys of all gathered homes, as words of age 1.
     pairs: Vec<(u64, L::Value)>,
     pub(super) stash: Vec<(L::Key, L::Value)>,
     pub(super) duplicates: u64,
@@ -77,8 +77,8 @@ impl<L: Layout> Homes<L> {
         self.pairs.clear();
     }
 
-    /// Gathers the keys of a home: those in its line, which is sorted, and the late ones; `count` in all. Returns the
-    /// number of natives; if all keys are natives, they are in the line.
+    /// Gathers the `count` keys of a home: those in its line, which is sorted, and the late ones. Returns the number of
+    /// natives; if all keys are natives, they are in the line.
     #[inline(always)]
     pub(super) fn gather(
         &mut self,
@@ -161,7 +161,7 @@ impl<L: Layout> Homes<L> {
         if has_surplus { self.surplus(functions) } else { Some(()) }
     }
 
-    /// If more keys of the last home leave than it has tags: moves some to the stash at once.
+    /// Called if more keys of the last home leave than it has tags: moves some to the stash at once.
     #[cold]
     fn surplus(&mut self, functions: &SignpostFunctions<L::Key>) -> Option<()> {
         let Homes { start, homes, pairs, stash, .. } = self;
@@ -225,7 +225,8 @@ impl<L: Layout> Homes<L> {
     pub(super) fn natives(&self, home: &Home, line: &mut Line) {
         let mut slot = 0;
         for &pair in self.pairs[home.start as usize..home.end as usize].iter().rev() {
-            // Only as many keys as slots have a word; after the last, one without a word may get here.
+            // There is a word for at most as many keys as there are slots; after the last slot, a key without a word
+            // may follow.
             if slot < L::SLOTS {
                 put::<L>(line, slot, pair);
             }

@@ -78,7 +78,7 @@ fn beginnings<L: Layout>() -> u32 {
     (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * stride::<L>()))
 }
 
-/// The slot that contains a word, any if none does, and whether one does.
+/// Returns the slot that contains a word, and whether one does; if none does, an arbitrary slot.
 #[inline(always)]
 fn compare<L: Layout>(
     lanes: impl Lanes,
@@ -124,7 +124,7 @@ fn homes<L: Layout, const BEHIND: bool>(
     let image = (lines, behind.as_flattened());
     let (mut flying, mut next) = (Aimed::<L::Key>::new(), Aimed::new());
     let (mut left, mut absent) = (0, 0);
-    // One block more, to probe the last one.
+    // One extra iteration probes the last block.
     for start in (0..keys.len() + BLOCK).step_by(BLOCK) {
         let block = &keys[start.min(keys.len())..keys.len().min(start + BLOCK)];
         for ((line, word), &key) in next.lines.iter_mut().zip(&mut next.words).zip(block) {

@@ -42,7 +42,7 @@ pub(super) struct Scratch<L: Layout> {
     /// The number of arrivals at each line.
     counts: Vec<u32>,
     late: Vec<Late<L::Value>>,
-    /// For each line the last late pair, if there is one; and an element for the others to write to.
+    /// The last late pair of each line, if there is one, and a further element, to which pairs that are not late write.
     last: Vec<u32>,
     /// The lines of a part of the plan with more arrivals than slots.
     full: Vec<u16>,

@@ -24,7 +24,7 @@ use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::slot::EMPTY;
 use crate::scheme::slot_lists::SlotLists;
 
-/// A key that is being placed, by its goal.
+/// A key that is being placed, represented by its goal.
 #[derive(Clone, Copy)]
 struct Offer<G> {
     goal: G,

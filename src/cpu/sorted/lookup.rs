@@ -50,8 +50,8 @@ impl<K: Word> Says<K> for Keys {
 }
 
 /// Searches for up to [`BLOCK`] keys in ascending cells. Calls `answer` with the index of each key, the position and
-/// the number of the last cell that is not above it, and whether that cell has the key. Without cells, nothing is
-/// found.
+/// the number of the last cell that is not above it, and whether that cell has the key. If there are no cells, no key
+/// is found.
 #[inline(always)]
 pub(super) fn search<T, K: Copy + PartialEq>(
     cells: &[T],

@@ -97,8 +97,8 @@ fn same_remainder<L: Layout>(lanes: impl Lanes, line: &Line, remainder: L::Key) 
     same & beginnings::<L>()
 }
 
-/// Compares a key with a line: returns the slot of the first word that may be the key's, or the last slot; whether it
-/// is the key's; and whether the search continues.
+/// Compares a key with a line. Returns the slot of the first word that may be the key's, or the last slot; whether the
+/// key is in that slot; and whether the search continues.
 #[inline(always)]
 fn compare<L: Layout>(
     lanes: impl Lanes,

@@ -14,8 +14,8 @@
 //! its third line leaves: at load 0.9 one in 150 (four slots per line), in 500 (five), or in 20,000 (eight).
 //!
 //! **Why it is correct.** As in `cpu/bucketized/parts.rs`, where words contain their values: it is the sequential rule
-//! for each part, with one order of the same offers, and then the rule for the whole image. Words alone are compared.
-//! Duplicates of a key have equal words at every age and the same lines, so they meet before either is final; the
+//! for each part, with one order of the same offers, and then the rule for the whole image. Only words are compared.
+//! Duplicates of a key have equal words at every age and the same lines, so they meet before either place is final; the
 //! greatest value is kept.
 //!
 //! **Why it is fast.** Each line of the image is written when its pairs are partitioned, and read and written once when

@@ -5,8 +5,9 @@
 //!          the batch:               each key is looked up, and its value written
 //! ```
 //!
-//! All values are 0 before, and are only raised: of duplicates the greatest value is kept, in any order of events. A
-//! lookup in a finished image costs as much as any lookup; unchanged words, which are the majority, cost nothing.
+//! All values are 0 at first and are only raised, so of duplicates the greatest value is kept, in any order of events.
+//! Each lookup in the finished image costs as much as any lookup; unchanged words, which are the majority, cost
+//! nothing.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -33,13 +34,13 @@ pub(in crate::cpu) struct Places<L> {
 }
 
 impl<L: Layout> Places<L> {
-    /// Of values; `None` if the table has none.
+    /// The positions of values; `None` if the table has no values.
     pub(in crate::cpu) fn new() -> Option<Self> {
         let (first, stride) = L::VALUES?;
         Some(Places { line: per_line::<L::Value>(), first, stride, layout: PhantomData })
     }
 
-    /// Of words.
+    /// The positions of words.
     pub(in crate::cpu) fn words() -> Self {
         Places { line: per_line::<L::Key>(), first: 0, stride: L::WORD_STRIDE, layout: PhantomData }
     }

@@ -67,10 +67,10 @@ impl Filling<'_> {
     fn put<K: Key>(&self, line: &[AtomicU64; LINE], key: u64, row: u32) -> Put {
         if K::BITS == u64::BITS && key == 0 {
             raise(self.zero, row, self.alone);
-            // The separate cell of the key 0 is counted at the end.
+            // The key 0 has a separate cell, and is counted at the end.
             return Put::Known;
         }
-        // The first word of each slot; of 32 bits, the key's half.
+        // The first word of each slot. For keys of 32 bits, the upper half of the word is the key.
         let key_of = |word: u64| if K::BITS == u64::BITS { word } else { word >> 32 };
         let place = |slot: usize| slot * words::<K>();
         let mut fitting = 1 << slots::<K>();
@@ -100,7 +100,7 @@ impl Filling<'_> {
         Put::Full
     }
 
-    /// The content of a free slot after the attempt, and whether it is this thread's.
+    /// Claims a free slot. Returns the content of the slot afterwards, and whether this thread claimed it.
     #[inline(always)]
     fn claim(&self, slot: &AtomicU64, word: u64) -> (u64, bool) {
         if self.alone {
